@@ -1,0 +1,129 @@
+//! The one form every result takes: named columns with kinds and units, and rows of values.
+//! `report` renders it; nothing else formats a number.
+
+/// What a column holds, which decides how its values are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Words, left-aligned.
+    Text,
+    /// A count or a size: thousands separators.
+    Count,
+    /// A difference: thousands separators and always a sign.
+    Delta,
+    /// A measured or derived quantity, with so many decimals.
+    Real(u8),
+    /// A share in percent (the value 12.5 is 12.5 %), with so many decimals.
+    Percent(u8),
+    /// A relative change in percent, always with a sign, with so many decimals.
+    Change(u8),
+    /// A machine address, in hexadecimal.
+    Address,
+}
+
+/// A column's heading and kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The heading, for people; also the field's name in CSV, JSON and Parquet.
+    pub name: String,
+    /// How values are written.
+    pub kind: Kind,
+}
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// For [`Kind::Text`].
+    Text(String),
+    /// For counts, deltas and addresses.
+    Integer(i64),
+    /// For reals, percentages and changes.
+    Real(f64),
+    /// Not known or not defined (a percentage of nothing): written as a dash, null in files.
+    Missing,
+}
+
+/// A result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Short name in kebab-case: the name of its file and its anchor in a page.
+    pub name: String,
+    /// One line that says what the table shows.
+    pub title: String,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, each as long as `columns`.
+    pub rows: Vec<Vec<Value>>,
+    /// Whether the last row is a total, set apart when printed.
+    pub total: bool,
+    /// Remarks printed below the table.
+    pub notes: Vec<String>,
+}
+
+impl Table {
+    /// An empty table with these columns.
+    pub fn new(name: &str, title: impl Into<String>, columns: &[(&str, Kind)]) -> Table {
+        let columns = columns.iter().map(|&(name, kind)| Column { name: name.into(), kind }).collect();
+        Table {
+            name: name.into(),
+            title: title.into(),
+            columns,
+            rows: Vec::new(),
+            total: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Appends a row.
+    ///
+    /// # Panics
+    /// If the row is not as long as the table is wide: a mistake of the caller.
+    pub fn row(&mut self, values: Vec<Value>) {
+        assert_eq!(values.len(), self.columns.len(), "row of table {}", self.name);
+        self.rows.push(values);
+    }
+
+    /// Appends a last row that is a total of the others.
+    pub fn total_row(&mut self, values: Vec<Value>) {
+        self.row(values);
+        self.total = true;
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<u64> for Value {
+    /// # Panics
+    /// On counts of 2^63 and more, which nothing here reaches; addresses are below 2^63 too.
+    fn from(count: u64) -> Value {
+        Value::Integer(i64::try_from(count).expect("a count below 2^63"))
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Integer(number)
+    }
+}
+
+impl From<f64> for Value {
+    /// A number that is not finite is [`Value::Missing`].
+    fn from(number: f64) -> Value {
+        if number.is_finite() { Value::Real(number) } else { Value::Missing }
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::Missing, Into::into)
+    }
+}
