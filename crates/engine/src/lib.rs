@@ -1,1 +1,5 @@
-//! stub
+//! Runs unmodified Alpha/Linux programs.
+
+mod access;
+pub mod alpha;
+pub mod memory;

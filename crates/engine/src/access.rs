@@ -1,0 +1,279 @@
+//! Loads, stores and copies that may hit an unmapped or protected page: the host's SIGSEGV or
+//! SIGBUS becomes an error value at the access that caused it.
+//!
+//! Every access to guest memory goes through the few assembly routines below. They stand between
+//! two labels; the signal handler sees that the faulting instruction lies between them and resumes
+//! at a landing routine that returns "fault" to the caller. Any other fault is the host's own and
+//! is passed to the handler that was there before.
+
+use std::cell::Cell;
+use std::sync::Once;
+
+/// What a routine returns: a value, and whether the access faulted (0 or 1).
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Outcome {
+    value: u64,
+    fault: u64,
+}
+
+#[cfg(target_arch = "x86_64")]
+std::arch::global_asm!(
+    ".text",
+    ".p2align 4",
+    "pathlength_access_begin:",
+    "pathlength_load1: movzx eax, byte ptr [rdi]",
+    "xor edx, edx",
+    "ret",
+    "pathlength_load2: movzx eax, word ptr [rdi]",
+    "xor edx, edx",
+    "ret",
+    "pathlength_load4: mov eax, dword ptr [rdi]",
+    "xor edx, edx",
+    "ret",
+    "pathlength_load8: mov rax, qword ptr [rdi]",
+    "xor edx, edx",
+    "ret",
+    "pathlength_store1: mov byte ptr [rdi], sil",
+    "xor edx, edx",
+    "ret",
+    "pathlength_store2: mov word ptr [rdi], si",
+    "xor edx, edx",
+    "ret",
+    "pathlength_store4: mov dword ptr [rdi], esi",
+    "xor edx, edx",
+    "ret",
+    "pathlength_store8: mov qword ptr [rdi], rsi",
+    "xor edx, edx",
+    "ret",
+    // exchange(address, expected, new): value = what was there
+    "pathlength_exchange4: mov eax, esi",
+    "mov ecx, edx",
+    "lock cmpxchg dword ptr [rdi], ecx",
+    "xor edx, edx",
+    "ret",
+    "pathlength_exchange8: mov rax, rsi",
+    "mov rcx, rdx",
+    "lock cmpxchg qword ptr [rdi], rcx",
+    "xor edx, edx",
+    "ret",
+    // copy(to, from, bytes)
+    "pathlength_copy: mov rcx, rdx",
+    "rep movsb",
+    "xor edx, edx",
+    "ret",
+    "pathlength_access_end:",
+    "pathlength_access_fault: mov edx, 1",
+    "ret",
+);
+
+#[cfg(target_arch = "aarch64")]
+std::arch::global_asm!(
+    ".text",
+    ".p2align 4",
+    "pathlength_access_begin:",
+    "pathlength_load1: ldrb w0, [x0]",
+    "mov x1, #0",
+    "ret",
+    "pathlength_load2: ldrh w0, [x0]",
+    "mov x1, #0",
+    "ret",
+    "pathlength_load4: ldr w0, [x0]",
+    "mov x1, #0",
+    "ret",
+    "pathlength_load8: ldr x0, [x0]",
+    "mov x1, #0",
+    "ret",
+    "pathlength_store1: strb w1, [x0]",
+    "mov x1, #0",
+    "ret",
+    "pathlength_store2: strh w1, [x0]",
+    "mov x1, #0",
+    "ret",
+    "pathlength_store4: str w1, [x0]",
+    "mov x1, #0",
+    "ret",
+    "pathlength_store8: str x1, [x0]",
+    "mov x1, #0",
+    "ret",
+    "pathlength_exchange4: ldaxr w3, [x0]",
+    "cmp w3, w1",
+    "b.ne 2f",
+    "stlxr w4, w2, [x0]",
+    "cbnz w4, pathlength_exchange4",
+    "2: mov w0, w3",
+    "mov x1, #0",
+    "ret",
+    "pathlength_exchange8: ldaxr x3, [x0]",
+    "cmp x3, x1",
+    "b.ne 2f",
+    "stlxr w4, x2, [x0]",
+    "cbnz w4, pathlength_exchange8",
+    "2: mov x0, x3",
+    "mov x1, #0",
+    "ret",
+    "pathlength_copy: cbz x2, 2f",
+    "1: ldrb w3, [x1], #1",
+    "strb w3, [x0], #1",
+    "subs x2, x2, #1",
+    "b.ne 1b",
+    "2: mov x1, #0",
+    "ret",
+    "pathlength_access_end:",
+    "pathlength_access_fault: mov x1, #1",
+    "ret",
+);
+
+unsafe extern "C" {
+    static pathlength_access_begin: u8;
+    static pathlength_access_end: u8;
+    static pathlength_access_fault: u8;
+    fn pathlength_load1(address: *const u8) -> Outcome;
+    fn pathlength_load2(address: *const u8) -> Outcome;
+    fn pathlength_load4(address: *const u8) -> Outcome;
+    fn pathlength_load8(address: *const u8) -> Outcome;
+    fn pathlength_store1(address: *mut u8, value: u64) -> Outcome;
+    fn pathlength_store2(address: *mut u8, value: u64) -> Outcome;
+    fn pathlength_store4(address: *mut u8, value: u64) -> Outcome;
+    fn pathlength_store8(address: *mut u8, value: u64) -> Outcome;
+    fn pathlength_exchange4(address: *mut u8, expected: u64, new: u64) -> Outcome;
+    fn pathlength_exchange8(address: *mut u8, expected: u64, new: u64) -> Outcome;
+    fn pathlength_copy(to: *mut u8, from: *const u8, bytes: usize) -> Outcome;
+}
+
+/// Why an access failed, as the host's kernel told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostFault {
+    /// The host address.
+    pub address: usize,
+    /// SIGSEGV or SIGBUS.
+    pub signal: i32,
+    /// `si_code`: SEGV_MAPERR, SEGV_ACCERR, BUS_ADRERR ...
+    pub code: i32,
+}
+
+thread_local! {
+    static LAST_FAULT: Cell<HostFault> = const { Cell::new(HostFault { address: 0, signal: 0, code: 0 }) };
+}
+
+fn outcome(outcome: Outcome) -> Result<u64, HostFault> {
+    if outcome.fault == 0 { Ok(outcome.value) } else { Err(LAST_FAULT.get()) }
+}
+
+/// Loads 1, 2, 4 or 8 bytes, zero-extended.
+///
+/// # Safety
+/// `address` must lie in memory set aside for the guest, where any host fault is the guest's;
+/// [`catch_faults`] must have been called.
+#[inline(always)]
+pub unsafe fn load<const SIZE: usize>(address: *const u8) -> Result<u64, HostFault> {
+    // SAFETY: the caller's promise; the routines touch nothing else.
+    outcome(unsafe {
+        match SIZE {
+            1 => pathlength_load1(address),
+            2 => pathlength_load2(address),
+            4 => pathlength_load4(address),
+            _ => pathlength_load8(address),
+        }
+    })
+}
+
+/// Stores the low 1, 2, 4 or 8 bytes of `value`.
+///
+/// # Safety
+/// As for [`load`].
+#[inline(always)]
+pub unsafe fn store<const SIZE: usize>(address: *mut u8, value: u64) -> Result<(), HostFault> {
+    // SAFETY: the caller's promise; the routines touch nothing else.
+    outcome(unsafe {
+        match SIZE {
+            1 => pathlength_store1(address, value),
+            2 => pathlength_store2(address, value),
+            4 => pathlength_store4(address, value),
+            _ => pathlength_store8(address, value),
+        }
+    })
+    .map(drop)
+}
+
+/// Atomically replaces `expected` by `new` (4 or 8 bytes) and returns what was there before:
+/// `expected` if and only if it was replaced.
+///
+/// # Safety
+/// As for [`load`]; `address` must be aligned to `SIZE`.
+pub unsafe fn compare_exchange<const SIZE: usize>(
+    address: *mut u8,
+    expected: u64,
+    new: u64,
+) -> Result<u64, HostFault> {
+    // SAFETY: the caller's promise; the routines touch nothing else.
+    outcome(unsafe {
+        if SIZE == 4 {
+            pathlength_exchange4(address, expected, new)
+        } else {
+            pathlength_exchange8(address, expected, new)
+        }
+    })
+}
+
+/// Copies bytes between guest and host memory. On a fault some bytes may have been copied.
+///
+/// # Safety
+/// As for [`load`], for the guest's side; the host's side must be valid for `bytes`.
+pub unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) -> Result<(), HostFault> {
+    // SAFETY: the caller's promise; the routine touches nothing else.
+    outcome(unsafe { pathlength_copy(to, from, bytes) }).map(drop)
+}
+
+static mut PREVIOUS: [libc::sigaction; 2] =
+    // SAFETY: an all-zero sigaction is a valid value (SIG_DFL); it is replaced before use.
+    unsafe { std::mem::zeroed() };
+
+/// Installs the handlers for SIGSEGV and SIGBUS, once a process.
+pub fn catch_faults() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        for (slot, signal) in [libc::SIGSEGV, libc::SIGBUS].into_iter().enumerate() {
+            // SAFETY: `on_fault` is async-signal-safe; PREVIOUS is written only here, under the
+            // Once, before the handler that reads it can run.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = on_fault as *const () as usize;
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+                let previous = &raw mut PREVIOUS[slot];
+                libc::sigaction(signal, &action, previous);
+            }
+        }
+    });
+}
+
+extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes valid pointers to a SA_SIGINFO handler; the three labels are
+    // addresses inside this program's text.
+    unsafe {
+        let context = &mut *context.cast::<libc::ucontext_t>();
+        let pc = program_counter(context);
+        let routines = (&raw const pathlength_access_begin as u64)..(&raw const pathlength_access_end as u64);
+        if routines.contains(pc) {
+            let info = &*info;
+            LAST_FAULT.set(HostFault { address: info.si_addr() as usize, signal, code: info.si_code });
+            *pc = &raw const pathlength_access_fault as u64;
+            return;
+        }
+        // Not a guest access: a bug of ours. Let it take its usual course.
+        let slot = usize::from(signal == libc::SIGBUS);
+        libc::sigaction(signal, &raw const PREVIOUS[slot], std::ptr::null_mut());
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn program_counter(context: &mut libc::ucontext_t) -> &mut u64 {
+    let slot = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
+    // SAFETY: i64 and u64 have the same layout.
+    unsafe { &mut *(slot as *mut i64).cast::<u64>() }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn program_counter(context: &mut libc::ucontext_t) -> &mut u64 {
+    &mut context.uc_mcontext.pc
+}

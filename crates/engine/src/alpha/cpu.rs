@@ -1,0 +1,100 @@
+//! The state of one Alpha processor as a user's program sees it.
+
+/// Integer register numbers by their conventional names.
+pub mod register {
+    /// Function value, system call number and result.
+    pub const V0: usize = 0;
+    /// First argument.
+    pub const A0: usize = 16;
+    /// Fourth argument; after a system call 0 if it succeeded, 1 if v0 holds an errno.
+    pub const A3: usize = 19;
+    /// Fifth argument; second result of getxpid and its like.
+    pub const A4: usize = 20;
+    /// Return address.
+    pub const RA: usize = 26;
+    /// Procedure value: the address of the function being called.
+    pub const PV: usize = 27;
+    /// Global pointer.
+    pub const GP: usize = 29;
+    /// Stack pointer.
+    pub const SP: usize = 30;
+    /// Reads as zero, writes are ignored.
+    pub const ZERO: usize = 31;
+    /// Where the interpreter puts results bound for register 31.
+    pub const SINK: usize = 32;
+}
+
+/// The address and value of the last load-locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// Where.
+    pub address: u64,
+    /// What was there.
+    pub value: u64,
+}
+
+/// Registers.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    /// Integer registers; 31 is always 0, 32 takes what is written to 31.
+    pub r: [u64; 33],
+    /// Floating-point registers, in register format; 31 is always 0, 32 takes what is written to 31.
+    pub f: [u64; 33],
+    /// Address of the next instruction.
+    pub pc: u64,
+    /// Floating-point control register.
+    pub fpcr: u64,
+    /// The operating system's IEEE control word (`ieee_fp_control`): which traps a program wants
+    /// delivered, and the sticky status of software completion.
+    pub ieee_control: u64,
+    /// The thread's unique value (PALcode rduniq and wruniq): its thread pointer.
+    pub unique: u64,
+    /// Set by a load-locked, cleared by a store-conditional.
+    pub lock: Option<Lock>,
+    /// Flag of RS and RC.
+    pub interrupt_flag: bool,
+    /// Accesses that were not aligned and that Linux would have fixed up.
+    pub unaligned: u64,
+}
+
+impl Default for Cpu {
+    fn default() -> Cpu {
+        Cpu {
+            r: [0; 33],
+            f: [0; 33],
+            pc: 0,
+            // As Linux starts a process: dynamic rounding to nearest.
+            fpcr: 2 << 58,
+            ieee_control: 0,
+            unique: 0,
+            lock: None,
+            interrupt_flag: false,
+            unaligned: 0,
+        }
+    }
+}
+
+/// Why an instruction could not complete; the operating system turns it into a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exception {
+    /// A load, store or instruction fetch that memory refused.
+    Memory(crate::memory::Fault),
+    /// A load-locked or store-conditional at an unaligned address.
+    Unaligned(u64),
+    /// No such instruction, or not on this CPU.
+    IllegalInstruction,
+    /// A floating-point or overflow trap; the exception summary register (SWC, INV, DZE, OVF, UNF,
+    /// INE, IOV in bits 0 to 6) and the mask of result registers.
+    Arithmetic {
+        /// Exception summary.
+        summary: u64,
+        /// One bit a destination register, floating-point registers from bit 32.
+        registers: u64,
+    },
+    /// `call_pal bpt`.
+    Breakpoint,
+    /// `call_pal bugchk`.
+    Bugcheck,
+    /// `call_pal gentrap`, the code is in a0.
+    Gentrap,
+}
