@@ -1,1 +1,373 @@
-//! stub
+//! ELF images of Alpha programs: what they map, which functions they hold, and where each
+//! instruction came from.
+//!
+//! ```no_run
+//! let image = pathlength_image::Image::open("/usr/alpha-linux-gnu/lib/libc.so.6.1")?;
+//! for function in image.functions() {
+//!     println!("{:#x} {:6} {}", function.address, function.size, function.name);
+//! }
+//! # Ok::<(), pathlength_image::Error>(())
+//! ```
+//!
+//! Every address here is the one the linker gave; a loader that maps the image elsewhere adds its
+//! bias. Nothing in a file is trusted: what lies outside the file or contradicts itself is an
+//! [`Error`], never a panic.
+
+mod error;
+mod lines;
+mod segments;
+mod symbols;
+
+pub use error::{Error, Problem};
+pub use lines::Location;
+pub use segments::{ADDRESS_LIMIT, Segment};
+pub use symbols::{Function, Symbol};
+
+use lines::Lines;
+use object::elf::{self, FileHeader64};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
+use object::{LittleEndian as LE, Object};
+use std::fs::{self, File};
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+use symbols::Extents;
+
+/// What a file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A program, at fixed addresses or position-independent.
+    Executable,
+    /// A library, or the dynamic linker.
+    SharedObject,
+}
+
+/// A section that holds instructions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// Its name, such as `.text`.
+    pub name: String,
+    /// Link-time address of the first instruction.
+    pub address: u64,
+    /// Where its bytes are in the file.
+    pub file: Range<usize>,
+}
+
+impl Code {
+    /// First address behind it.
+    pub fn end(&self) -> u64 {
+        self.address + self.file.len() as u64
+    }
+}
+
+/// An executable or shared object.
+pub struct Image {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    kind: Kind,
+    position_independent: bool,
+    entry: u64,
+    program_headers: Option<u64>,
+    interpreter: Option<String>,
+    needed: Vec<String>,
+    build_id: Option<Vec<u8>>,
+    segments: Vec<Segment>,
+    code: Vec<Code>,
+    symbols: Vec<Symbol>,
+    functions: Vec<Function>,
+    extents: Extents,
+    lines: OnceLock<Mutex<Lines>>,
+}
+
+impl Image {
+    /// Reads an image from a file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Image, Error> {
+        let path = path.as_ref();
+        let bytes = read(path).map_err(|problem| Error { path: path.into(), problem })?;
+        Image::parse(path, bytes)
+    }
+
+    /// Reads an image from memory; `path` only names it.
+    pub fn parse(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Result<Image, Error> {
+        let path = path.into();
+        let parsed = error::identify(&bytes).and_then(|()| Image::parse_elf(&path, &bytes));
+        match parsed {
+            Ok(image) => Ok(Image { bytes, ..image }),
+            Err(problem) => Err(Error { path, problem }),
+        }
+    }
+
+    fn parse_elf(path: &Path, bytes: &[u8]) -> Result<Image, Problem> {
+        check_tables(bytes)?;
+        let file = ElfFile64::<LE>::parse(bytes)?;
+        let header = file.elf_header();
+        let program_headers = file.elf_program_headers();
+        let segments = segments::read(program_headers, bytes.len())?;
+        let code = code_sections(&file, &segments, bytes.len())?;
+        let symbols = symbols::read(&file, bytes.len())?;
+        let stripped = file.elf_symbol_table().is_empty();
+        let frames = section(&file, ".eh_frame").filter(|_| stripped);
+        let frames = frames.map_or(Vec::new(), |(address, bytes)| symbols::unwind_extents(bytes, address));
+        let functions = symbols::functions(&symbols, &code, frames);
+        let interpreter = program_headers.iter().find_map(|header| header.interpreter(LE, bytes).transpose());
+        let dynamic = Dynamic::read(&file, bytes.len())?;
+        let kind = if header.e_type(LE) == elf::ET_EXEC || dynamic.position_independent_executable {
+            Kind::Executable
+        } else {
+            Kind::SharedObject
+        };
+        let entry = header.e_entry(LE);
+        let executable = |address| {
+            segments.iter().any(|segment| segment.executable && segment.addresses().contains(&address))
+        };
+        if kind == Kind::Executable && !(entry.is_multiple_of(4) && executable(entry)) {
+            return Err(Problem::Damaged(format!("entry point {entry:#x} is not in executable code")));
+        }
+        Ok(Image {
+            path: path.into(),
+            bytes: Vec::new(),
+            kind,
+            position_independent: header.e_type(LE) == elf::ET_DYN,
+            entry,
+            program_headers: program_header_address(header, &segments),
+            interpreter: interpreter.transpose()?.map(|name| text("interpreter", name)).transpose()?,
+            needed: dynamic.needed,
+            build_id: file.build_id()?.map(Into::into),
+            extents: Extents::new(&functions),
+            segments,
+            code,
+            symbols,
+            functions,
+            lines: OnceLock::new(),
+        })
+    }
+
+    /// The file's path, as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file's name without directories.
+    pub fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What the file is for.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether it can be mapped at any address (ELF type `ET_DYN`).
+    pub fn position_independent(&self) -> bool {
+        self.position_independent
+    }
+
+    /// Address of the first instruction executed.
+    pub fn entry(&self) -> u64 {
+        self.entry
+    }
+
+    /// Address of the program headers in memory, if a segment holds them (`AT_PHDR`).
+    pub fn program_header_address(&self) -> Option<u64> {
+        self.program_headers
+    }
+
+    /// Number of program headers, of 56 bytes each (`AT_PHNUM`).
+    pub fn program_header_count(&self) -> u16 {
+        u16::from_le_bytes([self.bytes[0x38], self.bytes[0x39]])
+    }
+
+    /// The dynamic linker it asks for.
+    pub fn interpreter(&self) -> Option<&str> {
+        self.interpreter.as_deref()
+    }
+
+    /// The shared libraries it asks for, in order (`DT_NEEDED`).
+    pub fn needed(&self) -> &[String] {
+        &self.needed
+    }
+
+    /// The identity that the linker gave it.
+    pub fn build_id(&self) -> Option<&[u8]> {
+        self.build_id.as_deref()
+    }
+
+    /// The loadable segments, ascending and disjoint.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The sections that hold instructions, ascending and disjoint; the executable segments of an
+    /// image without section headers.
+    pub fn code(&self) -> &[Code] {
+        &self.code
+    }
+
+    /// The instructions of a section with their addresses.
+    pub fn instructions(&self, code: &Code) -> impl Iterator<Item = (u64, u32)> {
+        let words = self.bytes.get(code.file.clone()).unwrap_or_default().as_chunks::<4>().0;
+        (code.address..).step_by(4).zip(words.iter().map(|&word| u32::from_le_bytes(word)))
+    }
+
+    /// The functions by address, one for each first instruction.
+    ///
+    /// They come from the symbol table. A stripped image still has the names of its exported
+    /// functions, and the extents of the others from its unwind tables; those are named after
+    /// their addresses.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The innermost function that contains the instruction at `address`.
+    pub fn function_at(&self, address: u64) -> Option<&Function> {
+        self.extents.find(&self.functions, address)
+    }
+
+    /// All functions and variables of this name, global ones first. Several source files can each
+    /// have a local one.
+    pub fn symbols(&self, name: &str) -> &[Symbol] {
+        let start = self.symbols.partition_point(|symbol| symbol.name.as_str() < name);
+        let rest = &self.symbols[start..];
+        &rest[..rest.partition_point(|symbol| symbol.name == name)]
+    }
+
+    /// The function or variable of this name; a global one before local ones.
+    pub fn symbol(&self, name: &str) -> Option<&Symbol> {
+        self.symbols(name).first()
+    }
+
+    /// The line of source that the instruction at `address` was compiled from, if the image has
+    /// debug information. Compressed debug sections are not read.
+    pub fn location(&self, address: u64) -> Option<Location> {
+        let lines = self.lines.get_or_init(|| {
+            let file = ElfFile64::<LE>::parse(self.bytes.as_slice()).ok();
+            Mutex::new(Lines::new(|name| section(file.as_ref()?, name).map(|(_, bytes)| bytes)))
+        });
+        lines.lock().ok()?.location(address)
+    }
+}
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.debug_struct("Image").field("path", &self.path).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// Reads a whole file, but only after its first bytes have been found to be an Alpha image's.
+fn read(path: &Path) -> Result<Vec<u8>, Problem> {
+    let metadata = fs::metadata(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Problem::Missing,
+        _ => Problem::Read(error),
+    })?;
+    if !metadata.is_file() {
+        return Err(Problem::NotAFile);
+    }
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(error::IDENTIFICATION as u64).read_to_end(&mut bytes)?;
+    error::identify(&bytes)?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Tells a file that was cut off from one that is wrong: both header tables must lie in it.
+fn check_tables(bytes: &[u8]) -> Result<(), Problem> {
+    let header = FileHeader64::<LE>::parse(bytes)?;
+    let tables = [
+        ("the program header table", header.e_phoff(LE), header.e_phnum(LE), header.e_phentsize(LE)),
+        ("the section header table", header.e_shoff(LE), header.e_shnum(LE), header.e_shentsize(LE)),
+    ];
+    for (what, offset, count, size) in tables {
+        segments::file_range(what, offset, u64::from(count) * u64::from(size), bytes.len())?;
+    }
+    Ok(())
+}
+
+/// A section's address and contents.
+fn section<'data>(file: &ElfFile64<'data, LE>, name: &str) -> Option<(u64, &'data [u8])> {
+    let (_, section) = file.elf_section_table().section_by_name(LE, name.as_bytes())?;
+    Some((section.sh_addr(LE), section.data(LE, file.data()).ok()?))
+}
+
+fn code_sections(file: &ElfFile64<LE>, segments: &[Segment], length: usize) -> Result<Vec<Code>, Problem> {
+    let table = file.elf_section_table();
+    let mut code = Vec::new();
+    for section in table.iter() {
+        let flags = section.sh_flags(LE);
+        if !flags.contains(elf::SHF_ALLOC)
+            || !flags.contains(elf::SHF_EXECINSTR)
+            || section.sh_type(LE) == elf::SHT_NOBITS
+        {
+            continue;
+        }
+        let name = text("section name", table.section_name(LE, section)?)?;
+        let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
+        if address.checked_add(size).is_none_or(|end| end > ADDRESS_LIMIT) || address % 4 != 0 {
+            return Err(Problem::Damaged(format!("section {name} at the impossible address {address:#x}")));
+        }
+        let file = segments::file_range(&format!("section {name}"), section.sh_offset(LE), size, length)?;
+        code.push(Code { name, address, file });
+    }
+    if table.is_empty() {
+        code.extend(segments.iter().filter(|segment| segment.executable).map(|segment| Code {
+            name: "segment".into(),
+            address: segment.address,
+            file: segment.file.clone(),
+        }));
+    }
+    // Both in the file and in memory, so that work is bounded by the file's size.
+    code.sort_by_key(|code| code.file.start);
+    let overlap_in_file = code.windows(2).any(|pair| pair[0].file.end > pair[1].file.start);
+    code.sort_by_key(|code| code.address);
+    if overlap_in_file || code.windows(2).any(|pair| pair[0].end() > pair[1].address) {
+        return Err(Problem::Damaged("code sections overlap".into()));
+    }
+    Ok(code)
+}
+
+fn program_header_address(header: &FileHeader64<LE>, segments: &[Segment]) -> Option<u64> {
+    let offset = usize::try_from(header.e_phoff(LE)).ok()?;
+    let segment = segments.iter().find(|segment| segment.file.contains(&offset))?;
+    Some(segment.address + (offset - segment.file.start) as u64)
+}
+
+fn text(what: &str, bytes: &[u8]) -> Result<String, Problem> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Problem::Damaged(format!("{what} is not UTF-8")))?;
+    Ok(text.into())
+}
+
+/// What the dynamic section says.
+#[derive(Default)]
+struct Dynamic {
+    needed: Vec<String>,
+    position_independent_executable: bool,
+}
+
+impl Dynamic {
+    fn read(file: &ElfFile64<LE>, length: usize) -> Result<Dynamic, Problem> {
+        let mut dynamic = Dynamic::default();
+        let table = file.elf_dynamic_table()?;
+        let mut bytes = 0;
+        for entry in table.iter() {
+            if entry.tag == elf::DT_NEEDED {
+                let name = table.string(entry)?;
+                bytes += name.len();
+                if bytes > length {
+                    return Err(Problem::Damaged("names of needed libraries longer than the file".into()));
+                }
+                dynamic.needed.push(text("name of a needed library", name)?);
+            }
+            if entry.tag == elf::DT_FLAGS_1 {
+                dynamic.position_independent_executable = entry.val & elf::DF_1_PIE.0 != 0;
+            }
+        }
+        Ok(dynamic)
+    }
+}

@@ -1,0 +1,151 @@
+//! Why a file is not an image, in one sentence that says what to do.
+
+use std::path::PathBuf;
+
+/// A file that could not be read as an Alpha image.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", path.display())]
+pub struct Error {
+    /// The file as it was named.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What can be wrong with a file.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// Nothing there.
+    #[error("there is no such file; check the path")]
+    Missing,
+    /// A directory, a pipe or a device.
+    #[error("not a regular file; name the program or shared object itself")]
+    NotAFile,
+    /// The operating system refused.
+    #[error("cannot be read: {0}")]
+    Read(#[from] std::io::Error),
+    /// Something other than ELF; the text says what it looks like.
+    #[error("not an ELF file but {0}; give an Alpha program or shared object built by alpha-linux-gnu-gcc")]
+    NotElf(&'static str),
+    /// ELF of another architecture.
+    #[error("{article} {0} ELF file, not an Alpha one; build it with alpha-linux-gnu-gcc", article = article(.0))]
+    OtherMachine(String),
+    /// ELF for Alpha, but not in the 64-bit little-endian form that Linux uses.
+    #[error(
+        "a {0} ELF file, but Alpha programs are 64-bit and little-endian; build it with alpha-linux-gnu-gcc"
+    )]
+    OtherForm(&'static str),
+    /// An ELF file that cannot be executed or loaded.
+    #[error("{0}; an executable or a shared object is needed")]
+    NotLoadable(&'static str),
+    /// The file ends before something it announces.
+    #[error(
+        "truncated: {what} reaches to byte {end} but the file has only {size} bytes; copy or build it again"
+    )]
+    Truncated {
+        /// The part that is cut off.
+        what: String,
+        /// Where that part ends.
+        end: u64,
+        /// The file's size.
+        size: u64,
+    },
+    /// Headers or tables that contradict each other.
+    #[error("damaged ELF file: {0}; build it again")]
+    Damaged(String),
+}
+
+impl From<object::read::Error> for Problem {
+    fn from(error: object::read::Error) -> Problem {
+        Problem::Damaged(error.to_string())
+    }
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['A', 'E', 'I', 'O', 'i', 'x']) { "an" } else { "a" }
+}
+
+/// ELF machine numbers (the generic ABI's registry) that a user is likely to meet.
+const MACHINES: &[(u16, &str)] = &[
+    (2, "SPARC"),
+    (3, "i386"),
+    (8, "MIPS"),
+    (15, "PA-RISC"),
+    (20, "PowerPC"),
+    (21, "PowerPC64"),
+    (22, "S/390"),
+    (40, "ARM"),
+    (43, "SPARC V9"),
+    (50, "IA-64"),
+    (62, "x86-64"),
+    (183, "AArch64"),
+    (243, "RISC-V"),
+    (258, "LoongArch"),
+];
+
+const EM_ALPHA: u16 = 0x9026;
+
+/// Beginnings of files that are often named by mistake.
+const SIGNATURES: &[(&[u8], &str)] = &[
+    (b"#!", "a script"),
+    (b"!<arch>\n", "an archive of object files"),
+    (b"!<thin>\n", "an archive of object files"),
+    (b"MZ", "a DOS or Windows program"),
+    (b"\x1f\x8b", "gzip-compressed data"),
+    (b"\xfd7zXZ", "xz-compressed data"),
+    (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
+    (b"\xcf\xfa\xed\xfe", "a macOS program"),
+    (b"PK\x03\x04", "a zip archive"),
+];
+
+/// Bytes of a file that [`identify`] wants to see.
+pub(crate) const IDENTIFICATION: usize = 64;
+
+/// Accepts the first bytes of a 64-bit little-endian Alpha executable or shared object. The
+/// machine is judged first: that a program is for another one matters more than its word size.
+pub(crate) fn identify(start: &[u8]) -> Result<(), Problem> {
+    if !start.starts_with(b"\x7fELF") {
+        return Err(Problem::NotElf(appearance(start)));
+    }
+    let header = start.get(..IDENTIFICATION).ok_or(Problem::Truncated {
+        what: "the ELF header".into(),
+        end: IDENTIFICATION as u64,
+        size: start.len() as u64,
+    })?;
+    let (class, encoding) = (header[4], header[5]);
+    let half = |at: usize| {
+        let bytes = [header[at], header[at + 1]];
+        if encoding == 2 { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+    };
+    let machine = half(18);
+    if machine != EM_ALPHA {
+        let known = MACHINES.iter().find(|(number, _)| *number == machine);
+        return Err(Problem::OtherMachine(match known {
+            Some((_, name)) => (*name).into(),
+            None => format!("machine-{machine}"),
+        }));
+    }
+    match (class, encoding) {
+        (2, 1) => {}
+        (2, 2) => return Err(Problem::OtherForm("big-endian")),
+        (1, _) => return Err(Problem::OtherForm("32-bit")),
+        _ => return Err(Problem::Damaged(format!("class {class} and data encoding {encoding}"))),
+    }
+    match half(16) {
+        2 | 3 => Ok(()),
+        1 => Err(Problem::NotLoadable("a relocatable object file that has not been linked")),
+        4 => Err(Problem::NotLoadable("a core dump")),
+        kind => Err(Problem::Damaged(format!("unknown file type {kind}"))),
+    }
+}
+
+fn appearance(start: &[u8]) -> &'static str {
+    if start.is_empty() {
+        return "an empty file";
+    }
+    if let Some((_, name)) = SIGNATURES.iter().find(|(signature, _)| start.starts_with(signature)) {
+        return name;
+    }
+    let printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
+    if start.iter().all(printable) { "text" } else { "data of an unknown kind" }
+}

@@ -1,0 +1,192 @@
+//! Names and extents of functions and variables.
+
+use crate::Code;
+use crate::error::Problem;
+use gimli::{BaseAddresses, CieOrFde, EhFrame, UnwindSection};
+use object::LittleEndian as LE;
+use object::elf::{self, FileHeader64};
+use object::read::elf::{ElfFile64, Sym, SymbolTable};
+use std::cmp::Reverse;
+
+/// A defined function or variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// The name, without a version.
+    pub name: String,
+    /// Link-time address.
+    pub address: u64,
+    /// Size in bytes as the symbol table has it; 0 if it does not say.
+    pub size: u64,
+    /// Visible outside its source file.
+    pub global: bool,
+    /// Whether it is a function.
+    pub function: bool,
+}
+
+/// A function: its extent in the code and the best of its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// The name; its address in hexadecimal if the image names no function there.
+    pub name: String,
+    /// Link-time address of the first instruction.
+    pub address: u64,
+    /// Size in bytes, within its section.
+    pub size: u64,
+}
+
+impl Function {
+    /// First address behind it.
+    pub fn end(&self) -> u64 {
+        self.address + self.size
+    }
+}
+
+/// All defined functions and variables, sorted by name, global ones first among equals. They
+/// come from the full symbol table, or from the dynamic one of a stripped image.
+pub(crate) fn read(file: &ElfFile64<LE>, length: usize) -> Result<Vec<Symbol>, Problem> {
+    let table = [file.elf_symbol_table(), file.elf_dynamic_symbol_table()]
+        .into_iter()
+        .find(|table| !table.is_empty())
+        .unwrap_or(file.elf_dynamic_symbol_table());
+    let mut symbols = Vec::new();
+    let mut bytes = 0;
+    for entry in table.iter().filter(|entry| wanted(entry)) {
+        let name = name(table, entry)?;
+        // Names can overlap in the file; a damaged one could make each as long as the table.
+        bytes += name.len();
+        if bytes > length {
+            return Err(Problem::Damaged("symbol names longer than the file".into()));
+        }
+        symbols.push(Symbol {
+            name: name.into(),
+            address: entry.st_value(LE),
+            size: entry.st_size(LE),
+            global: entry.st_bind() != elf::STB_LOCAL,
+            function: is_function(entry.st_type()),
+        });
+    }
+    symbols.sort_by(|a, b| (&a.name, !a.global, a.address).cmp(&(&b.name, !b.global, b.address)));
+    Ok(symbols)
+}
+
+fn is_function(kind: elf::SymbolType) -> bool {
+    kind == elf::STT_FUNC || kind == elf::STT_GNU_IFUNC
+}
+
+fn wanted(entry: &elf::Sym64<LE>) -> bool {
+    let kind = entry.st_type();
+    // Hand-written assembly often leaves out the type, and names without one are never empty.
+    let named = is_function(kind) || kind == elf::STT_OBJECT || kind == elf::STT_NOTYPE;
+    named && !entry.is_undefined(LE) && !entry.is_absolute(LE) && entry.st_name(LE) != 0
+}
+
+fn name<'data>(
+    table: &SymbolTable<'data, FileHeader64<LE>>,
+    entry: &elf::Sym64<LE>,
+) -> Result<&'data str, Problem> {
+    let name = table.symbol_name(LE, entry)?;
+    let name =
+        std::str::from_utf8(name).map_err(|_| Problem::Damaged("a symbol name that is not UTF-8".into()))?;
+    // GNU ld writes versions into the full symbol table as name@VERSION.
+    Ok(name.split('@').next().unwrap_or(name))
+}
+
+/// The functions by address, one for each first instruction.
+///
+/// A function without a size reaches to the next one or to the end of its section.
+pub(crate) fn functions(symbols: &[Symbol], code: &[Code], frames: Vec<Function>) -> Vec<Function> {
+    let mut named: Vec<&Symbol> = symbols.iter().filter(|symbol| symbol.function).collect();
+    named.sort_by_key(|symbol| (symbol.address, preference(symbol)));
+    let mut functions: Vec<Function> = Vec::with_capacity(named.len());
+    for symbol in named {
+        match functions.last_mut() {
+            Some(last) if last.address == symbol.address => last.size = last.size.max(symbol.size),
+            _ => functions.push(Function {
+                name: symbol.name.clone(),
+                address: symbol.address,
+                size: symbol.size,
+            }),
+        }
+    }
+    let mut functions = merge(functions, frames);
+    let mut next = u64::MAX;
+    functions.retain(|function| function.address % 4 == 0);
+    for function in functions.iter_mut().rev() {
+        let section = code.partition_point(|code| code.address <= function.address).checked_sub(1);
+        let room = section.map_or(0, |index| code[index].end().saturating_sub(function.address));
+        let until_next = next - function.address;
+        function.size = room.min(if function.size == 0 { until_next } else { function.size });
+        next = function.address;
+    }
+    functions.retain(|function| function.size > 0);
+    functions
+}
+
+/// Which of several names of one function to show: a global one, with the fewest leading
+/// underscores, the shortest.
+fn preference(symbol: &Symbol) -> (Reverse<bool>, usize, usize, &str) {
+    let name = symbol.name.as_str();
+    let underscores = name.len() - name.trim_start_matches('_').len();
+    (Reverse(symbol.global), underscores, name.len(), name)
+}
+
+/// Adds those unnamed functions that begin in none of the named ones.
+fn merge(named: Vec<Function>, unnamed: Vec<Function>) -> Vec<Function> {
+    let extents = Extents::new(&named);
+    let fresh = |function: &Function| {
+        extents.find(&named, function.address).is_none()
+            && named.binary_search_by_key(&function.address, |named| named.address).is_err()
+    };
+    let fresh: Vec<Function> = unnamed.into_iter().filter(fresh).collect();
+    let mut all = named;
+    all.extend(fresh);
+    all.sort_by_key(|function| function.address);
+    all.dedup_by_key(|function| function.address);
+    all
+}
+
+/// The extents of functions that the unwind tables (`.eh_frame`) know: all that a stripped image
+/// says about its local functions.
+pub(crate) fn unwind_extents(section: &[u8], address: u64) -> Vec<Function> {
+    let table = EhFrame::new(section, gimli::LittleEndian);
+    let bases = BaseAddresses::default().set_eh_frame(address);
+    let mut entries = table.entries(&bases);
+    let mut functions = Vec::new();
+    // The first damaged entry ends the walk: what follows it cannot be found.
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { break };
+        let (address, size) = (entry.initial_address(), entry.len());
+        if size > 0 && address.checked_add(size).is_some() {
+            functions.push(Function { name: format!("{address:#x}"), address, size });
+        }
+    }
+    functions
+}
+
+/// Finds the function at an address, also where one lies within another.
+#[derive(Debug)]
+pub(crate) struct Extents {
+    /// For each function the highest end of all up to it.
+    reach: Vec<u64>,
+}
+
+impl Extents {
+    pub(crate) fn new(functions: &[Function]) -> Extents {
+        let ends = functions.iter().scan(0, |reach, function| {
+            *reach = function.address.saturating_add(function.size).max(*reach);
+            Some(*reach)
+        });
+        Extents { reach: ends.collect() }
+    }
+
+    /// The function with the highest start that contains `address`.
+    pub(crate) fn find<'a>(&self, functions: &'a [Function], address: u64) -> Option<&'a Function> {
+        let after = functions.partition_point(|function| function.address <= address);
+        (0..after)
+            .rev()
+            .take_while(|&index| self.reach[index] > address)
+            .map(|index| &functions[index])
+            .find(|function| address - function.address < function.size)
+    }
+}

@@ -1,0 +1,112 @@
+//! Whatever a file holds, reading it ends with an image or a sentence.
+
+mod common;
+
+use common::{LIBC, compile, tool};
+use pathlength_image::{Image, Problem};
+use proptest::prelude::*;
+use std::sync::LazyLock;
+
+fn sentence(bytes: impl Into<Vec<u8>>) -> String {
+    Image::parse("it", bytes.into()).unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_not_an_alpha_program_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = |path: &std::path::Path| Image::open(path).unwrap_err().to_string();
+    assert_eq!(open("/no/such/file".as_ref()), "/no/such/file: there is no such file; check the path");
+    assert!(open(directory.path()).ends_with("not a regular file; name the program or shared object itself"));
+    assert!(open("/dev/zero".as_ref()).contains("not a regular file"));
+    assert!(sentence("").contains("not an ELF file but an empty file"));
+    assert!(sentence("#!/bin/sh\n").contains("not an ELF file but a script"));
+    assert!(sentence("int main;\n").contains("not an ELF file but text"));
+    assert!(sentence(vec![1, 2, 3]).contains("not an ELF file but data of an unknown kind"));
+    assert!(sentence("\x7fELF\x02").contains("truncated: the ELF header reaches to byte 64"));
+    assert!(
+        open(&std::env::current_exe().unwrap()).contains(std::env::consts::ARCH.replace('_', "-").as_str())
+    );
+    let source = directory.path().join("empty.c");
+    std::fs::write(&source, "int f(void) { return 1; }").unwrap();
+    let object = directory.path().join("empty.o");
+    tool("gcc", &["-c", source.to_str().unwrap(), "-o", object.to_str().unwrap()]);
+    assert!(open(&object).contains("a relocatable object file that has not been linked"));
+}
+
+#[test]
+fn wrong_headers_are_explained() {
+    let good = std::fs::read(LIBC).unwrap();
+    let with = |at: usize, new: &[u8]| {
+        let mut bytes = good.clone();
+        bytes[at..at + new.len()].copy_from_slice(new);
+        sentence(bytes)
+    };
+    assert!(with(4, &[1]).contains("a 32-bit ELF file"));
+    assert!(with(5, &[2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0x90, 0x26]).contains("a big-endian ELF file"));
+    assert!(with(16, &[4]).contains("a core dump"));
+    assert!(with(18, &[62, 0]).contains("an x86-64 ELF file, not an Alpha one"));
+    assert!(with(18, &[0x34, 0x12]).contains("a machine-4660 ELF file, not an Alpha one"));
+    assert!(with(0x20, &[0xff; 8]).contains("truncated: the program header table"));
+    assert!(with(0x28, &[0xff; 8]).contains("truncated: the section header table"));
+    assert!(sentence(&good[..good.len() / 2]).contains("truncated: the section header table"));
+    let load = (0..10).map(|n| 64 + 56 * n).find(|&at| good[at..at + 4] == [1, 0, 0, 0]).unwrap();
+    assert!(with(load + 8, &[0, 0, 0, 0x10]).contains("truncated: segment at 0x0"));
+    assert!(with(load + 0x28, &[0xff; 8]).contains("reaches beyond the address space"));
+    assert!(with(load + 0x28, &[0; 8]).contains("is larger in the file than in memory"));
+    assert!(with(load + 0x30, &[3]).contains("alignment that is no power of two"));
+    assert!(with(load + 0x10, &[4]).contains("not aligned with its place in the file"));
+    let problem = Image::parse("it", good[..100].to_vec()).unwrap_err().problem;
+    assert!(matches!(problem, Problem::Truncated { .. }));
+}
+
+static PROGRAM: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::read(compile(directory.path(), &[])).unwrap()
+});
+
+/// Asks an image everything.
+fn use_up(bytes: Vec<u8>) {
+    let Ok(image) = Image::parse("damaged", bytes) else { return };
+    let instructions: usize = image.code().iter().map(|code| image.instructions(code).count()).sum();
+    assert!(instructions <= image.bytes().len() / 4);
+    for segment in image.segments() {
+        assert!(image.bytes().get(segment.file.clone()).is_some());
+    }
+    for function in image.functions() {
+        let found = image.function_at(function.address).unwrap();
+        assert_eq!(found.address, function.address);
+        image.location(function.address);
+    }
+    image.symbol("main");
+    image.program_header_address();
+}
+
+/// Places worth damaging: the headers and tables, more often than the rest.
+fn places(length: usize) -> impl Strategy<Value = usize> {
+    let tables = length - 8000;
+    prop_oneof![0..64usize, 64..1200usize, 1200..length, tables..length]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn damage_never_panics(
+        damage in proptest::collection::vec((places(PROGRAM.len()), any::<u8>()), 1..8),
+        cut in prop_oneof![4 => Just(usize::MAX), 1 => 0..PROGRAM.len()],
+    ) {
+        let mut bytes = PROGRAM.clone();
+        for (at, value) in damage {
+            bytes[at] = value;
+        }
+        bytes.truncate(cut);
+        use_up(bytes);
+    }
+
+    #[test]
+    fn noise_never_panics(noise in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let mut bytes = PROGRAM[..64].to_vec();
+        bytes.extend(noise);
+        use_up(bytes);
+    }
+}
