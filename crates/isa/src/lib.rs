@@ -1,1 +1,28 @@
-//! stub
+//! The Alpha user-mode instruction set through EV67 as one [`TABLE`], one line an instruction, and
+//! what derives from it: decoder, disassembler, encoder, classifier.
+//!
+//! ```
+//! use pathlength_isa::{Cpu, Extension, Group, Op, decode, encode};
+//!
+//! let load = decode(0x2a1e_0010).unwrap();
+//! assert_eq!(load.op, Op::Ldbu);
+//! assert_eq!((load.ra(), load.rb(), load.displacement()), (16, 30, 16));
+//! assert_eq!(load.disassemble(0).to_string(), "ldbu a0,16(sp)");
+//! assert_eq!(load.op.group(), Group::IntegerLoad);
+//! assert_eq!(load.op.extension(), Extension::Bwx);
+//! assert!(!Cpu::Ev5.has(Extension::Bwx) && Cpu::Ev56.has(Extension::Bwx));
+//! assert_eq!(encode::memory(Op::Ldbu, 16, 30, 16), Ok(0x2a1e_0010));
+//! ```
+
+mod cpu;
+mod decode;
+mod disassemble;
+pub mod encode;
+mod qualifiers;
+mod table;
+
+pub use cpu::{Cpu, UnknownCpu};
+pub use decode::{Instruction, Nop, decode, decode_op, nop_kind};
+pub use disassemble::REGISTER_NAMES;
+pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
+pub use table::{Extension, Flags, Format, Group, Op, Operands, Row, TABLE};
