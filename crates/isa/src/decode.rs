@@ -59,7 +59,7 @@ pub fn decode_op(word: u32) -> Option<Op> {
     (fits && (!fpcr || same_registers(word))).then_some(op)
 }
 
-/// Whether the three register fields are equal, as in accesses to the FPCR.
+/// Whether the three register fields are equal, as they have to be in accesses to the FPCR (4.10).
 fn same_registers(word: u32) -> bool {
     let rc = word & 31;
     word >> 21 & 31 == rc && word >> 16 & 31 == rc

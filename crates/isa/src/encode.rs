@@ -55,8 +55,8 @@ pub fn memory_function(op: Op, ra: u8, rb: u8) -> Result<u32, EncodeError> {
     finish(op, Format::MemoryFunction, registers(ra, rb, 0)? | u32::from(op.row().function))
 }
 
-/// A jump through a register: `op ra,(rb)`, with the lowest 14 bits of the hint as the manual
-/// defines it for the instruction.
+/// A jump through a register: `op ra,(rb),hint`. The hint is the 14-bit field itself: of `jmp` and
+/// `jsr` the low bits of the displacement in instructions.
 pub fn jump(op: Op, ra: u8, rb: u8, hint: u16) -> Result<u32, EncodeError> {
     let hint = unsigned(op, hint.into(), 14)?;
     finish(op, Format::MemoryJump, registers(ra, rb, 0)? | u32::from(op.row().function) << 14 | hint)
