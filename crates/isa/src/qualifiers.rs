@@ -1,5 +1,5 @@
 //! Qualifiers of floating-point operations: rounding and trapping modes, coded in the function
-//! (Alpha Architecture Reference Manual, 4.7.8 and tables in appendix C).
+//! (Alpha Architecture Reference Manual, 4.7.9 and appendix C).
 //!
 //! Bits of the 11-bit function: 10:8 traps, 7:6 rounding, 5:0 the operation.
 
