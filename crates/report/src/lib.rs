@@ -1,1 +1,137 @@
-//! stub
+//! Writes results for people and for other programs: [`Table`]s to a terminal, CSV, JSON and
+//! Parquet, and, with [`Chart`]s, a [`Page`] of HTML that opens with no network.
+//!
+//! ```
+//! use analysis::table::{Kind, Table};
+//! use pathlength_report::{Format, render};
+//! let mut table = Table::new("length", "Path length", &[("build", Kind::Text), ("instructions", Kind::Count)]);
+//! table.row(vec!["original".into(), 58_800_u64.into()]);
+//! let mut csv = Vec::new();
+//! render(&table, Format::Csv, &mut csv)?;
+//! assert_eq!(csv, b"build,instructions\noriginal,58800\n");
+//! # Ok::<(), pathlength_report::Error>(())
+//! ```
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::{fmt, str::FromStr};
+
+use analysis::table::{self, Table};
+
+mod cells;
+mod chart;
+mod comma;
+mod json;
+mod names;
+mod output;
+mod page;
+mod parquet;
+pub mod terminal;
+
+pub use chart::{Arrangement, Chart, bars, differences, shares, strip};
+pub use output::{write_all, write_file};
+pub use page::{Block, Figure, Page, Section};
+
+/// How tables are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Aligned columns for people.
+    #[default]
+    Table,
+    /// Comma-separated values: a row of names, then full-precision numbers; addresses in
+    /// hexadecimal, missing values empty.
+    Csv,
+    /// An object with the columns, the rows as objects, and the notes.
+    Json,
+    /// A Parquet file with nullable columns named in snake_case.
+    Parquet,
+}
+
+const FORMATS: [(&str, Format); 4] =
+    [("table", Format::Table), ("csv", Format::Csv), ("json", Format::Json), ("parquet", Format::Parquet)];
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (name, _) = FORMATS.iter().find(|(_, format)| format == self).expect("every format is listed");
+        f.write_str(name)
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Format, Error> {
+        let found = FORMATS.iter().find(|(known, _)| *known == name);
+        found.map(|&(_, format)| format).ok_or_else(|| Error::UnknownFormat(name.into()))
+    }
+}
+
+/// Why something could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A format's name that does not exist.
+    #[error("there is no format '{0}'; use table, csv, json or parquet")]
+    UnknownFormat(String),
+    /// Several tables that one stream cannot hold.
+    #[error("{0} tables do not fit in one {1} stream; name a directory with -o")]
+    NeedsDirectory(usize, Format),
+    /// Binary output that would spoil a terminal.
+    #[error("Parquet is not for a terminal; name a file with -o")]
+    BinaryToTerminal,
+    /// A column a chart asks for.
+    #[error("the table '{table}' has no column '{column}' to chart")]
+    NoColumn {
+        /// The table's name.
+        table: String,
+        /// The column's name.
+        column: String,
+    },
+    /// A cell that is not of its column's kind, which Parquet cannot store.
+    #[error("row {row} of the table '{table}' holds {value:?} in the column '{column}' of kind {kind:?}")]
+    Mismatch {
+        /// The table's name.
+        table: String,
+        /// The column's name.
+        column: String,
+        /// The row, from 1.
+        row: usize,
+        /// What the cell holds.
+        value: table::Value,
+        /// What it should hold.
+        kind: table::Kind,
+    },
+    /// The Parquet library's complaint.
+    #[error("cannot encode the table '{0}' as Parquet: {1}")]
+    Parquet(String, String),
+    /// A file or directory that could not be written.
+    #[error("cannot write {path}: {source}; check that its directory exists, is writable and has room",
+        path = path.display())]
+    File {
+        /// Where it should have been.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A stream that could not be written.
+    #[error("cannot write the output: {0}")]
+    Stream(#[from] io::Error),
+}
+
+impl Error {
+    /// Whether the reader of standard output has gone (`pathlength … | head`): no failure, just a
+    /// reason to stop.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Error::Stream(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// Writes one table, for a terminal without width or colour.
+pub fn render(table: &Table, format: Format, out: &mut dyn Write) -> Result<(), Error> {
+    match format {
+        Format::Table => terminal::render(table, terminal::Style::default(), out)?,
+        Format::Csv => comma::render(table, out)?,
+        Format::Json => json::render(&json::value(table), out)?,
+        Format::Parquet => out.write_all(&parquet::encode(table)?)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! Charts as Vega-Lite specifications, made from tables.
+//!
+//! Lines and letters take the colour of the text around them, so a chart fits a light and a dark
+//! page; colour-blind people can tell the series' colours apart.
+//!
+//! The rows of a table are told apart by their text in the category's column: rows of bars must
+//! not share one.
+
+use std::collections::HashSet;
+
+use analysis::table::{Kind, Table, Value};
+use serde_json::json;
+
+use crate::{Error, cells, json};
+
+/// A chart: a Vega-Lite 6 specification with its data, and the words around it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// Short name in kebab-case: its anchor in a page.
+    pub name: String,
+    /// One line that says what the chart shows.
+    pub title: String,
+    /// What to see in it.
+    pub caption: String,
+    /// The specification, complete with data.
+    pub spec: serde_json::Value,
+}
+
+/// How the bars of several columns stand to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrangement {
+    /// Beside each other.
+    Grouped,
+    /// End to end.
+    Stacked,
+    /// End to end, each whole bar 100 %.
+    Percent,
+}
+
+impl Chart {
+    /// The same chart with another name and title.
+    pub fn titled(mut self, name: &str, title: &str) -> Chart {
+        (self.name, self.title) = (name.into(), title.into());
+        self
+    }
+
+    /// The same chart with a caption.
+    pub fn captioned(mut self, caption: &str) -> Chart {
+        self.caption = caption.into();
+        self
+    }
+
+    /// `layers` over `rows`, the places along the vertical axis `step` pixels apart.
+    fn new(
+        table: &Table,
+        rows: Vec<serde_json::Value>,
+        (places, step): (usize, usize),
+        layers: serde_json::Value,
+    ) -> Chart {
+        let spec = json!({
+            "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+            "description": table.title,
+            "width": "container",
+            // Not a step: with one, Vega-Lite cannot fit the width.
+            "height": places * step,
+            "autosize": {"type": "fit-x", "contains": "padding", "resize": true},
+            "data": {"values": rows},
+            "layer": layers,
+            "config": theme(),
+        });
+        Chart { name: table.name.clone(), title: table.title.clone(), caption: String::new(), spec }
+    }
+}
+
+/// Horizontal bars: one group a row of `table`, named by the column `category`, one bar in it for
+/// each of the columns `values`.
+pub fn bars(
+    table: &Table,
+    category: &str,
+    values: &[&str],
+    arrangement: Arrangement,
+) -> Result<Chart, Error> {
+    let rows = long(table, category, values)?;
+    Ok(bar_chart(table, rows, ["row", "column"], arrangement, &title(table, values)?))
+}
+
+/// Horizontal bars of 100 %: one a column of `values`, divided among the rows of `table`.
+pub fn shares(table: &Table, category: &str, values: &[&str]) -> Result<Chart, Error> {
+    let rows = long(table, category, values)?;
+    Ok(bar_chart(table, rows, ["column", "row"], Arrangement::Percent, "share"))
+}
+
+fn bar_chart(
+    table: &Table,
+    rows: Vec<serde_json::Value>,
+    [bar, color]: [&str; 2],
+    arrangement: Arrangement,
+    title: &str,
+) -> Chart {
+    let (stack, format) = match arrangement {
+        Arrangement::Grouped => (json!(null), ",~f"),
+        Arrangement::Stacked => (json!("zero"), ",~f"),
+        Arrangement::Percent => (json!("normalize"), ".0%"),
+    };
+    let several = distinct(&rows, color) > 1;
+    let mut encoding = json!({
+        "y": {"field": bar, "type": "nominal", "sort": null, "title": null},
+        "x": {"field": "value", "type": "quantitative", "stack": stack, "title": title, "axis": {"format": format}},
+        "order": {"field": "place", "type": "quantitative"},
+        "tooltip": tooltip(),
+    });
+    if several {
+        encoding["color"] = json!({"field": color, "type": "nominal", "sort": null, "title": null});
+        if arrangement == Arrangement::Grouped {
+            encoding["yOffset"] = json!({"field": color, "sort": null});
+        }
+    }
+    let step =
+        if arrangement == Arrangement::Grouped && several { 14 * distinct(&rows, color) + 6 } else { 28 };
+    let size = (distinct(&rows, bar), step);
+    let columns = legend_columns(&rows, color);
+    let mut chart = Chart::new(table, rows, size, json!([{"mark": "bar", "encoding": encoding}]));
+    chart.spec["config"]["legend"]["columns"] = columns.into();
+    chart
+}
+
+/// Bars to the left for what shrank and to the right for what grew.
+pub fn differences(table: &Table, category: &str, value: &str) -> Result<Chart, Error> {
+    let rows = long(table, category, &[value])?;
+    let layers = json!([
+        {
+            "mark": "bar",
+            "encoding": {
+                "y": {"field": "row", "type": "nominal", "sort": null, "title": null},
+                "x": {"field": "value", "type": "quantitative", "title": title(table, &[value])?,
+                      "axis": {"labelExpr": "(datum.value > 0 ? '+' : '') + format(datum.value, ',~f')"}},
+                "color": {"condition": {"test": "datum.value < 0", "value": COLORS[0]}, "value": COLORS[5]},
+                "tooltip": tooltip(),
+            },
+        },
+        {"mark": {"type": "rule", "color": "currentColor"}, "encoding": {"x": {"datum": 0}}},
+    ]);
+    let size = (distinct(&rows, "row"), 22);
+    Ok(Chart::new(table, rows, size, layers))
+}
+
+/// One dot a row of `table`, in a strip for each different text in the column `group`: how the
+/// numbers in the column `value` are distributed. A bar marks each strip's median.
+pub fn strip(table: &Table, group: &str, value: &str) -> Result<Chart, Error> {
+    /// Multiples of the golden ratio spread dots evenly, however many, and the same every time.
+    const GOLDEN: f64 = 0.618_033_988_749_895;
+    let mut rows = long(table, group, &[value])?;
+    for (number, row) in rows.iter_mut().enumerate() {
+        row["spread"] = json!((number as f64 * GOLDEN).fract());
+    }
+    let y = json!({"field": "row", "type": "nominal", "sort": null, "title": null});
+    let scale = json!({"zero": false, "nice": true, "padding": 12});
+    let layers = json!([
+        {
+            "mark": {"type": "circle", "size": 28, "opacity": 0.8},
+            "encoding": {
+                "y": y,
+                "yOffset": {"field": "spread", "type": "quantitative", "scale": {"domain": [-0.25, 1.25]}},
+                "x": {"field": "value", "type": "quantitative", "title": title(table, &[value])?,
+                      "scale": scale, "axis": {"format": ",~f"}},
+                "color": {"field": "row", "type": "nominal", "sort": null, "legend": null},
+                "tooltip": tooltip(),
+            },
+        },
+        {
+            "mark": {"type": "tick", "color": "currentColor", "thickness": 2, "size": 48},
+            "encoding": {
+                "y": y,
+                "x": {"aggregate": "median", "field": "value", "type": "quantitative"},
+                "tooltip": [
+                    {"field": "row", "type": "nominal", "title": " "},
+                    {"aggregate": "median", "field": "value", "type": "quantitative", "format": ",~f",
+                     "title": "median"},
+                ],
+            },
+        },
+    ]);
+    let size = (distinct(&rows, "row"), 64);
+    Ok(Chart::new(table, rows, size, layers))
+}
+
+/// The cells of some columns, one object each; a total and what is missing are left out.
+fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json::Value>, Error> {
+    let category = column(table, category)?;
+    let values = values.iter().map(|value| column(table, value)).collect::<Result<Vec<_>, _>>()?;
+    let mut cells = Vec::new();
+    for (place, row) in
+        table.rows.iter().take(table.rows.len().saturating_sub(table.total.into())).enumerate()
+    {
+        for &value in &values {
+            let (Value::Integer(_) | Value::Real(_)) = row[value] else { continue };
+            cells.push(json!({
+                "row": cells::text(&row[category], table.columns[category].kind),
+                "column": cells::printable(&table.columns[value].name),
+                "value": json::cell(&row[value]),
+                "shown": cells::text(&row[value], table.columns[value].kind),
+                "place": place,
+            }));
+        }
+    }
+    Ok(cells)
+}
+
+/// How many names fit beside each other above a chart of full width; the page's script scales
+/// this down for narrow ones.
+fn legend_columns(rows: &[serde_json::Value], field: &str) -> usize {
+    const CHART: usize = 900;
+    const LETTER: usize = 7;
+    const SYMBOL: usize = 40;
+    let longest = rows.iter().filter_map(|row| row[field].as_str()).map(str::len).max().unwrap_or(0);
+    (CHART / (longest * LETTER + SYMBOL)).max(1)
+}
+
+/// How many different values a field has.
+fn distinct(rows: &[serde_json::Value], field: &str) -> usize {
+    rows.iter().filter_map(|row| row[field].as_str()).collect::<HashSet<_>>().len()
+}
+
+fn column(table: &Table, name: &str) -> Result<usize, Error> {
+    let found = table.columns.iter().position(|column| column.name == name);
+    found.ok_or_else(|| Error::NoColumn { table: table.name.clone(), column: name.into() })
+}
+
+/// What the axis measures: the column's heading, or the unit that several columns share.
+fn title(table: &Table, values: &[&str]) -> Result<String, Error> {
+    match values {
+        [value] => Ok(cells::heading(&table.columns[column(table, value)?])),
+        [first, ..] => Ok(match table.columns[column(table, first)?].kind {
+            Kind::Percent(_) | Kind::Change(_) => "percent".into(),
+            _ => String::new(),
+        }),
+        [] => Ok(String::new()),
+    }
+}
+
+fn tooltip() -> serde_json::Value {
+    json!([
+        {"field": "row", "type": "nominal", "title": " "},
+        {"field": "shown", "type": "nominal", "title": "value"},
+        {"field": "column", "type": "nominal", "title": "of"},
+    ])
+}
+
+/// M. Okabe and K. Ito, "Color Universal Design", 2008, the blue lightened for dark pages; then
+/// four in the manner of P. Tol's muted scheme for charts with more series than eight.
+const COLORS: [&str; 12] = [
+    "#1a80c4", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999", "#aa4499",
+    "#44aa99", "#ddcc77", "#6655aa",
+];
+
+/// How every chart looks.
+fn theme() -> serde_json::Value {
+    let words = json!({
+        "labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 12, "titleFontSize": 12,
+        "titleFontWeight": "normal", "labelLimit": 240,
+    });
+    let with = |more: serde_json::Value| {
+        let mut all = words.clone();
+        all.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        all
+    };
+    json!({
+        "background": null,
+        "font": "system-ui, sans-serif",
+        "range": {"category": COLORS},
+        "mark": {"color": COLORS[0]},
+        "view": {"stroke": null},
+        "axis": with(json!({"domain": false, "ticks": false, "labelPadding": 6, "gridColor": "currentColor",
+            "gridOpacity": 0.15, "tickCount": {"expr": "max(3, width / 110)"}})),
+        "axisX": {"titlePadding": 10},
+        "legend": with(json!({"orient": "top", "symbolType": "square", "symbolSize": 90, "columnPadding": 16})),
+    })
+}

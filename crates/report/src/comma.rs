@@ -1,0 +1,21 @@
+//! Comma-separated values (RFC 4180, with a line feed at the end of a line).
+
+use std::io::{self, Write};
+
+use analysis::table::{Kind, Table, Value};
+
+/// Writes the table: names, then rows.
+pub(crate) fn render(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(table.columns.iter().map(|column| &column.name))?;
+    for row in &table.rows {
+        writer.write_record(row.iter().zip(&table.columns).map(|(value, column)| match value {
+            Value::Text(text) => text.clone(),
+            Value::Integer(address) if column.kind == Kind::Address => format!("{address:#x}"),
+            Value::Integer(number) => number.to_string(),
+            Value::Real(number) if number.is_finite() => number.to_string(),
+            Value::Real(_) | Value::Missing => String::new(),
+        }))?;
+    }
+    writer.flush()
+}

@@ -1,0 +1,300 @@
+//! A report as one file of HTML that needs nothing else: style, scripts and data are inside, and
+//! its content security policy forbids the browser to fetch anything.
+
+use std::io::{self, Write};
+
+use analysis::table::{Table, Value};
+use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
+use serde_json::{Map, json};
+
+use crate::names::{slug, unused};
+use crate::{Chart, Error, cells, comma};
+
+/// What a page says, in the order in which it says it.
+///
+/// Wherever prose stands, `` `code` ``, `*emphasis*` and `**strong emphasis**` are understood;
+/// all else is shown as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// The name of the report, small above the headline and in the browser's tab.
+    pub title: String,
+    /// The answer, in one sentence.
+    pub headline: String,
+    /// What a reader must know to understand it, in a few sentences.
+    pub lead: Vec<String>,
+    /// The three or four numbers that matter.
+    pub figures: Vec<Figure>,
+    /// The one chart that shows the answer.
+    pub chart: Option<Chart>,
+    /// Everything else.
+    pub sections: Vec<Section>,
+    /// How the report was made: what, and its value (commands, versions); printed at the end.
+    pub provenance: Vec<(String, String)>,
+}
+
+/// A number that matters.
+#[derive(Clone, Debug, Default)]
+pub struct Figure {
+    /// The number, formatted.
+    pub value: String,
+    /// What it counts (prose).
+    pub label: String,
+}
+
+/// A part of the page with its own heading.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// The heading (prose).
+    pub heading: String,
+    /// What stands below it, in order.
+    pub blocks: Vec<Block>,
+}
+
+/// A part of a section.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// Prose.
+    Paragraph(String),
+    /// A table that can be sorted, filtered and saved as CSV.
+    Table(Table),
+    /// A chart.
+    Chart(Chart),
+    /// Text in a fixed-width face, line by line: commands, listings.
+    Code(String),
+}
+
+/// The libraries that draw the charts; see assets/README.md.
+const LIBRARIES: [&str; 3] = [
+    include_str!("../assets/vega.min.js"),
+    include_str!("../assets/vega-lite.min.js"),
+    include_str!("../assets/vega-embed.min.js"),
+];
+const STYLE: &str = include_str!("../assets/page.css");
+const SCRIPT: &str = include_str!("../assets/page.js");
+const POLICY: &str =
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
+
+/// Longer tables show their first rows until asked for all.
+const ROWS_SHOWN: usize = 25;
+
+impl Page {
+    /// Writes the page.
+    pub fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let mut data = Data::default();
+        let body = self.body(&mut data)?;
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    title { (self.title) }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    (body)
+                    script type="application/json" #page-data { (PreEscaped(data.in_script())) }
+                    @if !data.charts.is_empty() {
+                        @for library in LIBRARIES { script { (PreEscaped(in_script(library))) } }
+                    }
+                    script { (PreEscaped(in_script(SCRIPT))) }
+                }
+            }
+        };
+        Ok(out.write_all(page.into_string().as_bytes())?)
+    }
+
+    fn body(&self, data: &mut Data) -> io::Result<Markup> {
+        let chart = self.chart.as_ref().map(|chart| data.chart(chart));
+        let sections =
+            self.sections.iter().map(|section| section.markup(data)).collect::<Result<Vec<_>, _>>()?;
+        Ok(html! {
+            header {
+                p.title { (self.title) }
+                h1 { (Prose(&self.headline)) }
+                @for paragraph in &self.lead { p.lead { (Prose(paragraph)) } }
+                @if !self.figures.is_empty() {
+                    ul.figures {
+                        @for figure in &self.figures {
+                            li { strong { (figure.value) } span { (Prose(&figure.label)) } }
+                        }
+                    }
+                }
+                @if let Some(chart) = chart { (chart) }
+            }
+            @if self.sections.len() > 1 {
+                nav aria-label="Contents" {
+                    ol {
+                        @for section in &self.sections {
+                            li { a href={ "#" (section.anchor()) } { (Prose(&section.heading)) } }
+                        }
+                    }
+                }
+            }
+            main { @for section in sections { (section) } }
+            @if !self.provenance.is_empty() {
+                footer {
+                    h2 { "How this report was made" }
+                    dl {
+                        @for (what, value) in &self.provenance { dt { (what) } dd { code { (value) } } }
+                    }
+                }
+            }
+        })
+    }
+}
+
+impl Section {
+    fn anchor(&self) -> String {
+        format!("section-{}", slug(&self.heading.to_lowercase()))
+    }
+
+    fn markup(&self, data: &mut Data) -> io::Result<Markup> {
+        let block = |block: &Block| {
+            Ok(match block {
+                Block::Paragraph(text) => html! { p { (Prose(text)) } },
+                Block::Code(text) => html! { pre tabindex="0" { code { (text) } } },
+                Block::Chart(chart) => data.chart(chart),
+                Block::Table(table) => data.table(table)?,
+            })
+        };
+        let blocks = self.blocks.iter().map(block).collect::<io::Result<Vec<_>>>()?;
+        Ok(html! {
+            section id=(self.anchor()) {
+                h2 { (Prose(&self.heading)) }
+                @for block in blocks { (block) }
+            }
+        })
+    }
+}
+
+/// What the page's script works with: specifications of charts, and CSV files to save, by the
+/// id of their element.
+#[derive(Default)]
+struct Data {
+    charts: Map<String, serde_json::Value>,
+    files: Map<String, serde_json::Value>,
+}
+
+impl Data {
+    fn chart(&mut self, chart: &Chart) -> Markup {
+        let id = unused(format!("chart-{}", slug(&chart.name)), '-', |id| self.charts.contains_key(id));
+        self.charts.insert(id.clone(), chart.spec.clone());
+        html! {
+            figure.chart {
+                figcaption {
+                    strong { (Prose(&chart.title)) }
+                    @if !chart.caption.is_empty() { " " (Prose(&chart.caption)) }
+                }
+                div.drawing id=(id) role="img" aria-label=(chart.title) {}
+                noscript { p { "This chart is drawn with JavaScript; the tables hold its numbers." } }
+            }
+        }
+    }
+
+    fn table(&mut self, table: &Table) -> io::Result<Markup> {
+        let mut csv = Vec::new();
+        comma::render(table, &mut csv)?;
+        let csv = String::from_utf8(csv).map_err(io::Error::other)?;
+        let id = unused(slug(&table.name), '-', |id| self.files.contains_key(id));
+        self.files.insert(id.clone(), csv.into());
+        let (body, total) = table.rows.split_at(table.rows.len().saturating_sub(table.total.into()));
+        let long = body.len() > ROWS_SHOWN;
+        Ok(html! {
+            figure.table id=(id) data-rows=[long.then_some(ROWS_SHOWN)] {
+                figcaption { strong { (Prose(&table.title)) } }
+                div.tools hidden {
+                    @if long {
+                        input type="search" placeholder="Filter rows" aria-label={ "Filter the rows of " (table.title) };
+                    }
+                    button.save type="button" { "Save as CSV" }
+                }
+                div.scroll tabindex="0" role="region" aria-label=(table.title) {
+                    table {
+                        thead { tr { @for column in &table.columns {
+                            th scope="col" class=[number(column.kind)] {
+                                button type="button" { (cells::heading(column)) }
+                            }
+                        } } }
+                        tbody { @for row in body { (cells_of(table, row)) } }
+                        @if table.total { tfoot { @for row in total { (cells_of(table, row)) } } }
+                    }
+                }
+                @if long { button.more type="button" hidden {} }
+                @for note in &table.notes { p.note { (Prose(note)) } }
+            }
+        })
+    }
+
+    fn in_script(&self) -> String {
+        // JSON is also JavaScript's if no tag can begin in it; \u003c is the same character.
+        json!({"charts": self.charts, "files": self.files}).to_string().replace('<', "\\u003c")
+    }
+}
+
+fn cells_of(table: &Table, row: &[Value]) -> Markup {
+    html! {
+        tr { @for (column, value) in table.columns.iter().zip(row) {
+            td class=[number(column.kind)] data-value=[sort_key(value)] {
+                // The typographic minus is as wide as the plus.
+                @let text = cells::text(value, column.kind);
+                @if cells::is_number(column.kind) { (text.replace('-', "−")) } @else { (text) }
+            }
+        } }
+    }
+}
+
+fn number(kind: analysis::table::Kind) -> Option<&'static str> {
+    cells::is_number(kind).then_some("number")
+}
+
+/// What a number is sorted by; text by itself; what is missing by nothing.
+fn sort_key(value: &Value) -> Option<String> {
+    match value {
+        Value::Text(_) => None,
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Real(number) => Some(number.to_string()),
+        Value::Missing => Some(String::new()),
+    }
+}
+
+/// A script that can stand in a page, without the pointer to its source that a browser's tools
+/// would follow.
+fn in_script(script: &str) -> String {
+    let script = script.rsplit_once("//# sourceMappingURL=").map_or(script, |(script, _)| script);
+    script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+}
+
+/// Text with inline emphasis.
+struct Prose<'t>(&'t str);
+
+impl Render for Prose<'_> {
+    fn render(&self) -> Markup {
+        let Some((before, mark, inside, after)) = first_mark(self.0) else {
+            return html! { (self.0) };
+        };
+        html! {
+            (before)
+            @match mark {
+                "`" => { code { (inside) } },
+                "**" => { strong { (Prose(inside)) } },
+                _ => { em { (Prose(inside)) } },
+            }
+            (Prose(after))
+        }
+    }
+}
+
+/// The first marked passage: what comes before, its mark, what it marks, what comes after. A
+/// mark opens before and closes behind a letter, so that `2 * 3 * 4` is left alone.
+fn first_mark(text: &str) -> Option<(&str, &str, &str, &str)> {
+    text.match_indices(['`', '*']).find_map(|(start, found)| {
+        let mark = if text[start..].starts_with("**") { "**" } else { found };
+        let inside = &text[start + mark.len()..];
+        let end = inside.match_indices(mark).map(|(end, _)| end).find(|&end| end > 0)?;
+        let (inside, after) = (&inside[..end], &inside[end + mark.len()..]);
+        (inside.trim() == inside).then_some((&text[..start], mark, inside, after))
+    })
+}

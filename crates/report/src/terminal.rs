@@ -1,0 +1,169 @@
+//! Tables as aligned text, fitted to a terminal when there is one.
+
+use std::io::{self, IsTerminal, Write};
+
+use analysis::table::{Kind, Table};
+use anstyle::Style as Ansi;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::cells;
+
+/// The room between columns.
+const GAP: usize = 2;
+/// A text column is not cut shorter than this.
+const SHORTEST: usize = 12;
+/// Where prose is wrapped when no terminal says otherwise.
+const PROSE: usize = 100;
+
+/// What the output can show. The default, for files and pipes, cuts nothing and has no colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of characters available, if limited.
+    pub width: Option<usize>,
+    /// Whether emphasis may be used.
+    pub color: bool,
+}
+
+impl Style {
+    /// What standard output can show. Colour respects NO_COLOR (no-color.org) and a dumb terminal.
+    pub fn of_stdout() -> Style {
+        if !io::stdout().is_terminal() {
+            return Style::default();
+        }
+        let set = |name, plain: fn(&str) -> bool| std::env::var(name).is_ok_and(|value| plain(&value));
+        let width = terminal_size::terminal_size().map(|(width, _)| width.0.into());
+        let color = !set("NO_COLOR", |value| !value.is_empty()) && !set("TERM", |value| value == "dumb");
+        Style { width, color }
+    }
+
+    fn emphasis(self, ansi: Ansi) -> Ansi {
+        if self.color { ansi } else { Ansi::new() }
+    }
+}
+
+/// Writes the title, the table and its notes.
+pub fn render(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let prose = style.width.unwrap_or(PROSE);
+    let (bold, dim) = (style.emphasis(Ansi::new().bold()), style.emphasis(Ansi::new().dimmed()));
+    for line in textwrap::wrap(&cells::printable(&table.title), prose) {
+        writeln!(out, "{bold}{line}{bold:#}")?;
+    }
+    let grid = Grid::new(table, style.width);
+    let rule = "─".repeat(grid.width());
+    writeln!(out, "{dim}{rule}{dim:#}")?;
+    for line in &grid.headings {
+        grid.line(line, bold, out)?;
+    }
+    writeln!(out, "{dim}{rule}{dim:#}")?;
+    for (index, row) in grid.rows.iter().enumerate() {
+        let total = table.total && index + 1 == grid.rows.len();
+        if total {
+            writeln!(out, "{dim}{rule}{dim:#}")?;
+        }
+        grid.line(row, if total { bold } else { Ansi::new() }, out)?;
+    }
+    for note in &table.notes {
+        let options = textwrap::Options::new(prose).subsequent_indent("  ");
+        for line in textwrap::wrap(&cells::printable(note), options) {
+            writeln!(out, "{dim}{line}{dim:#}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The cells as text, and the width of each column.
+struct Grid {
+    kinds: Vec<Kind>,
+    widths: Vec<usize>,
+    headings: Vec<Vec<String>>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    fn new(table: &Table, limit: Option<usize>) -> Grid {
+        let headings: Vec<String> = table.columns.iter().map(cells::heading).collect();
+        let kinds: Vec<Kind> = table.columns.iter().map(|column| column.kind).collect();
+        let row =
+            |row: &Vec<_>| row.iter().zip(&kinds).map(|(value, &kind)| cells::text(value, kind)).collect();
+        let rows: Vec<Vec<String>> = table.rows.iter().map(row).collect();
+        let body: Vec<usize> = (0..kinds.len())
+            .map(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
+            .collect();
+        let widths = body.iter().zip(&headings).map(|(&body, heading)| body.max(heading.width())).collect();
+        let mut grid = Grid { kinds, widths, headings: vec![headings], rows };
+        if let Some(limit) = limit
+            && grid.width() > limit
+        {
+            grid.wrap_headings(&body);
+            grid.cut_text(limit);
+        }
+        grid
+    }
+
+    fn width(&self) -> usize {
+        self.widths.iter().sum::<usize>() + GAP * self.widths.len().saturating_sub(1)
+    }
+
+    /// Breaks headings between words, so that a column is no wider than its cells need.
+    fn wrap_headings(&mut self, body: &[usize]) {
+        let mut columns: Vec<Vec<String>> = Vec::new();
+        for (column, heading) in self.headings.concat().iter().enumerate() {
+            let longest = heading.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0);
+            self.widths[column] = longest.max(body[column]);
+            let lines =
+                textwrap::wrap(heading, textwrap::Options::new(self.widths[column]).break_words(false));
+            columns.push(lines.into_iter().map(String::from).collect());
+        }
+        let height = columns.iter().map(Vec::len).max().unwrap_or(0);
+        let line = |from_top: usize| {
+            let cell = |lines: &Vec<String>| match (from_top + lines.len()).checked_sub(height) {
+                Some(line) => lines[line].clone(),
+                None => String::new(),
+            };
+            columns.iter().map(cell).collect()
+        };
+        self.headings = (0..height).map(line).collect();
+    }
+
+    /// Cuts the widest columns of text until the table fits. Numbers are never cut.
+    fn cut_text(&mut self, limit: usize) {
+        while let Some(excess) = self.width().checked_sub(limit).filter(|&excess| excess > 0) {
+            let texts = (0..self.kinds.len()).filter(|&column| !cells::is_number(self.kinds[column]));
+            let Some(widest) = texts.max_by_key(|&column| self.widths[column]) else { return };
+            let spare = self.widths[widest].saturating_sub(SHORTEST);
+            if spare == 0 {
+                return;
+            }
+            let others = (0..self.kinds.len())
+                .filter(|&column| column != widest && !cells::is_number(self.kinds[column]))
+                .map(|column| self.widths[column]);
+            let ahead = self.widths[widest] - others.max().unwrap_or(0);
+            self.widths[widest] -= excess.min(spare).min(ahead.max(1));
+        }
+    }
+
+    fn line(&self, cells: &[String], style: Ansi, out: &mut dyn Write) -> io::Result<()> {
+        let mut line = String::new();
+        for ((cell, &width), &kind) in cells.iter().zip(&self.widths).zip(&self.kinds) {
+            let cell = cut(cell, width);
+            let pad = " ".repeat(width - cell.width());
+            let (left, right) =
+                if cells::is_number(kind) { (pad, String::new()) } else { (String::new(), pad) };
+            line += &(left + &cell + &right + &" ".repeat(GAP));
+        }
+        writeln!(out, "{style}{}{style:#}", line.trim_end())
+    }
+}
+
+/// The text, its end replaced by an ellipsis if it is too wide.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.into();
+    }
+    let mut used = 0;
+    let fits = text.chars().take_while(|c| {
+        used += c.width().unwrap_or(0);
+        used < width
+    });
+    fits.chain(['…']).collect()
+}

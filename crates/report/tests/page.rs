@@ -1,0 +1,131 @@
+//! A page is one file, asks the network for nothing, and shows names as they are.
+
+use analysis::table::{Kind, Table};
+use pathlength_report::{
+    Arrangement, Block, Chart, Error, Figure, Format, Page, Section, bars, differences, render, shares, strip,
+};
+
+const HOSTILE: &str = "</script><script>alert('x')</script><!-- \"&amp; `x`";
+
+fn table() -> Table {
+    let mut table =
+        Table::new("t", HOSTILE, &[(HOSTILE, Kind::Text), ("n", Kind::Count), ("m", Kind::Count)]);
+    for n in 0..30_u64 {
+        table.row(vec![format!("{HOSTILE}{n}").into(), n.into(), (100 - n).into()]);
+    }
+    table.total_row(vec!["all".into(), 435_u64.into(), 2565_u64.into()]);
+    table.notes.push(HOSTILE.into());
+    table
+}
+
+fn charts(table: &Table) -> Vec<Chart> {
+    vec![
+        bars(table, HOSTILE, &["n", "m"], Arrangement::Grouped).unwrap(),
+        shares(table, HOSTILE, &["n", "m"]).unwrap(),
+        differences(table, HOSTILE, "n").unwrap(),
+        strip(table, HOSTILE, "n").unwrap(),
+    ]
+}
+
+fn page() -> String {
+    let text = || HOSTILE.to_string();
+    let mut blocks = vec![Block::Paragraph(text()), Block::Code(text()), Block::Table(table())];
+    blocks.extend(charts(&table()).into_iter().map(Block::Chart));
+    let page = Page {
+        title: text(),
+        headline: text(),
+        lead: vec![text()],
+        figures: vec![Figure { value: text(), label: text() }],
+        chart: charts(&table()).pop(),
+        sections: vec![
+            Section { heading: text(), blocks },
+            Section { heading: "More".into(), blocks: vec![Block::Table(table())] },
+        ],
+        provenance: vec![(text(), text())],
+    };
+    let mut out = Vec::new();
+    page.write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The page's tags, scripts' and styles' contents left out.
+fn markup(page: &str) -> String {
+    let mut rest = page;
+    let mut markup = String::new();
+    while let Some(start) = ["<script", "<style"].iter().filter_map(|tag| rest.find(tag)).min() {
+        let name = if rest[start..].starts_with("<style") { "</style>" } else { "</script" };
+        let open = start + rest[start..].find('>').unwrap() + 1;
+        markup += &rest[..open];
+        rest = &rest[open + rest[open..].find(name).unwrap()..];
+    }
+    markup + rest
+}
+
+#[test]
+fn nothing_is_fetched() {
+    let markup = markup(&page());
+    assert!(markup.contains("default-src 'none'"));
+    for attribute in ["src=", "srcset=", "<link", "<img", "<iframe", "<object", "@import", "url("] {
+        assert!(!markup.contains(attribute), "{attribute}");
+    }
+    let targets: Vec<_> = markup.split("href=\"").skip(1).collect();
+    assert!(!targets.is_empty() && targets.iter().all(|target| target.starts_with('#')));
+    assert!(!page().contains("sourceMappingURL"));
+}
+
+#[test]
+fn names_are_text_and_nothing_else() {
+    let page = page();
+    // Five scripts of ours: data, three libraries, the page's own.
+    assert_eq!(markup(&page).matches("<script").count(), 5);
+    assert_eq!(page.matches("</script").count(), 5);
+    assert!(!markup(&page).contains("<!--"));
+    assert!(
+        page.contains("&lt;/script&gt;&lt;script&gt;alert('x')&lt;/script&gt;&lt;!-- &quot;&amp;amp; `x`0")
+    );
+}
+
+#[test]
+fn the_page_holds_the_same_csv() {
+    let page = page();
+    let start = page.find("{\"charts\":").unwrap();
+    let end = start + page[start..].find("</script").unwrap();
+    let data: serde_json::Value = serde_json::from_str(&page[start..end]).unwrap();
+    let mut csv = Vec::new();
+    render(&table(), Format::Csv, &mut csv).unwrap();
+    for id in ["t", "t-2"] {
+        assert_eq!(data["files"][id].as_str().unwrap().as_bytes(), csv);
+        assert!(page.contains(&format!("id=\"{id}\"")));
+    }
+    assert_eq!(data["charts"].as_object().unwrap().len(), 5);
+}
+
+#[test]
+fn prose_knows_emphasis() {
+    for (prose, expected) in [
+        ("a `b*c*` d", "a <code>b*c*</code> d"),
+        ("**very *much* so**", "<strong>very <em>much</em> so</strong>"),
+        ("2 * 3 * 4", "2 * 3 * 4"),
+        ("a ** b", "a ** b"),
+        ("*open", "*open"),
+        ("``", "``"),
+        ("é *è* `", "é <em>è</em> `"),
+        ("<b>&", "&lt;b&gt;&amp;"),
+    ] {
+        let mut out = Vec::new();
+        Page { headline: prose.into(), ..Page::default() }.write(&mut out).unwrap();
+        let page = String::from_utf8(out).unwrap();
+        let shown = page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap();
+        assert_eq!(shown, expected);
+    }
+}
+
+#[test]
+fn a_chart_leaves_out_the_total_and_names_a_missing_column() {
+    for chart in charts(&table()) {
+        let values = chart.spec["data"]["values"].as_array().unwrap();
+        assert!(values.len() >= 30 && values.iter().all(|value| value["row"] != "all"));
+    }
+    let error = bars(&table(), HOSTILE, &["k"], Arrangement::Stacked).unwrap_err();
+    assert!(matches!(error, Error::NoColumn { column, .. } if column == "k"));
+}
