@@ -1,4 +1,16 @@
 //! What is computed from counts: instruction mixes, groups, functions, images, units of work, and
 //! the differences between two builds. Every result is a [`table::Table`].
+//!
+//! The 1997 paper's own figures go through the same code as today's:
+//!
+//! ```
+//! use pathlength_analysis::{mix, paper};
+//! let [original, byte_word] = paper::cached();
+//! let table = mix::difference("cached", "A cached transaction", ["original", "byte/word"], &original, &byte_word);
+//! assert_eq!(table.rows.len(), 83 + 1);
+//! ```
 
+pub mod mix;
+pub mod paper;
+pub mod statics;
 pub mod table;
