@@ -107,8 +107,22 @@ pub fn static_differences() -> Table {
     table
 }
 
-/// Every table of the paper that reports a count, computed by the code that computes today's.
+/// Every table of the paper that reports a count, computed by the code that computes today's, with
+/// what was printed differently as notes.
 pub fn tables() -> Vec<Table> {
+    let findings = check();
+    let mut tables = computed_tables();
+    for table in &mut tables {
+        let place = table.name.replace("paper-table-", "Table ");
+        let here = findings.iter().filter(|finding| finding.place == place);
+        table.notes.extend(here.map(|finding| {
+            format!("Printed as {} ({}); follows: {}.", finding.printed, finding.subject, finding.follows)
+        }));
+    }
+    tables
+}
+
+fn computed_tables() -> Vec<Table> {
     let ([a, b], [c, d]) = (&scaled(), &cached());
     let mixes =
         [("scaled original", a), ("scaled byte/word", b), ("cached original", c), ("cached byte/word", d)];

@@ -183,6 +183,9 @@ fn the_errors_of_the_print_are_found() {
     let expected: Vec<&str> = EXPECTED.lines().filter(|line| !line.is_empty()).collect();
     assert_eq!(found, expected);
     assert_eq!(paper::findings().rows.len(), expected.len());
+    let note = "Printed as 111288 (total of original); follows: 111299.";
+    assert!(table("paper-table-12").notes.iter().any(|found| found == note));
+    assert!(table("paper-table-7").notes.is_empty());
 }
 
 const EXPECTED: &str = "

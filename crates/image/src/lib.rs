@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Every address here is the one the linker gave; a loader that maps the image elsewhere adds its
-//! bias. Nothing in a file is trusted: what lies outside the file or contradicts itself is an
+//! bias. Relocatable object files are refused: their functions have no addresses yet. Nothing in a
+//! file is trusted: what lies outside the file or contradicts itself is an
 //! [`Error`], never a panic.
 
 mod error;

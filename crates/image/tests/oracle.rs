@@ -179,6 +179,12 @@ fn lines_agree_with_addr2line() {
 }
 
 #[test]
+fn threads_can_share_an_image() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Image>();
+}
+
+#[test]
 fn an_image_without_section_headers_still_has_code() {
     let directory = tempdir().unwrap();
     let mut bytes = std::fs::read(compile(directory.path(), &[])).unwrap();
