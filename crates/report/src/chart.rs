@@ -189,9 +189,8 @@ fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json
     let category = column(table, category)?;
     let values = values.iter().map(|value| column(table, value)).collect::<Result<Vec<_>, _>>()?;
     let mut cells = Vec::new();
-    for (place, row) in
-        table.rows.iter().take(table.rows.len().saturating_sub(table.total.into())).enumerate()
-    {
+    let body = table.rows.len().saturating_sub(table.total.into());
+    for row in &table.rows[..body] {
         for &value in &values {
             let (Value::Integer(_) | Value::Real(_)) = row[value] else { continue };
             cells.push(json!({
@@ -199,7 +198,7 @@ fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json
                 "column": cells::printable(&table.columns[value].name),
                 "value": json::cell(&row[value]),
                 "shown": cells::text(&row[value], table.columns[value].kind),
-                "place": place,
+                "place": cells.len(),
             }));
         }
     }

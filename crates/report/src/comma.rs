@@ -7,15 +7,24 @@ use analysis::table::{Kind, Table, Value};
 /// Writes the table: names, then rows.
 pub(crate) fn render(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(table.columns.iter().map(|column| &column.name))?;
+    writer.write_record(table.columns.iter().map(|column| &column.name)).map_err(cause)?;
     for row in &table.rows {
-        writer.write_record(row.iter().zip(&table.columns).map(|(value, column)| match value {
+        let cells = row.iter().zip(&table.columns).map(|(value, column)| match value {
             Value::Text(text) => text.clone(),
             Value::Integer(address) if column.kind == Kind::Address => format!("{address:#x}"),
             Value::Integer(number) => number.to_string(),
             Value::Real(number) if number.is_finite() => number.to_string(),
             Value::Real(_) | Value::Missing => String::new(),
-        }))?;
+        });
+        writer.write_record(cells).map_err(cause)?;
     }
     writer.flush()
+}
+
+/// The library's own conversion would hide the system's error, a closed pipe for one.
+fn cause(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
 }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use analysis::table::{Kind, Table};
 use anstyle::Style as Ansi;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthChar;
 
 use crate::cells;
 
@@ -87,9 +87,9 @@ impl Grid {
             |row: &Vec<_>| row.iter().zip(&kinds).map(|(value, &kind)| cells::text(value, kind)).collect();
         let rows: Vec<Vec<String>> = table.rows.iter().map(row).collect();
         let body: Vec<usize> = (0..kinds.len())
-            .map(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
+            .map(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0))
             .collect();
-        let widths = body.iter().zip(&headings).map(|(&body, heading)| body.max(heading.width())).collect();
+        let widths = body.iter().zip(&headings).map(|(&body, heading)| body.max(width(heading))).collect();
         let mut grid = Grid { kinds, widths, headings: vec![headings], rows };
         if let Some(limit) = limit
             && grid.width() > limit
@@ -108,7 +108,7 @@ impl Grid {
     fn wrap_headings(&mut self, body: &[usize]) {
         let mut columns: Vec<Vec<String>> = Vec::new();
         for (column, heading) in self.headings.concat().iter().enumerate() {
-            let longest = heading.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0);
+            let longest = heading.split(' ').map(width).max().unwrap_or(0);
             self.widths[column] = longest.max(body[column]);
             let lines =
                 textwrap::wrap(heading, textwrap::Options::new(self.widths[column]).break_words(false));
@@ -144,9 +144,9 @@ impl Grid {
 
     fn line(&self, cells: &[String], style: Ansi, out: &mut dyn Write) -> io::Result<()> {
         let mut line = String::new();
-        for ((cell, &width), &kind) in cells.iter().zip(&self.widths).zip(&self.kinds) {
-            let cell = cut(cell, width);
-            let pad = " ".repeat(width - cell.width());
+        for ((cell, &column), &kind) in cells.iter().zip(&self.widths).zip(&self.kinds) {
+            let cell = cut(cell, column);
+            let pad = " ".repeat(column - width(&cell));
             let (left, right) =
                 if cells::is_number(kind) { (pad, String::new()) } else { (String::new(), pad) };
             line += &(left + &cell + &right + &" ".repeat(GAP));
@@ -155,15 +155,42 @@ impl Grid {
     }
 }
 
+/// Columns of a terminal that the text takes.
+fn width(text: &str) -> usize {
+    text.chars().filter_map(char::width).sum()
+}
+
 /// The text, its end replaced by an ellipsis if it is too wide.
-fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
+fn cut(text: &str, limit: usize) -> String {
+    if width(text) <= limit {
         return text.into();
     }
     let mut used = 0;
     let fits = text.chars().take_while(|c| {
         used += c.width().unwrap_or(0);
-        used < width
+        used < limit
     });
     fits.chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_terminal_is_never_too_narrow_for_names(
+            rows in proptest::collection::vec((".{0,60}", any::<i64>(), ".{0,60}"), 1..8), limit in 60..120_usize) {
+            let mut table = Table::new("t", "A title of several words that may have to be wrapped to fit",
+                &[("function", Kind::Text), ("instructions a unit", Kind::Delta), ("image", Kind::Text)]);
+            rows.iter().for_each(|(a, n, b)| table.row(vec![a.as_str().into(), (*n).into(), b.as_str().into()]));
+            let mut out = Vec::new();
+            render(&table, Style { width: Some(limit), color: false }, &mut out).unwrap();
+            let shown = String::from_utf8(out).unwrap();
+            prop_assert!(shown.lines().all(|line| width(line) <= limit), "{shown}");
+            let kind = Kind::Delta;
+            prop_assert!(rows.iter().all(|&(_, n, _)| shown.contains(&cells::text(&n.into(), kind))), "{shown}");
+        }
+    }
 }

@@ -232,7 +232,7 @@ fn a_missing_directory_is_named() {
 }
 
 #[test]
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn links_are_followed_devices_kept_and_new_files_readable() {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
     let directory = tempfile::tempdir().unwrap();
@@ -249,6 +249,8 @@ fn links_are_followed_devices_kept_and_new_files_readable() {
 
     write_all(&[sample()], Format::Csv, Some("/dev/null".as_ref())).unwrap();
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    let full = write_all(&[sample()], Format::Csv, Some("/dev/full".as_ref())).unwrap_err();
+    assert!(full.to_string().starts_with("cannot write /dev/full: No space left"), "{full}");
 }
 
 #[test]
@@ -262,8 +264,11 @@ fn a_closed_pipe_is_told_from_other_failures() {
             Err(self.0.into())
         }
     }
+    // Longer than any buffer, so that it fails in the middle.
+    let mut long = sample();
+    long.rows = std::iter::repeat_n(long.rows[0].clone(), 10_000).collect();
     for format in [Format::Table, Format::Csv, Format::Json, Format::Parquet] {
-        let failure = |kind| render(&sample(), format, &mut Closed(kind)).unwrap_err();
+        let failure = |kind| render(&long, format, &mut Closed(kind)).unwrap_err();
         assert!(failure(io::ErrorKind::BrokenPipe).is_broken_pipe(), "{format}");
         assert!(!failure(io::ErrorKind::StorageFull).is_broken_pipe(), "{format}");
     }
