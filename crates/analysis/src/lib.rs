@@ -12,5 +12,7 @@
 
 pub mod mix;
 pub mod paper;
+pub mod profile;
 pub mod statics;
 pub mod table;
+pub mod units;

@@ -85,6 +85,26 @@ pub fn difference(name: &str, title: &str, labels: [&str; 2], a: &Mix, b: &Mix) 
     table
 }
 
+/// One mix, the most frequent instructions first.
+pub fn single(name: &str, title: &str, mix: &Mix) -> Table {
+    let columns = [
+        ("instruction", Kind::Text),
+        ("group", Kind::Text),
+        ("count", Kind::Count),
+        ("share", Kind::Percent(2)),
+    ];
+    let mut table = Table::new(name, title, &columns);
+    let all = total(mix);
+    let share = |n: u64| Value::from(100.0 * n as f64 / all as f64);
+    let mut rows: Vec<_> = mix.iter().collect();
+    rows.sort_by_key(|(name, n)| (Reverse(**n), **name));
+    for (name, n) in rows {
+        table.row(vec![(*name).into(), group(name).name().into(), (*n).into(), share(*n)]);
+    }
+    table.total_row(vec!["total".into(), Value::Missing, all.into(), share(all)]);
+    table
+}
+
 /// The share of each instruction group in several mixes (Table 13 and Figure 4).
 pub fn group_shares(name: &str, title: &str, mixes: &[(&str, &Mix)]) -> Table {
     let mut columns = vec![("group", Kind::Text)];

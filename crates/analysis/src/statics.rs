@@ -127,6 +127,21 @@ pub fn pair(a: Vec<ImageStatics>, b: Vec<ImageStatics>) -> Result<Vec<Pair>, Pai
     Ok(a.into_iter().zip(namesakes.unwrap_or(b)).collect())
 }
 
+/// Every table that compares two builds: Tables 6 to 10.
+pub fn comparison(a: Vec<ImageStatics>, b: Vec<ImageStatics>) -> Result<Vec<Table>, PairError> {
+    let tables = [
+        images("images-a", "Images of the first build", &a),
+        images("images-b", "Images of the second build", &b),
+    ];
+    let pairs = pair(a, b)?;
+    let comparisons = [
+        differences("image-differences", "Second build minus first", &pairs),
+        changes("image-changes", "Second build against first, in percent", &pairs),
+        instruction_differences("instruction-differences", "Instructions, second build minus first", &pairs),
+    ];
+    Ok(tables.into_iter().chain(comparisons).collect())
+}
+
 /// The images of one build (Tables 7 and 8).
 pub fn images(name: &str, title: &str, images: &[ImageStatics]) -> Table {
     let mut table = table(name, title, Kind::Count, Kind::Percent(2));

@@ -1,2 +1,35 @@
-//! stub
-fn main() {}
+//! The `pathlength` command: options, progress, errors; everything else is in the other crates.
+
+mod arguments;
+mod commands;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Run(options) => commands::run::run(&options),
+        Command::Count(options) => commands::count::run(&options),
+        Command::Static(options) => commands::statics::run(&options),
+        Command::Compare(options) => commands::compare::run(&options),
+        Command::Study(options) => commands::study::run(&options),
+    };
+    match outcome {
+        Ok(status) => status,
+        // The reader of our output has gone: nothing is wrong, there is just nothing left to do.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pathlength: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<report::Error>().is_some_and(report::Error::is_broken_pipe)
+}

@@ -1,5 +1,28 @@
-//! Runs unmodified Alpha/Linux programs.
+//! Runs unmodified Alpha/Linux programs and counts every instruction.
+//!
+//! ```no_run
+//! use pathlength_engine::{Configuration, Counter, Process, Settings};
+//! let mut process = Process::new(&Configuration {
+//!     program: "hello".into(),
+//!     arguments: vec![],
+//!     environment: vec![],
+//!     model: pathlength_isa::Cpu::Ev67,
+//!     settings: Settings::default(),
+//! })?;
+//! let mut counter = Counter::default();
+//! process.run(&mut counter)?;
+//! println!("{} instructions", counter.counts(&process.cache).instructions());
+//! # Ok::<(), pathlength_engine::Error>(())
+//! ```
 
 mod access;
 pub mod alpha;
+mod counting;
+pub mod linux;
 pub mod memory;
+mod process;
+
+pub use alpha::interpreter::Observer;
+pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink};
+pub use linux::{Clock, Random, Settings};
+pub use process::{Configuration, Crash, End, Error, Process};

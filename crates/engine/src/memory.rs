@@ -160,6 +160,7 @@ impl Memory {
         if address > ADDRESS_SPACE - 8 {
             return Err(Self::outside(address, true));
         }
+        let expected = if SIZE == 4 { expected & 0xffff_ffff } else { expected };
         // SAFETY: the address lies in the reservation; the caller checked the alignment.
         unsafe { access::compare_exchange::<SIZE>(self.base.wrapping_add(address as usize), expected, new) }
             .map(|found| found == expected)
@@ -215,6 +216,9 @@ impl Memory {
     /// else the first at or above the place where the last search ended.
     pub fn find_free(&mut self, hint: u64, bytes: u64) -> Option<u64> {
         if hint != 0 && hint % PAGE == 0 && self.is_free(hint, bytes) {
+            if hint == self.next {
+                self.next = hint + bytes;
+            }
             return Some(hint);
         }
         let found = self.search(self.next, bytes).or_else(|| self.search(MAP_BASE, bytes))?;
@@ -267,7 +271,43 @@ impl Memory {
         path: Arc<PathBuf>,
     ) -> std::io::Result<()> {
         let backing = Backing::File { path, offset };
-        self.map(start, bytes, Region { end: start + bytes, protection, shared, backing }, file, offset)
+        self.map(start, bytes, Region { end: start + bytes, protection, shared, backing }, file, offset)?;
+        if shared { Ok(()) } else { self.zero_last_page(start, bytes, protection, file, offset) }
+    }
+
+    /// Where the file ends in the first half of a guest's page, the host has no page for the second
+    /// half and would raise SIGBUS: zeros go there.
+    fn zero_last_page(
+        &self,
+        start: u64,
+        bytes: u64,
+        protection: Protection,
+        file: i32,
+        offset: u64,
+    ) -> std::io::Result<()> {
+        // SAFETY: an all-zero stat is valid and only written to; sysconf has no preconditions.
+        let (host_page, size) = unsafe {
+            let mut status: libc::stat = std::mem::zeroed();
+            let known = libc::fstat(file, &mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFREG;
+            (libc::sysconf(libc::_SC_PAGESIZE) as u64, if known { status.st_size as u64 } else { return Ok(()) })
+        };
+        let in_file = size.saturating_sub(offset).min(bytes);
+        let (from, to) = (in_file.next_multiple_of(host_page), in_file.next_multiple_of(PAGE));
+        if from == to {
+            return Ok(());
+        }
+        // SAFETY: the range lies inside the mapping just made.
+        let mapped = unsafe {
+            libc::mmap(
+                self.base.wrapping_add((start + from) as usize).cast(),
+                (to - from) as usize,
+                host_protection(protection),
+                libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if mapped == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(()) }
     }
 
     fn map(
@@ -325,6 +365,64 @@ impl Memory {
             return Err(std::io::Error::last_os_error());
         }
         self.cut(start, start + bytes);
+        Ok(())
+    }
+
+    /// Unmaps everything, as `execve` does.
+    pub fn clear(&mut self) {
+        // SAFETY: as in `new`, over the whole reservation.
+        let mapped = unsafe {
+            libc::mmap(
+                self.base.cast(),
+                ADDRESS_SPACE as usize,
+                libc::PROT_NONE,
+                libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        assert!(mapped != libc::MAP_FAILED, "the reservation can be renewed");
+        self.regions.clear();
+        self.next = MAP_BASE;
+        self.code_generation += 1;
+    }
+
+    /// Moves, shrinks or grows what is mapped at `start`, as `mremap` does: `old` bytes become `new`
+    /// bytes at `to`, where what was mapped is replaced. `old` of 0 makes a second view of a shared
+    /// mapping.
+    pub fn remap(&mut self, start: u64, old: u64, new: u64, to: u64) -> std::io::Result<()> {
+        let invalid = || std::io::Error::from_raw_os_error(libc::EINVAL);
+        if to == start && new <= old {
+            return if new == old { Ok(()) } else { self.unmap(start + new, old - new) };
+        }
+        let from = self.host(start, old).ok_or_else(invalid)?;
+        let target = self.host(to, new).ok_or_else(invalid)?;
+        let flags = if to == start {
+            // The host grows in place only if nothing, not even the reservation, is behind.
+            // SAFETY: a part of the reservation where the guest has nothing mapped.
+            unsafe { libc::munmap(from.wrapping_add(old as usize).cast(), (new - old) as usize) };
+            0
+        } else {
+            libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED
+        };
+        // SAFETY: both ranges lie inside the reservation.
+        let moved = unsafe { libc::mremap(from.cast(), old as usize, new as usize, flags, target) };
+        if moved == libc::MAP_FAILED {
+            let error = std::io::Error::last_os_error();
+            if to == start {
+                self.unmap(start + old, new - old)?;
+            }
+            return Err(error);
+        }
+        self.split(start);
+        let (_, region) = self.region_at(start).ok_or_else(invalid)?;
+        let region = Region { end: to + new, ..region.clone() };
+        if to != start && old > 0 {
+            // What moved away becomes part of the reservation again.
+            self.unmap(start, old)?;
+        }
+        self.cut(to, to + new);
+        self.regions.insert(to, region);
         Ok(())
     }
 

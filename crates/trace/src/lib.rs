@@ -13,11 +13,13 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// Index of a block in [`Counts::blocks`].
 pub type BlockId = u32;
 
 /// An image as it was mapped into the running program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadedImage {
     /// The file on the host.
     pub path: PathBuf,
@@ -30,7 +32,7 @@ pub struct LoadedImage {
 }
 
 /// A straight run of instructions with one entry, ended by a transfer of control.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     /// Run-time address of the first instruction.
     pub address: u64,
@@ -41,7 +43,7 @@ pub struct Block {
 }
 
 /// Exact execution counts of a whole run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Every image that was mapped, in the order of mapping.
     pub images: Vec<LoadedImage>,
@@ -62,7 +64,7 @@ impl Counts {
 
 /// What one unit of work did, from the entry of the unit's function to its return, everything it
 /// called included. A call of the function from within itself belongs to the outer call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
     /// Which call of the function this was, from 0.
     pub number: u64,

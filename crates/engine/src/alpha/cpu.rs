@@ -53,6 +53,8 @@ pub struct Cpu {
     pub lock: Option<Lock>,
     /// Flag of RS and RC.
     pub interrupt_flag: bool,
+    /// Instructions executed, up to the end of the block that runs.
+    pub instructions: u64,
     /// Accesses that were not aligned and that Linux would have fixed up.
     pub unaligned: u64,
 }
@@ -69,6 +71,7 @@ impl Default for Cpu {
             unique: 0,
             lock: None,
             interrupt_flag: false,
+            instructions: 0,
             unaligned: 0,
         }
     }

@@ -61,7 +61,7 @@ impl Random {
     }
 
     /// A fraction of `bits` bits: random, few bits set, or runs of ones and zeros.
-    fn fraction(&mut self, bits: u32) -> u64 {
+    pub fn fraction(&mut self, bits: u32) -> u64 {
         let mask = (1u64 << bits) - 1;
         mask & match self.below(6) {
             0 => 0,

@@ -1,0 +1,254 @@
+//! Where executed instructions went: by instruction, group, function and image. Over a whole run or
+//! as the mean of units of work; two profiles can be compared.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use image::Image;
+use trace::{BlockId, Counts, Unit};
+
+use crate::mix::{self, Mix};
+use crate::table::{Kind, Table, Value};
+
+/// A function, named so that it can be found again in another build.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionName {
+    /// The image's file name; `(none)` for code outside images.
+    pub image: String,
+    /// The function's name, or the address of the code if no symbol covers it.
+    pub function: String,
+}
+
+/// Instructions executed, split in each way.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// By name of instruction ([`mix::name`]).
+    pub instructions: BTreeMap<&'static str, f64>,
+    /// By function.
+    pub functions: BTreeMap<FunctionName, f64>,
+    /// By image.
+    pub images: BTreeMap<String, f64>,
+    /// All together.
+    pub total: f64,
+}
+
+impl Profile {
+    /// The instruction mix, rounded to whole instructions.
+    pub fn mix(&self) -> Mix {
+        self.instructions.iter().map(|(name, n)| (*name, n.round() as u64)).collect()
+    }
+}
+
+/// What each block of a dictionary consists of, worked out once.
+pub struct Attribution {
+    blocks: Vec<Parts>,
+}
+
+/// The instructions of one block.
+struct Parts {
+    names: Vec<&'static str>,
+    /// How many instructions lie in each function: nearly always one function.
+    functions: Vec<(Rc<FunctionName>, u32)>,
+    image: Rc<str>,
+}
+
+/// The images of a run, opened as needed.
+struct Symbols<'a> {
+    counts: &'a Counts,
+    open: HashMap<PathBuf, Option<Image>>,
+    names: HashMap<(u32, u64), Rc<FunctionName>>,
+}
+
+impl<'a> Symbols<'a> {
+    fn image_name(&self, image: Option<u32>) -> String {
+        let path = image.map(|index| &self.counts.images[index as usize].path);
+        let name =
+            path.map(|path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned());
+        name.unwrap_or_else(|| "(none)".into())
+    }
+
+    /// The function at a run-time address. An image that cannot be read has no symbols.
+    fn function(&mut self, image: Option<u32>, address: u64) -> Rc<FunctionName> {
+        let nameless = |image| Rc::new(FunctionName { image, function: format!("{address:#x}") });
+        let Some(index) = image else { return nameless(self.image_name(None)) };
+        let loaded = &self.counts.images[index as usize];
+        let file = self.open.entry(loaded.path.clone()).or_insert_with_key(|path| Image::open(path).ok());
+        let link_address = address.wrapping_sub(loaded.bias);
+        let found = file.as_ref().and_then(|file| {
+            let function = file.function_at(link_address);
+            let function = function.map(|function| (function.address, function.name.clone()));
+            // The linkage table and the like: named by their section.
+            function.or_else(|| {
+                let mut code = file.code().iter();
+                let section = code.find(|code| (code.address..code.end()).contains(&link_address))?;
+                Some((section.address, format!("({})", section.name)))
+            })
+        });
+        let Some((start, function)) = found else { return nameless(self.image_name(image)) };
+        let name = self.image_name(image);
+        self.names
+            .entry((index, start))
+            .or_insert_with(|| Rc::new(FunctionName { image: name, function }))
+            .clone()
+    }
+}
+
+impl Attribution {
+    /// Works out the dictionary of `counts`; opens its images for their symbols.
+    pub fn new(counts: &Counts) -> Attribution {
+        let mut symbols = Symbols { counts, open: HashMap::new(), names: HashMap::new() };
+        let blocks = counts.blocks.iter().map(|block| {
+            let mut functions: Vec<(Rc<FunctionName>, u32)> = Vec::new();
+            for at in (block.address..).step_by(4).take(block.words.len()) {
+                let function = symbols.function(block.image, at);
+                match functions.last_mut() {
+                    Some((last, n)) if *last == function => *n += 1,
+                    _ => functions.push((function, 1)),
+                }
+            }
+            Parts {
+                names: block.words.iter().map(|&word| mix::name(word)).collect(),
+                functions,
+                image: symbols.image_name(block.image).into(),
+            }
+        });
+        Attribution { blocks: blocks.collect() }
+    }
+
+    /// The profile of block executions, each with its weight.
+    pub fn profile(&self, executions: impl IntoIterator<Item = (BlockId, f64)>) -> Profile {
+        let mut profile = Profile::default();
+        for (id, times) in executions {
+            let parts = &self.blocks[id as usize];
+            for name in &parts.names {
+                *profile.instructions.entry(name).or_default() += times;
+            }
+            for (function, n) in &parts.functions {
+                let instructions = times * f64::from(*n);
+                match profile.functions.get_mut(&**function) {
+                    Some(sum) => *sum += instructions,
+                    None => drop(profile.functions.insert((**function).clone(), instructions)),
+                }
+            }
+            let length = times * parts.names.len() as f64;
+            match profile.images.get_mut(&*parts.image) {
+                Some(sum) => *sum += length,
+                None => drop(profile.images.insert(parts.image.to_string(), length)),
+            }
+            profile.total += length;
+        }
+        profile
+    }
+
+    /// The profile of a whole run.
+    pub fn whole(&self, counts: &Counts) -> Profile {
+        let executions = counts.executions.iter().enumerate().filter(|(_, n)| **n != 0);
+        self.profile(executions.map(|(id, n)| (id as BlockId, *n as f64)))
+    }
+
+    /// The mean profile of units of work: what one of them did on average.
+    pub fn mean(&self, units: &[Unit]) -> Profile {
+        let mut sums: BTreeMap<BlockId, u64> = BTreeMap::new();
+        for &(id, n) in units.iter().flat_map(|unit| &unit.blocks) {
+            *sums.entry(id).or_default() += n;
+        }
+        self.profile(sums.into_iter().map(|(id, n)| (id, n as f64 / units.len() as f64)))
+    }
+}
+
+/// Instructions by function: the functions of largest share first.
+pub fn functions(name: &str, title: &str, profile: &Profile) -> Table {
+    let columns = [
+        ("function", Kind::Text),
+        ("image", Kind::Text),
+        ("instructions", Kind::Count),
+        ("share", Kind::Percent(1)),
+    ];
+    let mut table = Table::new(name, title, &columns);
+    let mut rows: Vec<_> = profile.functions.iter().collect();
+    rows.sort_by(|a, b| b.1.total_cmp(a.1).then_with(|| a.0.cmp(b.0)));
+    for (function, n) in rows {
+        table.row(vec![
+            function.function.clone().into(),
+            function.image.clone().into(),
+            whole(*n),
+            (100.0 * n / profile.total).into(),
+        ]);
+    }
+    let total = vec!["total".into(), Value::Missing, whole(profile.total), 100.0.into()];
+    table.total_row(total);
+    table
+}
+
+/// The share of each image in several profiles (Figure 1).
+pub fn image_shares(name: &str, title: &str, profiles: &[(&str, &Profile)]) -> Table {
+    let headings: Vec<[String; 2]> =
+        profiles.iter().map(|(label, _)| [label.to_string(), format!("{label} share")]).collect();
+    let mut columns = vec![("image", Kind::Text)];
+    for [instructions, share] in &headings {
+        columns.extend([(instructions.as_str(), Kind::Count), (share.as_str(), Kind::Percent(1))]);
+    }
+    let mut table = Table::new(name, title, &columns);
+    let of = |profile: &Profile, image: &str| profile.images.get(image).copied().unwrap_or(0.0);
+    let mut images: Vec<&String> = profiles.iter().flat_map(|(_, profile)| profile.images.keys()).collect();
+    images.sort_by(|a, b| of(profiles[0].1, b).total_cmp(&of(profiles[0].1, a)).then_with(|| a.cmp(b)));
+    images.dedup();
+    for image in images {
+        let mut row = vec![image.clone().into()];
+        for (_, profile) in profiles {
+            let n = of(profile, image);
+            row.extend([whole(n), (100.0 * n / profile.total).into()]);
+        }
+        table.row(row);
+    }
+    let totals = profiles.iter().flat_map(|(_, profile)| [whole(profile.total), 100.0.into()]);
+    table.total_row(std::iter::once("total".into()).chain(totals).collect());
+    table
+}
+
+/// Every function in two profiles side by side, the one that changed most first.
+pub fn function_differences(name: &str, title: &str, labels: [&str; 2], a: &Profile, b: &Profile) -> Table {
+    let columns = [
+        ("function", Kind::Text),
+        ("image", Kind::Text),
+        (labels[0], Kind::Count),
+        (labels[1], Kind::Count),
+        ("delta", Kind::Delta),
+        ("% delta", Kind::Change(1)),
+    ];
+    let mut table = Table::new(name, title, &columns);
+    let of = |profile: &Profile, function: &FunctionName| {
+        profile.functions.get(function).copied().unwrap_or(0.0).round()
+    };
+    let mut names: Vec<&FunctionName> = a.functions.keys().chain(b.functions.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.sort_by_key(|name| std::cmp::Reverse((of(b, name) - of(a, name)).abs() as u64));
+    for name in names {
+        let (before, after) = (of(a, name), of(b, name));
+        table.row(vec![
+            name.function.clone().into(),
+            name.image.clone().into(),
+            whole(before),
+            whole(after),
+            Value::Integer((after - before) as i64),
+            mix::change(before, after),
+        ]);
+    }
+    let delta = Value::Integer(b.total.round() as i64 - a.total.round() as i64);
+    table.total_row(vec![
+        "total".into(),
+        Value::Missing,
+        whole(a.total),
+        whole(b.total),
+        delta,
+        mix::change(a.total, b.total),
+    ]);
+    table
+}
+
+/// A mean count, rounded.
+fn whole(count: f64) -> Value {
+    Value::Integer(count.round() as i64)
+}

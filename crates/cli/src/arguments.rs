@@ -1,0 +1,185 @@
+//! The command line, as data.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Measure the path length of real programs: how many instructions one unit of work takes.
+///
+/// Runs unmodified Alpha/Linux programs, counts every instruction, and shows what two builds of a
+/// program do differently.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100, after_help = "Example: pathlength study byteword")]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program.
+    #[command(after_help = "Example: pathlength run --cpu ev5 ./hello world\n\nThe exit status is the program's.")]
+    Run(RunOptions),
+    /// Run a program and count its instructions.
+    #[command(after_help = "\
+Examples:
+  pathlength count ./sort data.txt                    where the instructions of the run went
+  pathlength count --by function ./sort data.txt      every function that ran
+  pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
+
+With --unit, every call of the function is counted apart, everything it calls included. The tables show
+the mean of the units measured once the path length is steady (three windows of 50 units within 1 %).")]
+    Count(CountOptions),
+    /// Count the instructions in images, and compare those of two builds.
+    #[command(after_help = "Example: pathlength static old/libz.so --against new/libz.so")]
+    Static(StaticOptions),
+    /// Run two builds of a program and compare what they executed.
+    #[command(after_help = "Example: pathlength compare ./sort-ev5 ./sort-ev56 --unit compare -- data.txt")]
+    Compare(CompareOptions),
+    /// Carry out a whole study: build, run, compare, report.
+    #[command(after_help = "Example: pathlength study byteword\n\nThe report is study/byteword/index.html.")]
+    Study(StudyOptions),
+}
+
+/// What a program runs on.
+#[derive(Clone, Debug, Args)]
+pub struct EngineOptions {
+    /// The processor, which decides the instructions that exist: ev4, ev5, ev56, pca56, ev6 or ev67.
+    #[arg(long, default_value_t = isa::Cpu::Ev67)]
+    pub cpu: isa::Cpu,
+    /// Where the program's libraries are looked up first.
+    #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
+    pub sysroot: PathBuf,
+}
+
+/// Where tables go.
+#[derive(Clone, Debug, Args)]
+pub struct OutputOptions {
+    /// How tables are written: table, csv, json or parquet.
+    #[arg(long, value_name = "FORMAT", default_value_t)]
+    pub format: report::Format,
+    /// A file, or for several tables a directory, instead of standard output.
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+}
+
+/// What is counted apart.
+#[derive(Clone, Debug, Args)]
+pub struct UnitOptions {
+    /// Count every call of this function apart: NAME or IMAGE!NAME.
+    #[arg(long, value_name = "FUNCTION")]
+    pub unit: Option<String>,
+    /// Units to measure once the state is steady.
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
+    pub units: u32,
+    /// Two variables of the program, 8 bytes each, that count cache hits and misses: the state is
+    /// steady only when 95 % of the accesses in a window hit.
+    #[arg(long, value_names = ["HITS", "MISSES"], num_args = 2, requires = "unit")]
+    pub cache: Option<Vec<String>>,
+}
+
+/// What the rows of a table are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// Mnemonics.
+    Instruction,
+    /// Groups of instructions, as in Table 13 of the 1997 paper.
+    Group,
+    /// Functions.
+    Function,
+    /// Executables and shared libraries.
+    Image,
+    /// The units of work measured, one row each.
+    Unit,
+}
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    #[command(flatten)]
+    pub engine: EngineOptions,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
+
+/// Options of `count`.
+#[derive(Debug, Args)]
+pub struct CountOptions {
+    #[command(flatten)]
+    pub engine: EngineOptions,
+    #[command(flatten)]
+    pub unit: UnitOptions,
+    /// One table, by this; without it a summary of several.
+    #[arg(long)]
+    pub by: Option<By>,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
+
+/// Options of `static`.
+#[derive(Debug, Args)]
+pub struct StaticOptions {
+    /// Executables and shared libraries.
+    #[arg(required = true, value_name = "IMAGE")]
+    pub images: Vec<PathBuf>,
+    /// The same images of another build, to compare with.
+    #[arg(long, num_args = 1.., value_name = "IMAGE")]
+    pub against: Vec<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputOptions,
+}
+
+/// Options of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareOptions {
+    #[command(flatten)]
+    pub engine: EngineOptions,
+    #[command(flatten)]
+    pub unit: UnitOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    /// The program of one build.
+    pub program_a: PathBuf,
+    /// The program of the other build.
+    pub program_b: PathBuf,
+    /// Arguments of both.
+    #[arg(last = true)]
+    pub arguments: Vec<OsString>,
+}
+
+/// Which study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StudyName {
+    /// What the byte and word instructions change.
+    Byteword,
+}
+
+/// Options of `study`.
+#[derive(Debug, Args)]
+pub struct StudyOptions {
+    /// The study.
+    pub name: StudyName,
+    /// The database.
+    #[arg(long, default_value = "sqlite", value_parser = ["sqlite"])]
+    pub database: String,
+    /// One mode only: cached or scaled.
+    #[arg(long, value_parser = ["cached", "scaled"])]
+    pub mode: Option<String>,
+    /// Where the report and its tables go.
+    #[arg(short, long, value_name = "DIR", default_value = "study/byteword")]
+    pub output: PathBuf,
+    /// Where the C library for Alpha is.
+    #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
+    pub sysroot: PathBuf,
+}

@@ -1,0 +1,74 @@
+//! `pathlength compare`: what two builds of a program execute.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use analysis::mix;
+use analysis::profile::{Attribution, Profile, function_differences, image_shares};
+use analysis::units::{Measurement, path_lengths};
+use anyhow::Context;
+use lab::measure::{self, Request};
+
+use super::{check_ending, configuration, unit};
+use crate::arguments::CompareOptions;
+use crate::progress::Units;
+
+/// One build's part of the comparison.
+struct Side {
+    label: String,
+    profile: Profile,
+    measurement: Option<Measurement>,
+}
+
+/// Runs both programs with the same arguments and writes the tables of their differences.
+pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
+    let labels = labels(&options.program_a, &options.program_b);
+    let [label_a, label_b] = labels;
+    let a = side(options, &options.program_a, label_a)?;
+    let b = side(options, &options.program_b, label_b)?;
+    let pair = [a.label.as_str(), b.label.as_str()];
+    let mut tables = Vec::new();
+    if let (Some(first), Some(second)) = (&a.measurement, &b.measurement) {
+        let title = "Path length: instructions a unit of work";
+        tables.push(path_lengths("path-length", title, &[(pair[0], first), (pair[1], second)]));
+    }
+    let (mix_a, mix_b) = (a.profile.mix(), b.profile.mix());
+    let mixes = [(pair[0], &mix_a), (pair[1], &mix_b)];
+    let profiles = [(pair[0], &a.profile), (pair[1], &b.profile)];
+    tables.extend([
+        image_shares("images", "Images", &profiles),
+        mix::group_shares("groups", "Instruction groups", &mixes),
+        mix::difference("instructions", "Instructions", pair, &mix_a, &mix_b),
+        function_differences("functions", "Functions, most changed first", pair, &a.profile, &b.profile),
+    ]);
+    report::write_all(&tables, options.output.format, options.output.output.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Result<Side> {
+    let configuration = configuration(&options.engine, program, &options.arguments, true);
+    let request = Request { configuration, unit: unit(&options.unit) };
+    let mut units = Units::new(options.unit.units);
+    let counted = measure::count(&request, &mut |seen, phase| units.show(seen, phase))
+        .with_context(|| program.display().to_string())?;
+    units.clear();
+    check_ending(&counted, program)?;
+    let attribution = Attribution::new(&counted.counts);
+    let profile = match &counted.measurement {
+        Some(measurement) => attribution.mean(&measurement.units),
+        None => attribution.whole(&counted.counts),
+    };
+    Ok(Side { label, profile, measurement: counted.measurement })
+}
+
+/// Names for the two columns: the last components of the paths in which they differ.
+fn labels(a: &Path, b: &Path) -> [String; 2] {
+    let parts = |path: &Path| -> Vec<String> {
+        path.components().rev().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()
+    };
+    let (parts_a, parts_b) = (parts(a), parts(b));
+    match parts_a.iter().zip(&parts_b).find(|(a, b)| a != b) {
+        Some((a, b)) => [a.clone(), b.clone()],
+        None => ["first".into(), "second".into()],
+    }
+}

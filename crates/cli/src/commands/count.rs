@@ -1,0 +1,80 @@
+//! `pathlength count`: where the instructions of a run, or of a unit of work, went.
+
+use std::process::ExitCode;
+
+use analysis::profile::{Attribution, Profile, functions, image_shares};
+use analysis::table::{Kind, Table};
+use analysis::units::{Measurement, path_lengths};
+use analysis::mix;
+use lab::measure::{self, Request};
+
+use super::{check_ending, configuration, unit};
+use crate::arguments::{By, CountOptions};
+use crate::progress::Units;
+
+/// How many functions the summary lists.
+const SUMMARY_FUNCTIONS: usize = 15;
+
+/// Runs the program, counts, and writes the tables.
+pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
+    if options.by == Some(By::Unit) && options.unit.unit.is_none() {
+        anyhow::bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
+    }
+    let configuration = configuration(&options.engine, &options.program, &options.arguments, true);
+    let request = Request { configuration, unit: unit(&options.unit) };
+    let mut units = Units::new(options.unit.units);
+    let counted = measure::count(&request, &mut |seen, phase| units.show(seen, phase))?;
+    units.clear();
+    let attribution = Attribution::new(&counted.counts);
+    let (profile, span) = match &counted.measurement {
+        Some(measurement) => (attribution.mean(&measurement.units), "a unit of work"),
+        None => (attribution.whole(&counted.counts), "the run"),
+    };
+    let tables = tables(options.by, &profile, span, counted.measurement.as_ref());
+    report::write_all(&tables, options.output.format, options.output.output.as_deref())?;
+    check_ending(&counted, &options.program)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tables(by: Option<By>, profile: &Profile, span: &str, measurement: Option<&Measurement>) -> Vec<Table> {
+    let mix = profile.mix();
+    let instructions = || mix::single("instructions", &format!("Instructions of {span}"), &mix);
+    let groups = || mix::group_shares("groups", &format!("Instruction groups of {span}"), &[("share", &mix)]);
+    let images = || image_shares("images", &format!("Images in {span}"), &[("instructions", profile)]);
+    let by_function = || functions("functions", &format!("Functions of {span}"), profile);
+    match by {
+        Some(By::Instruction) => vec![instructions()],
+        Some(By::Group) => vec![groups()],
+        Some(By::Image) => vec![images()],
+        Some(By::Function) => vec![by_function()],
+        Some(By::Unit) => measurement.map(each_unit).into_iter().collect(),
+        None => {
+            let lengths = measurement.map(|measurement| {
+                path_lengths("path-length", "Path length: instructions a unit of work", &[("steady state", measurement)])
+            });
+            let mut summary: Vec<Table> = lengths.into_iter().collect();
+            summary.extend([images(), groups(), shortened(by_function())]);
+            summary
+        }
+    }
+}
+
+/// Keeps the first rows and the total.
+fn shortened(mut table: Table) -> Table {
+    let others = table.rows.len().saturating_sub(SUMMARY_FUNCTIONS + 1);
+    if others > 0 {
+        table.rows.drain(SUMMARY_FUNCTIONS..SUMMARY_FUNCTIONS + others);
+        table.notes.push(format!("{others} more functions: --by function shows all."));
+    }
+    table
+}
+
+fn each_unit(measurement: &Measurement) -> Table {
+    let columns = [("unit", Kind::Count), ("instructions", Kind::Count), ("system calls", Kind::Count)];
+    let mut table = Table::new("units", "Units of work measured", &columns);
+    for unit in &measurement.units {
+        let calls: u64 = unit.system_calls.iter().map(|(_, n)| n).sum();
+        table.row(vec![unit.number.into(), unit.instructions.into(), calls.into()]);
+    }
+    table
+}

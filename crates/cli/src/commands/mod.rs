@@ -1,0 +1,60 @@
+//! One module a subcommand.
+
+pub mod compare;
+pub mod count;
+pub mod run;
+pub mod statics;
+pub mod study;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use analysis::units::SteadyRules;
+use engine::{Clock, Configuration, Random, Settings, UnitOfWork};
+use lab::measure::{Counted, Ending};
+
+use crate::arguments::{EngineOptions, UnitOptions};
+
+/// Runs are repeatable where the program is counted, and real where it is only run.
+fn configuration(
+    engine: &EngineOptions,
+    program: &Path,
+    arguments: &[OsString],
+    repeatable: bool,
+) -> Configuration {
+    let environment = std::env::vars_os().map(|(name, value)| {
+        OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
+    });
+    let (clock, random) =
+        if repeatable { (Clock::Virtual, Random::Seeded(0)) } else { (Clock::Host, Random::Host) };
+    let settings = Settings { sysroot: engine.sysroot.clone(), clock, random, ..Settings::default() };
+    Configuration {
+        program: program.into(),
+        arguments: arguments.to_vec(),
+        environment: environment.collect(),
+        model: engine.cpu,
+        settings,
+    }
+}
+
+/// The unit of work and the rules of its measurement, if one was asked for.
+fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
+    let function = options.unit.clone()?;
+    let gauges = options.cache.clone().unwrap_or_default();
+    let hit_ratio = (!gauges.is_empty()).then_some(0.95);
+    let rules = SteadyRules { measure: options.units as usize, hit_ratio, ..SteadyRules::default() };
+    Some((UnitOfWork { function, gauges }, rules))
+}
+
+/// Tells how the program ended if not with success; an error if a signal ended it.
+fn check_ending(counted: &Counted, program: &Path) -> anyhow::Result<()> {
+    match &counted.ending {
+        Ending::Exited(0) => Ok(()),
+        Ending::Exited(status) => {
+            eprintln!("pathlength: note: {} exited with status {status}", program.display());
+            Ok(())
+        }
+        Ending::Killed { report, .. } => anyhow::bail!("{}: {report}", program.display()),
+    }
+}

@@ -1,0 +1,27 @@
+//! `pathlength static`: what is in the images of one build, or of two.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use analysis::statics::{self, ImageStatics};
+use anyhow::Context;
+use image::Image;
+
+use crate::arguments::StaticOptions;
+
+/// Writes the tables of the images named.
+pub fn run(options: &StaticOptions) -> anyhow::Result<ExitCode> {
+    let build = read(&options.images)?;
+    let tables = if options.against.is_empty() {
+        vec![statics::images("images", "Images", &build)]
+    } else {
+        let other = read(&options.against)?;
+        statics::comparison(build, other).context("--against names the same images of another build")?
+    };
+    report::write_all(&tables, options.output.format, options.output.output.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<ImageStatics>> {
+    paths.iter().map(|path| Ok(ImageStatics::of(&Image::open(path)?))).collect()
+}

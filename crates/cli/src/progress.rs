@@ -1,0 +1,41 @@
+//! Progress on standard error: a bar on a terminal, nothing in a pipe.
+
+use analysis::units::Phase;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// The progress of a measurement of units of work.
+pub struct Units {
+    bar: ProgressBar,
+    wanted: u64,
+    warm_up: u64,
+}
+
+impl Units {
+    /// For a measurement of `wanted` units.
+    pub fn new(wanted: u32) -> Units {
+        let style = ProgressStyle::with_template("{spinner} {msg} {pos} ({elapsed})").expect("a valid template");
+        Units { bar: ProgressBar::no_length().with_style(style), wanted: wanted.into(), warm_up: 0 }
+    }
+
+    /// Another unit ended.
+    pub fn show(&mut self, seen: u64, phase: Phase) {
+        let message = match phase {
+            Phase::WarmingUp => {
+                self.warm_up = seen;
+                "warming up, units:".to_string()
+            }
+            Phase::Measuring => format!("measuring {} units after {} to warm up, units:", self.wanted, self.warm_up),
+            Phase::Done => "measured; the program runs on to its end, units:".to_string(),
+        };
+        // Every so often is often enough: a unit may be a few instructions long.
+        if seen % 64 == 0 || phase == Phase::Done {
+            self.bar.set_message(message);
+            self.bar.set_position(seen);
+        }
+    }
+
+    /// Removes the bar.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,238 @@
+//! Blocks of decoded instructions and the cache that finds them by address.
+
+use std::collections::HashMap;
+
+use isa::{Flags, Format, Instruction, Op};
+use trace::BlockId;
+
+use super::cpu::{Exception, register::SINK};
+use super::meaning::{Step, pal};
+use crate::memory::{Fault, Memory, PAGE, SEGV_ACCERR, SEGV_MAPERR};
+
+/// A straight run of instructions, ended by a transfer of control, a trap to the operating system,
+/// the end of the page, or [`LONGEST`].
+#[derive(Debug)]
+pub struct Block {
+    /// Address of the first instruction.
+    pub address: u64,
+    /// The instructions as they stand in memory.
+    pub words: Vec<u32>,
+    /// The same, decoded.
+    pub steps: Vec<Step>,
+    /// Blocks that followed last time, by falling through and by a transfer of control: guesses, to
+    /// be checked against their address.
+    pub followers: [BlockId; 2],
+    /// The block is valid while this is the cache's own generation.
+    generation: u64,
+}
+
+impl Block {
+    /// Address of the instruction behind the last one.
+    pub fn end(&self) -> u64 {
+        self.address + 4 * self.words.len() as u64
+    }
+}
+
+/// Instructions in a block, at most.
+const LONGEST: u64 = 256;
+
+/// A follower that is not known yet: never a valid index.
+const UNKNOWN: BlockId = BlockId::MAX;
+
+const RECENT: usize = 4096;
+
+/// Every block that ever ran, numbered, and which of them are valid at what address now.
+#[derive(Debug)]
+pub struct BlockCache {
+    model: isa::Cpu,
+    blocks: Vec<Block>,
+    by_address: HashMap<u64, Vec<BlockId>>,
+    recent: Vec<(u64, BlockId)>,
+    generation: u64,
+}
+
+impl BlockCache {
+    /// An empty cache for programs that run on `model`.
+    pub fn new(model: isa::Cpu) -> BlockCache {
+        BlockCache {
+            model,
+            blocks: Vec::new(),
+            by_address: HashMap::new(),
+            recent: vec![(u64::MAX, UNKNOWN); RECENT],
+            generation: 0,
+        }
+    }
+
+    /// The processor the blocks are for.
+    pub fn model(&self) -> isa::Cpu {
+        self.model
+    }
+
+    /// Every block that ever ran, by [`BlockId`].
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// A block by its number.
+    #[inline(always)]
+    pub fn block(&self, id: BlockId) -> &Block {
+        &self.blocks[id as usize]
+    }
+
+    /// Instructions in memory may have changed: every block is checked again before it runs.
+    pub fn invalidate(&mut self) {
+        self.generation += 1;
+        self.recent.fill((u64::MAX, UNKNOWN));
+        for block in &mut self.blocks {
+            block.followers = [UNKNOWN; 2];
+        }
+    }
+
+    /// The block that follows `from` when control goes to `address`.
+    #[inline(always)]
+    pub fn follow(&mut self, from: BlockId, address: u64, memory: &Memory) -> Result<BlockId, Exception> {
+        let block = &self.blocks[from as usize];
+        let way = usize::from(address != block.end());
+        let guess = block.followers[way];
+        if let Some(next) = self.blocks.get(guess as usize)
+            && next.address == address
+        {
+            return Ok(guess);
+        }
+        let next = self.find(address, memory)?;
+        self.blocks[from as usize].followers[way] = next;
+        Ok(next)
+    }
+
+    /// The block at `address`, translated if need be.
+    pub fn find(&mut self, address: u64, memory: &Memory) -> Result<BlockId, Exception> {
+        let slot = (address >> 2) as usize % RECENT;
+        if self.recent[slot].0 == address {
+            return Ok(self.recent[slot].1);
+        }
+        let id = self.look_up(address, memory)?;
+        self.recent[slot] = (address, id);
+        Ok(id)
+    }
+
+    #[cold]
+    fn look_up(&mut self, address: u64, memory: &Memory) -> Result<BlockId, Exception> {
+        let known = self.by_address.get(&address).map_or(&[][..], |ids| ids);
+        if let Some(&id) = known.iter().find(|&&id| self.blocks[id as usize].generation == self.generation) {
+            return Ok(id);
+        }
+        let words = fetch(address, memory, self.model)?;
+        let same = known.iter().find(|&&id| self.blocks[id as usize].words == words);
+        let id = match same {
+            Some(&id) => id,
+            None => {
+                let steps = decode_all(address, &words);
+                self.add(Block { address, words, steps, followers: [UNKNOWN; 2], generation: 0 })
+            }
+        };
+        self.blocks[id as usize].generation = self.generation;
+        Ok(id)
+    }
+
+    fn add(&mut self, block: Block) -> BlockId {
+        let id = self.blocks.len() as BlockId;
+        self.by_address.entry(block.address).or_default().push(id);
+        self.blocks.push(block);
+        id
+    }
+
+    /// The block that consists of the first `length` instructions of `id`: what an exception leaves
+    /// executed. It is for counting only, and never found by address while longer ones are valid.
+    pub fn prefix(&mut self, id: BlockId, length: usize) -> BlockId {
+        let block = &self.blocks[id as usize];
+        let (address, words) = (block.address, block.words[..length].to_vec());
+        let known = &self.by_address[&address];
+        if let Some(&known) = known.iter().find(|&&id| self.blocks[id as usize].words == words) {
+            return known;
+        }
+        let steps = decode_all(address, &words);
+        // An old generation: `look_up` may revive it only if memory holds exactly these words.
+        self.add(Block { address, words, steps, followers: [UNKNOWN; 2], generation: u64::MAX })
+    }
+}
+
+/// Reads instructions from memory up to the end of a block.
+fn fetch(address: u64, memory: &Memory, model: isa::Cpu) -> Result<Vec<u32>, Exception> {
+    let refuse = |code| {
+        Exception::Memory(Fault { address, write: false, signal: libc::SIGSEGV, code })
+    };
+    let (_, region) = memory.region_at(address).ok_or_else(|| refuse(SEGV_MAPERR))?;
+    if region.protection & libc::PROT_EXEC == 0 {
+        return Err(refuse(SEGV_ACCERR));
+    }
+    let page_end = (address & !(PAGE - 1)) + PAGE;
+    let mut words = Vec::new();
+    for at in (address..page_end).step_by(4).take(LONGEST as usize) {
+        let word = memory.load::<4>(at).map_err(Exception::Memory)? as u32;
+        match isa::decode(word).filter(|found| model.has(found.op.extension())) {
+            Some(instruction) => {
+                words.push(word);
+                if ends_block(instruction) {
+                    break;
+                }
+            }
+            // The block ends before the instruction that cannot be executed; the exception comes
+            // when control reaches it.
+            None if words.is_empty() => return Err(Exception::IllegalInstruction),
+            None => break,
+        }
+    }
+    Ok(words)
+}
+
+fn ends_block(instruction: Instruction) -> bool {
+    match instruction.op.format() {
+        Format::Branch | Format::MemoryJump => true,
+        Format::Pal => !matches!(i64::from(instruction.word & 0x3ff_ffff), pal::RDUNIQ | pal::WRUNIQ),
+        _ => false,
+    }
+}
+
+fn decode_all(address: u64, words: &[u32]) -> Vec<Step> {
+    let addresses = (address..).step_by(4);
+    let decoded = |word| isa::decode(word).expect("fetch let only decodable words pass");
+    words.iter().zip(addresses).map(|(&word, address)| step(decoded(word), address)).collect()
+}
+
+/// Brings an instruction's operands into the interpreter's form.
+fn step(instruction: Instruction, address: u64) -> Step {
+    const ZERO: u8 = 31;
+    let target = |register: u8| if register == ZERO { SINK as u8 } else { register };
+    let (ra, rb, rc) = (instruction.ra(), instruction.rb(), instruction.rc());
+    let op = instruction.op;
+    let displacement = i64::from(instruction.displacement());
+    match op.format() {
+        // A load to register 31 is a prefetch or a no-operation: it never touches memory.
+        Format::Memory if op.is(Flags::LOAD) && !op.is(Flags::LOCKED) && ra == ZERO => {
+            Step { op: Op::Lda, a: ZERO, b: ZERO, c: SINK as u8, immediate: 0 }
+        }
+        Format::Memory => {
+            let scale = if op == Op::Ldah { 16 } else { 0 };
+            let c = if op.is(Flags::STORE) && !op.is(Flags::LOCKED) { SINK as u8 } else { target(ra) };
+            Step { op, a: ra, b: rb, c, immediate: displacement << scale }
+        }
+        Format::MemoryFunction | Format::MemoryJump => {
+            Step { op, a: ZERO, b: rb, c: target(ra), immediate: 0 }
+        }
+        Format::Branch => {
+            let immediate = address.wrapping_add(4).wrapping_add(displacement as u64) as i64;
+            Step { op, a: ra, b: ZERO, c: target(ra), immediate }
+        }
+        Format::Operate => match instruction.literal() {
+            Some(literal) => Step { op, a: ra, b: ZERO, c: target(rc), immediate: i64::from(literal) },
+            None => Step { op, a: ra, b: rb, c: target(rc), immediate: 0 },
+        },
+        Format::FloatOperate => {
+            Step { op, a: ra, b: rb, c: target(rc), immediate: i64::from(instruction.word) }
+        }
+        Format::Pal => {
+            let immediate = i64::from(instruction.word & 0x3ff_ffff);
+            Step { op, a: ZERO, b: ZERO, c: SINK as u8, immediate }
+        }
+    }
+}

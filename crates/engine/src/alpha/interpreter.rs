@@ -1,0 +1,119 @@
+//! The reference engine: executes block after block until something needs the operating system.
+
+use trace::{BlockId, LoadedImage};
+
+use super::block::{Block, BlockCache};
+use super::cpu::{Cpu, Exception};
+use super::meaning::{Break, execute};
+use crate::memory::Memory;
+
+/// Watches what is executed. Each method must not change what the program sees.
+pub trait Observer {
+    /// Control is at the first instruction of a block, which counts as executed.
+    fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory);
+    /// The block entered last was left early; `executed` (None for nothing) is the block of the
+    /// instructions that did complete.
+    fn cut(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>);
+    /// The program makes a system call, by Alpha's number.
+    fn system_call(&mut self, number: u32);
+    /// An image was mapped.
+    fn mapped(&mut self, image: &LoadedImage);
+}
+
+/// Watches nothing, at no cost.
+impl Observer for () {
+    #[inline(always)]
+    fn enter(&mut self, _: BlockId, _: &Block, _: &Cpu, _: &Memory) {}
+    #[inline(always)]
+    fn cut(&mut self, _: BlockId, _: Option<(BlockId, &Block)>) {}
+    fn system_call(&mut self, _: u32) {}
+    fn mapped(&mut self, _: &LoadedImage) {}
+}
+
+/// Why the interpreter returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// A system call; `pc` is behind it.
+    SystemCall,
+    /// `pc` is the instruction that did not complete; behind it for [`Exception::Arithmetic`],
+    /// [`Exception::Breakpoint`], [`Exception::Bugcheck`] and [`Exception::Gentrap`].
+    Exception(Exception),
+    /// An asynchronous signal waits; `pc` is the next instruction.
+    Signal,
+}
+
+/// Runs from `cpu.pc` on. `interrupted` is asked between blocks.
+pub fn run<O: Observer>(
+    cpu: &mut Cpu,
+    memory: &Memory,
+    cache: &mut BlockCache,
+    observer: &mut O,
+    interrupted: impl Fn() -> bool,
+) -> Stop {
+    let model = cache.model();
+    let mut id = match cache.find(cpu.pc, memory) {
+        Ok(id) => id,
+        Err(exception) => return Stop::Exception(exception),
+    };
+    loop {
+        if interrupted() {
+            return Stop::Signal;
+        }
+        let block = cache.block(id);
+        observer.enter(id, block, cpu, memory);
+        cpu.instructions += block.steps.len() as u64;
+        cpu.pc = block.end();
+        let mut left = None;
+        for (index, step) in block.steps.iter().enumerate() {
+            if let Err(reason) = execute(step, cpu, memory, model) {
+                left = Some((index, reason));
+                break;
+            }
+        }
+        if let Some((index, reason)) = left
+            && let Some(stop) = leave(id, index, reason, cpu, cache, observer)
+        {
+            return stop;
+        }
+        id = match cache.follow(id, cpu.pc, memory) {
+            Ok(next) => next,
+            Err(exception) => return Stop::Exception(exception),
+        };
+    }
+}
+
+/// Settles `pc` and the counts after the instruction at `index` ended the block early.
+#[cold]
+fn leave<O: Observer>(
+    id: BlockId,
+    index: usize,
+    reason: Break,
+    cpu: &mut Cpu,
+    cache: &mut BlockCache,
+    observer: &mut O,
+) -> Option<Stop> {
+    let block = cache.block(id);
+    let (address, length) = (block.address, block.steps.len());
+    let (stop, completed) = match reason {
+        Break::SystemCall => (Some(Stop::SystemCall), true),
+        Break::InstructionBarrier => (None, true),
+        Break::Exception(exception) => {
+            let completed = !matches!(
+                exception,
+                Exception::Memory(_) | Exception::Unaligned(_) | Exception::IllegalInstruction
+            );
+            (Some(Stop::Exception(exception)), completed)
+        }
+    };
+    let executed = index + usize::from(completed);
+    cpu.pc = address + 4 * executed as u64;
+    if executed < length {
+        cpu.instructions -= (length - executed) as u64;
+        let prefix = (executed > 0).then(|| cache.prefix(id, executed));
+        observer.cut(id, prefix.map(|prefix| (prefix, cache.block(prefix))));
+    }
+    if reason == Break::InstructionBarrier {
+        cache.invalidate();
+    }
+    stop
+}

@@ -1,0 +1,127 @@
+//! Descriptors: pipes, duplicates, fcntl.
+
+use super::bits::OPEN;
+use super::call::Interrupted::Restarts;
+use super::call::{Call, Outcome};
+use super::errno::Errno;
+use super::layout::{Record, u32_at};
+use super::signals;
+use crate::alpha::cpu::register;
+
+/// pipe(): both descriptors are results, in v0 and a4.
+pub fn pipe(call: &mut Call) -> Outcome {
+    let mut ends = [0i32; 2];
+    call.host(libc::SYS_pipe2, [ends.as_mut_ptr() as u64, 0, 0, 0, 0, 0])?;
+    call.cpu.r[register::A4] = ends[1] as u64;
+    Ok(ends[0] as u64)
+}
+
+/// dup2(old, new)
+pub fn dup2(call: &mut Call) -> Outcome {
+    let [old, new, ..] = call.arguments;
+    if old as i32 == new as i32 {
+        // dup3 would refuse; dup2 only checks that it is open.
+        call.host(libc::SYS_fcntl, [old, libc::F_GETFD as u64, 0, 0, 0, 0])?;
+        return Ok(u64::from(new as u32));
+    }
+    call.host(libc::SYS_dup3, [old, new, 0, 0, 0, 0])
+}
+
+/// What the third argument of an fcntl command is.
+enum Third {
+    /// A number, or nothing.
+    Value,
+    /// `O_*` flags to set.
+    Flags,
+    /// `O_*` flags as the result.
+    FlagsOut,
+    /// A signal's number to set.
+    Signal,
+    /// A signal's number as the result.
+    SignalOut,
+    /// A `struct flock`; true if the call waits for the lock.
+    Lock(bool),
+    /// A pointer to so many bytes that are the same on both.
+    Bytes(u64),
+}
+
+/// fcntl commands: Alpha's number, the host's, and the third argument.
+#[rustfmt::skip]
+const COMMANDS: &[(i32, i32, Third)] = &[
+    (0, libc::F_DUPFD, Third::Value),
+    (1, libc::F_GETFD, Third::Value),
+    (2, libc::F_SETFD, Third::Value),
+    (3, libc::F_GETFL, Third::FlagsOut),
+    (4, libc::F_SETFL, Third::Flags),
+    (5, libc::F_SETOWN, Third::Value),
+    (6, libc::F_GETOWN, Third::Value),
+    (7, libc::F_GETLK, Third::Lock(false)),
+    (8, libc::F_SETLK, Third::Lock(false)),
+    (9, libc::F_SETLKW, Third::Lock(true)),
+    (10, F_SETSIG, Third::Signal),
+    (11, F_GETSIG, Third::SignalOut),
+    (15, F_SETOWN_EX, Third::Bytes(8)),
+    (16, F_GETOWN_EX, Third::Bytes(8)),
+    (36, libc::F_OFD_GETLK, Third::Lock(false)),
+    (37, libc::F_OFD_SETLK, Third::Lock(false)),
+    (38, libc::F_OFD_SETLKW, Third::Lock(true)),
+    (1024, libc::F_SETLEASE, Third::Value),
+    (1025, libc::F_GETLEASE, Third::Value),
+    (1026, libc::F_NOTIFY, Third::Value),
+    (1030, libc::F_DUPFD_CLOEXEC, Third::Value),
+    (1031, libc::F_SETPIPE_SZ, Third::Value),
+    (1032, libc::F_GETPIPE_SZ, Third::Value),
+    (1033, libc::F_ADD_SEALS, Third::Value),
+    (1034, libc::F_GET_SEALS, Third::Value),
+];
+// asm-generic/fcntl.h.
+const F_SETSIG: i32 = 10;
+const F_GETSIG: i32 = 11;
+const F_SETOWN_EX: i32 = 15;
+const F_GETOWN_EX: i32 = 16;
+
+/// `l_type`: F_RDLCK, F_WRLCK, F_UNLCK.
+const LOCK_TYPES: [(u16, i32); 3] = [(1, libc::F_RDLCK), (2, libc::F_WRLCK), (8, libc::F_UNLCK)];
+
+/// fcntl(descriptor, command, argument)
+pub fn fcntl(call: &mut Call) -> Outcome {
+    let [descriptor, command, argument, ..] = call.arguments;
+    let known = COMMANDS.iter().find(|(alpha, ..)| *alpha == command as i32);
+    let (_, host_command, third) = known.ok_or(Errno(libc::EINVAL))?;
+    let with = |third| [descriptor, *host_command as u64, third, 0, 0, 0];
+    match third {
+        Third::Value => call.host(libc::SYS_fcntl, with(argument)),
+        Third::Flags => call.host(libc::SYS_fcntl, with(OPEN.host(argument))),
+        Third::FlagsOut => Ok(OPEN.alpha(call.host(libc::SYS_fcntl, with(0))?)),
+        Third::Signal => {
+            let signal = signals::host(argument as i32).ok_or(Errno(libc::EINVAL))?;
+            call.host(libc::SYS_fcntl, with(signal as u64))
+        }
+        Third::SignalOut => Ok(signals::alpha(call.host(libc::SYS_fcntl, with(0))? as i32) as u64),
+        Third::Bytes(bytes) => call.host(libc::SYS_fcntl, with(call.pointer(argument, *bytes)?)),
+        Third::Lock(waits) => lock(call, *host_command, *waits),
+    }
+}
+
+/// The fcntl commands with a `struct flock`, whose layout is the host's but for the type.
+fn lock(call: &mut Call, command: i32, waits: bool) -> Outcome {
+    let [descriptor, _, address, ..] = call.arguments;
+    let mut lock: [u8; 32] = call.read(address)?;
+    let alpha_type = u16::from_le_bytes([lock[0], lock[1]]);
+    let known = LOCK_TYPES.iter().find(|(alpha, _)| *alpha == alpha_type);
+    let (_, host_type) = known.ok_or(Errno(libc::EINVAL))?;
+    lock[..2].copy_from_slice(&(*host_type as u16).to_le_bytes());
+    let arguments = [descriptor, command as u64, lock.as_mut_ptr() as u64, 0, 0, 0];
+    if waits {
+        return call.wait(libc::SYS_fcntl, arguments, Restarts);
+    }
+    call.host(libc::SYS_fcntl, arguments)?;
+    if [libc::F_GETLK, libc::F_OFD_GETLK].contains(&command) {
+        let host_type = i32::from(u32_at(&lock, 0) as u16);
+        let found = LOCK_TYPES.iter().find(|(_, host)| *host == host_type);
+        let alpha_type = found.map_or(host_type as u16, |(alpha, _)| *alpha);
+        lock[..2].copy_from_slice(&alpha_type.to_le_bytes());
+        call.write(address, &Record::new().raw(&lock))?;
+    }
+    Ok(0)
+}

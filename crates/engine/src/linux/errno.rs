@@ -1,0 +1,83 @@
+//! Error numbers: the host's inside the engine, Alpha's towards the guest.
+
+use crate::memory::Fault;
+
+/// An error of a system call, in the host's numbering, or one of the restart requests below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    /// A signal interrupted the call: repeat it, unless a handler without SA_RESTART runs. The three
+    /// requests have the numbers of Linux's own (`include/linux/errno.h`) and never reach a program.
+    pub const RESTART: Errno = Errno(512);
+    /// A signal came before the call began: repeat it whatever the handler wants.
+    pub const RESTART_ALWAYS: Errno = Errno(513);
+    /// A signal interrupted the call: repeat it only if no handler runs.
+    pub const RESTART_UNHANDLED: Errno = Errno(514);
+
+    /// The host's number of the last failure of a C library call.
+    pub fn last() -> Errno {
+        std::io::Error::last_os_error().into()
+    }
+
+    /// True for the three requests to restart.
+    pub fn is_restart(self) -> bool {
+        (512..=514).contains(&self.0)
+    }
+
+    /// Alpha's number.
+    pub fn alpha(self) -> u64 {
+        if self.is_restart() {
+            return libc::EINTR as u64;
+        }
+        let found = ALPHA.iter().find(|(host, _)| *host == self.0);
+        found.map_or(self.0, |(_, alpha)| *alpha) as u64
+    }
+}
+
+impl From<Fault> for Errno {
+    fn from(_: Fault) -> Errno {
+        Errno(libc::EFAULT)
+    }
+}
+
+impl From<std::io::Error> for Errno {
+    fn from(error: std::io::Error) -> Errno {
+        Errno(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+/// The host's number of an errno that the guest passed in (`SO_ERROR` and its like go the other way).
+#[cfg(test)]
+pub fn host(alpha: i32) -> i32 {
+    ALPHA.iter().find(|(_, number)| *number == alpha).map_or(alpha, |(host, _)| *host)
+}
+
+/// Host and Alpha numbers where they differ; all below 35 but EAGAIN and EDEADLK are the same.
+#[rustfmt::skip]
+const ALPHA: &[(i32, i32)] = &[
+    (libc::EDEADLK, 11), (libc::EAGAIN, 35), (libc::EINPROGRESS, 36), (libc::EALREADY, 37),
+    (libc::ENOTSOCK, 38), (libc::EDESTADDRREQ, 39), (libc::EMSGSIZE, 40), (libc::EPROTOTYPE, 41),
+    (libc::ENOPROTOOPT, 42), (libc::EPROTONOSUPPORT, 43), (libc::ESOCKTNOSUPPORT, 44),
+    (libc::EOPNOTSUPP, 45), (libc::EPFNOSUPPORT, 46), (libc::EAFNOSUPPORT, 47), (libc::EADDRINUSE, 48),
+    (libc::EADDRNOTAVAIL, 49), (libc::ENETDOWN, 50), (libc::ENETUNREACH, 51), (libc::ENETRESET, 52),
+    (libc::ECONNABORTED, 53), (libc::ECONNRESET, 54), (libc::ENOBUFS, 55), (libc::EISCONN, 56),
+    (libc::ENOTCONN, 57), (libc::ESHUTDOWN, 58), (libc::ETOOMANYREFS, 59), (libc::ETIMEDOUT, 60),
+    (libc::ECONNREFUSED, 61), (libc::ELOOP, 62), (libc::ENAMETOOLONG, 63), (libc::EHOSTDOWN, 64),
+    (libc::EHOSTUNREACH, 65), (libc::ENOTEMPTY, 66), (libc::EUSERS, 68), (libc::EDQUOT, 69),
+    (libc::ESTALE, 70), (libc::EREMOTE, 71), (libc::ENOLCK, 77), (libc::ENOSYS, 78), (libc::ENOMSG, 80),
+    (libc::EIDRM, 81), (libc::ENOSR, 82), (libc::ETIME, 83), (libc::EBADMSG, 84), (libc::EPROTO, 85),
+    (libc::ENODATA, 86), (libc::ENOSTR, 87), (libc::ECHRNG, 88), (libc::EL2NSYNC, 89), (libc::EL3HLT, 90),
+    (libc::EL3RST, 91), (libc::ENOPKG, 92), (libc::ELNRNG, 93), (libc::EUNATCH, 94), (libc::ENOCSI, 95),
+    (libc::EL2HLT, 96), (libc::EBADE, 97), (libc::EBADR, 98), (libc::EXFULL, 99), (libc::ENOANO, 100),
+    (libc::EBADRQC, 101), (libc::EBADSLT, 102), (libc::EBFONT, 104), (libc::ENONET, 105),
+    (libc::ENOLINK, 106), (libc::EADV, 107), (libc::ESRMNT, 108), (libc::ECOMM, 109),
+    (libc::EMULTIHOP, 110), (libc::EDOTDOT, 111), (libc::EOVERFLOW, 112), (libc::ENOTUNIQ, 113),
+    (libc::EBADFD, 114), (libc::EREMCHG, 115), (libc::EILSEQ, 116), (libc::EUCLEAN, 117),
+    (libc::ENOTNAM, 118), (libc::ENAVAIL, 119), (libc::EISNAM, 120), (libc::EREMOTEIO, 121),
+    (libc::ELIBACC, 122), (libc::ELIBBAD, 123), (libc::ELIBSCN, 124), (libc::ELIBMAX, 125),
+    (libc::ELIBEXEC, 126), (libc::ERESTART, 127), (libc::ESTRPIPE, 128), (libc::ENOMEDIUM, 129),
+    (libc::EMEDIUMTYPE, 130), (libc::ECANCELED, 131), (libc::ENOKEY, 132), (libc::EKEYEXPIRED, 133),
+    (libc::EKEYREVOKED, 134), (libc::EKEYREJECTED, 135), (libc::EOWNERDEAD, 136),
+    (libc::ENOTRECOVERABLE, 137), (libc::ERFKILL, 138), (libc::EHWPOISON, 139),
+];

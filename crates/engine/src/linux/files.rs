@@ -1,0 +1,189 @@
+//! Opening, vectored input and output, times and links of files.
+
+use std::os::unix::ffi::OsStrExt;
+
+use super::bits::OPEN;
+use super::call::Interrupted::Restarts;
+use super::call::{Call, Outcome};
+use super::errno::Errno;
+use super::layout::{u32_at, u64_at};
+
+/// The most vectors that readv and its kin take (UIO_MAXIOV).
+const MOST_VECTORS: u64 = 1024;
+
+/// open(path, flags, mode)
+pub fn open(call: &mut Call) -> Outcome {
+    open_at(call, libc::AT_FDCWD as u64, 0)
+}
+
+/// openat(directory, path, flags, mode)
+pub fn openat(call: &mut Call) -> Outcome {
+    let directory = call.arguments[0];
+    open_at(call, directory, 1)
+}
+
+fn open_at(call: &mut Call, directory: u64, first: usize) -> Outcome {
+    let flags = OPEN.host(call.arguments[first + 1]);
+    let mode = call.arguments[first + 2];
+    let path = call.text(first)?;
+    if let Some(opened) = call.kernel.open_own(call.memory, &path, flags as i32) {
+        return opened;
+    }
+    let path = call.kernel.host_path(path);
+    call.wait(libc::SYS_openat, [directory, path.as_ptr() as u64, flags, mode, 0, 0], Restarts)
+}
+
+/// readlink(path, buffer, size)
+pub fn readlink(call: &mut Call) -> Outcome {
+    read_link(call, libc::AT_FDCWD as u64, 0)
+}
+
+/// readlinkat(directory, path, buffer, size)
+pub fn readlinkat(call: &mut Call) -> Outcome {
+    let directory = call.arguments[0];
+    read_link(call, directory, 1)
+}
+
+fn read_link(call: &mut Call, directory: u64, first: usize) -> Outcome {
+    let (buffer, size) = (call.arguments[first + 1], call.arguments[first + 2]);
+    let path = call.text(first)?;
+    if call.kernel.own_proc_entry(path.as_bytes()) == Some("exe") {
+        if size as i32 <= 0 {
+            return Err(Errno(libc::EINVAL));
+        }
+        let target = call.kernel.executable.as_os_str().as_bytes();
+        let shown = &target[..target.len().min(size as usize)];
+        call.memory.write(buffer, shown)?;
+        return Ok(shown.len() as u64);
+    }
+    let path = call.kernel.host_path(path);
+    let buffer = call.pointer(buffer, size)?;
+    call.host(libc::SYS_readlinkat, [directory, path.as_ptr() as u64, buffer, size, 0, 0])
+}
+
+impl Call<'_> {
+    /// An array of `struct iovec` with the host's pointers.
+    pub fn vectors(&self, address: u64, count: u64) -> Result<Vec<[u64; 2]>, Errno> {
+        if count > MOST_VECTORS {
+            return Err(Errno(libc::EINVAL));
+        }
+        let mut bytes = vec![0; 16 * count as usize];
+        self.memory.read(address, &mut bytes)?;
+        let vector = |bytes: &[u8]| {
+            let (base, length) = (u64_at(bytes, 0), u64_at(bytes, 8));
+            if length > i64::MAX as u64 {
+                return Err(Errno(libc::EINVAL));
+            }
+            Ok([if length == 0 { 0 } else { self.pointer(base, length)? }, length])
+        };
+        bytes.chunks(16).map(vector).collect()
+    }
+}
+
+/// Calls of the form (descriptor, vectors, count, ...).
+fn vectored(call: &mut Call, number: libc::c_long) -> Outcome {
+    let [descriptor, vectors, count, low, high, flags] = call.arguments;
+    let vectors = call.vectors(vectors, count)?;
+    call.wait(number, [descriptor, vectors.as_ptr() as u64, count, low, high, flags], Restarts)
+}
+
+/// readv(descriptor, vectors, count)
+pub fn readv(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_readv)
+}
+
+/// writev(descriptor, vectors, count)
+pub fn writev(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_writev)
+}
+
+/// preadv(descriptor, vectors, count, offset)
+pub fn preadv(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_preadv)
+}
+
+/// pwritev(descriptor, vectors, count, offset)
+pub fn pwritev(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_pwritev)
+}
+
+/// preadv2(descriptor, vectors, count, offset, 0, flags)
+pub fn preadv2(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_preadv2)
+}
+
+/// pwritev2(descriptor, vectors, count, offset, 0, flags)
+pub fn pwritev2(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_pwritev2)
+}
+
+/// getdents(descriptor, buffer, size): the older form of an entry has its type in its last byte and
+/// its name one byte earlier; both forms are equally long.
+pub fn getdents(call: &mut Call) -> Outcome {
+    let [descriptor, buffer, size, ..] = call.arguments;
+    let mut entries = vec![0u8; (size as usize).min(1 << 16)];
+    let arguments = [descriptor, entries.as_mut_ptr() as u64, entries.len() as u64, 0, 0, 0];
+    let filled = call.host(libc::SYS_getdents64, arguments)? as usize;
+    let mut at = 0;
+    while at < filled {
+        let length = usize::from(u16::from_le_bytes([entries[at + 16], entries[at + 17]]));
+        let entry = &mut entries[at..at + length];
+        entry[18..].rotate_left(1);
+        at += length;
+    }
+    call.memory.write(buffer, &entries[..filled])?;
+    Ok(filled as u64)
+}
+
+/// Two times as the host's utimensat takes them, from microseconds; None for NULL: now.
+fn times(
+    call: &Call,
+    address: u64,
+    read: fn(&Call, u64) -> Result<[i64; 4], Errno>,
+) -> Result<Option<[i64; 4]>, Errno> {
+    if address == 0 {
+        return Ok(None);
+    }
+    let [seconds, micros, seconds2, micros2] = read(call, address)?;
+    if !(0..1_000_000).contains(&micros) || !(0..1_000_000).contains(&micros2) {
+        return Err(Errno(libc::EINVAL));
+    }
+    Ok(Some([seconds, micros * 1000, seconds2, micros2 * 1000]))
+}
+
+fn two_timevals(call: &Call, address: u64) -> Result<[i64; 4], Errno> {
+    let bytes: [u8; 32] = call.read(address)?;
+    Ok(std::array::from_fn(|index| u64_at(&bytes, 8 * index) as i64))
+}
+
+fn two_short_timevals(call: &Call, address: u64) -> Result<[i64; 4], Errno> {
+    let bytes: [u8; 16] = call.read(address)?;
+    Ok(std::array::from_fn(|index| i64::from(u32_at(&bytes, 4 * index) as i32)))
+}
+
+fn set_times(call: &Call, directory: u64, path: u64, times: Option<[i64; 4]>) -> Outcome {
+    let times = times.as_ref().map_or(0, |times| times.as_ptr() as u64);
+    call.host(libc::SYS_utimensat, [directory, path, times, 0, 0, 0])
+}
+
+/// utimes(path, timeval[2])
+pub fn utimes(call: &mut Call) -> Outcome {
+    let path = call.path(0)?;
+    let times = times(call, call.arguments[1], two_timevals)?;
+    set_times(call, libc::AT_FDCWD as u64, path.as_ptr() as u64, times)
+}
+
+/// osf_utimes(path, timeval32[2])
+pub fn osf_utimes(call: &mut Call) -> Outcome {
+    let path = call.path(0)?;
+    let times = times(call, call.arguments[1], two_short_timevals)?;
+    set_times(call, libc::AT_FDCWD as u64, path.as_ptr() as u64, times)
+}
+
+/// futimesat(directory, path or NULL, timeval[2])
+pub fn futimesat(call: &mut Call) -> Outcome {
+    let [directory, path, address, ..] = call.arguments;
+    let path = if path == 0 { None } else { Some(call.path(1)?) };
+    let times = times(call, address, two_timevals)?;
+    set_times(call, directory, path.as_ref().map_or(0, |path| path.as_ptr() as u64), times)
+}

@@ -1,0 +1,51 @@
+//! Structures of the guest, written and read field by field.
+
+/// A structure being laid out, little-endian, without implied padding.
+#[derive(Default)]
+pub struct Record(Vec<u8>);
+
+impl Record {
+    /// An empty one.
+    pub fn new() -> Record {
+        Record::default()
+    }
+
+    /// Appends 32-bit fields.
+    pub fn u32s(mut self, values: &[u32]) -> Record {
+        self.0.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        self
+    }
+
+    /// Appends 64-bit fields.
+    pub fn u64s(mut self, values: &[u64]) -> Record {
+        self.0.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        self
+    }
+
+    /// Appends bytes.
+    pub fn raw(mut self, bytes: &[u8]) -> Record {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    /// Appends zeros up to `size` bytes in all.
+    pub fn zeros_to(mut self, size: usize) -> Record {
+        self.0.resize(size, 0);
+        self
+    }
+
+    /// What was laid out.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// The 32-bit number at a byte offset; the caller's buffer is long enough.
+pub fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("4 bytes"))
+}
+
+/// The 64-bit number at a byte offset; the caller's buffer is long enough.
+pub fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("8 bytes"))
+}

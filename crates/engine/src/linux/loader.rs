@@ -1,0 +1,278 @@
+//! Puts a program into memory as Linux's `execve` does: its segments, those of the dynamic loader
+//! it names, and the initial stack.
+//!
+//! The layout is qemu-alpha's, so that the two can be compared register by register: room for the
+//! heap behind the program, then from [`MAP_BASE`](crate::memory::MAP_BASE) on the stack, the
+//! dynamic loader and a page that stands where qemu keeps its signal trampoline.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use image::{Image, Kind, Segment};
+use trace::LoadedImage;
+
+use crate::memory::{Backing, Memory, PAGE};
+
+/// Why a program could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file is not an image that can run.
+    #[error(transparent)]
+    Image(#[from] image::Error),
+    /// The program's dynamic loader is missing.
+    #[error(
+        "the program's dynamic loader {interpreter} is not under the sysroot {}: install Alpha's C library \
+         (Debian: apt-get install libc6.1-alpha-cross) or name a sysroot with --sysroot DIR", sysroot.display()
+    )]
+    NoInterpreter {
+        /// As the program names it.
+        interpreter: String,
+        /// Where it was looked for.
+        sysroot: PathBuf,
+    },
+    /// The arguments and the environment do not fit the stack.
+    #[error("the arguments and the environment take {0} bytes: more than a quarter of the stack")]
+    ArgumentsTooLong(u64),
+    /// The host refused memory.
+    #[error("cannot map {}: {error}", path.display())]
+    Map {
+        /// The image or what else was to be mapped.
+        path: PathBuf,
+        /// The host's reason.
+        error: std::io::Error,
+    },
+}
+
+/// What to load and what to tell it.
+pub struct Program<'a> {
+    /// The executable on the host.
+    pub path: &'a Path,
+    /// Its name as the program sees it (`AT_EXECFN`).
+    pub name: &'a std::ffi::OsStr,
+    /// `argv`, its first element included.
+    pub arguments: &'a [OsString],
+    /// `NAME=value` strings, in the order of `environ`.
+    pub environment: &'a [OsString],
+    /// Size of the stack in bytes.
+    pub stack_bytes: u64,
+    /// The 16 bytes at `AT_RANDOM`.
+    pub random: [u8; 16],
+}
+
+/// A loaded program, ready to start.
+pub struct Loaded {
+    /// Where it starts: in the dynamic loader, if it has one.
+    pub entry: u64,
+    /// The initial stack pointer.
+    pub stack_pointer: u64,
+    /// The initial end of the heap.
+    pub heap: u64,
+    /// The images mapped.
+    pub images: Vec<LoadedImage>,
+}
+
+/// Address space that is kept free behind the program for the heap to grow, in bytes.
+const HEAP_ROOM: u64 = 32 << 20;
+
+/// Loads `program` into empty `memory`. `locate` finds the host path of an absolute guest path.
+pub fn load(
+    program: &Program,
+    memory: &mut Memory,
+    sysroot: &Path,
+    locate: impl Fn(&Path) -> PathBuf,
+) -> Result<Loaded, LoadError> {
+    let image = Image::open(program.path)?;
+    let room = if image.kind() == Kind::Executable { HEAP_ROOM } else { 0 };
+    let main = map_image(&image, memory, room)?;
+    let heap = main.end;
+    let stack_top = map_stack(memory, program.stack_bytes)?;
+    let mut images = vec![main];
+    let mut entry = image.entry().wrapping_add(images[0].bias);
+    let mut interpreter_base = 0;
+    if let Some(interpreter) = image.interpreter() {
+        let path = locate(Path::new(interpreter));
+        if !path.exists() {
+            return Err(LoadError::NoInterpreter { interpreter: interpreter.into(), sysroot: sysroot.into() });
+        }
+        let loader = Image::open(path)?;
+        let mapped = map_image(&loader, memory, 0)?;
+        entry = loader.entry().wrapping_add(mapped.bias);
+        interpreter_base = mapped.bias;
+        images.push(mapped);
+    }
+    // Where qemu keeps its trampoline; the C library brings its own.
+    let trampoline = memory.find_free(0, PAGE).ok_or_else(|| no_room(program.path))?;
+    map_anonymous(memory, trampoline, PAGE, libc::PROT_READ, "[trampoline]")?;
+    let header = image.program_header_address().map_or(0, |address| address.wrapping_add(images[0].bias));
+    let start = images[0].bias.wrapping_add(image.entry());
+    let vector = auxiliary_vector(header, image.program_header_count(), interpreter_base, start);
+    let stack_pointer = build_stack(program, memory, stack_top, &vector)?;
+    Ok(Loaded { entry, stack_pointer, heap, images })
+}
+
+fn no_room(path: &Path) -> LoadError {
+    LoadError::Map { path: path.into(), error: std::io::Error::from_raw_os_error(libc::ENOMEM) }
+}
+
+fn map_anonymous(
+    memory: &mut Memory,
+    start: u64,
+    bytes: u64,
+    protection: i32,
+    name: &'static str,
+) -> Result<(), LoadError> {
+    memory
+        .map_anonymous(start, bytes, protection, false, Backing::Named(name))
+        .map_err(|error| LoadError::Map { path: name.into(), error })
+}
+
+fn map_stack(memory: &mut Memory, bytes: u64) -> Result<u64, LoadError> {
+    let bytes = bytes.next_multiple_of(PAGE);
+    // A guard page below, never mapped accessible.
+    let low = memory.find_free(0, bytes + PAGE).ok_or_else(|| no_room(Path::new("[stack]")))?;
+    map_anonymous(memory, low, PAGE, libc::PROT_NONE, "[guard]")?;
+    map_anonymous(memory, low + PAGE, bytes, libc::PROT_READ | libc::PROT_WRITE, "[stack]")?;
+    Ok(low + PAGE + bytes)
+}
+
+/// Maps an image's segments; a position-independent one where there is room. `room` bytes behind it
+/// are left free.
+fn map_image(image: &Image, memory: &mut Memory, room: u64) -> Result<LoadedImage, LoadError> {
+    let failed = |error| LoadError::Map { path: image.path().into(), error };
+    let segments = image.segments();
+    let low = segments[0].address & !(PAGE - 1);
+    let high = segments[segments.len() - 1].addresses().end.next_multiple_of(PAGE);
+    let bias = if image.position_independent() {
+        let start = memory.find_free(0, high - low + room).ok_or_else(|| no_room(image.path()))?;
+        start.wrapping_sub(low)
+    } else {
+        0
+    };
+    let file = File::open(image.path()).map_err(failed)?;
+    let path = Arc::new(image.path().to_path_buf());
+    for segment in segments {
+        map_segment(image, segment, bias, memory, &file, &path).map_err(failed)?;
+    }
+    Ok(LoadedImage {
+        path: image.path().into(),
+        start: low.wrapping_add(bias),
+        end: high.wrapping_add(bias),
+        bias,
+    })
+}
+
+/// Whole pages come from the file; the last page, whose rest must read as zeros, is a copy.
+fn map_segment(
+    image: &Image,
+    segment: &Segment,
+    bias: u64,
+    memory: &mut Memory,
+    file: &File,
+    path: &Arc<PathBuf>,
+) -> std::io::Result<()> {
+    let address = segment.address.wrapping_add(bias);
+    let start = address & !(PAGE - 1);
+    let end = (address + segment.memory_size).next_multiple_of(PAGE);
+    let lead = address - start;
+    let offset = segment.file.start as u64;
+    let protection = protection(segment);
+    let bytes = segment.file.len() as u64 + lead;
+    let congruent = offset >= lead && (offset - lead) % PAGE == 0;
+    let whole = if congruent { bytes & !(PAGE - 1) } else { 0 };
+    if whole > 0 {
+        let fd = file.as_raw_fd();
+        memory.map_file(start, whole, protection, false, fd, offset - lead, path.clone())?;
+    }
+    if start + whole < end {
+        let backing = Backing::File { path: path.clone(), offset: (offset + whole).saturating_sub(lead) };
+        let writable = libc::PROT_READ | libc::PROT_WRITE;
+        memory.map_anonymous(start + whole, end - start - whole, writable, false, backing)?;
+        let copied = whole.max(lead);
+        let tail = &image.bytes()[segment.file.start + (copied - lead) as usize..segment.file.end];
+        memory.write(start + copied, tail).expect("just mapped writable");
+        memory.protect(start + whole, end - start - whole, protection)?;
+    }
+    Ok(())
+}
+
+fn protection(segment: &Segment) -> i32 {
+    let bit = |set, bit| if set { bit } else { 0 };
+    bit(segment.readable, libc::PROT_READ)
+        | bit(segment.writable, libc::PROT_WRITE)
+        | bit(segment.executable, libc::PROT_EXEC)
+}
+
+/// The entries of the auxiliary vector (include/uapi/linux/auxvec.h) that are known before the
+/// stack is; those that point into the stack are added with it.
+fn auxiliary_vector(header: u64, headers: u16, base: u64, entry: u64) -> Vec<(u64, u64)> {
+    const SIZE_OF_PROGRAM_HEADER: u64 = 56;
+    const TICKS_PER_SECOND: u64 = 100;
+    // SAFETY: these calls have no preconditions.
+    let ids = unsafe { [libc::getuid(), libc::geteuid(), libc::getgid(), libc::getegid()] };
+    vec![
+        (libc::AT_PHDR, header),
+        (libc::AT_PHENT, SIZE_OF_PROGRAM_HEADER),
+        (libc::AT_PHNUM, u64::from(headers)),
+        (libc::AT_PAGESZ, PAGE),
+        (libc::AT_BASE, base),
+        (libc::AT_FLAGS, 0),
+        (libc::AT_ENTRY, entry),
+        (libc::AT_UID, u64::from(ids[0])),
+        (libc::AT_EUID, u64::from(ids[1])),
+        (libc::AT_GID, u64::from(ids[2])),
+        (libc::AT_EGID, u64::from(ids[3])),
+        (libc::AT_HWCAP, 0),
+        (libc::AT_CLKTCK, TICKS_PER_SECOND),
+    ]
+}
+
+/// Writes strings, random bytes, auxiliary vector, environment and arguments; returns the stack
+/// pointer, at which `argc` stands.
+fn build_stack(
+    program: &Program,
+    memory: &Memory,
+    top: u64,
+    vector: &[(u64, u64)],
+) -> Result<u64, LoadError> {
+    let strings = || program.arguments.iter().chain(program.environment).map(|s| s.as_bytes());
+    let name = program.name.as_bytes();
+    let text_bytes: u64 = strings().map(|s| s.len() as u64 + 1).sum::<u64>() + name.len() as u64 + 1;
+    let text = top - 8 - text_bytes;
+    let random = (text & !15) - 16;
+    let mut vector = vector.to_vec();
+    let execfn = top - 8 - (name.len() as u64 + 1);
+    vector.extend([(libc::AT_RANDOM, random), (libc::AT_SECURE, 0), (libc::AT_EXECFN, execfn), (0, 0)]);
+    // One entry stays unused: qemu leaves room for an optional one.
+    let pointers = program.arguments.len() + program.environment.len() + 3;
+    let words = pointers + 2 * (vector.len() + 1);
+    let stack_pointer = (random - 8 * words as u64) & !15;
+    if top - stack_pointer > program.stack_bytes / 4 {
+        return Err(LoadError::ArgumentsTooLong(top - stack_pointer));
+    }
+    let mut block = Vec::new();
+    let mut at = text;
+    let mut push = |value: u64| block.extend_from_slice(&value.to_le_bytes());
+    push(program.arguments.len() as u64);
+    for list in [program.arguments, program.environment] {
+        for string in list {
+            push(at);
+            at += string.len() as u64 + 1;
+        }
+        push(0);
+    }
+    for (key, value) in vector {
+        push(key);
+        push(value);
+    }
+    let text: Vec<u8> = strings().chain([name]).flat_map(|s| [s, b"\0"].concat()).collect();
+    let written = memory
+        .write(stack_pointer, &block)
+        .and_then(|()| memory.write(random, &program.random))
+        .and_then(|()| memory.write(top - 8 - text_bytes, &text));
+    written.expect("the stack was just mapped");
+    Ok(stack_pointer)
+}

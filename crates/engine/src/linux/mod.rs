@@ -1,0 +1,254 @@
+//! The operating system as an Alpha/Linux program sees it: system calls and signals, carried out by
+//! the host's Linux with Alpha's numbers and structures converted both ways.
+//!
+//! `table` has one line a system call. Most are passed to the host by a description of their
+//! arguments; the rest are handlers in the modules named by topic.
+
+mod bits;
+mod call;
+mod delivery;
+mod descriptors;
+mod errno;
+mod files;
+mod host;
+mod information;
+mod ipc;
+mod layout;
+pub mod loader;
+mod mapping;
+mod messages;
+mod missing;
+mod paths;
+mod processes;
+mod signals;
+mod sockets;
+mod status;
+mod table;
+mod terminal;
+mod time;
+mod timers;
+mod waiting;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use trace::LoadedImage;
+
+use crate::alpha::cpu::{Cpu, register};
+use crate::memory::Memory;
+use call::Call;
+use errno::Errno;
+pub use host::pending;
+use signals::Signals;
+use table::Action;
+
+/// What the operating system is like.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where absolute paths are looked up first: the C library and its loader are there.
+    pub sysroot: PathBuf,
+    /// What the clocks show.
+    pub clock: Clock,
+    /// Where random numbers come from.
+    pub random: Random,
+    /// Size of the stack in bytes.
+    pub stack_bytes: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            sysroot: "/usr/alpha-linux-gnu".into(),
+            clock: Clock::Virtual,
+            random: Random::Seeded(0),
+            stack_bytes: 8 << 20,
+        }
+    }
+}
+
+/// What the clocks show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// The host's time.
+    Host,
+    /// A time that depends on the program alone, so that the same command gives the same counts: it
+    /// starts at 2026-01-01T00:00:00Z and advances by 1 ns an instruction and by what is slept.
+    Virtual,
+}
+
+/// Where getrandom, `AT_RANDOM`, /dev/random and /dev/urandom come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Random {
+    /// The host.
+    Host,
+    /// A generator with this seed: the same numbers each time.
+    Seeded(u64),
+}
+
+/// What the engine is to do after a system call or a signal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Run on at the program counter.
+    Continue,
+    /// The program has ended with this status.
+    Exit(i32),
+    /// A signal ended the program.
+    Killed {
+        /// Alpha's number.
+        signal: i32,
+    },
+    /// Another program takes this one's place.
+    Execute(Execute),
+}
+
+/// A program to run in place of the current one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Execute {
+    /// Its file on the host, an Alpha image.
+    pub path: PathBuf,
+    /// Its arguments, the first included.
+    pub arguments: Vec<OsString>,
+    /// `NAME=value` strings.
+    pub environment: Vec<OsString>,
+}
+
+/// What a process has in the kernel beside memory and registers.
+pub struct Kernel {
+    /// Instructions executed so far: the virtual clock. The engine updates it before each call.
+    pub instructions: u64,
+    settings: Settings,
+    executable: PathBuf,
+    arguments: Vec<Vec<u8>>,
+    heap: mapping::Heap,
+    signals: Signals,
+    clock: time::VirtualClock,
+    random_state: u64,
+    /// Unaligned access control bits of osf_setsysinfo.
+    unaligned_control: u64,
+    images: Vec<LoadedImage>,
+    /// Shared memory segments attached: guest address and size in bytes.
+    attached: std::collections::BTreeMap<u64, u64>,
+    /// Unknown system calls that were named on standard error.
+    named: BTreeSet<u64>,
+}
+
+impl Kernel {
+    /// A process that has not been loaded yet; the calling thread is the one that will run it.
+    pub fn new(settings: Settings) -> Kernel {
+        host::adopt_thread();
+        let random_state = match settings.random {
+            Random::Seeded(seed) => seed,
+            Random::Host => 0,
+        };
+        Kernel {
+            instructions: 0,
+            settings,
+            executable: PathBuf::new(),
+            arguments: Vec::new(),
+            heap: mapping::Heap::default(),
+            signals: Signals::inherit(),
+            clock: time::VirtualClock::default(),
+            random_state,
+            unaligned_control: 0,
+            images: Vec::new(),
+            attached: std::collections::BTreeMap::new(),
+            named: BTreeSet::new(),
+        }
+    }
+
+    /// Where absolute paths are looked up first.
+    pub fn sysroot(&self) -> &Path {
+        &self.settings.sysroot
+    }
+
+    /// Size of the stack in bytes.
+    pub fn stack_bytes(&self) -> u64 {
+        self.settings.stack_bytes
+    }
+
+    /// Tells what was loaded: the program's file, its arguments and the initial end of its heap.
+    pub fn started(&mut self, executable: &Path, arguments: &[OsString], heap: u64) {
+        self.executable = std::path::absolute(executable).unwrap_or_else(|_| executable.into());
+        self.arguments = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
+        self.heap = mapping::Heap::at(heap);
+        self.images.clear();
+        self.attached.clear();
+    }
+
+    /// The images mapped since the last call.
+    pub fn mapped_images(&mut self) -> Vec<LoadedImage> {
+        std::mem::take(&mut self.images)
+    }
+
+    /// Carries out the system call whose number is in v0 and whose arguments are in a0 to a5; the
+    /// program counter is already behind the callsys. The result is in v0 and a3 as Alpha's Linux
+    /// has it: a3 is 0 and v0 the result, or a3 is 1 and v0 the error's number.
+    pub fn system_call(&mut self, cpu: &mut Cpu, memory: &mut Memory) -> Control {
+        let number = cpu.r[register::V0];
+        let before = delivery::Interrupted { v0: number, a3: cpu.r[register::A3], error: None };
+        let arguments = std::array::from_fn(|index| cpu.r[register::A0 + index]);
+        let mut call = Call {
+            kernel: self,
+            cpu,
+            memory,
+            arguments,
+            control: Control::Continue,
+            registers_set: false,
+        };
+        let outcome = match table::find(number) {
+            Some(row) => row.action.carry_out(&mut call),
+            None => Err(Errno(libc::ENOSYS)),
+        };
+        let Call { control, registers_set, .. } = call;
+        if outcome == Err(Errno(libc::ENOSYS)) {
+            self.name_unknown(number);
+        }
+        if control != Control::Continue {
+            return control;
+        }
+        let mut interrupted = before;
+        if !registers_set {
+            interrupted.error = outcome.err();
+            match outcome {
+                Ok(value) => (cpu.r[register::V0], cpu.r[register::A3]) = (value, 0),
+                Err(error) => (cpu.r[register::V0], cpu.r[register::A3]) = (error.alpha(), 1),
+            }
+        }
+        self.after_call(cpu, memory, interrupted)
+    }
+
+    /// Names a system call that does not exist here, once.
+    fn name_unknown(&mut self, number: u64) {
+        let row = table::find(number);
+        if row.is_some_and(|row| matches!(row.action, Action::Refuse)) || !self.named.insert(number) {
+            return;
+        }
+        let name = row.map(|row| row.name).or_else(|| missing::name(number));
+        let name = name.map_or(String::new(), |name| format!(" ({name})"));
+        eprintln!("pathlength: system call {number}{name} is not implemented; the program was told ENOSYS");
+    }
+
+    /// The 16 bytes at `AT_RANDOM`.
+    pub fn random_bytes(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        match self.settings.random {
+            // SAFETY: the buffer is ours. A failure leaves zeros, which is still a valid vector.
+            Random::Host => drop(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 16, 0) }),
+            Random::Seeded(_) => self.fill_random(&mut bytes),
+        }
+        bytes
+    }
+
+    /// Fills `bytes` from the seeded generator (SplitMix64).
+    fn fill_random(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            self.random_state = self.random_state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = self.random_state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            chunk.copy_from_slice(&(z ^ (z >> 31)).to_le_bytes()[..chunk.len()]);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Runs a program and counts: the whole run, and a unit of work in its steady state.
+
+use analysis::units::{Measurement, Phase, SteadyRules, SteadyState};
+use engine::{Configuration, Counter, End, Process, UnitCounter, UnitOfWork};
+use image::Image;
+use serde::{Deserialize, Serialize};
+use trace::{Counts, LoadedImage};
+
+use crate::crash;
+
+/// What to run and what to count.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The program and its surroundings.
+    pub configuration: Configuration,
+    /// The unit of work to count apart, and how much of it.
+    pub unit: Option<(UnitOfWork, SteadyRules)>,
+}
+
+/// A finished run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Counted {
+    /// Exact counts of the whole run.
+    pub counts: Counts,
+    /// The units of work measured, if asked for.
+    pub measurement: Option<Measurement>,
+    /// How the program ended.
+    pub ending: Ending,
+    /// Accesses that were not aligned.
+    pub unaligned: u64,
+}
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// With this status.
+    Exited(i32),
+    /// By a signal.
+    Killed {
+        /// Alpha's number.
+        signal: i32,
+        /// Where and in what state, for people.
+        report: String,
+    },
+}
+
+/// Why nothing was counted.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The program could not be run.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+    /// No image has the unit's function.
+    #[error("no image of the program has a function {function}{}", suggestion(.similar))]
+    NoSuchFunction {
+        /// The name asked for.
+        function: String,
+        /// Names that look alike.
+        similar: Vec<String>,
+    },
+    /// The unit's function never ran.
+    #[error("the function {0} was never called: name one that runs, or run the program with other arguments")]
+    NeverCalled(String),
+}
+
+fn suggestion(similar: &[String]) -> String {
+    match similar {
+        [] => "; pathlength count --by function lists the functions that ran".into(),
+        names => format!("; did you mean {}?", names.join(" or ")),
+    }
+}
+
+/// Runs the program to its end. `progress` hears of each unit of work: how many there were, and what
+/// they are to the measurement.
+pub fn count(request: &Request, progress: &mut dyn FnMut(u64, Phase)) -> Result<Counted, Error> {
+    let mut process = Process::new(&request.configuration)?;
+    let Some((work, rules)) = &request.unit else {
+        let mut counter = Counter::default();
+        let end = process.run(&mut counter)?;
+        return Ok(counted(counter.counts(&process.cache), None, end, &process));
+    };
+    let mut state = SteadyState::new(rules.clone());
+    let mut seen = 0;
+    let sink = Box::new(|unit| {
+        let phase = state.push(unit);
+        seen += 1;
+        progress(seen, phase);
+        phase != Phase::Done
+    });
+    let mut counter = UnitCounter::new(work.clone(), sink);
+    let end = process.run(&mut counter)?;
+    counter.finish(&process.cpu, &process.memory);
+    let (found, begun, total) = (counter.found(), counter.begun(), counter.total.counts(&process.cache));
+    drop(counter);
+    if !found {
+        let similar = similar(&work.function, &process.images);
+        return Err(Error::NoSuchFunction { function: work.function.clone(), similar });
+    }
+    if begun == 0 {
+        return Err(Error::NeverCalled(work.function.clone()));
+    }
+    Ok(counted(total, Some(state.finish()), end, &process))
+}
+
+fn counted(counts: Counts, measurement: Option<Measurement>, end: End, process: &Process) -> Counted {
+    let ending = match end {
+        End::Exited(status) => Ending::Exited(status),
+        End::Killed(crash) => {
+            Ending::Killed { signal: crash.signal, report: crash::report(&crash, &process.images) }
+        }
+    };
+    Counted { counts, measurement, ending, unaligned: process.cpu.unaligned }
+}
+
+/// Up to three functions whose names resemble `wanted`, the nearest first.
+fn similar(wanted: &str, images: &[LoadedImage]) -> Vec<String> {
+    let wanted = wanted.rsplit('!').next().unwrap_or(wanted);
+    let mut names: Vec<(f64, String)> = Vec::new();
+    for image in images.iter().filter_map(|image| Image::open(&image.path).ok()) {
+        for function in image.functions() {
+            let likeness = strsim::jaro_winkler(wanted, &function.name);
+            if likeness > 0.85 {
+                names.push((likeness, function.name.clone()));
+            }
+        }
+    }
+    names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    names.dedup_by(|a, b| a.1 == b.1);
+    names.into_iter().take(3).map(|(_, name)| name).collect()
+}
