@@ -1,1 +1,6 @@
-//! stub
+//! Workloads, builds, modes and studies: who is built how, run where, compared with what.
+
+pub mod build;
+mod source;
+pub mod toolchain;
+pub mod workload;

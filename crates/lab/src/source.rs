@@ -1,0 +1,70 @@
+//! Finds the sources of a workload.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::build::Error;
+use crate::workload::{Source, Workload};
+
+/// A source file, ready to be written next to the images.
+#[derive(Debug)]
+pub(crate) struct SourceFile {
+    pub(crate) name: String,
+    pub(crate) contents: Vec<u8>,
+}
+
+/// Reads every source of the workload. Those of packages come from `folder` if one is given.
+pub(crate) fn read(workload: &Workload, folder: Option<&Path>) -> Result<Vec<SourceFile>, Error> {
+    let mut files = Vec::new();
+    for source in workload.sources {
+        match *source {
+            Source::Embedded { name, text } => {
+                files.push(SourceFile { name: name.into(), contents: text.into() });
+            }
+            Source::Package { package, files: wanted, home } => {
+                let root = match folder {
+                    Some(folder) => folder.to_path_buf(),
+                    None => find_package(package, home)?,
+                };
+                for path in wanted {
+                    let name = path.rsplit('/').next().unwrap_or(path);
+                    let path = root.join(if folder.is_some() { name } else { path });
+                    let contents = fs::read(&path).map_err(|error| Error::NoSource {
+                        path: path.clone(),
+                        home,
+                        source: error,
+                    })?;
+                    files.push(SourceFile { name: name.into(), contents });
+                }
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// The folder where Cargo keeps a dependency of this crate. `--locked`, not `--offline`: Cargo
+/// then fetches what is missing, and needs no network if nothing is.
+fn find_package(package: &str, home: &'static str) -> Result<PathBuf, Error> {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let no_package = |reason: String| Error::NoPackage { package: package.into(), home, reason };
+    let output = Command::new("cargo")
+        .args(["metadata", "--locked", "--format-version", "1", "--manifest-path", manifest])
+        .output()
+        .map_err(|error| no_package(format!("cargo: {error}")))?;
+    if !output.status.success() {
+        return Err(no_package(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| no_package(error.to_string()))?;
+    metadata["packages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|candidate| candidate["name"] == package)
+        .and_then(|found| Path::new(found["manifest_path"].as_str()?).parent())
+        .map(Path::to_path_buf)
+        .ok_or_else(|| no_package("cargo does not list it".into()))
+}

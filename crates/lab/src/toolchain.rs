@@ -1,0 +1,62 @@
+//! The compilers that builds are made with, and their switches.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::build::Error;
+
+/// How the images of a build are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Toolchain {
+    /// The name of its builds.
+    pub name: &'static str,
+    /// The compiler's command.
+    pub compiler: &'static str,
+    /// Debian's package with the compiler, and the C library to link against.
+    pub package: &'static str,
+    /// The switches that make this build differ from others.
+    pub flags: &'static [&'static str],
+}
+
+/// Alpha before the byte and word instructions.
+pub const ORIGINAL: Toolchain = Toolchain {
+    name: "original",
+    compiler: "alpha-linux-gnu-gcc",
+    package: "gcc-alpha-linux-gnu",
+    flags: &["-mcpu=ev5", "-mno-bwx"],
+};
+
+/// Alpha with the byte and word instructions, otherwise the same.
+pub const BYTE_WORD: Toolchain = Toolchain { name: "byte-word", flags: &["-mcpu=ev56", "-mbwx"], ..ORIGINAL };
+
+/// The host's own instruction set: prepares data, and is a peer in benchmarks.
+pub const NATIVE: Toolchain = Toolchain { name: "native", compiler: "cc", package: "gcc", flags: &[] };
+
+/// The switches of every build: optimized, with line numbers, and with the relocations that a
+/// rewriter of images needs.
+pub const COMMON_FLAGS: &[&str] = &["-O2", "-g", "-Wl,--emit-relocs"];
+
+impl Toolchain {
+    /// The compiler's first line about itself, for reports.
+    pub fn version(&self) -> Result<String, Error> {
+        let output = self.execute(Path::new("."), ["--version"])?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(text.lines().next().unwrap_or_default().to_owned())
+    }
+
+    /// Runs the compiler in a folder.
+    pub(crate) fn execute<I>(&self, folder: &Path, arguments: I) -> Result<Output, Error>
+    where
+        I: IntoIterator,
+        I::Item: AsRef<OsStr>,
+    {
+        let outcome =
+            Command::new(self.compiler).args(arguments).current_dir(folder).env("LC_ALL", "C").output();
+        outcome.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::NoCompiler { compiler: self.compiler, package: self.package },
+            _ => Error::Io { doing: "running", path: self.compiler.into(), source: error },
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! Builds workloads with the real compilers.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use pathlength_lab::build::{BuildOptions, Error, Progress, build};
+use pathlength_lab::toolchain::{BYTE_WORD, NATIVE, ORIGINAL, Toolchain};
+use pathlength_lab::workload::{Source, Target, Workload};
+
+const LIBRARY: &str = "int half(short *p) { return *p / 2; }\n";
+const PROGRAM: &str = "int half(short *); int main(void) { short four = 4; return half(&four) - 2; }\n";
+
+/// As `tpcb` is, a library and a program, but compiled in a moment.
+const SMALL: Workload = Workload {
+    name: "small",
+    title: "A library and a program",
+    sources: &[
+        Source::Embedded { name: "half.c", text: LIBRARY },
+        Source::Embedded { name: "small.c", text: PROGRAM },
+    ],
+    targets: &[
+        Target {
+            image: "libhalf.so",
+            source: "half.c",
+            flags: &["-fPIC", "-shared", "-Wl,-soname,libhalf.so"],
+            libraries: &[],
+        },
+        Target {
+            image: "small",
+            source: "small.c",
+            flags: &["-Wl,-rpath,$ORIGIN"],
+            libraries: &["-L.", "-lhalf"],
+        },
+    ],
+    program: "small",
+    unit: "half",
+    gauges: ["", ""],
+};
+
+fn options(folder: &Path) -> BuildOptions {
+    BuildOptions { folder: folder.into(), sources: None }
+}
+
+fn error(workload: &Workload, toolchain: Toolchain) -> (tempfile::TempDir, Error) {
+    let folder = tempfile::tempdir().unwrap();
+    let error = build(workload, &[toolchain], &options(folder.path()), &|_| {}).unwrap_err();
+    (folder, error)
+}
+
+#[test]
+fn builds_differ_only_in_their_switches() {
+    let folder = tempfile::tempdir().unwrap();
+    let builds = build(&SMALL, &[ORIGINAL, BYTE_WORD, NATIVE], &options(folder.path()), &|_| {}).unwrap();
+    let names: Vec<_> = builds.iter().map(|build| build.name).collect();
+    assert_eq!(names, ["original", "byte-word", "native"]);
+    let neutral = |command: &String| command.replace("-mcpu=ev56 -mbwx", "-mcpu=ev5 -mno-bwx");
+    assert_eq!(builds[0].commands, builds[1].commands.iter().map(neutral).collect::<Vec<_>>());
+    assert_ne!(fs::read(&builds[0].images[0]).unwrap(), fs::read(&builds[1].images[0]).unwrap());
+    assert!(std::process::Command::new(&builds[2].program).status().unwrap().success());
+}
+
+#[test]
+fn same_build_twice_has_the_same_bytes_and_is_made_once_in_a_folder() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [one, other] = folders
+        .each_ref()
+        .map(|folder| build(&SMALL, &[ORIGINAL], &options(folder.path()), &|_| {}).unwrap().remove(0));
+    for (a, b) in one.images.iter().zip(&other.images) {
+        assert_eq!(fs::read(a).unwrap(), fs::read(b).unwrap(), "{}", a.display());
+    }
+    let seen = Mutex::new(Vec::new());
+    let again =
+        build(&SMALL, &[ORIGINAL], &options(folders[0].path()), &|event| seen.lock().unwrap().push(event));
+    assert_eq!(again.unwrap(), [one]);
+    assert_eq!(*seen.lock().unwrap(), [Progress::Done { build: "original" }]);
+}
+
+#[test]
+fn commands_shown_make_the_same_build_in_a_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    let build = build(&SMALL, &[BYTE_WORD], &options(folder.path()), &|_| {}).unwrap().remove(0);
+    let copy = tempfile::tempdir().unwrap();
+    for source in ["half.c", "small.c"] {
+        fs::copy(build.program.with_file_name(source), copy.path().join(source)).unwrap();
+    }
+    for command in &build.commands {
+        let status = std::process::Command::new("sh").args(["-c", command]).current_dir(&copy).status();
+        assert!(status.unwrap().success(), "{command}");
+    }
+    for image in &build.images {
+        let copied = copy.path().join(image.file_name().unwrap());
+        assert_eq!(fs::read(image).unwrap(), fs::read(copied).unwrap());
+    }
+}
+
+#[test]
+fn changed_source_is_another_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let changed = Workload {
+        sources: &[
+            Source::Embedded { name: "half.c", text: "int half(short *p) { return *p >> 1; }\n" },
+            Source::Embedded { name: "small.c", text: PROGRAM },
+        ],
+        ..SMALL
+    };
+    let program =
+        |workload| build(workload, &[ORIGINAL], &options(folder.path()), &|_| {}).unwrap().remove(0).program;
+    assert_ne!(program(&SMALL), program(&changed));
+}
+
+#[test]
+fn missing_compiler_says_what_to_install() {
+    let (_folder, error) = error(&SMALL, Toolchain { compiler: "alpha-none-gcc", ..ORIGINAL });
+    assert!(matches!(error, Error::NoCompiler { .. }), "{error}");
+    assert!(error.to_string().contains("apt-get install gcc-alpha-linux-gnu"), "{error}");
+}
+
+#[test]
+fn rejected_source_shows_the_compilers_words_and_leaves_nothing() {
+    let broken = Workload { sources: &[Source::Embedded { name: "half.c", text: "int half( {" }], ..SMALL };
+    let (folder, error) = error(&broken, ORIGINAL);
+    assert!(error.to_string().contains("half.c:1:"), "{error}");
+    assert_eq!(fs::read_dir(folder.path().join("small")).unwrap().count(), 0);
+}
+
+#[test]
+fn missing_source_says_where_to_get_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = BuildOptions { sources: Some(folder.path().join("nowhere")), ..options(folder.path()) };
+    let error = build(Workload::named("tpcb").unwrap(), &[NATIVE], &options, &|_| {}).unwrap_err();
+    assert!(error.to_string().contains("sqlite.org"), "{error}");
+}
+
+#[test]
+fn sources_come_from_a_folder_if_one_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("answer.c"), "int main(void) { return 0; }\n").unwrap();
+    let workload = Workload {
+        sources: &[Source::Package { package: "none", files: &["deep/answer.c"], home: "elsewhere" }],
+        targets: &[Target { image: "answer", source: "answer.c", flags: &[], libraries: &[] }],
+        program: "answer",
+        ..SMALL
+    };
+    let options = BuildOptions { sources: Some(folder.path().into()), ..options(folder.path()) };
+    let builds = build(&workload, &[NATIVE], &options, &|_| {}).unwrap();
+    assert!(std::process::Command::new(&builds[0].program).status().unwrap().success());
+}
+
+/// TPC-B, with a small bank, does the same on the host as its specification says anywhere.
+#[test]
+fn tpcb_is_consistent_and_repeatable() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = build(Workload::named("tpcb").unwrap(), &[NATIVE], &options(folder.path()), &|_| {})
+        .unwrap()
+        .remove(0)
+        .program;
+    let bank = folder.path().join("bank");
+    let tpcb = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        let output = command.arg(arguments[0]).arg(&bank).args(&arguments[1..]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let mut summaries = Vec::new();
+    for _ in 0..2 {
+        assert_eq!(tpcb(&["load", "--branches", "2", "--accounts-per-branch", "500"]).0, Some(0));
+        let (status, summary) = tpcb(&["run", "--transactions", "300", "--checkpoint-every", "50"]);
+        assert_eq!(status, Some(0), "{summary}");
+        assert!(summary.contains("transactions: 300\n") && summary.contains("page misses: 0\n"), "{summary}");
+        summaries.push(summary);
+    }
+    assert_eq!(summaries[0], summaries[1]);
+    assert_eq!(tpcb(&["check"]).0, Some(0));
+    let other = tpcb(&["run", "--transactions", "300", "--seed", "2"]).1;
+    assert_ne!(summaries[0], other);
+}
