@@ -260,6 +260,11 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
             *pc = &raw const pathlength_access_fault as u64;
             return;
         }
+        if (*info).si_code <= 0 {
+            // Sent by a process, not raised by an access: the guest's business.
+            crate::linux::note_sent_fault(&*info, context);
+            return;
+        }
         // Not a guest access: a bug of ours. Let it take its usual course.
         let slot = usize::from(signal == libc::SIGBUS);
         libc::sigaction(signal, &raw const PREVIOUS[slot], std::ptr::null_mut());

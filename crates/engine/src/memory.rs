@@ -346,6 +346,13 @@ impl Memory {
         Ok(())
     }
 
+    /// Notes shared memory that the host's kernel has attached at exactly this range.
+    pub fn adopt(&mut self, start: u64, bytes: u64, protection: Protection, backing: Backing) {
+        self.cut(start, start + bytes);
+        self.code_generation += u64::from(protection & libc::PROT_EXEC != 0);
+        self.regions.insert(start, Region { end: start + bytes, protection, shared: true, backing });
+    }
+
     /// Unmaps a range; what was not mapped stays so.
     pub fn unmap(&mut self, start: u64, bytes: u64) -> std::io::Result<()> {
         let host =

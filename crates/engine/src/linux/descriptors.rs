@@ -94,7 +94,7 @@ pub fn fcntl(call: &mut Call) -> Outcome {
         Third::Flags => call.host(libc::SYS_fcntl, with(OPEN.host(argument))),
         Third::FlagsOut => Ok(OPEN.alpha(call.host(libc::SYS_fcntl, with(0))?)),
         Third::Signal => {
-            let signal = signals::host(argument as i32).ok_or(Errno(libc::EINVAL))?;
+            let signal = signals::host_number(argument as i32).ok_or(Errno(libc::EINVAL))?;
             call.host(libc::SYS_fcntl, with(signal as u64))
         }
         Third::SignalOut => Ok(signals::alpha(call.host(libc::SYS_fcntl, with(0))? as i32) as u64),
@@ -124,4 +124,13 @@ fn lock(call: &mut Call, command: i32, waits: bool) -> Outcome {
         call.write(address, &Record::new().raw(&lock))?;
     }
     Ok(0)
+}
+
+/// The open descriptors that execve closes.
+pub fn close_on_exec() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    // SAFETY: no pointers are passed. The directory itself is closed by now: -1.
+    open.into_iter()
+        .filter(|&descriptor| unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == libc::FD_CLOEXEC)
 }

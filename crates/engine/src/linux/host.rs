@@ -8,7 +8,7 @@
 //! moves on to the routine's exit "not begun".
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use super::errno::Errno;
 
@@ -17,9 +17,11 @@ static PENDING: AtomicBool = AtomicBool::new(false);
 static GUEST_THREAD: AtomicI32 = AtomicI32::new(0);
 
 struct Recorded(UnsafeCell<Information>);
-// SAFETY: written by the handler only while PENDING is false, read by the guest's thread only while
-// it is true, and the handler runs in that same thread.
+// SAFETY: written by the handler only while IS_RECORDED is false, read by the guest's thread only
+// while it is true, and the handler runs in that same thread.
 unsafe impl Sync for Recorded {}
+/// True if PENDING is because of RECORDED.
+static IS_RECORDED: AtomicBool = AtomicBool::new(false);
 static RECORDED: Recorded = Recorded(UnsafeCell::new(Information([0; 16])));
 
 /// A host siginfo as its 128 bytes.
@@ -28,6 +30,15 @@ static RECORDED: Recorded = Recorded(UnsafeCell::new(Information([0; 16])));
 pub struct Information(pub [u64; 16]);
 
 impl Information {
+    /// A signal with its code and the fields behind it.
+    pub fn new(signal: i32, code: i32, fields: &[u64]) -> Information {
+        let mut words = [0; 16];
+        words[0] = signal as u64;
+        words[1] = u64::from(code as u32);
+        words[2..2 + fields.len()].copy_from_slice(fields);
+        Information(words)
+    }
+
     /// The signal's number.
     pub fn signal(&self) -> i32 {
         self.0[0] as i32
@@ -50,10 +61,42 @@ pub fn take() -> Option<Information> {
     if !pending() {
         return None;
     }
-    // SAFETY: PENDING is true, so the handler is blocked and does not write.
-    let information = unsafe { *RECORDED.0.get() };
     PENDING.store(false, Ordering::Release);
-    Some(information)
+    let taken = if IS_RECORDED.load(Ordering::Relaxed) {
+        // SAFETY: the handler that would write is blocked since it recorded this one.
+        let information = unsafe { *RECORDED.0.get() };
+        IS_RECORDED.store(false, Ordering::Release);
+        Some(information)
+    } else {
+        let mut faults = SENT_FAULTS.iter().zip(FAULT_SIGNALS);
+        let sent = faults.find(|(sent, _)| sent.0.swap(false, Ordering::Acquire));
+        sent.map(|(sent, signal)| Information::new(signal, libc::SI_USER, &[sent.1.load(Ordering::Relaxed)]))
+    };
+    if SENT_FAULTS.iter().any(|sent| sent.0.load(Ordering::Relaxed)) {
+        PENDING.store(true, Ordering::Release);
+    }
+    taken
+}
+
+/// True if the signal's number is one that memory's faults have.
+pub fn is_fault(signal: i32) -> bool {
+    FAULT_SIGNALS.contains(&signal)
+}
+
+/// SIGSEGV and SIGBUS that somebody sent: whether, and who (`si_pid` and `si_uid`).
+static SENT_FAULTS: [(AtomicBool, AtomicU64); 2] = [const { (AtomicBool::new(false), AtomicU64::new(0)) }; 2];
+const FAULT_SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// Notes a SIGSEGV or SIGBUS that somebody sent; called by the handler that memory's faults have.
+pub fn note_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) {
+    // SAFETY: a siginfo_t is 128 bytes of plain data, aligned to 8.
+    let information = unsafe { &*(&raw const *information).cast::<Information>() };
+    if let Some(index) = FAULT_SIGNALS.iter().position(|&signal| signal == information.signal()) {
+        SENT_FAULTS[index].1.store(information.0[2], Ordering::Relaxed);
+        SENT_FAULTS[index].0.store(true, Ordering::Release);
+        PENDING.store(true, Ordering::Release);
+        leave_wait(context);
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -144,13 +187,20 @@ extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, context: *m
             return;
         }
         *RECORDED.0.get() = *information;
+        IS_RECORDED.store(true, Ordering::Relaxed);
         PENDING.store(true, Ordering::Release);
         let context = &mut *context.cast::<libc::ucontext_t>();
         (&raw mut context.uc_sigmask).cast::<u64>().write(all_blockable());
-        let pc = program_counter(context);
-        if (&raw const pathlength_wait_begin as u64..&raw const pathlength_wait_end as u64).contains(pc) {
-            *pc = &raw const pathlength_wait_not_begun as u64;
-        }
+        leave_wait(context);
+    }
+}
+
+/// If a handler interrupted [`wait`] before its call began, it shall not begin.
+fn leave_wait(context: &mut libc::ucontext_t) {
+    let pc = program_counter(context);
+    let routine = &raw const pathlength_wait_begin as u64..&raw const pathlength_wait_end as u64;
+    if routine.contains(pc) {
+        *pc = &raw const pathlength_wait_not_begun as u64;
     }
 }
 
@@ -176,9 +226,14 @@ fn all_blockable() -> u64 {
     !(bit(libc::SIGSEGV) | bit(libc::SIGBUS))
 }
 
+/// A host's mask without the signals that must not be blocked.
+pub fn blockable(mask: u64) -> u64 {
+    mask & all_blockable()
+}
+
 /// Sets the host's signal mask of the guest's thread, and returns the one before.
 pub fn set_mask(mask: u64) -> u64 {
-    let new = mask & all_blockable();
+    let new = blockable(mask);
     let mut old = 0u64;
     let arguments = [libc::SIG_SETMASK as u64, &raw const new as u64, &raw mut old as u64, 8, 0, 0];
     // SAFETY: both pointers are to 8 bytes of this frame.

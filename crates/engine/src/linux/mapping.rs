@@ -178,9 +178,7 @@ impl File {
 fn image_at(path: &PathBuf, start: u64, bytes: u64, offset: u64) -> Option<LoadedImage> {
     let image = Image::open(path).ok()?;
     let segment = image.segments().iter().find(|segment| {
-        segment.executable
-            && (segment.file.start as u64) < offset + bytes
-            && segment.file.end as u64 > offset
+        segment.executable && (segment.file.start as u64) < offset + bytes && segment.file.end as u64 > offset
     })?;
     let linked = segment.address.wrapping_sub(segment.file.start as u64).wrapping_add(offset);
     let bias = start.wrapping_sub(linked);
@@ -244,7 +242,8 @@ pub fn mremap(call: &mut Call) -> Outcome {
         return Err(EINVAL);
     }
     let to = if fixed {
-        if target % PAGE != 0 || target > ADDRESS_SPACE - new || target < start + old && start < target + new {
+        if target % PAGE != 0 || target > ADDRESS_SPACE - new || target < start + old && start < target + new
+        {
             return Err(EINVAL);
         }
         call.memory.unmap(target, new)?;
@@ -319,11 +318,7 @@ pub fn msync(call: &mut Call) -> Outcome {
     let host_flags = [(1, libc::MS_ASYNC), (2, libc::MS_SYNC), (4, libc::MS_INVALIDATE)];
     let host_flags = host_flags.iter().filter(|(bit, _)| flags & bit != 0).fold(0, |all, (_, bit)| all | bit);
     let host = call.memory.host(start, bytes).ok_or(ENOMEM)? as u64;
-    call.wait(
-        libc::SYS_msync,
-        [host, bytes, host_flags as u64, 0, 0, 0],
-        super::call::Interrupted::Restarts,
-    )
+    call.wait(libc::SYS_msync, [host, bytes, host_flags as u64, 0, 0, 0], super::call::Interrupted::Restarts)
 }
 
 /// mlock(address, length), mlock2 (with flags) and munlock, by the host's number.

@@ -20,6 +20,7 @@ mod messages;
 mod missing;
 mod paths;
 mod processes;
+mod signal_calls;
 mod signals;
 mod sockets;
 mod status;
@@ -40,6 +41,7 @@ use crate::alpha::cpu::{Cpu, register};
 use crate::memory::Memory;
 use call::Call;
 use errno::Errno;
+pub(crate) use host::note_sent_fault;
 pub use host::pending;
 use signals::Signals;
 use table::Action;
@@ -132,6 +134,12 @@ pub struct Kernel {
     attached: std::collections::BTreeMap<u64, u64>,
     /// Unknown system calls that were named on standard error.
     named: BTreeSet<u64>,
+    /// Resource limits that are the guest's alone, by the host's number.
+    limits: [Option<[u64; 2]>; processes::RESOURCE_COUNT],
+    /// POSIX timers and timer descriptors by id, with their clocks.
+    timers: timers::Timers,
+    /// Descriptors that the engine had open before the program started.
+    engine_descriptors: BTreeSet<i32>,
 }
 
 impl Kernel {
@@ -155,6 +163,9 @@ impl Kernel {
             images: Vec::new(),
             attached: std::collections::BTreeMap::new(),
             named: BTreeSet::new(),
+            limits: [None; processes::RESOURCE_COUNT],
+            timers: timers::Timers::default(),
+            engine_descriptors: descriptors::close_on_exec().collect(),
         }
     }
 
@@ -175,6 +186,19 @@ impl Kernel {
         self.heap = mapping::Heap::at(heap);
         self.images.clear();
         self.attached.clear();
+        self.signals.attach();
+    }
+
+    /// The effects of execve on what outlives a program.
+    fn prepare_execution(&mut self) {
+        self.signals.execute();
+        self.timers.delete_all();
+        for descriptor in descriptors::close_on_exec() {
+            if !self.engine_descriptors.contains(&descriptor) {
+                // SAFETY: the guest opened it and wants it closed now.
+                unsafe { libc::close(descriptor) };
+            }
+        }
     }
 
     /// The images mapped since the last call.
@@ -189,14 +213,8 @@ impl Kernel {
         let number = cpu.r[register::V0];
         let before = delivery::Interrupted { v0: number, a3: cpu.r[register::A3], error: None };
         let arguments = std::array::from_fn(|index| cpu.r[register::A0 + index]);
-        let mut call = Call {
-            kernel: self,
-            cpu,
-            memory,
-            arguments,
-            control: Control::Continue,
-            registers_set: false,
-        };
+        let mut call =
+            Call { kernel: self, cpu, memory, arguments, control: Control::Continue, registers_set: false };
         let outcome = match table::find(number) {
             Some(row) => row.action.carry_out(&mut call),
             None => Err(Errno(libc::ENOSYS)),
@@ -206,6 +224,9 @@ impl Kernel {
             self.name_unknown(number);
         }
         if control != Control::Continue {
+            if let Control::Exit(_) = control {
+                self.signals.detach();
+            }
             return control;
         }
         let mut interrupted = before;

@@ -34,7 +34,7 @@ impl Kernel {
     }
 
     /// The host's file for a guest's path; for the loader, which looks for the program's interpreter.
-    pub fn find(&self, path: &Path) -> PathBuf {
+    pub fn locate(&self, path: &Path) -> PathBuf {
         match c_path(path) {
             Ok(path) => PathBuf::from(OsStr::from_bytes(self.host_path(path).as_bytes())),
             Err(_) => path.to_path_buf(),
@@ -60,7 +60,7 @@ impl Kernel {
                 let arguments = self.arguments.iter();
                 arguments.flat_map(|argument| argument.iter().chain(&[0])).copied().collect()
             }
-            Some("auxv") => self.auxiliary.clone(),
+
             _ if matches!(self.settings.random, Random::Seeded(_))
                 && [b"/dev/urandom".as_slice(), b"/dev/random"].contains(&path) =>
             {
@@ -100,8 +100,10 @@ fn maps(memory: &Memory) -> String {
     for (start, region) in memory.regions() {
         let (offset, device, inode, name) = backing(region);
         let bits = [(1, 'r'), (2, 'w'), (4, 'x')];
-        let protection: String =
-            bits.iter().map(|(bit, letter)| if region.protection & bit != 0 { *letter } else { '-' }).collect();
+        let protection: String = bits
+            .iter()
+            .map(|(bit, letter)| if region.protection & bit != 0 { *letter } else { '-' })
+            .collect();
         let sharing = if region.shared { 's' } else { 'p' };
         let mut line =
             format!("{start:08x}-{:08x} {protection}{sharing} {offset:08x} {device} {inode} ", region.end);

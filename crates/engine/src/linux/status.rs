@@ -104,45 +104,21 @@ pub fn fstatat64(call: &mut Call) -> Outcome {
     file_status(call, directory as i32, path.as_ptr(), flags as i32, buffer, stat64_layout)
 }
 
-fn file_system(call: &mut Call, of_path: bool) -> Result<libc::statfs, Errno> {
-    // SAFETY: an all-zero statfs is valid and only written to; the path is NUL-terminated.
-    unsafe {
-        let mut status: libc::statfs = std::mem::zeroed();
-        let result = if of_path {
-            libc::statfs(call.path(0)?.as_ptr(), &mut status)
-        } else {
-            libc::fstatfs(call.int(0), &mut status)
-        };
-        if result == 0 { Ok(status) } else { Err(Errno::last()) }
-    }
-}
+/// What the host tells of a file system: type, block size; blocks, free, available, files, free
+/// files; the identity; name length, fragment size, flags (asm-generic/statfs.h, 64-bit words).
+struct FileSystem([u64; 15]);
 
-/// The words of a statfs: type, block size; blocks, free, available, files, free files; the
-/// identity; name length, fragment size, flags.
-struct FileSystem {
-    kind: [u64; 2],
-    counts: [u64; 5],
-    identity: [u8; 8],
-    rest: [u64; 3],
-}
-
-#[allow(clippy::unnecessary_cast)]
 impl FileSystem {
-    fn new(status: &libc::statfs) -> FileSystem {
-        // SAFETY: fsid_t is 8 bytes of plain data.
-        let identity = unsafe { std::mem::transmute::<libc::fsid_t, [u8; 8]>(status.f_fsid) };
-        FileSystem {
-            kind: [status.f_type as u64, status.f_bsize as u64],
-            counts: [
-                status.f_blocks as u64,
-                status.f_bfree as u64,
-                status.f_bavail as u64,
-                status.f_files as u64,
-                status.f_ffree as u64,
-            ],
-            identity,
-            rest: [status.f_namelen as u64, status.f_frsize as u64, status.f_flags as u64],
+    fn of(call: &Call, of_path: bool) -> Result<FileSystem, Errno> {
+        let mut words = [0u64; 15];
+        let buffer = words.as_mut_ptr() as u64;
+        if of_path {
+            let path = call.path(0)?;
+            call.host(libc::SYS_statfs, [path.as_ptr() as u64, buffer, 0, 0, 0, 0])?;
+        } else {
+            call.host(libc::SYS_fstatfs, [call.arguments[0], buffer, 0, 0, 0, 0])?;
         }
+        Ok(FileSystem(words))
     }
 
     /// `struct statfs`: Alpha is the only 64-bit platform whose words are 32 bits wide.
@@ -152,23 +128,23 @@ impl FileSystem {
             u64::MAX => Ok(u32::MAX),
             value => u32::try_from(value).map_err(|_| Errno(libc::EOVERFLOW)),
         };
-        let all = |values: &[u64]| values.iter().map(narrow).collect::<Result<Vec<u32>, Errno>>();
-        let record = Record::new().u32s(&all(&self.kind)?).u32s(&all(&self.counts)?);
-        Ok(record.raw(&self.identity).u32s(&all(&self.rest)?).zeros_to(64))
+        let narrow = |values: &[u64]| values.iter().map(narrow).collect::<Result<Vec<u32>, Errno>>();
+        let record = Record::new().u32s(&narrow(&self.0[..7])?).u64s(&self.0[7..8]);
+        Ok(record.u32s(&narrow(&self.0[8..11])?).zeros_to(64))
     }
 
     /// `struct statfs64`.
     fn long(&self) -> Record {
         let words = |values: &[u64]| values.iter().map(|value| *value as u32).collect::<Vec<_>>();
-        let record = Record::new().u32s(&words(&self.kind)).u64s(&self.counts);
-        record.raw(&self.identity).u32s(&words(&self.rest)).zeros_to(88)
+        let record = Record::new().u32s(&words(&self.0[..2])).u64s(&self.0[2..8]);
+        record.u32s(&words(&self.0[8..11])).zeros_to(88)
     }
 }
 
 fn statfs_short(call: &mut Call, of_path: bool) -> Outcome {
-    let status = file_system(call, of_path)?;
+    let status = FileSystem::of(call, of_path)?;
     let buffer = call.arguments[1];
-    call.write(buffer, &FileSystem::new(&status).short()?)?;
+    call.write(buffer, &status.short()?)?;
     Ok(0)
 }
 
@@ -177,8 +153,8 @@ fn statfs_long(call: &mut Call, of_path: bool) -> Outcome {
     if size != 88 {
         return Err(Errno(libc::EINVAL));
     }
-    let status = file_system(call, of_path)?;
-    call.write(buffer, &FileSystem::new(&status).long())?;
+    let status = FileSystem::of(call, of_path)?;
+    call.write(buffer, &status.long())?;
     Ok(0)
 }
 

@@ -211,6 +211,9 @@ pub fn osf_getrusage(call: &mut Call) -> Outcome {
 
 /// Sleeps on the host; tells what is left in nanoseconds if a signal interrupts it.
 fn sleep(call: &mut Call, clock: i32, nanoseconds: u64) -> Result<(), (Errno, u64)> {
+    // A virtual clock stands still on the host: the time passes on a clock that does not.
+    let virtual_clock = call.kernel.virtual_time(clock).is_some();
+    let clock = if virtual_clock { libc::CLOCK_MONOTONIC } else { clock };
     let request = timespec(nanoseconds);
     let mut rest = [0u64; 2];
     let arguments = [clock as u64, 0, request.as_ptr() as u64, rest.as_mut_ptr() as u64, 0, 0];

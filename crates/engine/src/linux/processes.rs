@@ -1,0 +1,455 @@
+//! Processes: creation, replacement, waiting, identity, limits.
+
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use image::Image;
+
+use super::call::Interrupted::Restarts;
+use super::call::{Argument, Call, Outcome};
+use super::errno::Errno;
+use super::layout::{Record, u64_at};
+use super::{Control, Execute, host, signals};
+use crate::alpha::cpu::register;
+
+const EINVAL: Errno = Errno(libc::EINVAL);
+
+/// exit(status), exit_group(status)
+pub fn exit(call: &mut Call) -> Outcome {
+    call.control = Control::Exit(call.int(0) & 0xff);
+    Ok(0)
+}
+
+/// fork() and vfork(): the parent does not wait, it has its own copy of memory.
+pub fn fork(call: &mut Call) -> Outcome {
+    fork_process(call, |_| Ok(()))
+}
+
+/// clone(flags, stack, parent's id address, child's id address, thread pointer): a process; for a
+/// thread there is no support.
+pub fn clone(call: &mut Call) -> Outcome {
+    let [flags, stack, parent_id, child_id, thread_pointer, _] = call.arguments;
+    let has = |flag: i32| flags & flag as u64 != 0;
+    if has(libc::CLONE_THREAD) || has(libc::CLONE_VM) && !has(libc::CLONE_VFORK) {
+        return Err(Errno(libc::ENOSYS));
+    }
+    let child = fork_process(call, |call| {
+        if stack != 0 {
+            call.cpu.r[register::SP] = stack;
+        }
+        if has(libc::CLONE_SETTLS) {
+            call.cpu.unique = thread_pointer;
+        }
+        if has(libc::CLONE_CHILD_SETTID) {
+            // As Linux: a failure is not reported.
+            let _ = call.write(child_id, &Record::new().u32s(&[std::process::id()]));
+        }
+        Ok(())
+    })?;
+    if child != 0 && has(libc::CLONE_PARENT_SETTID) {
+        let _ = call.write(parent_id, &Record::new().u32s(&[child as u32]));
+    }
+    Ok(child)
+}
+
+/// Forks the engine itself. `in_child` changes what the child starts with.
+fn fork_process(call: &mut Call, in_child: impl FnOnce(&mut Call) -> Result<(), Errno>) -> Outcome {
+    // No signal may be recorded in between, or both would deliver it.
+    let mask = host::block_all();
+    if host::pending() {
+        host::set_mask(mask);
+        return Err(Errno::RESTART_ALWAYS);
+    }
+    // SAFETY: the child goes on with the one thread that runs the guest; everything it uses belongs
+    // to that thread.
+    let child = unsafe { libc::fork() };
+    let error = Errno::last();
+    if child == 0 {
+        host::adopt_thread();
+    }
+    host::set_mask(mask);
+    // OSF/1's second result tells the child from the parent.
+    match child {
+        -1 => Err(error),
+        0 => {
+            call.cpu.r[register::A4] = 1;
+            in_child(call)?;
+            Ok(0)
+        }
+        child => {
+            call.cpu.r[register::A4] = 0;
+            Ok(child as u64)
+        }
+    }
+}
+
+/// Most bytes of arguments and environment: what the loader puts on the stack beside the auxiliary
+/// vector must fit a quarter of it.
+fn most_argument_bytes(call: &Call) -> u64 {
+    (call.kernel.stack_bytes() / 4).saturating_sub(4096)
+}
+
+/// A NULL-terminated array of strings; `budget` is what is left of the bytes allowed.
+fn strings(call: &Call, mut address: u64, budget: &mut u64) -> Result<Vec<Vec<u8>>, Errno> {
+    let mut strings = Vec::new();
+    if address == 0 {
+        return Ok(strings);
+    }
+    loop {
+        let pointer = call.read_u64(address)?;
+        if pointer == 0 {
+            return Ok(strings);
+        }
+        let string = call.memory.read_string(pointer, *budget as usize)?.ok_or(Errno(libc::E2BIG))?;
+        *budget = budget.checked_sub(string.len() as u64 + 9).ok_or(Errno(libc::E2BIG))?;
+        strings.push(string);
+        address += 8;
+    }
+}
+
+/// execve(path, arguments, environment)
+pub fn execve(call: &mut Call) -> Outcome {
+    let path = call.path(0)?;
+    let [_, arguments, environment, ..] = call.arguments;
+    execute(call, path, arguments, environment)
+}
+
+/// execveat(directory, path, arguments, environment, flags)
+pub fn execveat(call: &mut Call) -> Outcome {
+    let [directory, _, arguments, environment, flags, _] = call.arguments;
+    let mut path = call.path(1)?;
+    if flags & !((libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW) as u64) != 0 {
+        return Err(EINVAL);
+    }
+    let relative = path.as_bytes().first() != Some(&b'/');
+    if relative && directory as i32 != libc::AT_FDCWD {
+        let mut whole = format!("/proc/self/fd/{}", directory as i32).into_bytes();
+        if !path.as_bytes().is_empty() {
+            whole.push(b'/');
+            whole.extend_from_slice(path.as_bytes());
+        }
+        path = CString::new(whole).map_err(|_| EINVAL)?;
+    }
+    execute(call, path, arguments, environment)
+}
+
+fn execute(call: &mut Call, path: CString, arguments: u64, environment: u64) -> Outcome {
+    let mut budget = most_argument_bytes(call);
+    let arguments = strings(call, arguments, &mut budget)?;
+    let environment = strings(call, environment, &mut budget)?;
+    let os_path = PathBuf::from(OsString::from_vec(path.as_bytes().to_vec()));
+    match alpha_program(call, &os_path, arguments.clone(), 0)? {
+        Some((program, arguments)) => {
+            // The descriptor of execveat is about to be closed.
+            let program = std::fs::canonicalize(&program).unwrap_or(program);
+            call.kernel.prepare_execution();
+            let os = |strings: Vec<Vec<u8>>| strings.into_iter().map(OsString::from_vec).collect();
+            let (arguments, environment) = (os(arguments), os(environment));
+            call.control = Control::Execute(Execute { path: program, arguments, environment });
+            Ok(0)
+        }
+        None => execute_host(call, &path, arguments, environment),
+    }
+}
+
+/// The Alpha image to run for a path, and its arguments: the path itself, or the interpreter that a
+/// script names. None if it is no Alpha image: the host may know what to do with it.
+fn alpha_program(
+    call: &Call,
+    path: &Path,
+    arguments: Vec<Vec<u8>>,
+    depth: usize,
+) -> Result<Option<(PathBuf, Vec<Vec<u8>>)>, Errno> {
+    const DEEPEST_SCRIPT: usize = 4;
+    const MACHINE_ALPHA: [u8; 2] = [0x26, 0x90];
+    let c_path = super::call::c_path(path)?;
+    // SAFETY: the path is NUL-terminated.
+    if unsafe { libc::access(c_path.as_ptr(), libc::X_OK) } != 0 {
+        return Err(Errno::last());
+    }
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(Errno(libc::EACCES));
+    }
+    let mut start = Vec::new();
+    std::io::Read::read_to_end(&mut std::io::Read::take(std::fs::File::open(path)?, 256), &mut start)?;
+    if start.starts_with(b"\x7fELF") && start.get(18..20) == Some(&MACHINE_ALPHA) {
+        let image = Image::open(path).map_err(|_| Errno(libc::ENOEXEC))?;
+        let missing = |interpreter| !call.kernel.locate(Path::new(interpreter)).exists();
+        if image.interpreter().is_some_and(missing) {
+            return Err(Errno(libc::ENOENT));
+        }
+        return Ok(Some((path.into(), arguments)));
+    }
+    let Some(line) = start.strip_prefix(b"#!") else { return Ok(None) };
+    if depth == DEEPEST_SCRIPT {
+        return Err(Errno(libc::ELOOP));
+    }
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let mut words = line.splitn(2, |byte| byte.is_ascii_whitespace());
+    let interpreter = words.next().unwrap_or_default().to_vec();
+    if interpreter.is_empty() {
+        return Err(Errno(libc::ENOEXEC));
+    }
+    let mut with_script = vec![interpreter.clone()];
+    with_script.extend(words.next().map(|word| word.trim_ascii().to_vec()));
+    with_script.push(path.as_os_str().as_bytes().to_vec());
+    with_script.extend(arguments.into_iter().skip(1));
+    let interpreter = call.kernel.locate(Path::new(&OsString::from_vec(interpreter)));
+    alpha_program(call, &interpreter, with_script, depth + 1)
+}
+
+/// Lets the host run one of its own programs in the engine's place.
+fn execute_host(call: &Call, path: &CString, arguments: Vec<Vec<u8>>, environment: Vec<Vec<u8>>) -> Outcome {
+    let c = |strings: Vec<Vec<u8>>| {
+        let strings: Result<Vec<CString>, _> = strings.into_iter().map(CString::new).collect();
+        strings.map_err(|_| EINVAL)
+    };
+    let (arguments, environment) = (c(arguments)?, c(environment)?);
+    let pointers = |strings: &[CString]| {
+        strings.iter().map(|string| string.as_ptr() as u64).chain([0]).collect::<Vec<u64>>()
+    };
+    let (arguments, environment) = (pointers(&arguments), pointers(&environment));
+    let vectors = [arguments.as_ptr() as u64, environment.as_ptr() as u64];
+    call.host(libc::SYS_execve, [path.as_ptr() as u64, vectors[0], vectors[1], 0, 0, 0])
+}
+
+/// A wait status with the signal in Alpha's numbering.
+pub fn alpha_status(status: i32) -> i32 {
+    if libc::WIFSIGNALED(status) {
+        signals::alpha(libc::WTERMSIG(status)) | status & 0x80
+    } else if libc::WIFSTOPPED(status) {
+        signals::alpha(libc::WSTOPSIG(status)) << 8 | 0x7f
+    } else {
+        status
+    }
+}
+
+fn wait_for(call: &mut Call, usage: u64) -> Outcome {
+    let [process, address, options, ..] = call.arguments;
+    let mut status = 0i32;
+    let arguments = [process, &raw mut status as u64, options, usage, 0, 0];
+    let child = call.wait(libc::SYS_wait4, arguments, Restarts)?;
+    if child != 0 && address != 0 {
+        call.write(address, &Record::new().u32s(&[alpha_status(status) as u32]))?;
+    }
+    Ok(child)
+}
+
+/// wait4(process, status, options, usage)
+pub fn wait4(call: &mut Call) -> Outcome {
+    let usage = call.pointer(call.arguments[3], 144)?;
+    wait_for(call, usage)
+}
+
+/// osf_wait4(process, status, options, usage with 32-bit times)
+pub fn osf_wait4(call: &mut Call) -> Outcome {
+    let mut usage = [0u8; 144];
+    let child = wait_for(call, usage.as_mut_ptr() as u64)?;
+    let address = call.arguments[3];
+    if address != 0 {
+        call.write(address, &super::time::short_usage(&usage))?;
+    }
+    Ok(child)
+}
+
+/// waitid(kind, id, information, options, usage)
+pub fn waitid(call: &mut Call) -> Outcome {
+    let [kind, id, address, options, usage, _] = call.arguments;
+    let usage = call.pointer(usage, 144)?;
+    let mut information = host::Information([0; 16]);
+    let arguments = [kind, id, &raw mut information as u64, options, usage, 0];
+    call.wait(libc::SYS_waitid, arguments, Restarts)?;
+    if address != 0 {
+        call.write(address, &signals::alpha_information(&information))?;
+    }
+    Ok(0)
+}
+
+/// getxpid(): the process's id, and its parent's in a4.
+pub fn getxpid(call: &mut Call) -> Outcome {
+    // SAFETY: no preconditions.
+    call.cpu.r[register::A4] = unsafe { libc::getppid() } as u64;
+    Ok(u64::from(std::process::id()))
+}
+
+/// getxuid(): the real user, and the effective one in a4.
+pub fn getxuid(call: &mut Call) -> Outcome {
+    // SAFETY: no preconditions.
+    let (real, effective) = unsafe { (libc::getuid(), libc::geteuid()) };
+    call.cpu.r[register::A4] = u64::from(effective);
+    Ok(u64::from(real))
+}
+
+/// getxgid(): the real group, and the effective one in a4.
+pub fn getxgid(call: &mut Call) -> Outcome {
+    // SAFETY: no preconditions.
+    let (real, effective) = unsafe { (libc::getgid(), libc::getegid()) };
+    call.cpu.r[register::A4] = u64::from(effective);
+    Ok(u64::from(real))
+}
+
+fn groups(call: &Call, number: libc::c_long) -> Outcome {
+    let [count, list, ..] = call.arguments;
+    let list = call.pointer(list, 4 * u64::from(count as u32))?;
+    call.host(number, [count, list, 0, 0, 0, 0])
+}
+
+/// getgroups(count, list)
+pub fn getgroups(call: &mut Call) -> Outcome {
+    groups(call, libc::SYS_getgroups)
+}
+
+/// setgroups(count, list)
+pub fn setgroups(call: &mut Call) -> Outcome {
+    groups(call, libc::SYS_setgroups)
+}
+
+/// getpriority(which, who): Alpha's call returns the nice value itself, negative ones included.
+pub fn getpriority(call: &mut Call) -> Outcome {
+    let raised = call.pass(libc::SYS_getpriority, &[Argument::Int, Argument::Int])?;
+    Ok(20u64.wrapping_sub(raised))
+}
+
+/// sched_getaffinity(process, size, mask)
+pub fn sched_getaffinity(call: &mut Call) -> Outcome {
+    let [process, size, mask, ..] = call.arguments;
+    let mask = call.pointer(mask, u64::from(size as u32))?;
+    call.host(libc::SYS_sched_getaffinity, [process, size, mask, 0, 0, 0])
+}
+
+/// set_tid_address(address): the address matters to threads only.
+pub fn set_tid_address(call: &mut Call) -> Outcome {
+    call.pass(libc::SYS_gettid, &[])
+}
+
+/// prctl(option, ...): the options that make sense for the guest.
+pub fn prctl(call: &mut Call) -> Outcome {
+    const NAME_BYTES: u64 = 16;
+    let [option, argument, ..] = call.arguments;
+    let pass = |argument| call.host(libc::SYS_prctl, [option, argument, 0, 0, 0, 0]);
+    match option as i32 {
+        libc::PR_SET_PDEATHSIG => match argument as i32 {
+            0 => pass(0),
+            signal => pass(signals::host_number(signal).ok_or(EINVAL)? as u64),
+        },
+        libc::PR_GET_PDEATHSIG => {
+            let mut signal = 0i32;
+            pass(&raw mut signal as u64)?;
+            call.write(argument, &Record::new().u32s(&[signals::alpha(signal) as u32]))?;
+            Ok(0)
+        }
+        libc::PR_SET_NAME => {
+            let name = call.memory.read_string(argument, NAME_BYTES as usize)?.unwrap_or_default();
+            pass(CString::new(name).map_err(|_| EINVAL)?.as_ptr() as u64)
+        }
+        libc::PR_GET_NAME => pass(call.pointer(argument, NAME_BYTES)?),
+        libc::PR_GET_CHILD_SUBREAPER => pass(call.pointer(argument, 4)?),
+        libc::PR_GET_DUMPABLE
+        | libc::PR_SET_DUMPABLE
+        | libc::PR_GET_KEEPCAPS
+        | libc::PR_SET_KEEPCAPS
+        | libc::PR_GET_TIMERSLACK
+        | libc::PR_SET_TIMERSLACK
+        | libc::PR_SET_CHILD_SUBREAPER
+        | libc::PR_CAPBSET_READ
+        | libc::PR_GET_NO_NEW_PRIVS
+        | libc::PR_SET_NO_NEW_PRIVS => pass(argument),
+        _ => Err(EINVAL),
+    }
+}
+
+/// Resource limits that Alpha numbers otherwise: its number and the host's.
+const RESOURCES: [(u64, u32); 4] = [
+    (6, libc::RLIMIT_NOFILE as u32),
+    (7, libc::RLIMIT_AS as u32),
+    (8, libc::RLIMIT_NPROC as u32),
+    (9, libc::RLIMIT_MEMLOCK as u32),
+];
+/// How many there are (RLIM_NLIMITS).
+pub const RESOURCE_COUNT: usize = 16;
+/// Alpha's RLIM_INFINITY.
+const UNLIMITED: u64 = i64::MAX as u64;
+
+/// The host's number of a resource.
+pub fn host_resource(alpha: u64) -> Result<u32, Errno> {
+    if alpha as u32 as usize >= RESOURCE_COUNT {
+        return Err(EINVAL);
+    }
+    let alpha = u64::from(alpha as u32);
+    let found = RESOURCES.iter().find(|(number, _)| *number == alpha);
+    Ok(found.map_or(alpha as u32, |(_, host)| *host))
+}
+
+/// Limits that would hit the engine instead of the guest; the guest has its own.
+fn is_guests_own(resource: u32) -> bool {
+    [libc::RLIMIT_AS as u32, libc::RLIMIT_DATA as u32, libc::RLIMIT_STACK as u32].contains(&resource)
+}
+
+fn limit(call: &Call, process: u64, resource: u32) -> Result<[u64; 2], Errno> {
+    let mut limit = [0u64; 2];
+    let own = call.kernel.limits[resource as usize];
+    if let Some(own) = own.filter(|_| is_own_process(process)) {
+        return Ok(own);
+    }
+    let arguments = [process, u64::from(resource), 0, limit.as_mut_ptr() as u64, 0, 0];
+    call.host(libc::SYS_prlimit64, arguments)?;
+    if resource == libc::RLIMIT_STACK as u32 && is_own_process(process) {
+        limit[0] = call.kernel.stack_bytes().min(limit[1]);
+    }
+    Ok(limit)
+}
+
+fn is_own_process(process: u64) -> bool {
+    process as u32 == 0 || process as u32 == std::process::id()
+}
+
+fn set_limit(call: &mut Call, process: u64, resource: u32, new: [u64; 2]) -> Outcome {
+    if new[0] > new[1] {
+        return Err(EINVAL);
+    }
+    if is_guests_own(resource) && is_own_process(process) {
+        // SAFETY: no preconditions.
+        let privileged = unsafe { libc::geteuid() } == 0;
+        if new[1] > limit(call, process, resource)?[1] && !privileged {
+            return Err(Errno(libc::EPERM));
+        }
+        call.kernel.limits[resource as usize] = Some(new);
+        return Ok(0);
+    }
+    call.host(libc::SYS_prlimit64, [process, u64::from(resource), new.as_ptr() as u64, 0, 0, 0])
+}
+
+/// getrlimit(resource, limit)
+pub fn getrlimit(call: &mut Call) -> Outcome {
+    let [resource, address, ..] = call.arguments;
+    let limit = limit(call, 0, host_resource(resource)?)?;
+    call.write(address, &Record::new().u64s(&limit.map(|value| value.min(UNLIMITED))))?;
+    Ok(0)
+}
+
+/// setrlimit(resource, limit)
+pub fn setrlimit(call: &mut Call) -> Outcome {
+    let [resource, address, ..] = call.arguments;
+    let bytes: [u8; 16] = call.read(address)?;
+    let value = |offset| match u64_at(&bytes, offset) {
+        value if value >= UNLIMITED => u64::MAX,
+        value => value,
+    };
+    set_limit(call, 0, host_resource(resource)?, [value(0), value(8)])
+}
+
+/// prlimit64(process, resource, new, old)
+pub fn prlimit64(call: &mut Call) -> Outcome {
+    let [process, resource, new, old, ..] = call.arguments;
+    let resource = host_resource(resource)?;
+    let before = limit(call, process, resource)?;
+    if new != 0 {
+        let bytes: [u8; 16] = call.read(new)?;
+        set_limit(call, process, resource, [u64_at(&bytes, 0), u64_at(&bytes, 8)])?;
+    }
+    if old != 0 {
+        call.write(old, &Record::new().u64s(&before))?;
+    }
+    Ok(0)
+}

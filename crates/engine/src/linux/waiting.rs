@@ -1,0 +1,231 @@
+//! Waiting for descriptors (poll, select, epoll) and for memory (futex).
+
+use super::call::Interrupted::{Fails, Restarts};
+use super::call::{Call, Outcome};
+use super::errno::Errno;
+use super::layout::{Record, u32_at, u64_at};
+use super::time::{SECOND, host_time, timespec, timeval};
+
+const EINVAL: Errno = Errno(libc::EINVAL);
+
+impl Call<'_> {
+    /// Lets the virtual clock pass a timeout that a call has waited out.
+    fn waited(&mut self, outcome: Outcome, timeout: Option<u64>) -> Outcome {
+        if let (Ok(0), Some(timeout)) = (outcome, timeout) {
+            self.kernel.slept(timeout);
+        }
+        outcome
+    }
+
+    /// The mask argument of ppoll and its like; None for NULL.
+    fn optional_mask(&self, address: u64, size: u64) -> Result<Option<u64>, Errno> {
+        match address {
+            0 => Ok(None),
+            _ if size != 8 => Err(EINVAL),
+            _ => self.read_u64(address).map(Some),
+        }
+    }
+}
+
+/// poll with a timeout in nanoseconds, which becomes what is left of it.
+fn poll_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outcome, Option<u64>) {
+    let [entries, count, ..] = call.arguments;
+    let mut left = timeout.map(timespec);
+    let outcome = call.pointer(entries, 8 * u64::from(count as u32)).and_then(|entries| {
+        let limit = left.as_mut().map_or(0, |left| left.as_mut_ptr() as u64);
+        call.with_mask(mask, |call, mask| {
+            let mask = mask.as_ref().map_or(0, |mask| mask as *const u64 as u64);
+            call.wait(libc::SYS_ppoll, [entries, u64::from(count as u32), limit, mask, 8, 0], Fails)
+        })
+    });
+    (call.waited(outcome, timeout), left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds))
+}
+
+/// poll(entries, count, milliseconds)
+pub fn poll(call: &mut Call) -> Outcome {
+    let timeout = u64::try_from(call.int(2)).ok().map(|milliseconds| milliseconds * 1_000_000);
+    poll_for(call, timeout, None).0
+}
+
+/// ppoll(entries, count, timeout, mask, mask size): what is left is written back, as Linux does.
+pub fn ppoll(call: &mut Call) -> Outcome {
+    let [_, _, address, mask, size, _] = call.arguments;
+    let mask = call.optional_mask(mask, size)?;
+    let timeout = call.read_timeout(address)?;
+    let (outcome, left) = poll_for(call, timeout, mask);
+    if let Some(left) = left {
+        // As Linux: the outcome matters more than a failure here.
+        let _ = call.write(address, &Record::new().u64s(&timespec(left)));
+    }
+    outcome
+}
+
+/// select with a timeout in nanoseconds, which becomes what is left of it.
+fn select_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outcome, Option<u64>) {
+    let [count, sets @ .., _, _] = call.arguments;
+    let mut left = timeout.map(timespec);
+    let outcome = (|| {
+        if (count as i32) < 0 {
+            return Err(EINVAL);
+        }
+        let bytes = u64::from(count as u32).div_ceil(64) * 8;
+        let mut pointers = [0; 3];
+        for (pointer, set) in pointers.iter_mut().zip(sets) {
+            *pointer = call.pointer(set, bytes)?;
+        }
+        let limit = left.as_mut().map_or(0, |left| left.as_mut_ptr() as u64);
+        call.with_mask(mask, |call, mask| {
+            let pair = [mask.as_ref().map_or(0, |mask| mask as *const u64 as u64), 8];
+            let [read, write, except] = pointers;
+            call.wait(libc::SYS_pselect6, [count, read, write, except, limit, pair.as_ptr() as u64], Fails)
+        })
+    })();
+    (call.waited(outcome, timeout), left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds))
+}
+
+/// A timeval, of which Linux takes any number of microseconds, in nanoseconds.
+fn timeval_nanoseconds(seconds: i64, microseconds: i64) -> Result<u64, Errno> {
+    let (Ok(seconds), Ok(microseconds)) = (u64::try_from(seconds), u64::try_from(microseconds)) else {
+        return Err(EINVAL);
+    };
+    let total = u128::from(seconds) * u128::from(SECOND) + u128::from(microseconds) * 1000;
+    Ok(total.min(i64::MAX as u128) as u64)
+}
+
+/// select(count, read, write, except, timeval)
+pub fn select(call: &mut Call) -> Outcome {
+    let address = call.arguments[4];
+    let mut timeout = None;
+    if address != 0 {
+        let bytes: [u8; 16] = call.read(address)?;
+        timeout = Some(timeval_nanoseconds(u64_at(&bytes, 0) as i64, u64_at(&bytes, 8) as i64)?);
+    }
+    let (outcome, left) = select_for(call, timeout, None);
+    if let Some(left) = left {
+        let _ = call.write(address, &Record::new().u64s(&timeval(left)));
+    }
+    outcome
+}
+
+/// osf_select(count, read, write, except, timeval with 32-bit fields)
+pub fn osf_select(call: &mut Call) -> Outcome {
+    let address = call.arguments[4];
+    let mut timeout = None;
+    if address != 0 {
+        let bytes: [u8; 8] = call.read(address)?;
+        let fields = [u32_at(&bytes, 0), u32_at(&bytes, 4)].map(|field| i64::from(field as i32));
+        timeout = Some(timeval_nanoseconds(fields[0], fields[1])?);
+    }
+    select_for(call, timeout, None).0
+}
+
+/// pselect6(count, read, write, except, timespec, pointer to mask and its size)
+pub fn pselect6(call: &mut Call) -> Outcome {
+    let [_, _, _, _, address, pair] = call.arguments;
+    let mut mask = None;
+    if pair != 0 {
+        let bytes: [u8; 16] = call.read(pair)?;
+        mask = call.optional_mask(u64_at(&bytes, 0), u64_at(&bytes, 8))?;
+    }
+    let timeout = call.read_timeout(address)?;
+    let (outcome, left) = select_for(call, timeout, mask);
+    if let Some(left) = left {
+        let _ = call.write(address, &Record::new().u64s(&timespec(left)));
+    }
+    outcome
+}
+
+/// epoll_create(size)
+pub fn epoll_create(call: &mut Call) -> Outcome {
+    if call.int(0) <= 0 {
+        return Err(EINVAL);
+    }
+    call.host(libc::SYS_epoll_create1, [0; 6])
+}
+
+/// epoll_ctl(descriptor, operation, other descriptor, event); Alpha's event is not packed.
+pub fn epoll_ctl(call: &mut Call) -> Outcome {
+    let [descriptor, operation, other, address, ..] = call.arguments;
+    let event = if operation as i32 == libc::EPOLL_CTL_DEL {
+        None
+    } else {
+        let bytes: [u8; 16] = call.read(address)?;
+        Some(libc::epoll_event { events: u32_at(&bytes, 0), u64: u64_at(&bytes, 8) })
+    };
+    let event = event.as_ref().map_or(0, |event| event as *const libc::epoll_event as u64);
+    call.host(libc::SYS_epoll_ctl, [descriptor, operation, other, event, 0, 0])
+}
+
+fn epoll(call: &mut Call, mask: Option<u64>) -> Outcome {
+    const MOST_AT_ONCE: i32 = 4096;
+    let [descriptor, address, _, milliseconds, ..] = call.arguments;
+    let count = call.int(2);
+    if count <= 0 || count > i32::MAX / 16 {
+        return Err(EINVAL);
+    }
+    let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; count.min(MOST_AT_ONCE) as usize];
+    let (pointer, room) = (events.as_mut_ptr() as u64, events.len() as u64);
+    let outcome = call.with_mask(mask, |call, mask| {
+        let mask = mask.as_ref().map_or(0, |mask| mask as *const u64 as u64);
+        call.wait(libc::SYS_epoll_pwait, [descriptor, pointer, room, milliseconds, mask, 8], Fails)
+    });
+    let timeout = u64::try_from(milliseconds as i32).ok().map(|milliseconds| milliseconds * 1_000_000);
+    let ready = call.waited(outcome, timeout)?;
+    let record = events[..ready as usize]
+        .iter()
+        .fold(Record::new(), |record, event| record.u32s(&[event.events, 0]).u64s(&[event.u64]));
+    call.write(address, &record)?;
+    Ok(ready)
+}
+
+/// epoll_wait(descriptor, events, count, milliseconds)
+pub fn epoll_wait(call: &mut Call) -> Outcome {
+    epoll(call, None)
+}
+
+/// epoll_pwait(descriptor, events, count, milliseconds, mask, mask size)
+pub fn epoll_pwait(call: &mut Call) -> Outcome {
+    let [_, _, _, _, mask, size] = call.arguments;
+    let mask = call.optional_mask(mask, size)?;
+    epoll(call, mask)
+}
+
+// linux/futex.h, the same on both.
+const FUTEX_CLOCK_REALTIME: u64 = 256;
+const FUTEX_PRIVATE: u64 = 128;
+const FUTEX_WAIT: u64 = 0;
+const FUTEX_LOCK_PI: u64 = 6;
+const FUTEX_WAIT_BITSET: u64 = 9;
+const FUTEX_WAIT_REQUEUE_PI: u64 = 11;
+const FUTEX_LOCK_PI2: u64 = 13;
+
+/// futex(word, operation, value, timeout or number, second word, third value)
+pub fn futex(call: &mut Call) -> Outcome {
+    let [word, operation, value, fourth, second, third] = call.arguments;
+    let command = u64::from(operation as u32) & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME);
+    let (word, second) = (call.pointer(word, 4)?, call.pointer(second, 4)?);
+    let waits = [FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2];
+    if !waits.contains(&command) {
+        return call.host(libc::SYS_futex, [word, operation, value, fourth, second, third]);
+    }
+    let clock = match (command, operation & FUTEX_CLOCK_REALTIME) {
+        (FUTEX_LOCK_PI, _) => libc::CLOCK_REALTIME,
+        (_, 0) => libc::CLOCK_MONOTONIC,
+        _ => libc::CLOCK_REALTIME,
+    };
+    // FUTEX_WAIT's is relative, the others' is a point in time.
+    let rest = match call.read_timeout(fourth)? {
+        Some(timeout) if command != FUTEX_WAIT => Some(call.kernel.until(clock, timeout)),
+        relative => relative,
+    };
+    let words = rest.map(|rest| {
+        timespec(if command == FUTEX_WAIT { rest } else { host_time(clock).saturating_add(rest) })
+    });
+    let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
+    let interrupted = if rest.is_none() { Restarts } else { Fails };
+    let outcome = call.wait(libc::SYS_futex, [word, operation, value, limit, second, third], interrupted);
+    if outcome == Err(Errno(libc::ETIMEDOUT)) {
+        call.kernel.slept(rest.unwrap_or_default());
+    }
+    outcome
+}
