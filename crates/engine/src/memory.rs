@@ -169,8 +169,7 @@ impl Memory {
 
     /// Fills `buffer` from guest memory.
     pub fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Fault> {
-        let host =
-            self.host(address, buffer.len() as u64).ok_or_else(|| Self::outside(address, false))?;
+        let host = self.host(address, buffer.len() as u64).ok_or_else(|| Self::outside(address, false))?;
         // SAFETY: the source lies in the reservation, the target is the caller's slice.
         unsafe { access::copy(buffer.as_mut_ptr(), host, buffer.len()) }
             .map_err(|fault| self.fault(address, false, fault))
@@ -289,7 +288,10 @@ impl Memory {
         let (host_page, size) = unsafe {
             let mut status: libc::stat = std::mem::zeroed();
             let known = libc::fstat(file, &mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFREG;
-            (libc::sysconf(libc::_SC_PAGESIZE) as u64, if known { status.st_size as u64 } else { return Ok(()) })
+            (
+                libc::sysconf(libc::_SC_PAGESIZE) as u64,
+                if known { status.st_size as u64 } else { return Ok(()) },
+            )
         };
         let in_file = size.saturating_sub(offset).min(bytes);
         let (from, to) = (in_file.next_multiple_of(host_page), in_file.next_multiple_of(PAGE));
@@ -310,14 +312,7 @@ impl Memory {
         if mapped == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    fn map(
-        &mut self,
-        start: u64,
-        bytes: u64,
-        region: Region,
-        file: i32,
-        offset: u64,
-    ) -> std::io::Result<()> {
+    fn map(&mut self, start: u64, bytes: u64, region: Region, file: i32, offset: u64) -> std::io::Result<()> {
         let host = self
             .host(start, bytes)
             .filter(|_| start % PAGE == 0 && bytes % PAGE == 0 && bytes > 0)
@@ -355,8 +350,7 @@ impl Memory {
 
     /// Unmaps a range; what was not mapped stays so.
     pub fn unmap(&mut self, start: u64, bytes: u64) -> std::io::Result<()> {
-        let host =
-            self.host(start, bytes).ok_or_else(|| std::io::Error::from_raw_os_error(libc::EINVAL))?;
+        let host = self.host(start, bytes).ok_or_else(|| std::io::Error::from_raw_os_error(libc::EINVAL))?;
         // SAFETY: the range lies inside the reservation; it becomes reserved again.
         let mapped = unsafe {
             libc::mmap(
@@ -443,8 +437,7 @@ impl Memory {
                 None => return Err(std::io::Error::from_raw_os_error(libc::ENOMEM)),
             }
         }
-        let host =
-            self.host(start, bytes).ok_or_else(|| std::io::Error::from_raw_os_error(libc::ENOMEM))?;
+        let host = self.host(start, bytes).ok_or_else(|| std::io::Error::from_raw_os_error(libc::ENOMEM))?;
         // SAFETY: the range lies inside the reservation.
         if unsafe { libc::mprotect(host.cast(), bytes as usize, host_protection(protection)) } != 0 {
             return Err(std::io::Error::last_os_error());

@@ -9,7 +9,7 @@ use super::layout::{Record, u32_at, u64_at};
 use super::signals::{self, AlternateStack, DEFAULT, Default, IGNORE, SignalAction, flag, number};
 use super::{Control, Kernel};
 use crate::alpha::cpu::{Cpu, Exception, register};
-use crate::memory::Memory;
+use crate::memory::{Memory, SEGV_ACCERR, SEGV_MAPERR};
 
 /// The host's SIGFPE.
 pub const SIGFPE: i32 = libc::SIGFPE;
@@ -128,7 +128,7 @@ impl Kernel {
     /// or behind it for an arithmetic trap, as hardware has it. Linux's handlers find it behind the
     /// instruction also for illegal instructions and traps of PALcode.
     pub fn raise(&mut self, cpu: &mut Cpu, memory: &mut Memory, exception: Exception) -> Control {
-        let fault = fault_of(cpu, exception);
+        let fault = fault_of(cpu, memory, exception);
         let signal = signals::alpha(fault.signal);
         let action = self.signals.action(signal);
         let blocked = self.signals.mask & host::bit(signal) != 0;
@@ -355,12 +355,19 @@ const FPE_FLTINV: i32 = 7;
 const FPE_FLTUNK: i32 = 14;
 
 /// As `arch/alpha/kernel/traps.c` and `mm/fault.c` choose signal, code and address.
-fn fault_of(cpu: &Cpu, exception: Exception) -> Fault {
+fn fault_of(cpu: &Cpu, memory: &Memory, exception: Exception) -> Fault {
     let behind = cpu.pc.wrapping_add(4);
     let (signal, code, address, trap, pc, arguments) = match exception {
         Exception::Memory(fault) => {
-            let arguments = [fault.address, u64::from(fault.code != 1), u64::from(fault.write)];
-            (fault.signal, fault.code, fault.address, 0, cpu.pc, arguments)
+            // The host has its reservation mapped where the guest has nothing.
+            let mapped = memory.region_at(fault.address).is_some();
+            let code = match fault.signal {
+                libc::SIGSEGV if mapped => SEGV_ACCERR,
+                libc::SIGSEGV => SEGV_MAPERR,
+                _ => fault.code,
+            };
+            let arguments = [fault.address, u64::from(mapped), u64::from(fault.write)];
+            (fault.signal, code, fault.address, 0, cpu.pc, arguments)
         }
         Exception::Unaligned(address) => (libc::SIGBUS, BUS_ADRALN, address, 0, cpu.pc, [address, 0, 0]),
         Exception::IllegalInstruction => (libc::SIGILL, ILL_ILLOPC, behind, 0, behind, [4, 0, 0]),

@@ -1,12 +1,74 @@
-//! Descriptors: pipes, duplicates, fcntl.
+//! Descriptors: reading, pipes, duplicates, fcntl.
+
+use std::os::unix::ffi::OsStrExt;
 
 use super::bits::OPEN;
 use super::call::Interrupted::Restarts;
-use super::call::{Call, Outcome};
+use super::call::{Argument, Call, Outcome};
 use super::errno::Errno;
 use super::layout::{Record, u32_at};
 use super::signals;
 use crate::alpha::cpu::register;
+
+/// A descriptor from which the guest must not read what the host has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Special {
+    /// `struct signalfd_siginfo`, with signals in Alpha's numbering.
+    Signals,
+    /// Random bytes, from the seeded generator.
+    Random,
+}
+
+impl Special {
+    /// The file it is, as /proc shows it.
+    pub fn file(path: &[u8]) -> Option<Special> {
+        match path {
+            b"anon_inode:[signalfd]" => Some(Special::Signals),
+            b"/dev/random" | b"/dev/urandom" => Some(Special::Random),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a descriptor is special now: its number may have been closed and used again.
+fn special(call: &Call, descriptor: i32) -> Option<Special> {
+    let noted = *call.kernel.special.get(&descriptor)?;
+    let link = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
+    Special::file(link.as_os_str().as_bytes()).filter(|&special| special == noted)
+}
+
+/// read(descriptor, buffer, size)
+pub fn read(call: &mut Call) -> Outcome {
+    let [_, buffer, size, ..] = call.arguments;
+    let special = special(call, call.int(0));
+    if special == Some(Special::Random) {
+        return call.write_random(buffer, size);
+    }
+    let arguments = &[Argument::Number, Argument::Buffer, Argument::Number];
+    let bytes = call.pass_wait(libc::SYS_read, arguments, Restarts)?;
+    if special == Some(Special::Signals) {
+        convert_signals(call, buffer, bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// Renumbers `ssi_signo`, and for a child's end by a signal `ssi_status`, of each 128 bytes.
+fn convert_signals(call: &mut Call, buffer: u64, bytes: u64) -> Result<(), Errno> {
+    const CODE: u64 = 8;
+    const STATUS: u64 = 40;
+    let renumber = |call: &mut Call, address: u64| {
+        let signal = call.read_u32(address)? as i32;
+        call.write(address, &Record::new().u32s(&[signals::alpha(signal) as u32]))?;
+        Ok::<i32, Errno>(signal)
+    };
+    for entry in (0..bytes).step_by(128).map(|offset| buffer + offset) {
+        let code = call.read_u32(entry + CODE)?;
+        if renumber(call, entry)? == libc::SIGCHLD && signals::STATUS_IS_SIGNAL.contains(&(code as i32)) {
+            renumber(call, entry + STATUS)?;
+        }
+    }
+    Ok(())
+}
 
 /// pipe(): both descriptors are results, in v0 and a4.
 pub fn pipe(call: &mut Call) -> Outcome {

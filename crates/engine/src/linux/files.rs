@@ -2,9 +2,11 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use super::Random;
 use super::bits::OPEN;
 use super::call::Interrupted::Restarts;
 use super::call::{Call, Outcome};
+use super::descriptors::Special;
 use super::errno::Errno;
 use super::layout::{u32_at, u64_at};
 
@@ -30,7 +32,14 @@ fn open_at(call: &mut Call, directory: u64, first: usize) -> Outcome {
         return opened;
     }
     let path = call.kernel.host_path(path);
-    call.wait(libc::SYS_openat, [directory, path.as_ptr() as u64, flags, mode, 0, 0], Restarts)
+    let arguments = [directory, path.as_ptr() as u64, flags, mode, 0, 0];
+    let descriptor = call.wait(libc::SYS_openat, arguments, Restarts)?;
+    if call.kernel.settings.random != Random::Host
+        && let Some(special) = Special::file(path.as_bytes())
+    {
+        call.kernel.special.insert(descriptor as i32, special);
+    }
+    Ok(descriptor)
 }
 
 /// readlink(path, buffer, size)

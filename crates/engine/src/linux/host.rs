@@ -99,8 +99,19 @@ pub fn note_sent_fault(information: &libc::siginfo_t, context: &mut libc::uconte
     }
 }
 
+/// Makes the routine's labels visible to every object file of the crate, and to nobody outside.
+macro_rules! symbols {
+    () => {
+        ".irp label, pathlength_wait, pathlength_wait_begin, pathlength_wait_end, pathlength_wait_not_begun
+         .globl \\label
+         .hidden \\label
+         .endr"
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
+    symbols!(),
     ".text",
     ".p2align 4",
     // wait(number, arguments, flag)
@@ -123,6 +134,7 @@ std::arch::global_asm!(
 
 #[cfg(target_arch = "aarch64")]
 std::arch::global_asm!(
+    symbols!(),
     ".text",
     ".p2align 4",
     "pathlength_wait: mov x8, x0",

@@ -1,7 +1,7 @@
 //! What a program may ask of the system: names, sizes, random numbers, and OSF/1's system
 //! information calls, through which the C library controls IEEE traps.
 
-use super::call::{Argument, Call, Outcome};
+use super::call::{Argument, Call, Interrupted, Outcome};
 use super::errno::Errno;
 use super::layout::Record;
 use super::{Random, delivery};
@@ -107,21 +107,28 @@ pub fn membarrier(call: &mut Call) -> Outcome {
 
 /// getrandom(buffer, size, flags)
 pub fn getrandom(call: &mut Call) -> Outcome {
-    const MOST_AT_ONCE: u64 = 1 << 20;
     const FLAGS: u64 = 7;
     let [buffer, size, flags, ..] = call.arguments;
     if call.kernel.settings.random == Random::Host {
         let arguments = &[Argument::Buffer, Argument::Number, Argument::Number];
-        return call.pass_wait(libc::SYS_getrandom, arguments, super::call::Interrupted::Restarts);
+        return call.pass_wait(libc::SYS_getrandom, arguments, Interrupted::Restarts);
     }
     // GRND_RANDOM and GRND_INSECURE exclude each other.
     if flags & !FLAGS != 0 || flags & 6 == 6 {
         return Err(EINVAL);
     }
-    let mut bytes = vec![0; size.min(MOST_AT_ONCE) as usize];
-    call.kernel.fill_random(&mut bytes);
-    call.memory.write(buffer, &bytes)?;
-    Ok(bytes.len() as u64)
+    call.write_random(buffer, size)
+}
+
+impl Call<'_> {
+    /// Writes bytes of the seeded generator: as many as asked for, up to a mebibyte.
+    pub fn write_random(&mut self, buffer: u64, size: u64) -> Outcome {
+        const MOST_AT_ONCE: u64 = 1 << 20;
+        let mut bytes = vec![0; size.min(MOST_AT_ONCE) as usize];
+        self.kernel.fill_random(&mut bytes);
+        self.memory.write(buffer, &bytes)?;
+        Ok(bytes.len() as u64)
+    }
 }
 
 // asm/fpu.h: the software completion control word.

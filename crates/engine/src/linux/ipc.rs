@@ -50,7 +50,7 @@ pub fn shmat(call: &mut Call) -> Outcome {
     let bytes = size.next_multiple_of(PAGE);
     let start = if address == 0 {
         call.memory.find_free(0, bytes).ok_or(Errno(libc::ENOMEM))?
-    } else if address % PAGE == 0 || flag(libc::SHM_RND) {
+    } else if address.is_multiple_of(PAGE) || flag(libc::SHM_RND) {
         let start = address & !(PAGE - 1);
         let replaces = flag(libc::SHM_REMAP);
         if start == 0

@@ -40,7 +40,7 @@ fn pages(bytes: u64, error: Errno) -> Result<u64, Errno> {
 
 /// A range of whole pages that begins at a page; an address that is none is EINVAL.
 fn range(start: u64, bytes: u64, too_long: Errno) -> Result<u64, Errno> {
-    if start % PAGE != 0 {
+    if !start.is_multiple_of(PAGE) {
         return Err(EINVAL);
     }
     let bytes = pages(bytes, too_long)?;
@@ -65,14 +65,16 @@ fn is_mapped(memory: &Memory, start: u64, bytes: u64) -> bool {
 /// brk(address): the new break, or the old one if it cannot be moved.
 pub fn brk(call: &mut Call) -> Outcome {
     let wanted = call.arguments[0];
+    let limit = call.kernel.own_limit(libc::RLIMIT_DATA);
     let Heap { start, end } = call.kernel.heap;
-    if wanted < start || wanted > start.saturating_add(data_limit()).min(ADDRESS_SPACE - PAGE) {
+    if wanted < start || wanted > start.saturating_add(limit).min(ADDRESS_SPACE - PAGE) {
         return Ok(end);
     }
     let (old, new) = (end.next_multiple_of(PAGE), wanted.next_multiple_of(PAGE));
     let changed = if new > old {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        call.memory.is_free(old, new - old)
+        check_space(call, new - old).is_ok()
+            && call.memory.is_free(old, new - old)
             && call.memory.map_anonymous(old, new - old, protection, false, Backing::Named("[heap]")).is_ok()
     } else {
         new == old || call.memory.unmap(new, old - new).is_ok()
@@ -83,11 +85,14 @@ pub fn brk(call: &mut Call) -> Outcome {
     Ok(call.kernel.heap.end)
 }
 
-fn data_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the structure is ours.
-    unsafe { libc::getrlimit(libc::RLIMIT_DATA, &mut limit) };
-    limit.rlim_cur
+/// ENOMEM if `more` bytes of address space would exceed RLIMIT_AS.
+fn check_space(call: &Call, more: u64) -> Result<(), Errno> {
+    let limit = call.kernel.own_limit(libc::RLIMIT_AS);
+    if limit == u64::MAX {
+        return Ok(());
+    }
+    let mapped: u64 = call.memory.regions().map(|(start, region)| region.end - start).sum();
+    if mapped.saturating_add(more) > limit { Err(ENOMEM) } else { Ok(()) }
 }
 
 /// mmap(address, length, protection, flags, descriptor, offset)
@@ -96,7 +101,7 @@ pub fn mmap(call: &mut Call) -> Outcome {
     let host_flags = MAP.host(flags) as i32;
     let kind = flags & 0xf;
     let shared = kind == 1 || kind == 3;
-    if length == 0 || !(1..=3).contains(&kind) || offset % PAGE != 0 {
+    if length == 0 || !(1..=3).contains(&kind) || !offset.is_multiple_of(PAGE) {
         return Err(EINVAL);
     }
     let bytes = pages(length, ENOMEM)?;
@@ -109,6 +114,7 @@ pub fn mmap(call: &mut Call) -> Outcome {
         return Err(EINVAL);
     }
     let file = if anonymous { None } else { Some(File::examine(descriptor as i32, protection, shared)?) };
+    check_space(call, bytes)?;
     let start = choose_address(call, address, bytes, flags)?;
     let protection = (protection & PROTECTIONS) as i32;
     match file {
@@ -134,7 +140,7 @@ fn choose_address(call: &mut Call, address: u64, bytes: u64, flags: u64) -> Resu
     if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) == 0 {
         return call.memory.find_free(address & !(PAGE - 1), bytes).ok_or(ENOMEM);
     }
-    if address % PAGE != 0 {
+    if !address.is_multiple_of(PAGE) {
         return Err(EINVAL);
     }
     if address > ADDRESS_SPACE - bytes {
@@ -222,7 +228,7 @@ pub fn mprotect(call: &mut Call) -> Outcome {
 pub fn mremap(call: &mut Call) -> Outcome {
     let [start, old, new, flags, target, _] = call.arguments;
     let (may_move, fixed) = (flags & 1 != 0, flags & 2 != 0);
-    if flags & !3 != 0 || start % PAGE != 0 || fixed && !may_move {
+    if flags & !3 != 0 || !start.is_multiple_of(PAGE) || fixed && !may_move {
         return Err(EINVAL);
     }
     let (old, new) = (pages(old, EINVAL)?, pages(new, EINVAL)?);
@@ -242,7 +248,9 @@ pub fn mremap(call: &mut Call) -> Outcome {
         return Err(EINVAL);
     }
     let to = if fixed {
-        if target % PAGE != 0 || target > ADDRESS_SPACE - new || target < start + old && start < target + new
+        if !target.is_multiple_of(PAGE)
+            || target > ADDRESS_SPACE - new
+            || target < start + old && start < target + new
         {
             return Err(EINVAL);
         }
@@ -256,6 +264,7 @@ pub fn mremap(call: &mut Call) -> Outcome {
     } else {
         return Err(ENOMEM);
     };
+    check_space(call, new.saturating_sub(old))?;
     call.memory.remap(start, old, new, to)?;
     Ok(to)
 }

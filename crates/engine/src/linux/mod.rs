@@ -14,6 +14,7 @@ mod host;
 mod information;
 mod ipc;
 mod layout;
+mod limits;
 pub mod loader;
 mod mapping;
 mod messages;
@@ -30,7 +31,7 @@ mod time;
 mod timers;
 mod waiting;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -116,6 +117,30 @@ pub struct Execute {
     pub environment: Vec<OsString>,
 }
 
+/// The name of a system call, or its number if it has none.
+pub fn system_call_name(number: u32) -> String {
+    let number = u64::from(number);
+    let name = table::find(number).map(|row| row.name).or_else(|| missing::name(number));
+    name.map_or_else(|| number.to_string(), String::from)
+}
+
+/// Ends this process by one of Alpha's signals, as its default action would: what waits for the
+/// process sees the signal.
+pub fn die(signal: i32) -> ! {
+    // A signal that the host does not have ends the process by the one for bad programs.
+    let signal = signals::host_number(signal).unwrap_or(libc::SIGKILL);
+    // SAFETY: plain system calls; `mask` is initialised before it is used.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        let mut mask = std::mem::zeroed();
+        libc::sigemptyset(&mut mask);
+        libc::sigaddset(&mut mask, signal);
+        libc::raise(signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &mask, std::ptr::null_mut());
+        libc::_exit(128 + signal)
+    }
+}
+
 /// What a process has in the kernel beside memory and registers.
 pub struct Kernel {
     /// Instructions executed so far: the virtual clock. The engine updates it before each call.
@@ -131,13 +156,15 @@ pub struct Kernel {
     unaligned_control: u64,
     images: Vec<LoadedImage>,
     /// Shared memory segments attached: guest address and size in bytes.
-    attached: std::collections::BTreeMap<u64, u64>,
+    attached: BTreeMap<u64, u64>,
     /// Unknown system calls that were named on standard error.
     named: BTreeSet<u64>,
     /// Resource limits that are the guest's alone, by the host's number.
-    limits: [Option<[u64; 2]>; processes::RESOURCE_COUNT],
+    limits: [Option<[u64; 2]>; limits::RESOURCE_COUNT],
     /// POSIX timers and timer descriptors by id, with their clocks.
     timers: timers::Timers,
+    /// Descriptors that are read in their own way, unless closed since.
+    special: BTreeMap<i32, descriptors::Special>,
     /// Descriptors that the engine had open before the program started.
     engine_descriptors: BTreeSet<i32>,
 }
@@ -161,10 +188,11 @@ impl Kernel {
             random_state,
             unaligned_control: 0,
             images: Vec::new(),
-            attached: std::collections::BTreeMap::new(),
+            attached: BTreeMap::new(),
             named: BTreeSet::new(),
-            limits: [None; processes::RESOURCE_COUNT],
+            limits: [None; limits::RESOURCE_COUNT],
             timers: timers::Timers::default(),
+            special: BTreeMap::new(),
             engine_descriptors: descriptors::close_on_exec().collect(),
         }
     }

@@ -7,13 +7,10 @@ use std::os::fd::{FromRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::Kernel;
 use super::call::{Outcome, c_path};
 use super::errno::Errno;
-use super::{Kernel, Random};
 use crate::memory::{Backing, Memory, Region};
-
-/// How many bytes a seeded /dev/urandom holds.
-const RANDOM_FILE_BYTES: usize = 1 << 18;
 
 impl Kernel {
     /// The host's path for a guest's: under the sysroot if it is absolute and exists there.
@@ -50,9 +47,9 @@ impl Kernel {
         own.then_some(name)
     }
 
-    /// Opens a file whose contents are the guest's, not the engine's: of /proc, or of a seeded
-    /// source of randomness. None for every other file.
-    pub(super) fn open_own(&mut self, memory: &Memory, path: &CStr, flags: i32) -> Option<Outcome> {
+    /// Opens a file of /proc whose contents are the guest's, not the engine's. None for every other
+    /// file.
+    pub(super) fn open_own(&self, memory: &Memory, path: &CStr, flags: i32) -> Option<Outcome> {
         let path = path.to_bytes();
         let contents = match self.own_proc_entry(path) {
             Some("maps") => maps(memory).into_bytes(),
@@ -61,13 +58,6 @@ impl Kernel {
                 arguments.flat_map(|argument| argument.iter().chain(&[0])).copied().collect()
             }
 
-            _ if matches!(self.settings.random, Random::Seeded(_))
-                && [b"/dev/urandom".as_slice(), b"/dev/random"].contains(&path) =>
-            {
-                let mut bytes = vec![0; RANDOM_FILE_BYTES];
-                self.fill_random(&mut bytes);
-                bytes
-            }
             _ => return None,
         };
         Some(open_contents(&contents, flags))

@@ -9,7 +9,7 @@ use image::Image;
 use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Outcome};
 use super::errno::Errno;
-use super::layout::{Record, u64_at};
+use super::layout::Record;
 use super::{Control, Execute, host, signals};
 use crate::alpha::cpu::register;
 
@@ -153,6 +153,9 @@ fn execute(call: &mut Call, path: CString, arguments: u64, environment: u64) -> 
     }
 }
 
+/// An Alpha image and the arguments to run it with.
+type AlphaProgram = (PathBuf, Vec<Vec<u8>>);
+
 /// The Alpha image to run for a path, and its arguments: the path itself, or the interpreter that a
 /// script names. None if it is no Alpha image: the host may know what to do with it.
 fn alpha_program(
@@ -160,7 +163,7 @@ fn alpha_program(
     path: &Path,
     arguments: Vec<Vec<u8>>,
     depth: usize,
-) -> Result<Option<(PathBuf, Vec<Vec<u8>>)>, Errno> {
+) -> Result<Option<AlphaProgram>, Errno> {
     const DEEPEST_SCRIPT: usize = 4;
     const MACHINE_ALPHA: [u8; 2] = [0x26, 0x90];
     let c_path = super::call::c_path(path)?;
@@ -357,99 +360,4 @@ pub fn prctl(call: &mut Call) -> Outcome {
         | libc::PR_SET_NO_NEW_PRIVS => pass(argument),
         _ => Err(EINVAL),
     }
-}
-
-/// Resource limits that Alpha numbers otherwise: its number and the host's.
-const RESOURCES: [(u64, u32); 4] = [
-    (6, libc::RLIMIT_NOFILE as u32),
-    (7, libc::RLIMIT_AS as u32),
-    (8, libc::RLIMIT_NPROC as u32),
-    (9, libc::RLIMIT_MEMLOCK as u32),
-];
-/// How many there are (RLIM_NLIMITS).
-pub const RESOURCE_COUNT: usize = 16;
-/// Alpha's RLIM_INFINITY.
-const UNLIMITED: u64 = i64::MAX as u64;
-
-/// The host's number of a resource.
-pub fn host_resource(alpha: u64) -> Result<u32, Errno> {
-    if alpha as u32 as usize >= RESOURCE_COUNT {
-        return Err(EINVAL);
-    }
-    let alpha = u64::from(alpha as u32);
-    let found = RESOURCES.iter().find(|(number, _)| *number == alpha);
-    Ok(found.map_or(alpha as u32, |(_, host)| *host))
-}
-
-/// Limits that would hit the engine instead of the guest; the guest has its own.
-fn is_guests_own(resource: u32) -> bool {
-    [libc::RLIMIT_AS as u32, libc::RLIMIT_DATA as u32, libc::RLIMIT_STACK as u32].contains(&resource)
-}
-
-fn limit(call: &Call, process: u64, resource: u32) -> Result<[u64; 2], Errno> {
-    let mut limit = [0u64; 2];
-    let own = call.kernel.limits[resource as usize];
-    if let Some(own) = own.filter(|_| is_own_process(process)) {
-        return Ok(own);
-    }
-    let arguments = [process, u64::from(resource), 0, limit.as_mut_ptr() as u64, 0, 0];
-    call.host(libc::SYS_prlimit64, arguments)?;
-    if resource == libc::RLIMIT_STACK as u32 && is_own_process(process) {
-        limit[0] = call.kernel.stack_bytes().min(limit[1]);
-    }
-    Ok(limit)
-}
-
-fn is_own_process(process: u64) -> bool {
-    process as u32 == 0 || process as u32 == std::process::id()
-}
-
-fn set_limit(call: &mut Call, process: u64, resource: u32, new: [u64; 2]) -> Outcome {
-    if new[0] > new[1] {
-        return Err(EINVAL);
-    }
-    if is_guests_own(resource) && is_own_process(process) {
-        // SAFETY: no preconditions.
-        let privileged = unsafe { libc::geteuid() } == 0;
-        if new[1] > limit(call, process, resource)?[1] && !privileged {
-            return Err(Errno(libc::EPERM));
-        }
-        call.kernel.limits[resource as usize] = Some(new);
-        return Ok(0);
-    }
-    call.host(libc::SYS_prlimit64, [process, u64::from(resource), new.as_ptr() as u64, 0, 0, 0])
-}
-
-/// getrlimit(resource, limit)
-pub fn getrlimit(call: &mut Call) -> Outcome {
-    let [resource, address, ..] = call.arguments;
-    let limit = limit(call, 0, host_resource(resource)?)?;
-    call.write(address, &Record::new().u64s(&limit.map(|value| value.min(UNLIMITED))))?;
-    Ok(0)
-}
-
-/// setrlimit(resource, limit)
-pub fn setrlimit(call: &mut Call) -> Outcome {
-    let [resource, address, ..] = call.arguments;
-    let bytes: [u8; 16] = call.read(address)?;
-    let value = |offset| match u64_at(&bytes, offset) {
-        value if value >= UNLIMITED => u64::MAX,
-        value => value,
-    };
-    set_limit(call, 0, host_resource(resource)?, [value(0), value(8)])
-}
-
-/// prlimit64(process, resource, new, old)
-pub fn prlimit64(call: &mut Call) -> Outcome {
-    let [process, resource, new, old, ..] = call.arguments;
-    let resource = host_resource(resource)?;
-    let before = limit(call, process, resource)?;
-    if new != 0 {
-        let bytes: [u8; 16] = call.read(new)?;
-        set_limit(call, process, resource, [u64_at(&bytes, 0), u64_at(&bytes, 8)])?;
-    }
-    if old != 0 {
-        call.write(old, &Record::new().u64s(&before))?;
-    }
-    Ok(0)
 }

@@ -1,8 +1,9 @@
 //! The system calls that send, block and await signals.
 
 use super::bits::DESCRIPTOR;
-use super::call::Interrupted::{Fails, Restarts};
-use super::call::{Argument, Call, Outcome};
+use super::call::Interrupted::Fails;
+use super::call::{Call, Outcome};
+use super::descriptors::Special;
 use super::errno::Errno;
 use super::host::{self, Information};
 use super::layout::{Record, u32_at, u64_at};
@@ -345,28 +346,6 @@ pub fn signalfd4(call: &mut Call) -> Outcome {
     let mask = host_mask(call.mask(1, 2)?);
     let arguments = [descriptor, &raw const mask as u64, 8, DESCRIPTOR.host(flags), 0, 0];
     let descriptor = call.host(libc::SYS_signalfd4, arguments)?;
-    let signals = &mut call.kernel.signals;
-    if !signals.descriptors.contains(&(descriptor as i32)) {
-        signals.descriptors.push(descriptor as i32);
-    }
+    call.kernel.special.insert(descriptor as i32, Special::Signals);
     Ok(descriptor)
-}
-
-/// read(descriptor, buffer, size)
-pub fn read(call: &mut Call) -> Outcome {
-    let (buffer, signals_come) = (call.arguments[1], call.kernel.signals.is_descriptor(call.int(0)));
-    let arguments = &[Argument::Number, Argument::Buffer, Argument::Number];
-    let bytes = call.pass_wait(libc::SYS_read, arguments, Restarts)?;
-    if signals_come {
-        // `ssi_signo`, and for a child's end by a signal `ssi_status`, of each 128 bytes.
-        for entry in (0..bytes).step_by(128).map(|offset| buffer.wrapping_add(offset)) {
-            let (signal, code) = (call.read_u32(entry)? as i32, call.read_u32(entry + 8)? as i32);
-            call.write(entry, &Record::new().u32s(&[alpha(signal) as u32]))?;
-            if signal == libc::SIGCHLD && (2..=6).contains(&code) {
-                let status = call.read_u32(entry + 40)? as i32;
-                call.write(entry + 40, &Record::new().u32s(&[alpha(status) as u32]))?;
-            }
-        }
-    }
-    Ok(bytes)
 }

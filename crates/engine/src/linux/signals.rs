@@ -167,8 +167,6 @@ pub struct Signals {
     pub stack: AlternateStack,
     /// Signals that only the engine holds pending: faults that were sent, and its own.
     pub held: Vec<Information>,
-    /// Descriptors that signalfd returned; some may be closed again.
-    pub descriptors: Vec<i32>,
 }
 
 impl Signals {
@@ -186,7 +184,7 @@ impl Signals {
         let mask = alpha_mask(host::block_all());
         host::set_mask(host_mask(mask));
         let stack = AlternateStack::NONE;
-        Signals { actions, mask, saved_mask: None, stack, held: Vec::new(), descriptors: Vec::new() }
+        Signals { actions, mask, saved_mask: None, stack, held: Vec::new() }
     }
 
     /// What is to be done upon a signal.
@@ -249,22 +247,17 @@ impl Signals {
         }
         self.stack = AlternateStack::NONE;
     }
-
-    /// True if reading the descriptor gives `struct signalfd_siginfo`.
-    pub fn is_descriptor(&self, descriptor: i32) -> bool {
-        self.descriptors.contains(&descriptor)
-            && std::fs::read_link(format!("/proc/self/fd/{descriptor}"))
-                .is_ok_and(|link| link.to_string_lossy() == "anon_inode:[signalfd]")
-    }
 }
+
+/// Codes of a SIGCHLD, CLD_KILLED to CLD_CONTINUED, whose status is a signal's number.
+pub const STATUS_IS_SIGNAL: std::ops::RangeInclusive<i32> = 2..=6;
 
 /// A siginfo for the guest.
 pub fn alpha_information(information: &Information) -> Record {
     let mut words = information.0;
     let error = Errno((words[0] >> 32) as i32);
     words[0] = u64::from(alpha(information.signal()) as u32) | error.alpha() << 32;
-    // CLD_KILLED to CLD_CONTINUED hold a signal where CLD_EXITED (1) holds a status.
-    if information.signal() == libc::SIGCHLD && (2..=6).contains(&information.code()) {
+    if information.signal() == libc::SIGCHLD && STATUS_IS_SIGNAL.contains(&information.code()) {
         words[3] = words[3] >> 32 << 32 | u64::from(alpha(words[3] as i32) as u32);
     }
     Record::new().u64s(&words)

@@ -9,8 +9,8 @@ use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Interrupted, Outcome};
 use super::errno::Errno;
 use super::{
-    delivery, descriptors, files, information, ipc, mapping, messages, processes, signal_calls, sockets,
-    status, terminal, time, timers, waiting,
+    delivery, descriptors, files, information, ipc, limits, mapping, messages, processes, signal_calls,
+    sockets, status, terminal, time, timers, waiting,
 };
 
 /// What is done for a system call.
@@ -83,7 +83,7 @@ const NO_FOLLOW: Argument = Is(h::AT_SYMLINK_NOFOLLOW as i64);
 pub static ROWS: &[Row] = &[
     call(1, "exit", processes::exit),
     call(2, "fork", processes::fork),
-    call(3, "read", signal_calls::read),
+    call(3, "read", descriptors::read),
     wait(4, "write", h::SYS_write, &[Number, Buffer, Number], Restarts),
     pass(6, "close", h::SYS_close, &[Number]),
     call(7, "osf_wait4", processes::osf_wait4),
@@ -176,8 +176,8 @@ pub static ROWS: &[Row] = &[
     pass(137, "rmdir", h::SYS_unlinkat, &[CWD, Path, Is(h::AT_REMOVEDIR as i64)]),
     call(138, "osf_utimes", files::osf_utimes),
     call(141, "getpeername", sockets::getpeername),
-    call(144, "getrlimit", processes::getrlimit),
-    call(145, "setrlimit", processes::setrlimit),
+    call(144, "getrlimit", limits::getrlimit),
+    call(145, "setrlimit", limits::setrlimit),
     pass(147, "setsid", h::SYS_setsid, &[]),
     call(150, "getsockname", sockets::getsockname),
     call(156, "sigaction", signal_calls::sigaction),
@@ -341,7 +341,7 @@ pub static ROWS: &[Row] = &[
     call(490, "preadv", files::preadv),
     call(491, "pwritev", files::pwritev),
     call(492, "rt_tgsigqueueinfo", signal_calls::rt_tgsigqueueinfo),
-    call(496, "prlimit64", processes::prlimit64),
+    call(496, "prlimit64", limits::prlimit64),
     pass(500, "syncfs", h::SYS_syncfs, &[Number]),
     call(502, "accept4", sockets::accept4),
     call(503, "sendmmsg", messages::sendmmsg),
