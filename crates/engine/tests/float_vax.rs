@@ -8,7 +8,7 @@ use num_rational::BigRational;
 use pathlength_engine::alpha::cpu::Exception;
 use pathlength_engine::alpha::float::{load_f, load_g, store_f, store_g};
 
-const CASES: u32 = 30_000;
+const CASES: u32 = 5_000;
 const DZE: u64 = 1 << 2;
 const OVF: u64 = 1 << 3;
 const UNF: u64 = 1 << 4;

@@ -93,7 +93,7 @@ impl Environment {
         Ok(to.pack(b, self))
     }
 
-    fn to_integer(&mut self, from: &Format, b: u64) -> Result<u64, InvalidOperand> {
+    fn convert_to_integer(&mut self, from: &Format, b: u64) -> Result<u64, InvalidOperand> {
         let b = from.unpack(b, self)?;
         Ok(b.to_integer(self.mode, &mut self.flags))
     }
@@ -149,8 +149,8 @@ impl Environment {
             Op::Cvtgf => self.convert(&G, &F, b),
             Op::Cvtgd => self.convert(&G, &D, b),
             Op::Cvtdg => self.convert(&D, &G, b),
-            Op::Cvttq => self.to_integer(&T, b),
-            Op::Cvtgq => self.to_integer(&G, b),
+            Op::Cvttq => self.convert_to_integer(&T, b),
+            Op::Cvtgq => self.convert_to_integer(&G, b),
             Op::Cvtqs => Ok(S.pack(Number::from_integer(b as i64), self)),
             Op::Cvtqt => Ok(T.pack(Number::from_integer(b as i64), self)),
             Op::Cvtqf => Ok(F.pack(Number::from_integer(b as i64), self)),

@@ -71,7 +71,10 @@ pub fn compute(op: Op, word: u32, [a, b]: [u64; 2], cpu: &Cpu) -> Option<u64> {
         Op::Cmptlt => comparison(x < y),
         Op::Cmptle => comparison(x <= y),
         Op::Cmptun => comparison(false),
-        Op::Cvtqt if (b as i64).unsigned_abs() <= EXACT => Some((b as i64 as f64).to_bits()),
+        Op::Cvtqt => {
+            let exact = (b as i64).unsigned_abs() <= EXACT;
+            (exact || unobserved(word, cpu)).then_some((b as i64 as f64).to_bits())
+        }
         Op::Cvttq if word >> ROUNDING & 3 == CHOPPED && plain(b) && y.abs() < EXACT as f64 => {
             let integer = y as i64;
             (integer as f64 == y || cpu.fpcr & FPCR_INE != 0 && cpu.ieee_control & ENABLE_INE == 0)
