@@ -17,8 +17,23 @@ struct Outcome {
     fault: u64,
 }
 
+/// Makes the routines visible to every object file of the program, into which their callers may be
+/// inlined, and to nobody outside it.
+macro_rules! symbols {
+    () => {
+        symbols!(
+            "access_begin" "access_end" "access_fault" "load1" "load2" "load4" "load8" "store1" "store2"
+            "store4" "store8" "exchange4" "exchange8" "copy"
+        )
+    };
+    ($($name:literal)+) => {
+        concat!($(".globl pathlength_", $name, "\n.hidden pathlength_", $name, "\n"),+)
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
+    symbols!(),
     ".text",
     ".p2align 4",
     "pathlength_access_begin:",
@@ -69,6 +84,7 @@ std::arch::global_asm!(
 
 #[cfg(target_arch = "aarch64")]
 std::arch::global_asm!(
+    symbols!(),
     ".text",
     ".p2align 4",
     "pathlength_access_begin:",

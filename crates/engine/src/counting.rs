@@ -1,7 +1,5 @@
 //! Exact counts: of every block, and of each call of one function apart.
 
-use std::collections::HashMap;
-
 use trace::{BlockId, Counts, LoadedImage, Unit};
 
 use crate::alpha::block::{Block, BlockCache};

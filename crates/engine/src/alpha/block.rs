@@ -34,7 +34,7 @@ impl Block {
 }
 
 /// Instructions in a block, at most.
-const LONGEST: u64 = 256;
+const LONGEST: usize = 256;
 
 /// A follower that is not known yet: never a valid index.
 const UNKNOWN: BlockId = BlockId::MAX;
@@ -49,6 +49,7 @@ pub struct BlockCache {
     by_address: HashMap<u64, Vec<BlockId>>,
     recent: Vec<(u64, BlockId)>,
     generation: u64,
+    longest: usize,
 }
 
 impl BlockCache {
@@ -60,7 +61,13 @@ impl BlockCache {
             by_address: HashMap::new(),
             recent: vec![(u64::MAX, UNKNOWN); RECENT],
             generation: 0,
+            longest: LONGEST,
         }
+    }
+
+    /// Blocks translated from now on have at most so many instructions: 1 to step through a program.
+    pub fn limit(&mut self, instructions: usize) {
+        self.longest = instructions.clamp(1, LONGEST);
     }
 
     /// The processor the blocks are for.
@@ -121,7 +128,7 @@ impl BlockCache {
         if let Some(&id) = known.iter().find(|&&id| self.blocks[id as usize].generation == self.generation) {
             return Ok(id);
         }
-        let words = fetch(address, memory, self.model)?;
+        let words = fetch(address, memory, self.model, self.longest)?;
         let same = known.iter().find(|&&id| self.blocks[id as usize].words == words);
         let id = match same {
             Some(&id) => id,
@@ -157,7 +164,12 @@ impl BlockCache {
 }
 
 /// Reads instructions from memory up to the end of a block.
-fn fetch(address: u64, memory: &Memory, model: isa::Cpu) -> Result<Vec<u32>, Exception> {
+fn fetch(
+    address: u64,
+    memory: &Memory,
+    model: isa::Cpu,
+    longest: usize,
+) -> Result<Vec<u32>, Exception> {
     let refuse = |code| {
         Exception::Memory(Fault { address, write: false, signal: libc::SIGSEGV, code })
     };
@@ -167,7 +179,7 @@ fn fetch(address: u64, memory: &Memory, model: isa::Cpu) -> Result<Vec<u32>, Exc
     }
     let page_end = (address & !(PAGE - 1)) + PAGE;
     let mut words = Vec::new();
-    for at in (address..page_end).step_by(4).take(LONGEST as usize) {
+    for at in (address..page_end).step_by(4).take(longest) {
         let word = memory.load::<4>(at).map_err(Exception::Memory)? as u32;
         match isa::decode(word).filter(|found| model.has(found.op.extension())) {
             Some(instruction) => {

@@ -65,8 +65,7 @@ impl Default for Cpu {
             r: [0; 33],
             f: [0; 33],
             pc: 0,
-            // As Linux starts a process: dynamic rounding to nearest.
-            fpcr: 2 << 58,
+            fpcr: super::float::control::INITIAL_FPCR,
             ieee_control: 0,
             unique: 0,
             lock: None,

@@ -96,7 +96,10 @@ pub fn load(
     if let Some(interpreter) = image.interpreter() {
         let path = locate(Path::new(interpreter));
         if !path.exists() {
-            return Err(LoadError::NoInterpreter { interpreter: interpreter.into(), sysroot: sysroot.into() });
+            return Err(LoadError::NoInterpreter {
+                interpreter: interpreter.into(),
+                sysroot: sysroot.into(),
+            });
         }
         let loader = Image::open(path)?;
         let mapped = map_image(&loader, memory, 0)?;
@@ -246,9 +249,8 @@ fn build_stack(
     let mut vector = vector.to_vec();
     let execfn = top - 8 - (name.len() as u64 + 1);
     vector.extend([(libc::AT_RANDOM, random), (libc::AT_SECURE, 0), (libc::AT_EXECFN, execfn), (0, 0)]);
-    // One entry stays unused: qemu leaves room for an optional one.
     let pointers = program.arguments.len() + program.environment.len() + 3;
-    let words = pointers + 2 * (vector.len() + 1);
+    let words = pointers + 2 * vector.len();
     let stack_pointer = (random - 8 * words as u64) & !15;
     if top - stack_pointer > program.stack_bytes / 4 {
         return Err(LoadError::ArgumentsTooLong(top - stack_pointer));

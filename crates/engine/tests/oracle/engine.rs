@@ -1,0 +1,287 @@
+//! Our side of a comparison: the engine in a process of its own, which tells every instruction.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use pathlength_engine::alpha::block::Block;
+use pathlength_engine::alpha::cpu::Cpu;
+use pathlength_engine::memory::Memory;
+use pathlength_engine::{Configuration, Observer, Process, Settings, UnitCounter, UnitOfWork};
+use serde::{Deserialize, Serialize};
+use trace::{BlockId, Counts, LoadedImage, Unit};
+
+use crate::guest::SYSROOT;
+
+/// A program to run on either side.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+    pub environment: Vec<String>,
+    /// Where the two sides have their working directories, `ours` and `qemu`.
+    pub directory: PathBuf,
+    pub cpu: String,
+    pub detail: Detail,
+    /// The function that is the unit of work.
+    pub unit: Option<String>,
+}
+
+/// What is told of each instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Detail {
+    /// Nothing.
+    Nothing,
+    /// Its address.
+    Addresses,
+    /// Its address and all registers before it.
+    Registers,
+}
+
+impl Run {
+    /// A run without arguments and environment on a processor that has everything.
+    pub fn new(program: PathBuf, detail: Detail) -> Run {
+        let directory = program.parent().expect("an absolute path").to_path_buf();
+        let cpu = "ev67".into();
+        Run { program, arguments: vec![], environment: vec![], directory, cpu, detail, unit: None }
+    }
+
+    /// The working directory of one side; the names are equally long, because a program may ask.
+    pub fn working_directory(&self, side: &str) -> PathBuf {
+        let directory = self.directory.join(side);
+        std::fs::create_dir_all(&directory).expect("writable");
+        directory
+    }
+
+    /// The file that keeps what one side wrote.
+    pub fn output(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+}
+
+/// Integer registers 0 to 30, floating-point registers 0 to 30, FPCR.
+pub const REGISTERS: usize = 63;
+pub const FPCR: usize = 62;
+/// t9 and t10, whose values at the start are a quirk of qemu's: it copies the kernel's register
+/// frame of a system call as if it were an array of the registers.
+const T9: usize = 23;
+const T10: usize = 24;
+
+/// One instruction that was completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub address: u64,
+    /// The instruction; 0 from qemu, which does not tell.
+    pub word: u32,
+    /// Before the instruction; empty unless asked for.
+    pub registers: Vec<u64>,
+}
+
+/// What there is to say after the run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Summary {
+    pub end: String,
+    pub instructions: u64,
+    pub counts: Counts,
+    pub units: Vec<Unit>,
+}
+
+/// The engine at work.
+pub struct Engine {
+    child: Child,
+    steps: BufReader<std::io::PipeReader>,
+    run: Run,
+    thread: u64,
+}
+
+const REQUEST: &str = "PATHLENGTH_ORACLE_REQUEST";
+
+impl Engine {
+    pub fn start(run: &Run) -> Engine {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let directory = run.working_directory("ours");
+        let child = Command::new(std::env::current_exe().expect("the test's own path"))
+            .args(["--exact", "engine::child", "--ignored", "--nocapture", "--test-threads=1"])
+            .env(REQUEST, serde_json::to_string(run).expect("plain data"))
+            .current_dir(directory)
+            .stdin(Stdio::from(writer))
+            .stdout(Stdio::null())
+            .stderr(File::create(run.output("engine.stderr")).expect("writable"))
+            .spawn()
+            .expect("the test runs again");
+        let steps = BufReader::with_capacity(1 << 16, reader);
+        let mut engine = Engine { child, steps, run: run.clone(), thread: 0 };
+        engine.thread = engine.word().unwrap_or_else(|| panic!("{}", engine.stderr()));
+        engine
+    }
+
+    /// The ids of the guest's process and thread, which are the engine's.
+    pub fn ids(&self) -> [u64; 2] {
+        [self.child.id().into(), self.thread]
+    }
+
+    /// What the engine wrote to standard error.
+    fn stderr(&self) -> String {
+        std::fs::read_to_string(self.run.output("engine.stderr")).unwrap_or_default()
+    }
+
+    fn word(&mut self) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.steps.read_exact(&mut bytes).ok()?;
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    /// The next instruction; None at the program's end.
+    pub fn step(&mut self) -> Option<Step> {
+        let address = self.word()?;
+        let word = self.word().expect("an instruction") as u32;
+        let count = if self.run.detail == Detail::Registers { REGISTERS } else { 0 };
+        let registers = (0..count).map(|_| self.word().expect("all registers")).collect();
+        Some(Step { address, word, registers })
+    }
+
+    /// Stops it; what it wrote to standard error.
+    pub fn abandon(mut self) -> String {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.stderr()
+    }
+
+    /// The guest's standard output and what there is to say.
+    pub fn finish(mut self) -> (String, Summary) {
+        let mut rest = Vec::new();
+        self.steps.read_to_end(&mut rest).expect("readable");
+        let status = self.child.wait().expect("a child");
+        let file = |name: &str| std::fs::read(self.run.output(name)).unwrap_or_default();
+        let text = |name: &str| String::from_utf8_lossy(&file(name)).into_owned();
+        assert!(status.success(), "the engine failed: {status} {}", text("engine.stderr"));
+        let summary = serde_json::from_slice(&file("engine.summary")).expect("a summary");
+        (text("engine.stdout"), summary)
+    }
+}
+
+/// The engine's process. Its standard input is where the steps go.
+#[test]
+#[ignore = "started by the other tests"]
+fn child() {
+    let Ok(request) = std::env::var(REQUEST) else { return };
+    let run: Run = serde_json::from_str(&request).expect("a request");
+    let stdout = File::create(run.output("engine.stdout")).expect("writable");
+    let null = File::open("/dev/null").expect("readable");
+    // Descriptor 3 is qemu's log on the other side: a guest's first file is 4 on both.
+    // SAFETY: the descriptors are this process's own, and nobody else uses 3.
+    let stream = unsafe {
+        libc::dup2(0, 1000);
+        libc::dup2(null.as_raw_fd(), 0);
+        libc::dup2(stdout.as_raw_fd(), 1);
+        drop((null, stdout));
+        libc::dup2(1000, 3);
+        libc::close(1000);
+        File::from_raw_fd(3)
+    };
+    let summary = execute(&run, stream);
+    std::fs::write(run.output("engine.summary"), serde_json::to_vec(&summary).expect("plain data")).expect("writable");
+    std::process::exit(0);
+}
+
+fn execute(run: &Run, stream: File) -> Summary {
+    let mut process = Process::new(&Configuration {
+        program: run.program.clone(),
+        arguments: run.arguments.iter().map(Into::into).collect(),
+        environment: run.environment.iter().map(Into::into).collect(),
+        model: run.cpu.parse().expect("a processor"),
+        settings: Settings { sysroot: SYSROOT.into(), ..Settings::default() },
+    })
+    .expect("the program loads");
+    if run.detail == Detail::Registers {
+        process.cpu.r[T9] = 8;
+        process.cpu.r[T10] = process.cpu.pc;
+        process.cache.limit(1);
+    }
+    let mut units = Vec::new();
+    let work = UnitOfWork { function: run.unit.clone().unwrap_or("none".into()), gauges: vec![] };
+    let counter = UnitCounter::new(
+        work,
+        Box::new(|unit| {
+            units.push(unit);
+            true
+        }),
+    );
+    let mut stream = BufWriter::with_capacity(1 << 16, stream);
+    // SAFETY: no preconditions.
+    let thread = unsafe { libc::gettid() } as u64;
+    stream.write_all(&thread.to_le_bytes()).and_then(|()| stream.flush()).expect("the test reads");
+    let mut recorder = Recorder { counter, stream, detail: run.detail, pending: None };
+    let end = process.run(&mut recorder).expect("the program runs");
+    recorder.flush();
+    recorder.counter.finish(&process.cpu, &process.memory);
+    let counts = recorder.counter.total.counts(&process.cache);
+    drop(recorder);
+    Summary { end: describe(&end), instructions: process.cpu.instructions, counts, units }
+}
+
+/// An end as the other side can tell it, too.
+fn describe(end: &pathlength_engine::End) -> String {
+    use pathlength_engine::End;
+    match end {
+        End::Exited(status) => format!("status {}", status & 0xff),
+        End::Killed(crash) => format!("signal {}", crash.signal),
+    }
+}
+
+/// Counts, and tells what was completed: a block when the next one begins, because until then it may
+/// be cut.
+struct Recorder<'a> {
+    counter: UnitCounter<'a>,
+    stream: BufWriter<File>,
+    detail: Detail,
+    pending: Option<Pending>,
+}
+
+struct Pending {
+    address: u64,
+    words: Vec<u32>,
+    registers: Vec<u64>,
+}
+
+impl Recorder<'_> {
+    fn flush(&mut self) {
+        let Some(pending) = self.pending.take() else { return };
+        for (address, word) in (pending.address..).step_by(4).zip(pending.words) {
+            for word in [address, word.into()].iter().chain(&pending.registers) {
+                // A broken pipe: the other end saw a difference and has left.
+                self.stream.write_all(&word.to_le_bytes()).expect("the test reads on");
+            }
+        }
+    }
+}
+
+impl Observer for Recorder<'_> {
+    fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory) {
+        self.counter.enter(id, block, cpu, memory);
+        self.flush();
+        let registers = match self.detail {
+            Detail::Nothing => return,
+            Detail::Addresses => vec![],
+            Detail::Registers => [&cpu.r[..31], &cpu.f[..31], &[cpu.fpcr]].concat(),
+        };
+        self.pending = Some(Pending { address: block.address, words: block.words.clone(), registers });
+    }
+
+    fn cut(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+        self.counter.cut(entered, executed);
+        if let Some(pending) = &mut self.pending {
+            pending.words.truncate(executed.map_or(0, |(_, block)| block.words.len()));
+        }
+    }
+
+    fn system_call(&mut self, number: u32) {
+        self.counter.system_call(number);
+    }
+
+    fn mapped(&mut self, image: &LoadedImage) {
+        self.counter.mapped(image);
+    }
+}

@@ -1,0 +1,13 @@
+//! The interpreter against an oracle: qemu-alpha executes the same program, and every instruction,
+//! and where asked for every register before it, is the same.
+//!
+//! Both run with the same arguments, environment, process id, random numbers and date
+//! (`guests/preload.c`), in the same address-space layout. What still differs is listed with its
+//! reason in [`edge`]; nothing else may.
+
+mod edge;
+mod engine;
+mod guest;
+mod lockstep;
+mod programs;
+mod qemu;

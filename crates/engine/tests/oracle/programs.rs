@@ -1,0 +1,33 @@
+//! Real programs, every instruction of which is compared.
+
+use crate::engine::{Detail, Run};
+use crate::guest::{compile, directory};
+use crate::lockstep::{Agreement, compare};
+
+/// Builds and compares one program.
+fn agree(name: &str, detail: Detail, switches: &[&str]) -> Agreement {
+    let directory = directory(&format!("{name}-{detail:?}"));
+    let source = format!("{name}.c");
+    compare(&Run::new(compile(&directory, name, &[&source], switches), detail))
+}
+
+macro_rules! programs {
+    ($($test:ident: $name:literal, $detail:ident, $switches:expr;)*) => {
+        $(#[test]
+        fn $test() {
+            agree($name, Detail::$detail, &$switches);
+        })*
+    };
+}
+
+programs! {
+    hello_by_register: "hello", Registers, [];
+    hello_by_address: "hello", Addresses, [];
+    integers_by_register: "integer", Registers, ["-mcpu=ev67"];
+    integers_by_address: "integer", Addresses, ["-mcpu=ev5"];
+    bytes_by_register: "bytes", Registers, ["-mcpu=ev5", "-mno-bwx"];
+    bytes_by_address: "bytes", Addresses, ["-mcpu=ev56", "-mbwx"];
+    floating_by_register: "floating", Registers, ["-mieee", "-lm"];
+    sort_by_address: "sort", Addresses, [];
+    files_by_address: "files", Addresses, [];
+}
