@@ -143,7 +143,7 @@ const F_SETOWN_EX: i32 = 15;
 const F_GETOWN_EX: i32 = 16;
 
 /// `l_type`: F_RDLCK, F_WRLCK, F_UNLCK.
-const LOCK_TYPES: [(u16, i32); 3] = [(1, libc::F_RDLCK), (2, libc::F_WRLCK), (8, libc::F_UNLCK)];
+pub const LOCK_TYPES: [(u16, i32); 3] = [(1, libc::F_RDLCK), (2, libc::F_WRLCK), (8, libc::F_UNLCK)];
 
 /// fcntl(descriptor, command, argument)
 pub fn fcntl(call: &mut Call) -> Outcome {
@@ -186,6 +186,12 @@ fn lock(call: &mut Call, command: i32, waits: bool) -> Outcome {
         call.write(address, &Record::new().raw(&lock))?;
     }
     Ok(0)
+}
+
+/// fcntl's commands: Alpha's numbers and the host's.
+#[cfg(test)]
+pub fn command_numbers() -> impl Iterator<Item = (i32, i32)> {
+    COMMANDS.iter().map(|(alpha, host, _)| (*alpha, *host))
 }
 
 /// The open descriptors that execve closes.

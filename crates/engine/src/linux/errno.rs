@@ -47,12 +47,6 @@ impl From<std::io::Error> for Errno {
     }
 }
 
-/// The host's number of an errno that the guest passed in (`SO_ERROR` and its like go the other way).
-#[cfg(test)]
-pub fn host(alpha: i32) -> i32 {
-    ALPHA.iter().find(|(_, number)| *number == alpha).map_or(alpha, |(host, _)| *host)
-}
-
 /// Host and Alpha numbers where they differ; all below 35 but EAGAIN and EDEADLK are the same.
 #[rustfmt::skip]
 const ALPHA: &[(i32, i32)] = &[

@@ -27,6 +27,8 @@ mod sockets;
 mod status;
 mod table;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod time;
 mod timers;
 mod waiting;

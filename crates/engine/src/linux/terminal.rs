@@ -34,7 +34,7 @@ const fn write(group: u8, number: u64, size: u64) -> u64 {
 }
 
 /// Bytes of Alpha's termios.
-const TERMIOS: u64 = 44;
+pub const TERMIOS: u64 = 44;
 // The host's requests with speeds as numbers (asm-generic/ioctls.h), and others that libc lacks.
 const HOST_TCGETS2: u64 = 0x802c_542a;
 const HOST_TCSETS2: u64 = 0x402c_542b;
@@ -161,7 +161,7 @@ pub fn ioctl(call: &mut Call) -> Outcome {
 }
 
 /// Bytes of the host's termios2: four flag words, line, 19 characters, two speeds.
-const HOST_TERMIOS: usize = 44;
+pub const HOST_TERMIOS: usize = 44;
 /// Where the 19 control characters and the line discipline are on each side.
 const ALPHA_CHARACTERS: usize = 16;
 const ALPHA_LINE: usize = 35;
@@ -275,7 +275,8 @@ fn convert(word: u32, same: u32, fields: impl Iterator<Item = (u32, u32)>) -> u3
     })
 }
 
-fn alpha_termios(host: &[u8; HOST_TERMIOS]) -> Record {
+/// Alpha's structure for the host's.
+pub fn alpha_termios(host: &[u8; HOST_TERMIOS]) -> Record {
     let mut words: [u32; 4] = std::array::from_fn(|index| {
         let (same, fields) = WORDS[index];
         convert(u32_at(host, 4 * index), same, fields.iter().map(|(alpha, host)| (*host, *alpha)))
@@ -291,7 +292,8 @@ fn alpha_termios(host: &[u8; HOST_TERMIOS]) -> Record {
     record.raw(&host[36..])
 }
 
-fn host_termios(alpha: &[u8; TERMIOS as usize]) -> Record {
+/// The host's structure for Alpha's.
+pub fn host_termios(alpha: &[u8; TERMIOS as usize]) -> Record {
     let mut words: [u32; 4] = std::array::from_fn(|index| {
         let (same, fields) = WORDS[index];
         convert(u32_at(alpha, 4 * index), same, fields.iter().copied())
@@ -307,4 +309,11 @@ fn host_termios(alpha: &[u8; TERMIOS as usize]) -> Record {
     }
     let record = Record::new().u32s(&words).raw(&[alpha[ALPHA_LINE]]).raw(&characters);
     record.raw(&alpha[36..])
+}
+
+/// Alpha's requests and the host's.
+#[cfg(test)]
+#[allow(clippy::unnecessary_cast)]
+pub fn request_numbers() -> impl Iterator<Item = (u64, u64)> {
+    REQUESTS.iter().map(|(alpha, host, _)| (*alpha, *host as u64))
 }
