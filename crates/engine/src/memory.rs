@@ -214,7 +214,7 @@ impl Memory {
     /// A free range of `bytes` (a multiple of [`PAGE`]): at `hint` if it is free there and not 0,
     /// else the first at or above the place where the last search ended.
     pub fn find_free(&mut self, hint: u64, bytes: u64) -> Option<u64> {
-        if hint != 0 && hint % PAGE == 0 && self.is_free(hint, bytes) {
+        if hint != 0 && hint.is_multiple_of(PAGE) && self.is_free(hint, bytes) {
             if hint == self.next {
                 self.next = hint + bytes;
             }
@@ -315,7 +315,7 @@ impl Memory {
     fn map(&mut self, start: u64, bytes: u64, region: Region, file: i32, offset: u64) -> std::io::Result<()> {
         let host = self
             .host(start, bytes)
-            .filter(|_| start % PAGE == 0 && bytes % PAGE == 0 && bytes > 0)
+            .filter(|_| start.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE) && bytes > 0)
             .ok_or_else(|| std::io::Error::from_raw_os_error(libc::EINVAL))?;
         let sharing = if region.shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let source = if file < 0 { libc::MAP_ANONYMOUS } else { 0 };

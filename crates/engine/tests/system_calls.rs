@@ -21,8 +21,7 @@ impl Guest {
         let mut memory = Memory::new().unwrap();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         memory.map_anonymous(SCRATCH, SCRATCH_BYTES, protection, false, Backing::Anonymous).unwrap();
-        let mut cpu = Cpu::default();
-        cpu.pc = SCRATCH;
+        let mut cpu = Cpu { pc: SCRATCH, ..Cpu::default() };
         cpu.r[register::SP] = SCRATCH + SCRATCH_BYTES;
         Guest { kernel: Kernel::new(Settings::default()), cpu, memory }
     }
@@ -134,9 +133,9 @@ fn apply(guest: &mut Guest, model: &mut [Page; PAGES], step: &Step) {
                 Err(error) => {
                     // Several mappings of the host's, though alike: never more than refused.
                     assert_eq!(error, EFAULT, "{step:?}");
-                    for page in to..to + new {
-                        if guest.memory.region_at(address(page)).is_none() {
-                            model[page] = None;
+                    for (index, page) in model.iter_mut().enumerate().skip(to).take(new) {
+                        if guest.memory.region_at(address(index)).is_none() {
+                            *page = None;
                         }
                     }
                 }
