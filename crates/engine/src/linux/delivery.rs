@@ -15,7 +15,7 @@ use crate::memory::{Memory, SEGV_ACCERR, SEGV_MAPERR};
 pub const SIGFPE: i32 = libc::SIGFPE;
 
 /// A system call that is about to return, in case a signal makes it start anew.
-pub struct Interrupted {
+pub struct Returning {
     /// v0 as the call found it.
     pub v0: u64,
     /// a3 as the call found it.
@@ -24,8 +24,8 @@ pub struct Interrupted {
     pub error: Option<Errno>,
 }
 
-impl Interrupted {
-    const NOTHING: Interrupted = Interrupted { v0: 0, a3: 0, error: None };
+impl Returning {
+    const NOTHING: Returning = Returning { v0: 0, a3: 0, error: None };
 
     /// Puts the registers back so that the call is made again, if the handler (None: there is none)
     /// lets it.
@@ -55,11 +55,11 @@ const MASK: usize = 1;
 impl Kernel {
     /// Delivers what was recorded; called between two instructions when [`host::pending`] says so.
     pub fn deliver(&mut self, cpu: &mut Cpu, memory: &mut Memory) -> Control {
-        self.after_call(cpu, memory, Interrupted::NOTHING)
+        self.after_call(cpu, memory, Returning::NOTHING)
     }
 
     /// Delivers what is pending before a system call returns to the guest.
-    pub(super) fn after_call(&mut self, cpu: &mut Cpu, memory: &Memory, mut call: Interrupted) -> Control {
+    pub(super) fn after_call(&mut self, cpu: &mut Cpu, memory: &Memory, mut call: Returning) -> Control {
         while let Some(information) = self.next_signal() {
             let control = self.act(cpu, memory, &information, &mut call);
             if control != Control::Continue {
@@ -102,7 +102,7 @@ impl Kernel {
         cpu: &mut Cpu,
         memory: &Memory,
         information: &Information,
-        call: &mut Interrupted,
+        call: &mut Returning,
     ) -> Control {
         let signal = signals::alpha(information.signal());
         let action = self.signals.action(signal);

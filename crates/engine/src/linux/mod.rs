@@ -241,7 +241,7 @@ impl Kernel {
     /// has it: a3 is 0 and v0 the result, or a3 is 1 and v0 the error's number.
     pub fn system_call(&mut self, cpu: &mut Cpu, memory: &mut Memory) -> Control {
         let number = cpu.r[register::V0];
-        let before = delivery::Interrupted { v0: number, a3: cpu.r[register::A3], error: None };
+        let before = delivery::Returning { v0: number, a3: cpu.r[register::A3], error: None };
         let arguments = std::array::from_fn(|index| cpu.r[register::A0 + index]);
         let mut call =
             Call { kernel: self, cpu, memory, arguments, control: Control::Continue, registers_set: false };
@@ -259,15 +259,15 @@ impl Kernel {
             }
             return control;
         }
-        let mut interrupted = before;
+        let mut returning = before;
         if !registers_set {
-            interrupted.error = outcome.err();
+            returning.error = outcome.err();
             match outcome {
                 Ok(value) => (cpu.r[register::V0], cpu.r[register::A3]) = (value, 0),
                 Err(error) => (cpu.r[register::V0], cpu.r[register::A3]) = (error.alpha(), 1),
             }
         }
-        self.after_call(cpu, memory, interrupted)
+        self.after_call(cpu, memory, returning)
     }
 
     /// Names a system call that does not exist here, once.
