@@ -124,11 +124,10 @@ impl SteadyState {
     /// The outcome: the measured units, or the last ones seen if the steady state never came.
     pub fn finish(self) -> Measurement {
         let last_window = self.windows.back().copied();
-        let units = match self.steady_after {
-            Some(_) => self.measured,
-            None => self.recent.into(),
-        };
-        Measurement { units, warm_up: self.seen, steady: self.steady_after.is_some(), last_window }
+        // A steady state with nothing after it to measure is of no use.
+        let steady = !self.measured.is_empty();
+        let units = if steady { self.measured } else { self.recent.into() };
+        Measurement { units, warm_up: self.seen, steady, last_window }
     }
 }
 

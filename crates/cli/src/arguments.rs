@@ -21,7 +21,9 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program.
-    #[command(after_help = "Example: pathlength run --cpu ev5 ./hello world\n\nThe exit status is the program's.")]
+    #[command(
+        after_help = "Example: pathlength run --cpu ev5 ./hello world\n\nThe exit status is the program's."
+    )]
     Run(RunOptions),
     /// Run a program and count its instructions.
     #[command(after_help = "\

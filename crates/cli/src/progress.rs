@@ -2,6 +2,8 @@
 
 use analysis::units::Phase;
 use indicatif::{ProgressBar, ProgressStyle};
+use lab::build;
+use lab::study::Progress;
 
 /// The progress of a measurement of units of work.
 pub struct Units {
@@ -13,7 +15,8 @@ pub struct Units {
 impl Units {
     /// For a measurement of `wanted` units.
     pub fn new(wanted: u32) -> Units {
-        let style = ProgressStyle::with_template("{spinner} {msg} {pos} ({elapsed})").expect("a valid template");
+        let style =
+            ProgressStyle::with_template("{spinner} {msg} {pos} ({elapsed})").expect("a valid template");
         Units { bar: ProgressBar::no_length().with_style(style), wanted: wanted.into(), warm_up: 0 }
     }
 
@@ -24,7 +27,9 @@ impl Units {
                 self.warm_up = seen;
                 "warming up, units:".to_string()
             }
-            Phase::Measuring => format!("measuring {} units after {} to warm up, units:", self.wanted, self.warm_up),
+            Phase::Measuring => {
+                format!("measuring {} units after {} to warm up, units:", self.wanted, self.warm_up)
+            }
             Phase::Done => "measured; the program runs on to its end, units:".to_string(),
         };
         // Every so often is often enough: a unit may be a few instructions long.
@@ -35,6 +40,46 @@ impl Units {
     }
 
     /// Removes the bar.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The progress of a study, step by step: lines in a pipe, a line that changes on a terminal.
+pub struct Steps {
+    bar: ProgressBar,
+}
+
+impl Steps {
+    /// Nothing done yet.
+    pub fn new() -> Steps {
+        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})").expect("a valid template");
+        Steps { bar: ProgressBar::new_spinner().with_style(style) }
+    }
+
+    /// Shows what is being done.
+    pub fn show(&self, step: &Progress) {
+        let message = match step {
+            Progress::Building(build::Progress::Compiling { build, image }) => {
+                format!("compiling {image} ({build})")
+            }
+            Progress::Building(build::Progress::Done { build }) => format!("the {build} build is ready"),
+            Progress::Loading => "loading the database".into(),
+            Progress::Running(mode) => format!("running both builds, {mode}"),
+            Progress::Units(units, measuring) => {
+                let phase = if *measuring { "measuring" } else { "warming up" };
+                self.bar.set_message(format!("{phase}: {units} transactions"));
+                return;
+            }
+        };
+        if self.bar.is_hidden() {
+            eprintln!("pathlength: {message}");
+        }
+        self.bar.set_message(message);
+        self.bar.tick();
+    }
+
+    /// Removes the line.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }

@@ -288,7 +288,11 @@ fn split_name(name: &str) -> (Option<&str>, &str) {
 /// Whether a wanted image, by file name or its beginning, is this one.
 fn names(image: &LoadedImage, wanted: Option<&str>) -> bool {
     let file = image.path.file_name().map(|name| name.to_string_lossy());
-    wanted.is_none_or(|wanted| file.is_some_and(|file| file.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))))
+    wanted.is_none_or(|wanted| {
+        file.is_some_and(|file| {
+            file.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    })
 }
 
 /// A function is entered at its address and, by callers that share its global pointer, behind the
@@ -296,10 +300,14 @@ fn names(image: &LoadedImage, wanted: Option<&str>) -> bool {
 /// and `lda gp`.
 fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
     let gp = register::GP as u8;
-    let word = |at| file.code().iter().find(|code| (code.address..code.end()).contains(&at)).and_then(|code| {
-        let start = code.file.start + (at - code.address) as usize;
-        file.bytes().get(start..start + 4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
-    });
+    let word = |at| {
+        file.code().iter().find(|code| (code.address..code.end()).contains(&at)).and_then(|code| {
+            let start = code.file.start + (at - code.address) as usize;
+            file.bytes()
+                .get(start..start + 4)
+                .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
+        })
+    };
     let sets_gp = |at, op| word(at).and_then(isa::decode).is_some_and(|i| i.op == op && i.ra() == gp);
     let second = sets_gp(address, isa::Op::Ldah) && sets_gp(address + 4, isa::Op::Lda);
     std::iter::once(address).chain(second.then_some(address + 8))

@@ -75,6 +75,8 @@ pub struct Process {
     pub images: Vec<LoadedImage>,
     kernel: Kernel,
     code_generation: u64,
+    /// The host's process that started the program: a child that the program forks is another.
+    host_process: u32,
 }
 
 impl Process {
@@ -87,6 +89,7 @@ impl Process {
             images: Vec::new(),
             kernel: Kernel::new(configuration.settings.clone()),
             code_generation: 0,
+            host_process: std::process::id(),
         };
         let mut arguments = vec![configuration.program.clone().into_os_string()];
         arguments.extend_from_slice(&configuration.arguments);
@@ -95,12 +98,7 @@ impl Process {
     }
 
     /// Loads a program into empty memory and sets the registers for its start.
-    fn load(
-        &mut self,
-        path: &Path,
-        arguments: &[OsString],
-        environment: &[OsString],
-    ) -> Result<(), Error> {
+    fn load(&mut self, path: &Path, arguments: &[OsString], environment: &[OsString]) -> Result<(), Error> {
         let program = Program {
             path,
             name: path.as_os_str(),
@@ -113,7 +111,8 @@ impl Process {
         let kernel = &self.kernel;
         let loaded = loader::load(&program, &mut self.memory, &sysroot, |path| kernel.locate(path))?;
         self.kernel.started(path, arguments, loaded.heap);
-        self.cpu = Cpu { instructions: self.cpu.instructions, unaligned: self.cpu.unaligned, ..Cpu::default() };
+        self.cpu =
+            Cpu { instructions: self.cpu.instructions, unaligned: self.cpu.unaligned, ..Cpu::default() };
         self.cpu.pc = loaded.entry;
         self.cpu.r[register::SP] = loaded.stack_pointer;
         self.images = loaded.images;
@@ -121,8 +120,26 @@ impl Process {
         Ok(())
     }
 
-    /// Runs the program to its end.
+    /// Runs the program to its end. Returns in the process that called it only: a child that the
+    /// program forks ends here.
     pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<End, Error> {
+        let end = self.run_to_end(observer);
+        if std::process::id() == self.host_process {
+            return end;
+        }
+        match end {
+            // SAFETY: ends the child without running what the parent registered for its own exit.
+            Ok(End::Exited(status)) => unsafe { libc::_exit(status) },
+            Ok(End::Killed(crash)) => linux::die(crash.signal),
+            Err(error) => {
+                eprintln!("pathlength: {error}");
+                // SAFETY: as above.
+                unsafe { libc::_exit(127) }
+            }
+        }
+    }
+
+    fn run_to_end<O: Observer>(&mut self, observer: &mut O) -> Result<End, Error> {
         self.images.iter().for_each(|image| observer.mapped(image));
         loop {
             let stop =

@@ -1,6 +1,10 @@
 //! Workloads, builds, modes and studies: who is built how, run where, compared with what.
 
 pub mod build;
+pub mod crash;
+pub mod isolated;
+pub mod measure;
 mod source;
+pub mod study;
 pub mod toolchain;
 pub mod workload;

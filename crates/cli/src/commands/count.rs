@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
+use analysis::mix;
 use analysis::profile::{Attribution, Profile, functions, image_shares};
 use analysis::table::{Kind, Table};
 use analysis::units::{Measurement, path_lengths};
-use analysis::mix;
 use lab::measure::{self, Request};
 
 use super::{check_ending, configuration, unit};
@@ -50,7 +50,11 @@ fn tables(by: Option<By>, profile: &Profile, span: &str, measurement: Option<&Me
         Some(By::Unit) => measurement.map(each_unit).into_iter().collect(),
         None => {
             let lengths = measurement.map(|measurement| {
-                path_lengths("path-length", "Path length: instructions a unit of work", &[("steady state", measurement)])
+                path_lengths(
+                    "path-length",
+                    "Path length: instructions a unit of work",
+                    &[("steady state", measurement)],
+                )
             });
             let mut summary: Vec<Table> = lengths.into_iter().collect();
             summary.extend([images(), groups(), shortened(by_function())]);

@@ -23,9 +23,8 @@ fn configuration(
     arguments: &[OsString],
     repeatable: bool,
 ) -> Configuration {
-    let environment = std::env::vars_os().map(|(name, value)| {
-        OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
-    });
+    let environment = std::env::vars_os()
+        .map(|(name, value)| OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat()));
     let (clock, random) =
         if repeatable { (Clock::Virtual, Random::Seeded(0)) } else { (Clock::Host, Random::Host) };
     let settings = Settings { sysroot: engine.sysroot.clone(), clock, random, ..Settings::default() };

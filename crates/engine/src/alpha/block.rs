@@ -164,15 +164,8 @@ impl BlockCache {
 }
 
 /// Reads instructions from memory up to the end of a block.
-fn fetch(
-    address: u64,
-    memory: &Memory,
-    model: isa::Cpu,
-    longest: usize,
-) -> Result<Vec<u32>, Exception> {
-    let refuse = |code| {
-        Exception::Memory(Fault { address, write: false, signal: libc::SIGSEGV, code })
-    };
+fn fetch(address: u64, memory: &Memory, model: isa::Cpu, longest: usize) -> Result<Vec<u32>, Exception> {
+    let refuse = |code| Exception::Memory(Fault { address, write: false, signal: libc::SIGSEGV, code });
     let (_, region) = memory.region_at(address).ok_or_else(|| refuse(SEGV_MAPERR))?;
     if region.protection & libc::PROT_EXEC == 0 {
         return Err(refuse(SEGV_ACCERR));

@@ -282,7 +282,15 @@ pub fn execute(step: &Step, cpu: &mut Cpu, memory: &Memory, model: isa::Cpu) -> 
         Op::Ftoit => result!(fa),
         Op::Ftois => result!(long(u64::from(float::store_s(fa)))),
         // Miscellaneous
-        Op::Trapb | Op::Excb | Op::Mb | Op::Wmb | Op::Fetch | Op::FetchM | Op::Ecb | Op::Wh64 | Op::Wh64en => {}
+        Op::Trapb
+        | Op::Excb
+        | Op::Mb
+        | Op::Wmb
+        | Op::Fetch
+        | Op::FetchM
+        | Op::Ecb
+        | Op::Wh64
+        | Op::Wh64en => {}
         Op::Rpcc => result!(cpu.instructions & 0xffff_ffff),
         Op::Rc => result!(u64::from(std::mem::replace(&mut cpu.interrupt_flag, false))),
         Op::Rs => result!(u64::from(std::mem::replace(&mut cpu.interrupt_flag, true))),

@@ -1,0 +1,23 @@
+# Every target does its own set-up. `make study` answers the question, `make test` tests.
+
+PATHLENGTH = target/release/pathlength
+
+.PHONY: study test lint bench fuzz setup clean
+
+study: setup
+	cargo build --release --locked
+	$(PATHLENGTH) study byteword
+
+test: setup
+	cargo test --workspace --locked
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+setup:
+	./setup
+
+clean:
+	rm -rf build study
+	cargo clean

@@ -1,0 +1,328 @@
+//! The byte/word study: TPC-B on SQLite, built with and without the byte and word instructions,
+//! run in two modes, compared. The question is that of the 1997 paper (Hunter and Betts).
+
+mod page;
+mod tables;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use analysis::profile::{Attribution, Profile};
+use analysis::statics::ImageStatics;
+use analysis::table::Table;
+use analysis::units::{Measurement, SteadyRules};
+use engine::{Clock, Configuration, Random, Settings, UnitOfWork};
+use image::Image;
+
+use crate::build::{self, Build, BuildOptions, build};
+use crate::isolated;
+use crate::measure::{Counted, Ending, Request};
+use crate::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
+use crate::workload::Workload;
+
+/// A way to run the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// `cached` or `scaled`.
+    pub name: &'static str,
+    /// What it means, for people.
+    pub meaning: &'static str,
+    /// Transactions in a run: enough to reach the steady state and to measure.
+    transactions: u32,
+}
+
+/// The paper's two modes.
+pub const MODES: [Mode; 2] = [
+    Mode {
+        name: "cached",
+        meaning: "the whole database fits SQLite's page cache, and the log write is the only input or output",
+        transactions: 4000,
+    },
+    Mode {
+        name: "scaled",
+        meaning: "the database is larger than the page cache, so that transactions also read and write pages",
+        transactions: 4000,
+    },
+];
+
+/// The CPUs that the builds run on: an instruction that a build must not have is a fault.
+const PROCESSORS: [isa::Cpu; 2] = [isa::Cpu::Ev5, isa::Cpu::Ev56];
+
+/// Transactions in a window: as many as lie between two checkpoints, for a transaction gets longer as
+/// the log does.
+const WINDOW: usize = 250;
+
+/// Transactions measured in the steady state: two checkpoints' worth.
+const MEASURED: usize = 500;
+
+/// Page-cache hits that make a steady state, as in the paper.
+const HIT_RATIO: f64 = 0.95;
+
+/// What to study.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which modes to run.
+    pub modes: Vec<Mode>,
+    /// Where builds and databases are kept.
+    pub build: BuildOptions,
+    /// Where Alpha's C library is.
+    pub sysroot: PathBuf,
+}
+
+/// What the study is doing, for people who wait.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// Builds are made.
+    Building(build::Progress),
+    /// The database is made.
+    Loading,
+    /// Both builds run in this mode.
+    Running(&'static str),
+    /// Units of work so far in the first build's run; whether they are measured yet.
+    Units(u64, bool),
+}
+
+/// Why the study came to no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A build failed.
+    #[error(transparent)]
+    Build(#[from] build::Error),
+    /// A run failed.
+    #[error("{build} build, {mode}: {error}")]
+    Run {
+        /// The build.
+        build: &'static str,
+        /// The mode.
+        mode: &'static str,
+        /// What went wrong.
+        error: isolated::Error,
+    },
+    /// The workload itself reported a failure.
+    #[error("{build} build, {mode}: {reason}")]
+    Workload {
+        /// The build.
+        build: &'static str,
+        /// The mode.
+        mode: &'static str,
+        /// How it ended and what it said.
+        reason: String,
+    },
+    /// The database could not be made.
+    #[error("cannot make the database: {0}")]
+    Load(String),
+    /// An image that was just built cannot be read.
+    #[error(transparent)]
+    Image(#[from] image::Error),
+    /// Another study uses the same folder.
+    #[error("another study is running in {}: wait for it, or work in another directory", .0.display())]
+    Busy(PathBuf),
+    /// Files could not be made or copied.
+    #[error("cannot prepare {}: {source}", .path.display())]
+    Files {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// One build's run in one mode.
+pub struct Run {
+    /// Exact counts of the whole run.
+    pub counted: Counted,
+    /// The transactions measured.
+    pub measurement: Measurement,
+    /// What a transaction executes, on average.
+    pub profile: Profile,
+    /// What the program printed.
+    pub output: String,
+}
+
+/// A mode with the runs of both builds.
+pub struct ModeResult {
+    /// The mode.
+    pub mode: Mode,
+    /// Original, byte-word.
+    pub runs: [Run; 2],
+}
+
+/// Everything the study found.
+pub struct Study {
+    /// What was run.
+    pub workload: &'static Workload,
+    /// Original, byte-word.
+    pub builds: [Build; 2],
+    /// What is in their images.
+    pub statics: [Vec<ImageStatics>; 2],
+    /// The modes, in the order asked for.
+    pub modes: Vec<ModeResult>,
+    /// Commands and versions that made it: what, and its value.
+    pub provenance: Vec<(String, String)>,
+}
+
+impl Study {
+    /// The tables for the terminal: the answer and little more.
+    pub fn summary(&self) -> Vec<Table> {
+        tables::summary(self)
+    }
+
+    /// Every table.
+    pub fn tables(&self) -> Vec<Table> {
+        tables::all(self)
+    }
+
+    /// The report as a page.
+    pub fn page(&self) -> Result<report::Page, report::Error> {
+        page::page(self)
+    }
+}
+
+/// Builds, runs and compares.
+pub fn byteword(options: &Options, progress: &(dyn Fn(Progress) + Sync)) -> Result<Study, Error> {
+    let workload = Workload::named("tpcb").expect("the workload is in the table");
+    let building = |step| progress(Progress::Building(step));
+    let mut builds = build(workload, &[ORIGINAL, BYTE_WORD, NATIVE], &options.build, &building)?;
+    let native = builds.pop().expect("three were asked for");
+    let builds: [Build; 2] = builds.try_into().expect("two are left");
+    let folder = options.build.folder.join(workload.name).join("runs");
+    let _lock = lock(&folder)?;
+    progress(Progress::Loading);
+    let database = load(&native, &folder)?;
+    let mut modes = Vec::new();
+    for &mode in &options.modes {
+        progress(Progress::Running(mode.name));
+        modes.push(run_mode(mode, workload, &builds, &folder, &database, options, progress)?);
+    }
+    let statics = [images(&builds[0])?, images(&builds[1])?];
+    let provenance = provenance(&builds, &options.sysroot);
+    Ok(Study { workload, builds, statics, modes, provenance })
+}
+
+/// Makes the folder of the runs and keeps others out of it: its name is the same each time, so that
+/// the programs see the same paths.
+fn lock(folder: &Path) -> Result<fs::File, Error> {
+    let failed = |source| Error::Files { path: folder.into(), source };
+    fs::create_dir_all(folder).map_err(failed)?;
+    let lock = fs::File::create(folder.join("lock")).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::Busy(folder.into())),
+        Err(fs::TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+/// Makes the database with the host's own build: its bytes do not depend on who wrote them.
+fn load(native: &Build, folder: &Path) -> Result<PathBuf, Error> {
+    let database = folder.join("loaded.db");
+    let output = Command::new(&native.program).arg("load").arg(&database).output();
+    let output = output.map_err(|error| Error::Load(error.to_string()))?;
+    if !output.status.success() {
+        return Err(Error::Load(String::from_utf8_lossy(&output.stderr).trim().into()));
+    }
+    Ok(database)
+}
+
+/// Runs both builds at once, each in a process of its own.
+fn run_mode(
+    mode: Mode,
+    workload: &Workload,
+    builds: &[Build; 2],
+    folder: &Path,
+    database: &Path,
+    options: &Options,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<ModeResult, Error> {
+    let failed = |build: &Build, error| Error::Run { build: build.name, mode: mode.name, error };
+    let mut running = Vec::new();
+    for (build, cpu) in builds.iter().zip(PROCESSORS) {
+        let own = folder.join(format!("{}-{}.db", mode.name, build.name));
+        for suffix in ["-wal", "-shm", "-journal"] {
+            // Left behind by an interrupted run; usually there is none.
+            let _ = fs::remove_file(own.with_extension(format!("db{suffix}")));
+        }
+        fs::copy(database, &own).map_err(|source| Error::Files { path: own.clone(), source })?;
+        let request = request(mode, workload, build, cpu, &own, &options.sysroot);
+        running.push((own, isolated::start(&request).map_err(|error| failed(build, error))?));
+    }
+    let mut runs = Vec::new();
+    for (build, (own, running)) in builds.iter().zip(running) {
+        let report = &mut |units, measuring| progress(Progress::Units(units, measuring));
+        let (counted, output) = running.wait(report).map_err(|error| failed(build, error))?;
+        // A copy that cannot be removed is overwritten next time.
+        let _ = fs::remove_file(&own);
+        runs.push(finished(counted, output).map_err(|reason| Error::Workload {
+            build: build.name,
+            mode: mode.name,
+            reason,
+        })?);
+    }
+    let runs = runs.try_into().unwrap_or_else(|_| unreachable!("two builds make two runs"));
+    Ok(ModeResult { mode, runs })
+}
+
+fn request(
+    mode: Mode,
+    workload: &Workload,
+    build: &Build,
+    model: isa::Cpu,
+    database: &Path,
+    sysroot: &Path,
+) -> Request {
+    let arguments = ["run".into(), database.into(), "--mode".into(), mode.name.into()];
+    let transactions = ["--transactions".into(), mode.transactions.to_string().into()];
+    let settings = Settings {
+        sysroot: sysroot.into(),
+        clock: Clock::Virtual,
+        random: Random::Seeded(0),
+        ..Settings::default()
+    };
+    let configuration = Configuration {
+        program: build.program.clone(),
+        arguments: arguments.into_iter().chain(transactions).collect(),
+        // The same everywhere: what is in the environment may change what a program does.
+        environment: vec!["LC_ALL=C".into()],
+        model,
+        settings,
+    };
+    let gauges = workload.gauges.map(String::from).to_vec();
+    let work = UnitOfWork { function: workload.unit.into(), gauges };
+    let rules = SteadyRules {
+        window: WINDOW,
+        measure: MEASURED,
+        hit_ratio: Some(HIT_RATIO),
+        ..SteadyRules::default()
+    };
+    Request { configuration, unit: Some((work, rules)) }
+}
+
+fn finished(counted: Counted, output: String) -> Result<Run, String> {
+    match &counted.ending {
+        Ending::Exited(0) => {}
+        Ending::Exited(status) => return Err(format!("exit status {status}\n{output}")),
+        Ending::Killed { report, .. } => return Err(report.clone()),
+    }
+    let measurement = counted.measurement.clone().ok_or("nothing was measured")?;
+    let profile = Attribution::new(&counted.counts).mean(&measurement.units);
+    Ok(Run { counted, measurement, profile, output })
+}
+
+fn images(build: &Build) -> Result<Vec<ImageStatics>, Error> {
+    build.images.iter().map(|path| Ok(ImageStatics::of(&Image::open(path)?))).collect()
+}
+
+fn provenance(builds: &[Build; 2], sysroot: &Path) -> Vec<(String, String)> {
+    let mut facts = vec![
+        ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
+        ("Compiler of both builds".into(), builds[0].compiler.clone()),
+        ("C library".into(), format!("as installed in {}, the same for both builds", sysroot.display())),
+        ("Command".into(), "pathlength study byteword".into()),
+    ];
+    for (build, cpu) in builds.iter().zip(PROCESSORS) {
+        facts.push((format!("{} build", build.name), build.commands.join("\n")));
+        facts.push((format!("{} build runs on", build.name), format!("--cpu {cpu}")));
+    }
+    facts
+}
