@@ -31,7 +31,10 @@ fn same_as_natively(name: &str) {
     // Cargo builds the examples beside the tests.
     let test = std::env::current_exe().unwrap();
     let engine = test.ancestors().nth(2).unwrap().join("examples/run");
-    assert!(engine.exists(), "build the engine's program first: cargo build -p pathlength-engine --example run");
+    assert!(
+        engine.exists(),
+        "build the engine's program first: cargo build -p pathlength-engine --example run"
+    );
     let expected = outcome(&mut Command::new(&native), directory.path().join("1"));
     let found = outcome(Command::new(&engine).arg(&alpha), directory.path().join("2"));
     assert_eq!(found.0, expected.0);

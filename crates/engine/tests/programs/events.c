@@ -77,17 +77,20 @@ static void descriptors_for_signals(void) {
 
 static void stopping(void) {
     siginfo_t info;
-    int status;
+    int status, ends[2];
+    char byte = 0;
+    tell("pipe", pipe(ends));
     pid_t child = fork();
     if (child == 0) {
         raise(SIGSTOP);
-        _exit(7);
+        _exit(read(ends[0], &byte, 1) == 1 ? 7 : 8);
     }
     tell("waitid", waitid(P_PID, child, &info, WSTOPPED));
     printf("stopped: %d %d\n", info.si_code, info.si_status == SIGSTOP);
     kill(child, SIGCONT);
     waitpid(child, &status, WCONTINUED);
     printf("continued: %d\n", WIFCONTINUED(status));
+    tell("write", write(ends[1], "e", 1));
     waitpid(child, &status, 0);
     printf("exited: %d\n", WEXITSTATUS(status));
 }

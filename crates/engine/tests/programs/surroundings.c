@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fts.h>
 #include <glob.h>
+#include <poll.h>
 #include <pty.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -55,6 +56,8 @@ static void terminals(void) {
     tell("TIOCGWINSZ", ioctl(inner, TIOCGWINSZ, &size));
     printf("%d %d %d\n", size.ws_row, size.ws_col, isatty(inner));
     tell("write", write(inner, "abc", 3));
+    struct pollfd entry = {outer, POLLIN, 0};
+    tell("poll", poll(&entry, 1, 20000));
     tell("FIONREAD", ioctl(outer, FIONREAD, &waiting));
     tell("FIONBIO", ioctl(inner, FIONBIO, &on));
     printf("%d %d\n", waiting, !!(fcntl(inner, F_GETFL) & O_NONBLOCK));
