@@ -313,16 +313,34 @@ fn images(build: &Build) -> Result<Vec<ImageStatics>, Error> {
     build.images.iter().map(|path| Ok(ImageStatics::of(&Image::open(path)?))).collect()
 }
 
+/// Who and what made the result: the versions of everything that has one, and the commands.
 fn provenance(builds: &[Build; 2], sysroot: &Path) -> Vec<(String, String)> {
+    let folder = builds[0].program.parent().unwrap_or(Path::new("."));
+    let sqlite = version_after(&folder.join("sqlite3.h"), b"#define SQLITE_VERSION ");
+    let library = version_after(&sysroot.join("lib/libc.so.6.1"), b"stable release version ");
+    let unknown = || "unknown".to_string();
     let mut facts = vec![
-        ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
-        ("Compiler of both builds".into(), builds[0].compiler.clone()),
-        ("C library".into(), format!("as installed in {}, the same for both builds", sysroot.display())),
         ("Command".into(), "pathlength study byteword".into()),
+        ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
+        ("SQLite".into(), sqlite.unwrap_or_else(unknown)),
+        ("Compiler of both builds".into(), builds[0].compiler.clone()),
+        (
+            "C library, the same for both builds".into(),
+            library.map_or_else(unknown, |v| format!("glibc {v}")),
+        ),
     ];
     for (build, cpu) in builds.iter().zip(PROCESSORS) {
         facts.push((format!("{} build", build.name), build.commands.join("\n")));
         facts.push((format!("{} build runs on", build.name), format!("--cpu {cpu}")));
     }
     facts
+}
+
+/// The version that follows `marker` in a file: digits, letters and points, perhaps in quotes.
+fn version_after(path: &Path, marker: &[u8]) -> Option<String> {
+    let bytes = fs::read(path).ok()?;
+    let at = bytes.windows(marker.len()).position(|window| window == marker)? + marker.len();
+    let version = bytes[at..].iter().map(|&byte| char::from(byte)).skip_while(|c| !c.is_alphanumeric());
+    let version: String = version.take_while(|c| c.is_alphanumeric() || *c == '.').collect();
+    Some(version.trim_end_matches('.').into())
 }

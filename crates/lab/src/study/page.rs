@@ -61,7 +61,7 @@ fn figures(study: &Study) -> Vec<Figure> {
             value: thousands(a),
             label: format!("instructions a transaction in the *original* build ({})", first.mode.name),
         },
-        Figure { value: thousands(b), label: "in the *byte/word* build".into() },
+        Figure { value: thousands(b), label: "in the *byte/word* build, for the same transactions".into() },
     ];
     let library = |build: usize| study.statics[build].iter().find(|image| image.image.contains("sqlite"));
     if let (Some(original), Some(byte_word)) = (library(0), library(1)) {
@@ -153,9 +153,7 @@ fn path_lengths(study: &Study) -> Result<Section, Error> {
 fn groups(study: &Study) -> Result<Section, Error> {
     let table = tables::groups(study);
     let columns: Vec<&str> = table.columns[1..].iter().map(|column| column.name.as_str()).collect();
-    let mut rows = table.clone();
-    rows.rows.pop();
-    let chart = report::shares(&rows, "group", &columns)?;
+    let chart = report::shares(&table, "group", &columns)?;
     let chart = chart.titled("groups-chart", "Instruction groups of a transaction (Figure 4)").captioned(
         "Byte manipulation shrinks where its work is done by the new loads and stores. The paper counts `lda` and \
          `ldah`, which compute addresses and constants, as loads.",
@@ -193,7 +191,7 @@ fn mode(result: &ModeResult) -> Result<Section, Error> {
         analysis::table::Value::Integer(delta) => std::cmp::Reverse(delta.unsigned_abs()),
         _ => std::cmp::Reverse(0),
     });
-    by_change.rows.push(instructions.rows.last().cloned().unwrap_or_default());
+    by_change.rows.extend(instructions.rows.last().cloned());
     let instruction_chart = report::differences(&charted(&by_change), "instruction", "delta")?
         .titled(&format!("instructions-{name}-chart"), "Instructions that changed most")
         .captioned("To the left: executed less often in the byte/word build; to the right: more often.");

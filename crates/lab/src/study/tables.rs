@@ -4,7 +4,7 @@ use analysis::mix::{self, Mix};
 use analysis::paper;
 use analysis::profile;
 use analysis::statics;
-use analysis::table::{Kind, Table, Value};
+use analysis::table::{Column, Kind, Table, Value};
 use analysis::units::{PathLength, path_lengths};
 
 use super::{ModeResult, Run, Study};
@@ -102,26 +102,35 @@ pub(super) fn groups(study: &Study) -> Table {
     }
     for result in &study.modes {
         let named = LABELS.iter().zip(&result.runs);
-        mixes.extend(named.map(|(label, run)| (format!("{} {label}", result.mode.name), run.profile.mix())));
+        mixes.extend(
+            named.map(|(label, run)| (format!("today {} {label}", result.mode.name), run.profile.mix())),
+        );
     }
     let mixes: Vec<(&str, &Mix)> = mixes.iter().map(|(label, mix)| (label.as_str(), mix)).collect();
     let title = "Instruction groups, share of a transaction (as Table 13 and Figure 4 of the paper)";
     mix::group_shares("groups", title, &mixes)
 }
 
-/// Instructions of a transaction in one mode (Tables 11 and 12).
+/// Instructions of a transaction in one mode, 1997's beside today's (Tables 11 and 12).
 pub(super) fn instructions(result: &ModeResult) -> Table {
     let [a, b] = &result.runs;
     let mode = result.mode.name;
-    let title = format!("Instructions of a {mode} transaction (as Table {})", paper_table(mode));
-    let mut table =
-        mix::difference(&format!("instructions-{mode}"), &title, LABELS, &a.profile.mix(), &b.profile.mix());
+    let (number, paper) = if mode == "scaled" { (11, paper::scaled()) } else { (12, paper::cached()) };
+    let title = format!("Instructions of a {mode} transaction (as Table {number})");
+    let name = format!("instructions-{mode}");
+    let mut table = mix::difference(&name, &title, LABELS, &a.profile.mix(), &b.profile.mix());
+    let beside = mix::difference("1997", "", LABELS, &paper[0], &paper[1]);
+    for column in &beside.columns[1..] {
+        table.columns.push(Column { name: format!("1997 {}", column.name), kind: column.kind });
+    }
+    for row in &mut table.rows {
+        // What 1997 did not execute at all is missing there.
+        let same = beside.rows.iter().find(|other| other[0] == row[0]);
+        row.extend(same.map_or_else(|| vec![Value::Missing; 4], |other| other[1..].to_vec()));
+    }
     table.notes.push("Means over the transactions measured, each rounded to whole instructions.".into());
+    table.notes.push("In 1997 no-operations were counted under the instruction they are written as.".into());
     table
-}
-
-fn paper_table(mode: &str) -> u32 {
-    if mode == "scaled" { 11 } else { 12 }
 }
 
 /// What a scaled transaction executes more than a cached one (Table 14).
