@@ -29,7 +29,8 @@ const ANSWERS: [Answer; 5] = [
 ];
 
 const RPCC: &str = "rpcc: the engine counts instructions, qemu the host's cycles";
-const STATUS: &str = "floating-point status: qemu records less and no summary; tests/float_qemu.rs compares it";
+const STATUS: &str =
+    "floating-point status: qemu records less and no summary; tests/float_qemu.rs compares it";
 /// The FPCR's exception status and its summary.
 const FPCR_STATUS: u64 = 1 << 63 | 0x3f << 52;
 const CALLSYS: u32 = 0x83;

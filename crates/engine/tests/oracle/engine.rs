@@ -182,7 +182,8 @@ fn child() {
         File::from_raw_fd(3)
     };
     let summary = execute(&run, stream);
-    std::fs::write(run.output("engine.summary"), serde_json::to_vec(&summary).expect("plain data")).expect("writable");
+    std::fs::write(run.output("engine.summary"), serde_json::to_vec(&summary).expect("plain data"))
+        .expect("writable");
     std::process::exit(0);
 }
 

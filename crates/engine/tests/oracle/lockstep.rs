@@ -37,10 +37,14 @@ pub fn compare_with(run: &Run, mut visit: impl FnMut(&Step)) -> Agreement {
             _ => Some("only one side goes on".into()),
         };
         if let Some(difference) = difference {
-            let address = |step: Option<Step>| step.map_or("the end".into(), |step| format!("{:#x}", step.address));
+            let address =
+                |step: Option<Step>| step.map_or("the end".into(), |step| format!("{:#x}", step.address));
             panic!(
                 "instruction {number}: ours at {}, qemu at {}: {difference}\nbefore: {last:x?}\nqemu: {:#?}\n{}",
-                address(our), address(their), theirs.news, ours.abandon()
+                address(our),
+                address(their),
+                theirs.news,
+                ours.abandon()
             );
         }
         let Some(step) = our else { break };

@@ -6,8 +6,11 @@
 //! reason in [`edge`]; nothing else may.
 
 mod edge;
+mod elf;
 mod engine;
 mod guest;
 mod lockstep;
+mod processors;
 mod programs;
 mod qemu;
+mod random;

@@ -35,12 +35,23 @@ impl Qemu {
         command.env("LD_PRELOAD", preload(&run.directory));
         command.env("ORACLE_PID", process.to_string()).env("ORACLE_TID", thread.to_string());
         command.args(["-L", SYSROOT, "-seed", "0", "-cpu", &run.cpu]);
-        command.args(["-U", "LD_PRELOAD", "-U", "ORACLE_PID", "-U", "ORACLE_TID", "-D", "/proc/self/fd/0", "-d", log]);
+        command.args([
+            "-U",
+            "LD_PRELOAD",
+            "-U",
+            "ORACLE_PID",
+            "-U",
+            "ORACLE_TID",
+            "-D",
+            "/proc/self/fd/0",
+            "-d",
+            log,
+        ]);
         if run.detail != Detail::Nothing {
             command.arg("-singlestep");
         }
         // qemu gives the guest its environment in reverse.
-        run.environment.iter().rev().for_each(|variable| drop(command.args(["-E", variable])));
+        command.args(run.environment.iter().rev().flat_map(|variable| ["-E", variable]));
         command.arg(&run.program).args(&run.arguments).current_dir(run.working_directory("qemu"));
         command.stdin(Stdio::from(writer));
         command.stdout(File::create(run.output("qemu.stdout")).expect("writable"));

@@ -2,6 +2,7 @@
  * does, so that the two can be compared instruction by instruction with nothing left out. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,8 +36,35 @@ uint32_t g_rand_int(void *generator) {
     return (uint32_t)bits;
 }
 
-pid_t getpid(void) {
+static long (*host_call(void))(long, ...) {
+    static long (*call)(long, ...);
+    if (!call) call = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    return call;
+}
+
+/* The ids of the engine's process and thread, which must not reach the host. */
+static pid_t engine_process(void) {
     return atoi(getenv("ORACLE_PID"));
+}
+
+static pid_t engine_thread(void) {
+    return atoi(getenv("ORACLE_TID"));
+}
+
+static pid_t host_process(pid_t id) {
+    return id == engine_process() ? (pid_t)host_call()(SYS_getpid) : id;
+}
+
+static pid_t host_thread(pid_t id) {
+    return id == engine_thread() ? (pid_t)host_call()(SYS_gettid) : id;
+}
+
+pid_t getpid(void) {
+    return engine_process();
+}
+
+int kill(pid_t process, int signal) {
+    return (int)host_call()(SYS_kill, host_process(process), signal);
 }
 
 int clock_gettime(clockid_t clock, struct timespec *time) {
@@ -64,8 +92,12 @@ long syscall(long number, ...) {
         }
         return a[1];
     }
-    static long (*real)(long, ...);
-    if (!real) real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
-    long result = real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-    return number == SYS_gettid || number == SYS_set_tid_address ? atoi(getenv("ORACLE_TID")) : result;
+    if (number == SYS_tgkill || number == SYS_rt_tgsigqueueinfo) {
+        a[0] = host_process((pid_t)a[0]);
+        a[1] = host_thread((pid_t)a[1]);
+    }
+    if (number == SYS_tkill) a[0] = host_thread((pid_t)a[0]);
+    if (number == SYS_rt_sigqueueinfo) a[0] = host_process((pid_t)a[0]);
+    long result = host_call()(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return number == SYS_gettid || number == SYS_set_tid_address ? engine_thread() : result;
 }
