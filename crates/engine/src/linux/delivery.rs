@@ -9,6 +9,7 @@ use super::layout::{Record, u32_at, u64_at};
 use super::signals::{self, AlternateStack, DEFAULT, Default, IGNORE, SignalAction, flag, number};
 use super::{Control, Kernel};
 use crate::alpha::cpu::{Cpu, Exception, register};
+use crate::alpha::float::control::signal_code;
 use crate::memory::{Memory, SEGV_ACCERR, SEGV_MAPERR};
 
 /// The host's SIGFPE.
@@ -356,6 +357,7 @@ const FPE_FLTUNK: i32 = 14;
 
 /// As `arch/alpha/kernel/traps.c` and `mm/fault.c` choose signal, code and address.
 fn fault_of(cpu: &Cpu, memory: &Memory, exception: Exception) -> Fault {
+    // Behind the instruction, where the others leave the program counter by themselves.
     let behind = cpu.pc.wrapping_add(4);
     let (signal, code, address, trap, pc, arguments) = match exception {
         Exception::Memory(fault) => {
@@ -371,32 +373,18 @@ fn fault_of(cpu: &Cpu, memory: &Memory, exception: Exception) -> Fault {
         }
         Exception::Unaligned(address) => (libc::SIGBUS, BUS_ADRALN, address, 0, cpu.pc, [address, 0, 0]),
         Exception::IllegalInstruction => (libc::SIGILL, ILL_ILLOPC, behind, 0, behind, [4, 0, 0]),
-        Exception::Breakpoint => (libc::SIGTRAP, TRAP_BRKPT, behind, 0, behind, [0; 3]),
-        Exception::Bugcheck => (libc::SIGTRAP, TRAP_UNK, behind, 0, behind, [1, 0, 0]),
+        Exception::Breakpoint => (libc::SIGTRAP, TRAP_BRKPT, cpu.pc, 0, cpu.pc, [0; 3]),
+        Exception::Bugcheck => (libc::SIGTRAP, TRAP_UNK, cpu.pc, 0, cpu.pc, [1, 0, 0]),
         Exception::Gentrap => {
             let trap = cpu.r[register::A0];
             let (signal, code) = gentrap(trap as i64);
-            (signal, code, behind, trap, behind, [2, 0, 0])
+            (signal, code, cpu.pc, trap, cpu.pc, [2, 0, 0])
         }
         Exception::Arithmetic { summary, registers } => {
-            let code = floating_code(summary).unwrap_or(FPE_FLTINV);
-            (libc::SIGFPE, code, cpu.pc, 0, cpu.pc, [summary, registers, 0])
+            (libc::SIGFPE, signal_code(summary), cpu.pc, 0, cpu.pc, [summary, registers, 0])
         }
     };
     Fault { signal, code, address, trap, pc, arguments }
-}
-
-/// The code of a SIGFPE for an exception summary, the gravest exception first; None if there is none.
-pub fn floating_code(summary: u64) -> Option<i32> {
-    const CODES: [(u64, i32); 6] = [
-        (1 << 1, FPE_FLTINV),
-        (1 << 2, FPE_FLTDIV),
-        (1 << 3, FPE_FLTOVF),
-        (1 << 4, FPE_FLTUND),
-        (1 << 5, FPE_FLTRES),
-        (1 << 6, FPE_INTOVF),
-    ];
-    CODES.iter().find(|(bit, _)| summary & bit != 0).map(|(_, code)| *code)
 }
 
 /// Signal and code of a software trap by its number (`asm/gentrap.h`).

@@ -5,7 +5,7 @@ use super::call::{Argument, Call, Interrupted, Outcome};
 use super::errno::Errno;
 use super::layout::Record;
 use super::{Random, delivery};
-use crate::alpha::cpu::Cpu;
+use crate::alpha::float::control;
 use crate::memory::PAGE;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
@@ -131,33 +131,6 @@ impl Call<'_> {
     }
 }
 
-// asm/fpu.h: the software completion control word.
-const TRAP_ENABLES: u64 = 0x7e;
-const MAP_DENORMALS: u64 = 1 << 12;
-const MAP_UNDERFLOWS: u64 = 1 << 13;
-const STATUS: u64 = 0x7e << 16;
-const SOFTWARE: u64 = TRAP_ENABLES | MAP_DENORMALS | MAP_UNDERFLOWS | STATUS;
-/// INV, DZE, OVF; UNF, INE; DNO.
-const ENABLES: [u64; 3] = [0x0e, 0x30, 0x40];
-const DYNAMIC_ROUNDING: u64 = 3 << 58;
-
-/// The floating-point control register's bits for a control word.
-fn fpcr_of(word: u64) -> u64 {
-    let set = |bits: u64, value: u64| if word & bits != 0 { value } else { 0 };
-    (word & STATUS) << 35
-        | (word & MAP_DENORMALS) << 36
-        | set(STATUS, 1 << 63)
-        | (!word & ENABLES[0]) << 48
-        | (!word & ENABLES[1]) << 57
-        | set(MAP_UNDERFLOWS, 1 << 60 | 1 << 61)
-        | (!word & ENABLES[2]) << 41
-}
-
-/// The control word with the status that the register has gathered.
-fn control_word(cpu: &Cpu) -> u64 {
-    cpu.ieee_control & SOFTWARE & !STATUS | cpu.fpcr >> 35 & STATUS
-}
-
 /// osf_getsysinfo(operation, buffer, size, start, argument)
 pub fn osf_getsysinfo(call: &mut Call) -> Outcome {
     const UNALIGNED_CONTROL: u64 = 8;
@@ -167,7 +140,7 @@ pub fn osf_getsysinfo(call: &mut Call) -> Outcome {
     const EV6: u64 = 8;
     let [operation, buffer, size, ..] = call.arguments;
     let (record, result) = match operation {
-        IEEE_CONTROL => (Record::new().u64s(&[control_word(call.cpu)]), 0),
+        IEEE_CONTROL => (Record::new().u64s(&[control::ieee_control(call.cpu)]), 0),
         UNALIGNED_CONTROL if size >= 4 => (Record::new().u32s(&[call.kernel.unaligned_control as u32]), 1),
         PROCESSOR_TYPE if size >= 8 => (Record::new().u64s(&[EV6]), 1),
         UNALIGNED_CONTROL | PROCESSOR_TYPE => return Err(EINVAL),
@@ -186,16 +159,12 @@ pub fn osf_setsysinfo(call: &mut Call) -> Outcome {
     match operation {
         IEEE_CONTROL => {
             let word = call.read_u64(buffer)?;
-            call.cpu.ieee_control = call.cpu.ieee_control & !SOFTWARE | word & SOFTWARE;
-            call.cpu.fpcr = call.cpu.fpcr & DYNAMIC_ROUNDING | fpcr_of(word);
+            control::set_ieee_control(call.cpu, word);
             Ok(0)
         }
         RAISE_EXCEPTION => {
-            let exceptions = call.read_u64(buffer)? & STATUS;
-            call.cpu.ieee_control |= exceptions;
-            let word = call.cpu.ieee_control & SOFTWARE;
-            call.cpu.fpcr |= fpcr_of(word);
-            if let Some(code) = delivery::floating_code(exceptions >> 16 & word) {
+            let exceptions = call.read_u64(buffer)?;
+            if let Some(code) = control::raise_exceptions(call.cpu, exceptions) {
                 call.kernel.send_fault(delivery::SIGFPE, code, 0);
             }
             Ok(0)

@@ -18,18 +18,19 @@ struct Answer {
     memory: Option<(usize, u64)>,
 }
 
+pub const ROBUST_LIST: &str = "qemu-alpha has no set_robust_list";
 const CLOCK: &str = "the engine's clock advances with the instructions, qemu's with the calls";
 
 const ANSWERS: [Answer; 5] = [
-    Answer { number: 466, why: "qemu-alpha has no set_robust_list", result: true, memory: None },
+    Answer { number: 466, why: ROBUST_LIST, result: true, memory: None },
     Answer { number: 256, why: STATUS, result: false, memory: Some((A1, 8)) },
     Answer { number: 420, why: CLOCK, result: false, memory: Some((A1, 16)) },
     Answer { number: 359, why: CLOCK, result: false, memory: Some((A0, 16)) },
     Answer { number: 339, why: "the kernels' names and versions", result: false, memory: Some((A0, 65 * 6)) },
 ];
 
-const RPCC: &str = "rpcc: the engine counts instructions, qemu the host's cycles";
-const STATUS: &str =
+pub const RPCC: &str = "rpcc: the engine counts instructions, qemu the host's cycles";
+pub const STATUS: &str =
     "floating-point status: qemu records less and no summary; tests/float_qemu.rs compares it";
 /// The FPCR's exception status and its summary.
 const FPCR_STATUS: u64 = 1 << 63 | 0x3f << 52;

@@ -10,8 +10,6 @@ use crate::qemu::Qemu;
 pub struct Agreement {
     pub stdout: String,
     pub summary: Summary,
-    /// How often each address was executed.
-    pub executions: HashMap<u64, u64>,
     /// What brought the differences that were accepted.
     pub explained: Vec<&'static str>,
 }
@@ -61,7 +59,7 @@ pub fn compare_with(run: &Run, mut visit: impl FnMut(&Step)) -> Agreement {
     assert_eq!((&stdout, &summary.end), (&their_stdout, &their_end));
     assert_eq!(summary.instructions, number, "the number of instructions");
     assert_eq!(by_address(&summary), executions, "the counts of the blocks, spread over their instructions");
-    Agreement { stdout, summary, executions, explained: edge.reasons }
+    Agreement { stdout, summary, explained: edge.reasons }
 }
 
 /// How often each address was executed by the counts of blocks.

@@ -5,12 +5,15 @@
 //! (`guests/preload.c`), in the same address-space layout. What still differs is listed with its
 //! reason in [`edge`]; nothing else may.
 
+mod determinism;
 mod edge;
 mod elf;
 mod engine;
+mod faults;
 mod guest;
 mod lockstep;
 mod processors;
 mod programs;
 mod qemu;
 mod random;
+mod units;

@@ -86,8 +86,8 @@ fn explain(words: &[u32], before: &[u8], ours: &[u8], theirs: &[u8]) -> String {
         31..62 => format!("f{}", index - 31),
         _ => format!("{}(sp)", (index * 8) as i64 - (MEMORY + MEMORY_BYTES / 2) as i64),
     };
-    let registers =
-        (0..RECORD_BYTES / 8).map(|i| format!("{} {:#x} -> {:#x}\n", name(i), quad(before, i), quad(ours, i)));
+    let registers = (0..RECORD_BYTES / 8)
+        .map(|i| format!("{} {:#x} -> {:#x}\n", name(i), quad(before, i), quad(ours, i)));
     let differing = differing.map(|index| {
         format!("{}: ours {:#x}, qemu {:#x}\n", name(index), quad(ours, index), quad(theirs, index))
     });
