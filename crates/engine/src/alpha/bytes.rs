@@ -46,7 +46,7 @@ pub fn extract_low(value: u64, at: u64, size: u32) -> u64 {
 /// EXTWH, EXTLH, EXTQH.
 #[inline(always)]
 pub fn extract_high(value: u64, at: u64, size: u32) -> u64 {
-    keep(value << (8 * (8 - (at & 7)) & 63), (1 << size) - 1)
+    keep(value << ((8 * (8 - (at & 7))) & 63), (1 << size) - 1)
 }
 
 /// INSBL, INSWL, INSLL, INSQL.
@@ -58,7 +58,7 @@ pub fn insert_low(value: u64, at: u64, size: u32) -> u64 {
 /// INSWH, INSLH, INSQH.
 #[inline(always)]
 pub fn insert_high(value: u64, at: u64, size: u32) -> u64 {
-    keep(value >> (8 * (8 - (at & 7)) & 63), covered(size, at) >> 8)
+    keep(value >> ((8 * (8 - (at & 7))) & 63), covered(size, at) >> 8)
 }
 
 /// MSKBL, MSKWL, MSKLL, MSKQL.

@@ -205,7 +205,7 @@ pub fn execute(step: &Step, cpu: &mut Cpu, memory: &Memory, model: isa::Cpu) -> 
         Op::Mulq => result!(a.wrapping_mul(b)),
         Op::Mullv => trapping!(i32, overflowing_mul),
         Op::Mulqv => trapping!(i64, overflowing_mul),
-        Op::Umulh => result!((u128::from(a) * u128::from(b) >> 64) as u64),
+        Op::Umulh => result!(((u128::from(a) * u128::from(b)) >> 64) as u64),
         Op::Cmpeq => result!(u64::from(a == b)),
         Op::Cmplt => result!(u64::from(signed_a < signed_b)),
         Op::Cmple => result!(u64::from(signed_a <= signed_b)),
@@ -308,7 +308,7 @@ fn count_unaligned<const SIZE: u64>(cpu: &mut Cpu, address: u64) {
 }
 
 fn load_locked<const SIZE: usize>(cpu: &mut Cpu, memory: &Memory, address: u64) -> Result<u64, Break> {
-    if address % SIZE as u64 != 0 {
+    if !address.is_multiple_of(SIZE as u64) {
         return Err(Exception::Unaligned(address).into());
     }
     let loaded = memory.load::<SIZE>(address)?;
@@ -325,7 +325,7 @@ fn store_conditional<const SIZE: usize>(
     address: u64,
     value: u64,
 ) -> Result<u64, Break> {
-    if address % SIZE as u64 != 0 {
+    if !address.is_multiple_of(SIZE as u64) {
         return Err(Exception::Unaligned(address).into());
     }
     match cpu.lock.take() {
@@ -341,8 +341,14 @@ fn call_pal(function: i64, cpu: &mut Cpu) -> Result<(), Break> {
     match function {
         pal::CALLSYS => Err(Break::SystemCall),
         pal::IMB => Err(Break::InstructionBarrier),
-        pal::RDUNIQ => Ok(cpu.r[V0] = cpu.unique),
-        pal::WRUNIQ => Ok(cpu.unique = cpu.r[A0]),
+        pal::RDUNIQ => {
+            cpu.r[V0] = cpu.unique;
+            Ok(())
+        }
+        pal::WRUNIQ => {
+            cpu.unique = cpu.r[A0];
+            Ok(())
+        }
         pal::CLRFEN => Ok(()),
         pal::BPT => Err(Exception::Breakpoint.into()),
         pal::BUGCHK => Err(Exception::Bugcheck.into()),

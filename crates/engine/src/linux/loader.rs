@@ -184,7 +184,7 @@ fn map_segment(
     let offset = segment.file.start as u64;
     let protection = protection(segment);
     let bytes = segment.file.len() as u64 + lead;
-    let congruent = offset >= lead && (offset - lead) % PAGE == 0;
+    let congruent = offset >= lead && (offset - lead).is_multiple_of(PAGE);
     let whole = if congruent { bytes & !(PAGE - 1) } else { 0 };
     if whole > 0 {
         let fd = file.as_raw_fd();

@@ -16,4 +16,5 @@ mod processors;
 mod programs;
 mod qemu;
 mod random;
+mod sqlite;
 mod units;

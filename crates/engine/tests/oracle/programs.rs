@@ -38,3 +38,18 @@ programs! {
     sort_by_address: "sort", Addresses, [];
     files_by_address: "files", Addresses, [];
 }
+
+#[test]
+#[ignore = "takes minutes"]
+fn test_programs_by_address() {
+    let floating =
+        ["-lm", "-frounding-math", "-ffp-contract=off", "-mieee-with-inexact", "-mfp-rounding-mode=d"];
+    let programs: [(&str, &[&str]); 4] =
+        [("integer", &["-mcpu=ev6"]), ("bytes", &["-mcpu=ev56"]), ("floating", &floating), ("sort", &[])];
+    for (name, switches) in programs {
+        let directory = directory(&format!("{name}-long"));
+        let source = format!("../../../../../workloads/tests/{name}.c");
+        let program = compile(&directory, name, &[&source], switches);
+        assert_eq!(compare(&Run::new(program, Detail::Addresses)).summary.end, "status 0", "{name}");
+    }
+}
