@@ -32,8 +32,10 @@ Examples:
   pathlength count --by function ./sort data.txt      every function that ran
   pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
 
-With --unit, every call of the function is counted apart, everything it calls included. The tables show
-the mean of the units measured once the path length is steady (three windows of 50 units within 1 %).")]
+The tables follow the program's own output; -o keeps them apart.
+
+With --unit, every call of the function is counted apart, everything it calls included. The tables \
+show the mean of the units measured once the path length is steady (three windows of 50 units within 1 %).")]
     Count(CountOptions),
     /// Count the instructions in images, and compare those of two builds.
     #[command(after_help = "Example: pathlength static old/libz.so --against new/libz.so")]
@@ -64,8 +66,8 @@ pub struct OutputOptions {
     #[arg(long, value_name = "FORMAT", default_value_t)]
     pub format: report::Format,
     /// A file, or for several tables a directory, instead of standard output.
-    #[arg(short, long, value_name = "PATH")]
-    pub output: Option<PathBuf>,
+    #[arg(short = 'o', long = "output", value_name = "PATH")]
+    pub path: Option<PathBuf>,
 }
 
 /// What is counted apart.

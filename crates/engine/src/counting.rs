@@ -149,6 +149,12 @@ impl<'a> UnitCounter<'a> {
         !self.entries.is_empty()
     }
 
+    /// The first gauge that no image that was mapped has.
+    pub fn missing_gauge(&self) -> Option<&str> {
+        let missing = self.gauges.iter().position(Option::is_none)?;
+        Some(&self.work.gauges[missing])
+    }
+
     /// How many units began.
     pub fn begun(&self) -> u64 {
         self.number + u64::from(self.open.is_some())

@@ -86,24 +86,24 @@ pub enum Error {
         reason: String,
     },
     /// A source file could not be read.
-    #[error("cannot read the source {}: {source}; it is part of {home}", .path.display())]
+    #[error("cannot read the source {}: {error}; it is part of {home}", .path.display())]
     NoSource {
         /// The file.
         path: PathBuf,
         /// Where to get it.
         home: &'static str,
         /// What went wrong.
-        source: io::Error,
+        error: io::Error,
     },
     /// Anything else with files, a full disk among it.
-    #[error("{doing} {}: {source}", .path.display())]
+    #[error("{doing} {}: {error}", .path.display())]
     Io {
         /// What was being done.
         doing: &'static str,
         /// To what.
         path: PathBuf,
         /// What went wrong.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
@@ -257,5 +257,5 @@ fn publish(unfinished: tempfile::TempDir, folder: &Path) -> Result<(), Error> {
 
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_path_buf();
-    move |source| Error::Io { doing, path, source }
+    move |error| Error::Io { doing, path, error }
 }

@@ -3,59 +3,68 @@
 use std::fmt::Write;
 
 use engine::Crash;
+use engine::alpha::cpu::register;
 use image::Image;
 use isa::REGISTER_NAMES;
 use trace::LoadedImage;
 
-/// Alpha's signal numbers (arch/alpha/include/uapi/asm/signal.h) and what they mean to people.
-const SIGNALS: [(i32, &str, &str); 26] = [
-    (1, "SIGHUP", "hangup"),
-    (2, "SIGINT", "interrupt"),
-    (3, "SIGQUIT", "quit"),
-    (4, "SIGILL", "illegal instruction"),
-    (5, "SIGTRAP", "breakpoint trap"),
-    (6, "SIGABRT", "aborted"),
-    (7, "SIGEMT", "emulation trap"),
-    (8, "SIGFPE", "arithmetic exception"),
-    (9, "SIGKILL", "killed"),
-    (10, "SIGBUS", "bus error"),
-    (11, "SIGSEGV", "memory fault"),
-    (12, "SIGSYS", "bad system call"),
-    (13, "SIGPIPE", "broken pipe"),
-    (14, "SIGALRM", "alarm clock"),
-    (15, "SIGTERM", "terminated"),
-    (16, "SIGURG", "urgent data"),
-    (17, "SIGSTOP", "stopped"),
-    (18, "SIGTSTP", "stopped"),
-    (23, "SIGIO", "input or output possible"),
-    (24, "SIGXCPU", "CPU time limit exceeded"),
-    (25, "SIGXFSZ", "file size limit exceeded"),
-    (26, "SIGVTALRM", "virtual timer expired"),
-    (27, "SIGPROF", "profiling timer expired"),
-    (29, "SIGPWR", "power failure"),
-    (30, "SIGUSR1", "user signal 1"),
-    (31, "SIGUSR2", "user signal 2"),
+/// Alpha's signal numbers (arch/alpha/include/uapi/asm/signal.h), what they mean to people, and whether
+/// they dump core (signal(7)): those tell of a program that went wrong.
+const SIGNALS: [(i32, &str, &str, bool); 26] = [
+    (1, "SIGHUP", "hangup", false),
+    (2, "SIGINT", "interrupt", false),
+    (3, "SIGQUIT", "quit", true),
+    (4, "SIGILL", "illegal instruction", true),
+    (5, "SIGTRAP", "breakpoint trap", true),
+    (6, "SIGABRT", "aborted", true),
+    (7, "SIGEMT", "emulation trap", true),
+    (8, "SIGFPE", "arithmetic exception", true),
+    (9, "SIGKILL", "killed", false),
+    (10, "SIGBUS", "bus error", true),
+    (11, "SIGSEGV", "memory fault", true),
+    (12, "SIGSYS", "bad system call", true),
+    (13, "SIGPIPE", "broken pipe", false),
+    (14, "SIGALRM", "alarm clock", false),
+    (15, "SIGTERM", "terminated", false),
+    (16, "SIGURG", "urgent data", false),
+    (17, "SIGSTOP", "stopped", false),
+    (18, "SIGTSTP", "stopped", false),
+    (23, "SIGIO", "input or output possible", false),
+    (24, "SIGXCPU", "CPU time limit exceeded", true),
+    (25, "SIGXFSZ", "file size limit exceeded", true),
+    (26, "SIGVTALRM", "virtual timer expired", false),
+    (27, "SIGPROF", "profiling timer expired", false),
+    (29, "SIGPWR", "power failure", false),
+    (30, "SIGUSR1", "user signal 1", false),
+    (31, "SIGUSR2", "user signal 2", false),
 ];
 
 /// The name and the meaning of one of Alpha's signals.
 pub fn signal_name(signal: i32) -> String {
     match SIGNALS.iter().find(|(number, ..)| *number == signal) {
-        Some((_, name, meaning)) => format!("{name} ({meaning})"),
+        Some((_, name, meaning, _)) => format!("{name} ({meaning})"),
         None => format!("signal {signal}"),
     }
 }
 
-/// Signal, address, place in the program and registers, over several lines.
+/// Whether the signal tells of a program that went wrong, and not of somebody who wanted it to end.
+pub fn is_crash(signal: i32) -> bool {
+    SIGNALS.iter().any(|&(number, .., core)| number == signal && core)
+}
+
+/// The signal; for a crash also the address, the place in the program and the registers, over several lines.
 pub fn report(crash: &Crash, images: &[LoadedImage]) -> String {
     let mut text = format!("the program was ended by {}", signal_name(crash.signal));
     if let Some(address) = crash.address {
         write!(text, " at address {address:#x}").expect("a string takes all");
     }
-    if !crash.synchronous {
+    if !is_crash(crash.signal) {
         return text;
     }
     let cpu = &crash.cpu;
-    write!(text, "\n  pc   {:016x}  {}", cpu.pc, place(cpu.pc, images)).expect("a string takes all");
+    for (name, address) in [("pc", cpu.pc), ("ra", cpu.r[register::RA])] {
+        write!(text, "\n  {name:4} {address:016x}  {}", place(address, images)).expect("a string takes all");
+    }
     for (row, names) in REGISTER_NAMES.chunks(4).enumerate() {
         text.push_str("\n ");
         for (column, name) in names.iter().enumerate() {

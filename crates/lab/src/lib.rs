@@ -6,5 +6,6 @@ pub mod isolated;
 pub mod measure;
 mod source;
 pub mod study;
+pub mod surroundings;
 pub mod toolchain;
 pub mod workload;

@@ -1,12 +1,14 @@
 //! Runs a program and counts: the whole run, and a unit of work in its steady state.
 
+use std::path::PathBuf;
+
 use analysis::units::{Measurement, Phase, SteadyRules, SteadyState};
-use engine::{Configuration, Counter, End, Process, UnitCounter, UnitOfWork};
+use engine::{Configuration, Counter, End, Observer, Process, UnitCounter, UnitOfWork};
 use image::Image;
 use serde::{Deserialize, Serialize};
 use trace::{Counts, LoadedImage};
 
-use crate::crash;
+use crate::{crash, surroundings};
 
 /// What to run and what to count.
 #[derive(Clone, Debug)]
@@ -51,16 +53,35 @@ pub enum Error {
     #[error(transparent)]
     Engine(#[from] engine::Error),
     /// No image has the unit's function.
-    #[error("no image of the program has a function {function}{}", suggestion(.similar))]
+    #[error("no image of the program has a function '{function}'{}", suggestion(.similar))]
     NoSuchFunction {
         /// The name asked for.
         function: String,
         /// Names that look alike.
         similar: Vec<String>,
     },
+    /// No image has the variable that is to count cache hits or misses.
+    #[error("no image of the program has a variable '{0}': name variables that nm lists")]
+    NoSuchVariable(String),
     /// The unit's function never ran.
-    #[error("the function {0} was never called: name one that runs, or run the program with other arguments")]
+    #[error(
+        "the function '{0}' was never called: name one that runs, or run the program with other arguments"
+    )]
     NeverCalled(String),
+    /// The dynamic loader ended before the program began.
+    #[error(
+        "{} did not start: its dynamic loader ended with status {status}, for the reason given above; a missing \
+         library belongs in {}/lib or in a folder that LD_LIBRARY_PATH names",
+        program.display(), sysroot.display()
+    )]
+    NotStarted {
+        /// The program.
+        program: PathBuf,
+        /// The loader's exit status.
+        status: i32,
+        /// Where libraries are looked up first.
+        sysroot: PathBuf,
+    },
 }
 
 fn suggestion(similar: &[String]) -> String {
@@ -70,13 +91,37 @@ fn suggestion(similar: &[String]) -> String {
     }
 }
 
-/// Runs the program to its end. `progress` hears of each unit of work: how many there were, and what
+/// Runs a loaded program to its end; our own surroundings are as before then.
+pub fn run<O: Observer>(
+    process: &mut Process,
+    observer: &mut O,
+    configuration: &Configuration,
+) -> Result<End, Error> {
+    let end = surroundings::keep(|| process.run(observer))?;
+    match end {
+        End::Exited(status) if status != 0 && !started(process) => Err(Error::NotStarted {
+            program: configuration.program.clone(),
+            status,
+            sysroot: configuration.settings.sysroot.clone(),
+        }),
+        end => Ok(end),
+    }
+}
+
+/// Whether any code of the program itself ran, and not just its dynamic loader's.
+fn started(process: &Process) -> bool {
+    let Some(program) = process.images.first() else { return true };
+    let code = program.start..program.end;
+    process.cache.blocks().iter().any(|block| code.contains(&block.address))
+}
+
+/// Runs the program to its end and counts. `progress` hears of each unit of work: how many there were, and what
 /// they are to the measurement.
 pub fn count(request: &Request, progress: &mut dyn FnMut(u64, Phase)) -> Result<Counted, Error> {
     let mut process = Process::new(&request.configuration)?;
     let Some((work, rules)) = &request.unit else {
         let mut counter = Counter::default();
-        let end = process.run(&mut counter)?;
+        let end = run(&mut process, &mut counter, &request.configuration)?;
         return Ok(counted(counter.counts(&process.cache), None, end, &process));
     };
     let mut state = SteadyState::new(rules.clone());
@@ -88,8 +133,9 @@ pub fn count(request: &Request, progress: &mut dyn FnMut(u64, Phase)) -> Result<
         phase != Phase::Done
     });
     let mut counter = UnitCounter::new(work.clone(), sink);
-    let end = process.run(&mut counter)?;
+    let end = run(&mut process, &mut counter, &request.configuration)?;
     counter.finish(&process.cpu, &process.memory);
+    let missing_gauge = counter.missing_gauge().map(String::from);
     let (found, begun, total) = (counter.found(), counter.begun(), counter.total.counts(&process.cache));
     drop(counter);
     if !found {
@@ -98,6 +144,9 @@ pub fn count(request: &Request, progress: &mut dyn FnMut(u64, Phase)) -> Result<
     }
     if begun == 0 {
         return Err(Error::NeverCalled(work.function.clone()));
+    }
+    if let Some(variable) = missing_gauge {
+        return Err(Error::NoSuchVariable(variable));
     }
     Ok(counted(total, Some(state.finish()), end, &process))
 }

@@ -35,7 +35,7 @@ pub(crate) fn read(workload: &Workload, folder: Option<&Path>) -> Result<Vec<Sou
                     let contents = fs::read(&path).map_err(|error| Error::NoSource {
                         path: path.clone(),
                         home,
-                        source: error,
+                        error,
                     })?;
                     files.push(SourceFile { name: name.into(), contents });
                 }

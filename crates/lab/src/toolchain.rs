@@ -56,7 +56,7 @@ impl Toolchain {
             Command::new(self.compiler).args(arguments).current_dir(folder).env("LC_ALL", "C").output();
         outcome.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::NoCompiler { compiler: self.compiler, package: self.package },
-            _ => Error::Io { doing: "running", path: self.compiler.into(), source: error },
+            _ => Error::Io { doing: "running", path: self.compiler.into(), error },
         })
     }
 }

@@ -29,7 +29,7 @@ mod parquet;
 pub mod terminal;
 
 pub use chart::{Arrangement, Chart, bars, differences, shares, strip};
-pub use output::{write_all, write_file};
+pub use output::{check, write_all, write_file};
 pub use page::{Block, Figure, Page, Section};
 
 /// How tables are written.
@@ -73,8 +73,8 @@ pub enum Error {
     #[error("there is no format '{0}'; use table, csv, json or parquet")]
     UnknownFormat(String),
     /// Several tables that one stream cannot hold.
-    #[error("{0} tables do not fit in one {1} stream; name a directory with -o")]
-    NeedsDirectory(usize, Format),
+    #[error("several tables do not fit in one {0} stream; name a directory with -o")]
+    NeedsDirectory(Format),
     /// Binary output that would spoil a terminal.
     #[error("Parquet is not for a terminal; name a file with -o")]
     BinaryToTerminal,
@@ -104,16 +104,16 @@ pub enum Error {
     #[error("cannot encode the table '{0}' as Parquet: {1}")]
     Parquet(String, String),
     /// A file or directory that could not be written.
-    #[error("cannot write {path}: {source}; check that its directory exists, is writable and has room",
+    #[error("cannot write {path}: {error}; check that its directory exists, is writable and has room",
         path = path.display())]
     File {
         /// Where it should have been.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
     /// A stream that could not be written.
-    #[error("cannot write the output: {0}")]
+    #[error("cannot write the output")]
     Stream(#[from] io::Error),
 }
 

@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use analysis::table::Table;
+use tempfile::NamedTempFile;
 
 use crate::names::{slug, unused};
 use crate::{Error, Format, json, render, terminal};
@@ -16,20 +18,52 @@ use crate::{Error, Format, json, render, terminal};
 /// to one file as text, and else to a directory, made if missing, one file each. On standard
 /// output several tables are printed one after the other as text, or are one array of JSON.
 pub fn write_all(tables: &[Table], format: Format, output: Option<&Path>) -> Result<(), Error> {
-    match output {
-        None => to_stdout(tables, format),
-        Some(path) if path.is_dir() || (tables.len() != 1 && format != Format::Table) => {
-            to_directory(tables, format, path)
+    match place(tables.len() != 1, format, output)? {
+        Place::Stream => to_stdout(tables, format),
+        Place::Directory(path) => to_directory(tables, format, path),
+        Place::File(path) => {
+            write_file(path, |out| to_stream(tables, format, terminal::Style::default(), out))
         }
-        Some(path) => write_file(path, |out| to_stream(tables, format, terminal::Style::default(), out)),
+    }
+}
+
+/// Whether [`write_all`] could write one table, or several: to be asked before the work that makes them.
+/// Nothing is left behind.
+pub fn check(several: bool, format: Format, output: Option<&Path>) -> Result<(), Error> {
+    let (path, directory) = match place(several, format, output)? {
+        Place::Stream => return Ok(()),
+        Place::File(path) if is_stream(path) => return Ok(()),
+        Place::File(path) => (path, parent(path)),
+        // What is missing will be made.
+        Place::Directory(path) => {
+            (path, path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new(".")))
+        }
+    };
+    temporary(directory).map(drop).map_err(|error| Error::File { path: path.into(), error })
+}
+
+/// Where tables go.
+enum Place<'a> {
+    Stream,
+    File(&'a Path),
+    Directory(&'a Path),
+}
+
+fn place(several: bool, format: Format, output: Option<&Path>) -> Result<Place<'_>, Error> {
+    match output {
+        Some(path) if path.is_dir() || (several && format != Format::Table) => Ok(Place::Directory(path)),
+        Some(path) => Ok(Place::File(path)),
+        None if several && matches!(format, Format::Csv | Format::Parquet) => {
+            Err(Error::NeedsDirectory(format))
+        }
+        None if format == Format::Parquet && io::stdout().is_terminal() => Err(Error::BinaryToTerminal),
+        None => Ok(Place::Stream),
     }
 }
 
 fn to_stdout(tables: &[Table], format: Format) -> Result<(), Error> {
-    if format == Format::Parquet && io::stdout().is_terminal() {
-        return Err(Error::BinaryToTerminal);
-    }
-    let mut out = BufWriter::new(io::stdout().lock());
+    // Not through `Stdout`, which takes a closed descriptor for success.
+    let mut out = BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
     to_stream(tables, format, terminal::Style::of_stdout(), &mut out)?;
     Ok(out.flush()?)
 }
@@ -52,12 +86,12 @@ fn to_stream(
         }
         (_, [table]) => render(table, format, out),
         (Format::Json, _) => Ok(json::render(&tables.iter().map(json::value).collect(), out)?),
-        (Format::Csv | Format::Parquet, _) => Err(Error::NeedsDirectory(tables.len(), format)),
+        (Format::Csv | Format::Parquet, _) => Err(Error::NeedsDirectory(format)),
     }
 }
 
 fn to_directory(tables: &[Table], format: Format, directory: &Path) -> Result<(), Error> {
-    fs::create_dir_all(directory).map_err(|source| Error::File { path: directory.into(), source })?;
+    fs::create_dir_all(directory).map_err(|error| Error::File { path: directory.into(), error })?;
     let extension = if format == Format::Table { "txt".into() } else { format.to_string() };
     let mut written = HashSet::new();
     for table in tables {
@@ -70,38 +104,48 @@ fn to_directory(tables: &[Table], format: Format, directory: &Path) -> Result<()
 }
 
 /// Writes a file as a whole or not at all: what stood there before stays until `write` has
-/// succeeded. Devices and pipes are written directly.
+/// succeeded. Devices, pipes and `/dev/stdout` are written directly.
 pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Error>) -> Result<(), Error> {
-    let failed = |source| Error::File { path: path.into(), source };
+    let failed = |error| Error::File { path: path.into(), error };
     let fill = |file: &File| {
         let mut out = BufWriter::new(file);
         write(&mut out)?;
         Ok(out.flush()?)
     };
     let named = |error| match error {
-        Error::Stream(source) => failed(source),
+        Error::Stream(error) => failed(error),
         other => other,
     };
-    // A link is followed, so that the file it names is replaced and not the link.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
-    if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
-        let file = File::options().write(true).open(&target).map_err(failed)?;
+    if is_stream(path) {
+        let file = File::options().append(true).open(path).map_err(failed)?;
         return fill(&file).map_err(named);
     }
-    let directory = match target.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".pathlength-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // The umask takes away what it should, as for any new file.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let temporary = builder.tempfile_in(directory).map_err(failed)?;
+    // A link is followed, so that the file it names is replaced and not the link.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
+    let temporary = temporary(parent(&target)).map_err(failed)?;
     fill(temporary.as_file()).map_err(named)?;
     temporary.persist(&target).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+/// Whether to write into what is there: a device, a pipe, or `/dev/stdout` and its like, which name an
+/// open file and must never be replaced.
+fn is_stream(path: &Path) -> bool {
+    let in_proc = |path: PathBuf| path.starts_with("/proc");
+    fs::read_link(path).is_ok_and(in_proc)
+        || fs::canonicalize(parent(path)).is_ok_and(in_proc)
+        || fs::metadata(path).is_ok_and(|there| !there.is_file())
+}
+
+/// A file beside the one that it will become, with the permissions of any new file.
+fn temporary(directory: &Path) -> io::Result<NamedTempFile> {
+    let create = |path: &Path| File::options().write(true).create_new(true).open(path);
+    tempfile::Builder::new().prefix(".pathlength-").make_in(directory, create)
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
 }

@@ -7,6 +7,7 @@ use analysis::mix;
 use analysis::profile::{Attribution, Profile, function_differences, image_shares};
 use analysis::units::{Measurement, path_lengths};
 use anyhow::Context;
+use image::Image;
 use lab::measure::{self, Request};
 
 use super::{check_ending, configuration, unit};
@@ -22,6 +23,12 @@ struct Side {
 
 /// Runs both programs with the same arguments and writes the tables of their differences.
 pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
+    let output = &options.output;
+    report::check(true, output.format, output.path.as_deref())?;
+    // Before a long run of the first program, a look at the second.
+    for program in [&options.program_a, &options.program_b] {
+        Image::open(program)?;
+    }
     let labels = labels(&options.program_a, &options.program_b);
     let [label_a, label_b] = labels;
     let a = side(options, &options.program_a, label_a)?;
@@ -41,7 +48,7 @@ pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         mix::difference("instructions", "Instructions", pair, &mix_a, &mix_b),
         function_differences("functions", "Functions, most changed first", pair, &a.profile, &b.profile),
     ]);
-    report::write_all(&tables, options.output.format, options.output.output.as_deref())?;
+    report::write_all(&tables, output.format, output.path.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -49,9 +56,9 @@ fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Resu
     let configuration = configuration(&options.engine, program, &options.arguments, true);
     let request = Request { configuration, unit: unit(&options.unit) };
     let mut units = Units::new(options.unit.units);
-    let counted = measure::count(&request, &mut |seen, phase| units.show(seen, phase))
-        .with_context(|| program.display().to_string())?;
+    let counted = measure::count(&request, &mut |seen, phase| units.show(seen, phase));
     units.clear();
+    let counted = counted.with_context(|| program.display().to_string())?;
     check_ending(&counted, program)?;
     let attribution = Attribution::new(&counted.counts);
     let profile = match &counted.measurement {

@@ -20,18 +20,21 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     if options.by == Some(By::Unit) && options.unit.unit.is_none() {
         anyhow::bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
     }
+    let output = &options.output;
+    report::check(options.by.is_none(), output.format, output.path.as_deref())?;
     let configuration = configuration(&options.engine, &options.program, &options.arguments, true);
     let request = Request { configuration, unit: unit(&options.unit) };
     let mut units = Units::new(options.unit.units);
-    let counted = measure::count(&request, &mut |seen, phase| units.show(seen, phase))?;
+    let counted = measure::count(&request, &mut |seen, phase| units.show(seen, phase));
     units.clear();
+    let counted = counted?;
     let attribution = Attribution::new(&counted.counts);
     let (profile, span) = match &counted.measurement {
         Some(measurement) => (attribution.mean(&measurement.units), "a unit of work"),
         None => (attribution.whole(&counted.counts), "the run"),
     };
     let tables = tables(options.by, &profile, span, counted.measurement.as_ref());
-    report::write_all(&tables, options.output.format, options.output.output.as_deref())?;
+    report::write_all(&tables, output.format, output.path.as_deref())?;
     check_ending(&counted, &options.program)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use analysis::units::SteadyRules;
 use engine::{Clock, Configuration, Random, Settings, UnitOfWork};
+use lab::crash;
 use lab::measure::{Counted, Ending};
 
 use crate::arguments::{EngineOptions, UnitOptions};
@@ -46,13 +47,18 @@ fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
     Some((UnitOfWork { function, gauges }, rules))
 }
 
-/// Tells how the program ended if not with success; an error if a signal ended it.
+/// Tells how the program ended if not with success. A crash is an error; a signal that somebody sent to
+/// end the program ends us too.
 fn check_ending(counted: &Counted, program: &Path) -> anyhow::Result<()> {
     match &counted.ending {
         Ending::Exited(0) => Ok(()),
         Ending::Exited(status) => {
             eprintln!("pathlength: note: {} exited with status {status}", program.display());
             Ok(())
+        }
+        Ending::Killed { signal, report } if !crash::is_crash(*signal) => {
+            eprintln!("pathlength: {}: {report}", program.display());
+            engine::linux::die(*signal)
         }
         Ending::Killed { report, .. } => anyhow::bail!("{}: {report}", program.display()),
     }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use engine::{End, Process};
+use lab::{crash, measure};
 
 use super::configuration;
 use crate::arguments::RunOptions;
@@ -11,11 +12,11 @@ use crate::arguments::RunOptions;
 pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let configuration = configuration(&options.engine, &options.program, &options.arguments, false);
     let mut process = Process::new(&configuration)?;
-    match process.run(&mut ())? {
+    match measure::run(&mut process, &mut (), &configuration)? {
         End::Exited(status) => Ok(ExitCode::from(status as u8)),
         End::Killed(crash) => {
-            if crash.synchronous {
-                eprintln!("pathlength: {}", lab::crash::report(&crash, &process.images));
+            if crash::is_crash(crash.signal) {
+                eprintln!("pathlength: {}", crash::report(&crash, &process.images));
             }
             engine::linux::die(crash.signal)
         }

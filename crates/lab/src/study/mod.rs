@@ -60,6 +60,9 @@ const MEASURED: usize = 500;
 /// Page-cache hits that make a steady state, as in the paper.
 const HIT_RATIO: f64 = 0.95;
 
+/// The C library under the sysroot.
+const LIBRARY: &str = "lib/libc.so.6.1";
+
 /// What to study.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -116,16 +119,22 @@ pub enum Error {
     /// An image that was just built cannot be read.
     #[error(transparent)]
     Image(#[from] image::Error),
+    /// The builds could not run.
+    #[error(
+        "there is no C library for Alpha at {}: install it (Debian: apt-get install libc6.1-alpha-cross) or \
+         name its sysroot with --sysroot DIR", .0.display()
+    )]
+    NoLibrary(PathBuf),
     /// Another study uses the same folder.
     #[error("another study is running in {}: wait for it, or work in another directory", .0.display())]
     Busy(PathBuf),
     /// Files could not be made or copied.
-    #[error("cannot prepare {}: {source}", .path.display())]
+    #[error("cannot prepare {}: {error}", .path.display())]
     Files {
         /// Where.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
@@ -183,6 +192,10 @@ impl Study {
 /// Builds, runs and compares.
 pub fn byteword(options: &Options, progress: &(dyn Fn(Progress) + Sync)) -> Result<Study, Error> {
     let workload = Workload::named("tpcb").expect("the workload is in the table");
+    let library = options.sysroot.join(LIBRARY);
+    if !library.exists() {
+        return Err(Error::NoLibrary(library));
+    }
     let building = |step| progress(Progress::Building(step));
     let mut builds = build(workload, &[ORIGINAL, BYTE_WORD, NATIVE], &options.build, &building)?;
     let native = builds.pop().expect("three were asked for");
@@ -204,13 +217,13 @@ pub fn byteword(options: &Options, progress: &(dyn Fn(Progress) + Sync)) -> Resu
 /// Makes the folder of the runs and keeps others out of it: its name is the same each time, so that
 /// the programs see the same paths.
 fn lock(folder: &Path) -> Result<fs::File, Error> {
-    let failed = |source| Error::Files { path: folder.into(), source };
+    let failed = |error| Error::Files { path: folder.into(), error };
     fs::create_dir_all(folder).map_err(failed)?;
     let lock = fs::File::create(folder.join("lock")).map_err(failed)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(fs::TryLockError::WouldBlock) => Err(Error::Busy(folder.into())),
-        Err(fs::TryLockError::Error(source)) => Err(failed(source)),
+        Err(fs::TryLockError::Error(error)) => Err(failed(error)),
     }
 }
 
@@ -243,7 +256,7 @@ fn run_mode(
             // Left behind by an interrupted run; usually there is none.
             let _ = fs::remove_file(own.with_extension(format!("db{suffix}")));
         }
-        fs::copy(database, &own).map_err(|source| Error::Files { path: own.clone(), source })?;
+        fs::copy(database, &own).map_err(|error| Error::Files { path: own.clone(), error })?;
         let request = request(mode, workload, build, cpu, &own, &options.sysroot);
         running.push((own, isolated::start(&request).map_err(|error| failed(build, error))?));
     }
@@ -317,7 +330,7 @@ fn images(build: &Build) -> Result<Vec<ImageStatics>, Error> {
 fn provenance(builds: &[Build; 2], sysroot: &Path) -> Vec<(String, String)> {
     let folder = builds[0].program.parent().unwrap_or(Path::new("."));
     let sqlite = version_after(&folder.join("sqlite3.h"), b"#define SQLITE_VERSION ");
-    let library = version_after(&sysroot.join("lib/libc.so.6.1"), b"stable release version ");
+    let library = version_after(&sysroot.join(LIBRARY), b"stable release version ");
     let unknown = || "unknown".to_string();
     let mut facts = vec![
         ("Command".into(), "pathlength study byteword".into()),

@@ -1,0 +1,216 @@
+//! Bad input: one sentence that says what to do, exit status 1 or 2, nothing left behind.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{command, guest, listing, outcome, pathlength, run};
+
+/// Files that are not Alpha programs, and what is said of each.
+fn bad_files(folder: &Path) -> Vec<(String, &'static str)> {
+    let image = fs::read(guest("ev5/modes")).unwrap();
+    let contents: [(&str, &[u8], &str); 7] = [
+        ("text", b"hello, world\n", "not an ELF file but text; give an Alpha program"),
+        ("script", b"#!/bin/sh\necho hello\n", "not an ELF file but a script; give"),
+        ("empty", b"", "not an ELF file but an empty file; give"),
+        ("noise", &[0, 1, 2, 3], "not an ELF file but data of an unknown kind; give"),
+        (
+            "start",
+            &image[..40],
+            "truncated: the ELF header reaches to byte 64 but the file has only 40 bytes",
+        ),
+        ("half", &image[..image.len() / 2], "truncated: "),
+        ("object", b"", "a relocatable object file that has not been linked; an executable"),
+    ];
+    let mut files = vec![
+        ("missing".to_string(), "there is no such file; check the path"),
+        ("missing/too".to_string(), "there is no such file; check the path"),
+        (".".to_string(), "not a regular file; name the program"),
+        ("/dev/null".to_string(), "not a regular file; name the program"),
+        ("text/below".to_string(), "cannot be read: Not a directory"),
+        (
+            "/proc/self/exe".to_string(),
+            "an x86-64 ELF file, not an Alpha one; build it with alpha-linux-gnu-gcc",
+        ),
+    ];
+    for (name, bytes, problem) in contents {
+        fs::write(folder.join(name), bytes).unwrap();
+        files.push((name.into(), problem));
+    }
+    let mut compiler = Command::new("alpha-linux-gnu-gcc");
+    compiler.args(["-c", "-x", "c", "/dev/null", "-o", "object"]).current_dir(folder);
+    assert!(compiler.status().expect("alpha-linux-gnu-gcc is needed: run ./setup").success());
+    files
+}
+
+#[test]
+fn files_that_are_no_alpha_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = bad_files(folder.path());
+    let before = listing(folder.path());
+    let good = guest("ev5/modes").to_str().unwrap().to_owned();
+    for (file, problem) in files {
+        let file = file.as_str();
+        let lines: [&[&str]; 7] = [
+            &["run", file],
+            &["count", "--by", "group", file],
+            &["static", file],
+            &["static", &good, file],
+            &["static", &good, "--against", file],
+            &["compare", file, &good],
+            &["compare", &good, file, "--", "work"],
+        ];
+        for words in lines {
+            let mut command = pathlength(words);
+            command.current_dir(&folder);
+            let outcome = outcome(command);
+            assert_eq!(outcome.stdout, "", "{words:?}");
+            let sentence = outcome.failure();
+            assert!(sentence.starts_with(&format!("{file}: {problem}")), "{words:?}: {sentence}");
+        }
+    }
+    assert_eq!(listing(folder.path()), before);
+}
+
+/// Commands that cannot work, and what is said.
+const COMMANDS: [(&str, &str); 15] = [
+    (
+        "run --sysroot /nonexistent :ev5/modes",
+        "is not under the sysroot /nonexistent: install Alpha's C library",
+    ),
+    ("count --sysroot /tmp :ev5/modes", "or name a sysroot with --sysroot DIR"),
+    ("count --unit wrok :ev5/modes work", "has a function 'wrok'; did you mean work?"),
+    ("count --unit modes!factoral :ev5/modes work", "did you mean factorial?"),
+    (
+        "count --unit xyz :ev5/modes work",
+        "'xyz'; pathlength count --by function lists the functions that ran",
+    ),
+    ("count --unit libc!work :ev5/modes work", "no image of the program has a function 'libc!work'"),
+    ("count --unit never :ev5/modes work", "the function 'never' was never called: name one that runs"),
+    (
+        "count --unit work --cache hits mises :ev5/modes work",
+        "no image of the program has a variable 'mises'",
+    ),
+    ("count --by unit :ev5/modes work", "name its function with --unit FUNCTION"),
+    (
+        "count --format csv :ev5/modes work",
+        "several tables do not fit in one csv stream; name a directory with -o",
+    ),
+    ("compare --format parquet :ev5/modes :ev56/modes", "several tables do not fit in one parquet stream"),
+    (
+        "count -o /nonexistent/table :ev5/modes work",
+        "cannot write /nonexistent/table: No such file or directory",
+    ),
+    (
+        "count --format csv -o /dev/null/below :ev5/modes work",
+        "cannot write /dev/null/below: Not a directory",
+    ),
+    ("count --by group -o /dev/full :ev5/modes work", "cannot write /dev/full: No space left on device"),
+    (
+        "static :ev5/modes --against :ev56/modes :ev56/tiny",
+        "--against names the same images of another build",
+    ),
+];
+
+#[test]
+fn requests_that_cannot_be_met() {
+    for (words, problem) in COMMANDS {
+        let sentence = run(words).failure();
+        assert!(sentence.contains(problem), "{words}: {sentence}");
+    }
+}
+
+/// What can be known before the program runs is said before it runs.
+#[test]
+fn no_program_runs_in_vain() {
+    for words in [
+        "count -o /nonexistent/table :ev5/modes work",
+        "count --format csv -o /proc/tables :ev5/modes work",
+        "count --format csv :ev5/modes work",
+        "count --by unit :ev5/modes work",
+        "compare --format csv :ev5/modes :ev56/modes -- work",
+        "compare :ev5/modes /nonexistent -- work",
+    ] {
+        assert_eq!(run(words).stdout, "", "{words}");
+    }
+}
+
+/// Command lines that are wrong, and what is said.
+const USAGE: [(&str, &str); 12] = [
+    ("", "Usage: pathlength <COMMAND>"),
+    ("measure", "unrecognized subcommand 'measure'"),
+    ("run", "the following required arguments were not provided:\n  <PROGRAM>"),
+    ("run --cpu ev7 program", "unknown Alpha implementation \"ev7\": use ev4, ev5, ev56, pca56, ev6 or ev67"),
+    ("count --format xml program", "there is no format 'xml'; use table, csv, json or parquet"),
+    ("count --by line program", "[possible values: instruction, group, function, image, unit]"),
+    ("count --units 30 program", "--unit <FUNCTION>"),
+    ("count --unit f --units 0 program", "0 is not in 1.."),
+    ("static", "<IMAGE>..."),
+    ("static image --against", "a value is required for '--against"),
+    ("compare one", "<PROGRAM_B>"),
+    ("study fractions", "[possible values: byteword]"),
+];
+
+#[test]
+fn wrong_command_lines() {
+    for (words, problem) in USAGE {
+        let outcome = run(words);
+        assert_eq!((outcome.code(), outcome.stdout.as_str()), (2, ""), "{words}");
+        assert!(outcome.stderr.contains(problem), "{words}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_missing_library() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(guest("ev5/halves"), folder.path().join("halves")).unwrap();
+    for words in ["run ./halves", "count --by image ./halves", "count --unit half ./halves"] {
+        let mut alone = command(words);
+        alone.current_dir(&folder);
+        let outcome = outcome(alone);
+        assert_eq!((outcome.code(), outcome.stdout.as_str()), (1, ""), "{words}");
+        let mut lines = outcome.stderr.lines();
+        let loader = lines.next().unwrap();
+        assert!(loader.contains("libhalf.so: cannot open shared object file"), "{loader}");
+        let ours = lines.next().unwrap();
+        assert!(ours.starts_with("pathlength: ./halves did not start: "), "{ours}");
+        assert!(ours.contains("a folder that LD_LIBRARY_PATH names"), "{ours}");
+    }
+    // The advice is good.
+    let mut advised = command("run ./halves");
+    advised.current_dir(&folder).env("LD_LIBRARY_PATH", guest("ev5"));
+    assert_eq!(outcome(advised).quiet_success(), "");
+}
+
+#[test]
+fn output_that_does_not_go_through() {
+    for words in
+        ["count --by function :ev5/tiny", "count --by group --format json :ev5/tiny", "static :ev5/tiny"]
+    {
+        let full = format!("exec \"$0\" {} > /dev/full", shell_words(words));
+        let outcome = outcome(in_shell(&full));
+        assert_eq!(
+            outcome.failure(),
+            "cannot write the output: No space left on device (os error 28)",
+            "{words}"
+        );
+        // The reader's end is no failure of ours.
+        let closed = format!("\"$0\" {} | true; echo ${{PIPESTATUS[0]}}", shell_words(words));
+        assert_eq!(crate::support::outcome(in_shell(&closed)).quiet_success(), "0\n", "{words}");
+    }
+}
+
+/// The shell's `$0` is the command.
+fn in_shell(script: &str) -> Command {
+    let mut command = Command::new("bash");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_pathlength")]);
+    command
+}
+
+fn shell_words(words: &str) -> String {
+    let words = words.split_whitespace().map(|word| match word.strip_prefix(':') {
+        Some(name) => format!("'{}'", guest(name).display()),
+        None => word.into(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}

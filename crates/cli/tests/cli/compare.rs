@@ -1,0 +1,93 @@
+//! `compare` and `static`: two builds of a program, against what objdump says of them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{csv, guest, listing, run};
+
+/// Tables as CSV in a folder.
+fn tables(words: &str, folder: &Path) -> Vec<String> {
+    run(&words.replace("FOLDER", folder.to_str().unwrap())).quiet_success();
+    listing(folder)
+}
+
+fn rows(folder: &Path, name: &str) -> Vec<Vec<String>> {
+    csv(&fs::read_to_string(folder.join(name)).unwrap())
+}
+
+/// How often objdump shows each mnemonic in an image's code.
+fn mnemonics(image: &str) -> BTreeMap<String, u64> {
+    let mut command = Command::new("alpha-linux-gnu-objdump");
+    let output = command.args(["-d", "-z", "--no-show-raw-insn"]).arg(guest(image)).output();
+    let output = output.expect("alpha-linux-gnu-objdump is needed: run ./setup");
+    let mut counts = BTreeMap::new();
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
+        if let Some((_, instruction)) = line.split_once(":\t") {
+            let mnemonic = instruction.split_whitespace().next().unwrap_or_default();
+            *counts.entry(mnemonic.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// The byte and word instructions of the paper's static tables.
+const BYTE_WORD: [&str; 6] = ["ldbu", "ldwu", "stb", "stw", "sextb", "sextw"];
+
+#[test]
+fn static_counts_agree_with_objdump() {
+    let folder = tempfile::tempdir().unwrap();
+    tables("static --format csv -o FOLDER :ev5/modes --against :ev56/modes", folder.path());
+    let (original, byte_word) = (mnemonics("ev5/modes"), mnemonics("ev56/modes"));
+    for (name, mnemonics) in [("images-a.csv", &original), ("images-b.csv", &byte_word)] {
+        let images = rows(folder.path(), name);
+        let cell = |heading: &str| &images[1][images[0].iter().position(|found| found == heading).unwrap()];
+        for instruction in BYTE_WORD {
+            let expected = mnemonics.get(instruction).copied().unwrap_or(0);
+            assert_eq!(cell(instruction), &expected.to_string(), "{name}: {instruction}");
+        }
+    }
+    let all = |counts: &BTreeMap<_, u64>| BYTE_WORD.map(|name| counts.get(name).copied().unwrap_or(0));
+    assert!(all(&original).iter().sum::<u64>() == 0 && all(&byte_word).iter().sum::<u64>() > 0);
+}
+
+#[test]
+fn compare_shows_both_builds_as_count_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "compare --unit work --format csv -o FOLDER :ev5/modes :ev56/modes -- work";
+    let names = tables(words, folder.path());
+    assert_eq!(names, ["functions.csv", "groups.csv", "images.csv", "instructions.csv", "path-length.csv"]);
+    let lengths = rows(folder.path(), "path-length.csv");
+    let images = rows(folder.path(), "images.csv");
+    assert_eq!([&lengths[1][0], &lengths[2][0]], ["ev5", "ev56"]);
+    for (row, build) in [(1, "ev5"), (2, "ev56")] {
+        let table = folder.path().join("alone");
+        let words =
+            format!("count --unit work --by image --format csv -o {} :{build}/modes work", table.display());
+        run(&words).quiet_success();
+        let alone = rows(folder.path(), "alone");
+        let column = images[0].iter().position(|heading| heading == build).unwrap();
+        assert_eq!(images.last().unwrap()[column], alone.last().unwrap()[1], "{build}");
+        let mean = lengths[0].iter().position(|heading| heading == "Mean").unwrap();
+        let mean: f64 = lengths[row][mean].parse().unwrap();
+        assert_eq!(mean.to_string(), alone.last().unwrap()[1]);
+    }
+    // The loop's load and store of two bytes are two instructions with BWX, and many without.
+    let instructions = rows(folder.path(), "instructions.csv");
+    let row = |name: &str| instructions.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{name}"));
+    assert_eq!((row("stw")[1].as_str(), row("stw")[2].as_str()), ("0", "21"));
+    assert_eq!(row("ldwu")[1..3], ["0", "21"]);
+    let delta = instructions[0].iter().position(|heading| heading == "delta").unwrap();
+    assert!(row("total")[delta].starts_with('-'), "{:?}", row("total"));
+}
+
+#[test]
+fn the_same_program_twice_has_no_differences() {
+    let folder = tempfile::tempdir().unwrap();
+    tables("compare --format csv -o FOLDER :ev5/halves :ev5/halves", folder.path());
+    let functions = rows(folder.path(), "functions.csv");
+    let delta = functions[0].iter().position(|heading| heading == "delta").unwrap();
+    assert!(functions[1..].iter().all(|row| row[delta] == "0"), "{functions:?}");
+    assert_eq!(&functions[0][2..4], ["first", "second"]);
+}

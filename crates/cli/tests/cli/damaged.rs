@@ -1,0 +1,90 @@
+//! Programs with flipped bits and missing ends: an error, or a program that runs in its own way, but
+//! never a panic and never a hang.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::{ends_within, file, guest, listing, pathlength, text};
+
+/// Pseudo-random numbers (Steele et al., SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % limit as u64) as usize
+    }
+}
+
+/// Flips up to 16 bits, most of them in the headers and near the beginning, or cuts the end off.
+fn damage(image: &mut Vec<u8>, seed: u64) {
+    let mut random = Random(seed);
+    if random.below(8) == 0 {
+        image.truncate(random.below(image.len()));
+        return;
+    }
+    for _ in 0..[1, 1, 2, 4, 16][random.below(5)] {
+        let reach = [64, 512, 4096, image.len()][random.below(4)];
+        image[random.below(reach)] ^= 1 << random.below(8);
+    }
+}
+
+fn check(folder: &Path, image: &[u8], seed: u64) {
+    let words = [&["run"][..], &["count", "--by", "function"], &["static"]][seed as usize % 3];
+    let program = folder.join("program");
+    let mut damaged = image.to_vec();
+    damage(&mut damaged, seed);
+    fs::write(&program, damaged).unwrap();
+    let mut command = pathlength(words);
+    let mut stderr = file();
+    command.arg("./program").current_dir(folder).stdout(file()).stderr(stderr.try_clone().unwrap());
+    let mut child = command.spawn().unwrap();
+    let status = ends_within(&mut child, Duration::from_secs(4)).or_else(|| {
+        // A guest may loop for ever. It then ends by this signal, but a hang of ours does not.
+        // SAFETY: the child has not been waited for, so the number is its own.
+        unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+        ends_within(&mut child, Duration::from_secs(30))
+    });
+    let Some(status) = status else {
+        child.kill().unwrap();
+        panic!("{words:?}, seed {seed}: hangs");
+    };
+    let said = text(&mut stderr);
+    assert!(!said.contains("panicked"), "{words:?}, seed {seed}: {said}");
+    assert!(is_orderly(words[0], status, &said), "{words:?}, seed {seed}: {status}, {said}");
+    assert_eq!(listing(folder), ["program"], "{words:?}, seed {seed}");
+}
+
+/// An end that we meant: only a guest's signal ends `run`, and a fault of it is told.
+fn is_orderly(command: &str, status: ExitStatus, said: &str) -> bool {
+    match (command, status.code(), status.signal()) {
+        ("run", Some(_), _) | (_, Some(0 | 1), _) => true,
+        ("run" | "count", _, Some(libc::SIGINT)) => true,
+        ("run", _, Some(_)) => said.contains("the program was ended by"),
+        _ => false,
+    }
+}
+
+#[test]
+fn damaged_programs_neither_panic_nor_hang() {
+    const THREADS: u64 = 4;
+    let image = fs::read(guest("ev56/tiny")).unwrap();
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let image = &image;
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                (0..240)
+                    .filter(|seed| seed % THREADS == thread)
+                    .for_each(|seed| check(folder.path(), image, seed));
+            });
+        }
+    });
+}

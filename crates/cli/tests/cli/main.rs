@@ -1,0 +1,11 @@
+//! The command as its users meet it: what it prints, its exit status, and what it does with bad input.
+
+mod bad_input;
+mod compare;
+mod count;
+mod crashes;
+mod damaged;
+mod run;
+mod signals;
+mod study;
+mod support;

@@ -1,0 +1,153 @@
+//! Guest programs, and a way to run the command that always ends.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Longer than any command here takes on a slow and busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The switches of the two builds.
+const BUILDS: [(&str, &[&str]); 2] =
+    [("ev5", &["-mcpu=ev5", "-mno-bwx"]), ("ev56", &["-mcpu=ev56", "-mbwx"])];
+
+/// The path of a guest program, made once: `ev5/modes`, `ev56/libhalf.so`.
+pub fn guest(name: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(make_guests).join(name)
+}
+
+fn make_guests() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
+    for (build, switches) in BUILDS {
+        let folder = folder.join(build);
+        std::fs::create_dir_all(&folder).unwrap();
+        compile(&folder, switches, "half.c", "libhalf.so", &["-fPIC", "-shared"]);
+        compile(&folder, switches, "halves.c", "halves", &["-L.", "-lhalf", "-Wl,-rpath,$ORIGIN"]);
+        compile(&folder, switches, "modes.c", "modes", &[]);
+        compile(&folder, switches, "tiny.c", "tiny", &[]);
+    }
+    folder
+}
+
+fn compile(folder: &Path, build: &[&str], source: &str, output: &str, more: &[&str]) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/guests").join(source);
+    let mut command = Command::new("alpha-linux-gnu-gcc");
+    command.current_dir(folder).args(["-O1", "-g", "-w"]).args(build).arg(source).args(["-o", output]);
+    let made = command.args(more).output().expect("alpha-linux-gnu-gcc is needed: run ./setup");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+/// How a command ended and what it wrote.
+pub struct Outcome {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// As a shell has it: the exit status, or 128 and the signal.
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().expect("a status or a signal"))
+    }
+
+    /// Standard output of a command that succeeded and said nothing else.
+    pub fn quiet_success(self) -> String {
+        assert_eq!((self.code(), self.stderr.as_str()), (0, ""), "{}", self.stdout);
+        self.stdout
+    }
+
+    /// The one sentence of a command that failed: nothing else may be on standard error.
+    pub fn failure(self) -> String {
+        assert_eq!(self.code(), 1, "{}", self.stderr);
+        let sentence = self.stderr.strip_prefix("pathlength: ").expect(&self.stderr);
+        assert!(sentence.ends_with('\n') && sentence.lines().count() == 1, "{sentence}");
+        assert!(!says_twice(sentence), "{sentence}");
+        sentence.trim_end().to_owned()
+    }
+}
+
+/// Whether a part of the message is there two times.
+fn says_twice(message: &str) -> bool {
+    let mut parts: Vec<&str> = message.trim_end().split([':', ';']).map(str::trim).collect();
+    let all = parts.len();
+    parts.sort_unstable();
+    parts.dedup();
+    parts.len() != all
+}
+
+/// The command under test.
+pub fn pathlength<A: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pathlength"));
+    command.args(arguments).stdin(Stdio::null()).env_remove("LD_LIBRARY_PATH");
+    command
+}
+
+/// Runs it to its end.
+pub fn outcome(mut command: Command) -> Outcome {
+    let (mut stdout, mut stderr) = (file(), file());
+    command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
+    let mut child = command.spawn().unwrap();
+    let status = ends_within(&mut child, PATIENCE).unwrap_or_else(|| {
+        child.kill().unwrap();
+        panic!("{command:?} has not ended after {PATIENCE:?}");
+    });
+    Outcome { status, stdout: text(&mut stdout), stderr: text(&mut stderr) }
+}
+
+/// Waits so long for a process.
+pub fn ends_within(child: &mut Child, time: Duration) -> Option<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        if start.elapsed() > time {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// An anonymous file for output: unlike a pipe it is never full.
+pub fn file() -> File {
+    tempfile::tempfile().unwrap()
+}
+
+/// What was written to it.
+pub fn text(file: &mut File) -> String {
+    let mut text = String::new();
+    file.rewind().unwrap();
+    file.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Runs the command with these words, of which those with a colon are guests: `count :ev5/modes work`.
+pub fn run(words: &str) -> Outcome {
+    outcome(command(words))
+}
+
+/// The command of [`run`].
+pub fn command(words: &str) -> Command {
+    pathlength(words.split_whitespace().map(|word| match word.strip_prefix(':') {
+        Some(name) => guest(name).into_os_string(),
+        None => word.into(),
+    }))
+}
+
+/// The rows of CSV without quotes, the header among them.
+pub fn csv(text: &str) -> Vec<Vec<String>> {
+    text.lines().map(|line| line.split(',').map(String::from).collect()).collect()
+}
+
+/// What a directory holds, in order.
+pub fn listing(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}

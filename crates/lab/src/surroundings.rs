@@ -1,0 +1,70 @@
+//! What a program changes for us when it runs in our process, put back after it has ended: it may have
+//! closed or redirected the standard streams, changed the working directory or set a timer.
+
+/// Descriptors are kept at this number and above, out of the way of the program's own.
+const KEPT: libc::c_int = 512;
+
+/// Runs `program`, then puts back standard output, standard error, the working directory, the file
+/// mode mask, the timers, and SIGPIPE, which Rust's runtime ignores.
+pub fn keep<T>(program: impl FnOnce() -> T) -> T {
+    let streams = [libc::STDOUT_FILENO, libc::STDERR_FILENO].map(Stream::keep);
+    let directory = std::env::current_dir();
+    let mask = file_mode_mask(0);
+    file_mode_mask(mask);
+    let result = program();
+    streams.iter().flatten().for_each(Stream::put_back);
+    if let Ok(directory) = directory {
+        // If it is gone, relative paths fail and the errors name them.
+        let _ = std::env::set_current_dir(directory);
+    }
+    file_mode_mask(mask);
+    stop_timers();
+    // SAFETY: no handler, so nothing to uphold.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    result
+}
+
+/// A standard stream as it was. The copy is no `OwnedFd`, for the program may close it.
+struct Stream {
+    number: libc::c_int,
+    copy: libc::c_int,
+    flags: libc::c_int,
+}
+
+impl Stream {
+    /// None if the stream is closed, or KEPT is beyond the limit of descriptors.
+    fn keep(number: libc::c_int) -> Option<Stream> {
+        // SAFETY: plain system calls on numbers.
+        unsafe {
+            let copy = libc::fcntl(number, libc::F_DUPFD_CLOEXEC, KEPT);
+            let flags = libc::fcntl(number, libc::F_GETFL);
+            (copy >= 0).then_some(Stream { number, copy, flags })
+        }
+    }
+
+    /// If the program closed the copy too, the stream stays as the program left it.
+    fn put_back(&self) {
+        // SAFETY: plain system calls on numbers.
+        unsafe {
+            if libc::dup2(self.copy, self.number) == self.number {
+                libc::fcntl(self.number, libc::F_SETFL, self.flags);
+                libc::close(self.copy);
+            }
+        }
+    }
+}
+
+fn file_mode_mask(mask: libc::mode_t) -> libc::mode_t {
+    // SAFETY: no preconditions.
+    unsafe { libc::umask(mask) }
+}
+
+fn stop_timers() {
+    // SAFETY: an itimerval of zeros is valid and stops the timer.
+    unsafe {
+        let never: libc::itimerval = std::mem::zeroed();
+        for timer in [libc::ITIMER_REAL, libc::ITIMER_VIRTUAL, libc::ITIMER_PROF] {
+            libc::setitimer(timer, &never, std::ptr::null_mut());
+        }
+    }
+}
