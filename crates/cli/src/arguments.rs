@@ -79,6 +79,10 @@ pub struct UnitOptions {
     /// Units to measure once the state is steady.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
     pub units: u32,
+    /// Units in a window: the state is steady when the means of three successive ones differ by 1 % or
+    /// less. As many as a period of the program has, if it has one.
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
+    pub window: u32,
     /// Two variables of the program, 8 bytes each, that count cache hits and misses: the state is
     /// steady only when 95 % of the accesses in a window hit.
     #[arg(long, value_names = ["HITS", "MISSES"], num_args = 2, requires = "unit")]

@@ -30,10 +30,11 @@ impl Units {
             Phase::Measuring => {
                 format!("measuring {} units after {} to warm up, units:", self.wanted, self.warm_up)
             }
-            Phase::Done => "measured; the program runs on to its end, units:".to_string(),
+            // The program runs on to its end, and its output needs the line.
+            Phase::Done => return self.clear(),
         };
         // Every so often is often enough: a unit may be a few instructions long.
-        if seen % 64 == 0 || phase == Phase::Done {
+        if seen.is_multiple_of(64) {
             self.bar.set_message(message);
             self.bar.set_position(seen);
         }

@@ -47,7 +47,7 @@ pub enum End {
     /// By itself, with this status.
     Exited(i32),
     /// By a signal.
-    Killed(Crash),
+    Killed(Box<Crash>),
 }
 
 /// A program's end by a signal.
@@ -159,7 +159,7 @@ impl Process {
             match control {
                 Control::Continue => self.settle(observer),
                 Control::Exit(status) => return Ok(End::Exited(status)),
-                Control::Killed { signal } => return Ok(End::Killed(self.crash(signal, stop))),
+                Control::Killed { signal } => return Ok(End::Killed(Box::new(self.crash(signal, stop)))),
                 Control::Execute(execute) => {
                     self.memory.clear();
                     self.cache.invalidate();

@@ -82,7 +82,7 @@ fn child(request: &Request, write: File, output: &File, nothing: &File) -> ! {
         let _ = out.write_all(&line).and_then(|()| out.flush());
     };
     let progress = &mut |seen: u64, phase| {
-        if seen % 64 == 0 {
+        if seen.is_multiple_of(64) {
             tell(&Message::Units(seen, phase != Phase::WarmingUp));
         }
     };

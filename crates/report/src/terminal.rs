@@ -48,19 +48,11 @@ pub fn render(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()
     for line in textwrap::wrap(&cells::printable(&table.title), prose) {
         writeln!(out, "{bold}{line}{bold:#}")?;
     }
-    let grid = Grid::new(table, style.width);
-    let rule = "─".repeat(grid.width());
-    writeln!(out, "{dim}{rule}{dim:#}")?;
-    for line in &grid.headings {
-        grid.line(line, bold, out)?;
-    }
-    writeln!(out, "{dim}{rule}{dim:#}")?;
-    for (index, row) in grid.rows.iter().enumerate() {
-        let total = table.total && index + 1 == grid.rows.len();
-        if total {
-            writeln!(out, "{dim}{rule}{dim:#}")?;
+    for (index, grid) in Grid::fitted(table, style.width).iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
         }
-        grid.line(row, if total { bold } else { Ansi::new() }, out)?;
+        grid.render(table.total, bold, dim, out)?;
     }
     for note in &table.notes {
         let options = textwrap::Options::new(prose).subsequent_indent("  ");
@@ -98,6 +90,45 @@ impl Grid {
             grid.cut_text(limit);
         }
         grid
+    }
+
+    /// The table, or if it has more numbers than fit side by side, its parts, one below the other, each
+    /// with the first column.
+    fn fitted(table: &Table, limit: Option<usize>) -> Vec<Grid> {
+        let grid = Grid::new(table, limit);
+        let Some(limit) = limit.filter(|&limit| grid.width() > limit) else { return vec![grid] };
+        let mut parts: Vec<Vec<usize>> = Vec::new();
+        let mut room = 0;
+        for column in 1..grid.widths.len() {
+            let needed = grid.widths[column] + GAP;
+            match parts.last_mut() {
+                Some(part) if needed <= room => part.push(column),
+                _ => {
+                    parts.push(vec![0, column]);
+                    room = limit.saturating_sub(grid.widths[0]);
+                }
+            }
+            room = room.saturating_sub(needed);
+        }
+        parts.iter().map(|part| Grid::new(&select(table, part), Some(limit))).collect()
+    }
+
+    /// Writes headings and rows between rules; the last row may be a total.
+    fn render(&self, total: bool, bold: Ansi, dim: Ansi, out: &mut dyn Write) -> io::Result<()> {
+        let rule = "─".repeat(self.width());
+        writeln!(out, "{dim}{rule}{dim:#}")?;
+        for line in &self.headings {
+            self.line(line, bold, out)?;
+        }
+        writeln!(out, "{dim}{rule}{dim:#}")?;
+        for (index, row) in self.rows.iter().enumerate() {
+            let total = total && index + 1 == self.rows.len();
+            if total {
+                writeln!(out, "{dim}{rule}{dim:#}")?;
+            }
+            self.line(row, if total { bold } else { Ansi::new() }, out)?;
+        }
+        Ok(())
     }
 
     fn width(&self) -> usize {
@@ -160,6 +191,19 @@ fn width(text: &str) -> usize {
     text.chars().filter_map(char::width).sum()
 }
 
+/// A table of these columns only.
+fn select(table: &Table, columns: &[usize]) -> Table {
+    Table {
+        columns: columns.iter().map(|&column| table.columns[column].clone()).collect(),
+        rows: table
+            .rows
+            .iter()
+            .map(|row| columns.iter().map(|&column| row[column].clone()).collect())
+            .collect(),
+        ..table.clone()
+    }
+}
+
 /// The text, its end replaced by an ellipsis if it is too wide.
 fn cut(text: &str, limit: usize) -> String {
     if width(text) <= limit {
@@ -176,6 +220,7 @@ fn cut(text: &str, limit: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::table::Value;
     use proptest::prelude::*;
 
     proptest! {
@@ -191,6 +236,24 @@ mod tests {
             prop_assert!(shown.lines().all(|line| width(line) <= limit), "{shown}");
             let kind = Kind::Delta;
             prop_assert!(rows.iter().all(|&(_, n, _)| shown.contains(&cells::text(&n.into(), kind))), "{shown}");
+        }
+
+        #[test]
+        fn a_terminal_is_never_too_narrow_for_numbers(numbers in proptest::collection::vec(any::<i64>(), 1..40),
+            limit in 45..120_usize) {
+            let names: Vec<String> = (0..numbers.len()).map(|n| format!("column {n}")).collect();
+            let columns = names.iter().map(|name| (name.as_str(), Kind::Delta));
+            let columns: Vec<_> = std::iter::once(("image", Kind::Text)).chain(columns).collect();
+            let mut table = Table::new("t", "A title", &columns);
+            let cells = numbers.iter().map(|&n| Value::from(n));
+            table.row(std::iter::once("program".into()).chain(cells).collect());
+            let mut out = Vec::new();
+            render(&table, Style { width: Some(limit), color: false }, &mut out).unwrap();
+            let shown = String::from_utf8(out).unwrap();
+            prop_assert!(shown.lines().all(|line| width(line) <= limit), "{shown}");
+            prop_assert!(numbers.iter().all(|&n| shown.contains(&cells::text(&n.into(), Kind::Delta))), "{shown}");
+            let parts = shown.matches("image").count();
+            prop_assert_eq!(shown.matches("program").count(), parts, "{}", shown);
         }
     }
 }

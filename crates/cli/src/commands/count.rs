@@ -56,7 +56,7 @@ fn tables(by: Option<By>, profile: &Profile, span: &str, measurement: Option<&Me
                 path_lengths(
                     "path-length",
                     "Path length: instructions a unit of work",
-                    &[("steady state", measurement)],
+                    &[("the units", measurement)],
                 )
             });
             let mut summary: Vec<Table> = lengths.into_iter().collect();

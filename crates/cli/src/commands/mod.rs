@@ -43,7 +43,12 @@ fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
     let function = options.unit.clone()?;
     let gauges = options.cache.clone().unwrap_or_default();
     let hit_ratio = (!gauges.is_empty()).then_some(0.95);
-    let rules = SteadyRules { measure: options.units as usize, hit_ratio, ..SteadyRules::default() };
+    let rules = SteadyRules {
+        window: options.window as usize,
+        measure: options.units as usize,
+        hit_ratio,
+        ..SteadyRules::default()
+    };
     Some((UnitOfWork { function, gauges }, rules))
 }
 

@@ -146,7 +146,7 @@ fn programs_that_spoil_their_surroundings() {
             let outcome = outcome(relative);
             assert_eq!(outcome.code(), 0, "{mode}: {}", outcome.stderr);
             assert!(
-                outcome.stderr.contains(note) && (note != "" || outcome.stderr.is_empty()),
+                outcome.stderr.contains(note) && (!note.is_empty() || outcome.stderr.is_empty()),
                 "{mode}: {}",
                 outcome.stderr
             );

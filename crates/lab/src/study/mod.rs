@@ -30,7 +30,7 @@ pub struct Mode {
     /// What it means, for people.
     pub meaning: &'static str,
     /// Transactions in a run: enough to reach the steady state and to measure.
-    transactions: u32,
+    pub transactions: u32,
 }
 
 /// The paper's two modes.
