@@ -30,7 +30,7 @@ impl Default for SteadyRules {
 }
 
 /// What a unit that was just added is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Before the steady state.
     WarmingUp,

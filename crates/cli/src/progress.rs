@@ -67,9 +67,12 @@ impl Steps {
             Progress::Building(build::Progress::Done { build }) => format!("the {build} build is ready"),
             Progress::Loading => "loading the database".into(),
             Progress::Running(mode) => format!("running both builds, {mode}"),
-            Progress::Units(units, measuring) => {
-                let phase = if *measuring { "measuring" } else { "warming up" };
-                self.bar.set_message(format!("{phase}: {units} transactions"));
+            Progress::Units(units, phase) => {
+                self.bar.set_message(match phase {
+                    Phase::WarmingUp => format!("warming up: {units} transactions"),
+                    Phase::Measuring => format!("measuring: {units} transactions"),
+                    Phase::Done => "measured; running on to the end and its checks".to_string(),
+                });
                 return;
             }
         };

@@ -27,8 +27,8 @@ pub enum Error {
 /// What the process tells, one line of JSON each.
 #[derive(Serialize, Deserialize)]
 enum Message {
-    /// So many units of work; whether they are measured yet.
-    Units(u64, bool),
+    /// So many units of work; what the last was to the measurement.
+    Units(u64, Phase),
     Done(Box<Counted>),
     Failed(String),
 }
@@ -82,8 +82,8 @@ fn child(request: &Request, write: File, output: &File, nothing: &File) -> ! {
         let _ = out.write_all(&line).and_then(|()| out.flush());
     };
     let progress = &mut |seen: u64, phase| {
-        if seen.is_multiple_of(64) {
-            tell(&Message::Units(seen, phase != Phase::WarmingUp));
+        if seen.is_multiple_of(64) || phase == Phase::Done {
+            tell(&Message::Units(seen, phase));
         }
     };
     let message = match measure::count(request, progress) {
@@ -96,14 +96,14 @@ fn child(request: &Request, write: File, output: &File, nothing: &File) -> ! {
 }
 
 impl Running {
-    /// Waits for the end. `progress` hears how many units of work there were and whether they are
-    /// measured yet. Returns the counts and what the program wrote.
-    pub fn wait(mut self, progress: &mut dyn FnMut(u64, bool)) -> Result<(Counted, String), Error> {
+    /// Waits for the end. `progress` hears how many units of work there were and what the last was to
+    /// the measurement. Returns the counts and what the program wrote.
+    pub fn wait(mut self, progress: &mut dyn FnMut(u64, Phase)) -> Result<(Counted, String), Error> {
         let mut result = None;
         let mut line = Vec::new();
         while self.messages.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
             match serde_json::from_slice(&line) {
-                Ok(Message::Units(seen, measuring)) => progress(seen, measuring),
+                Ok(Message::Units(seen, phase)) => progress(seen, phase),
                 Ok(Message::Done(counted)) => result = Some(Ok(*counted)),
                 Ok(Message::Failed(reason)) => result = Some(Err(Error::Failed(reason))),
                 Err(error) => result = Some(Err(Error::Lost(error.to_string()))),

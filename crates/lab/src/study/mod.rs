@@ -12,7 +12,7 @@ use std::process::Command;
 use analysis::profile::{Attribution, Profile};
 use analysis::statics::ImageStatics;
 use analysis::table::Table;
-use analysis::units::{Measurement, SteadyRules};
+use analysis::units::{Measurement, Phase, SteadyRules};
 use engine::{Clock, Configuration, Random, Settings, UnitOfWork};
 use image::Image;
 
@@ -83,8 +83,8 @@ pub enum Progress {
     Loading,
     /// Both builds run in this mode.
     Running(&'static str),
-    /// Units of work so far in the first build's run; whether they are measured yet.
-    Units(u64, bool),
+    /// Units of work so far in the first build's run; what the last was to the measurement.
+    Units(u64, Phase),
 }
 
 /// Why the study came to no result.
@@ -262,7 +262,7 @@ fn run_mode(
     }
     let mut runs = Vec::new();
     for (build, (own, running)) in builds.iter().zip(running) {
-        let report = &mut |units, measuring| progress(Progress::Units(units, measuring));
+        let report = &mut |units, phase| progress(Progress::Units(units, phase));
         let (counted, output) = running.wait(report).map_err(|error| failed(build, error))?;
         // A copy that cannot be removed is overwritten next time.
         let _ = fs::remove_file(&own);
