@@ -6,7 +6,7 @@
 //!     program: "hello".into(),
 //!     arguments: vec![],
 //!     environment: vec![],
-//!     model: pathlength_isa::Cpu::Ev67,
+//!     model: isa::Cpu::Ev67,
 //!     settings: Settings::default(),
 //! })?;
 //! let mut counter = Counter::default();

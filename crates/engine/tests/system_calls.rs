@@ -218,7 +218,7 @@ proptest! {
         guest.kernel.system_call(&mut guest.cpu, &mut guest.memory);
         prop_assert_eq!(&guest.cpu.r[..32], &before.r[..32]);
         prop_assert_eq!(&guest.cpu.f[..31], &before.f[..31]);
-        prop_assert_eq!((guest.cpu.pc, guest.cpu.fpcr), (before.pc + 4, before.fpcr));
+        prop_assert_eq!((guest.cpu.pc, guest.cpu.fpcr), (before.pc, before.fpcr));
     }
 }
 
