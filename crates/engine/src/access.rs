@@ -276,6 +276,10 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
             *pc = &raw const pathlength_access_fault as u64;
             return;
         }
+        #[cfg(target_arch = "x86_64")]
+        if (*info).si_code > 0 && crate::alpha::compiler::caught(context) {
+            return;
+        }
         if (*info).si_code <= 0 {
             // Sent by a process, not raised by an access: the guest's business.
             crate::linux::note_sent_fault(&*info, context);

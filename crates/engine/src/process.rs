@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use trace::LoadedImage;
 
 use crate::alpha::block::BlockCache;
+use crate::alpha::compiler::Compiler;
 use crate::alpha::cpu::{Cpu, Exception, register};
 use crate::alpha::interpreter::{self, Observer, Stop};
 use crate::linux::loader::{self, LoadError, Program};
@@ -68,12 +69,14 @@ pub struct Process {
     /// The processor's state.
     pub cpu: Cpu,
     /// The address space.
-    pub memory: Memory,
+    pub memory: Box<Memory>,
     /// The blocks that ran.
     pub cache: BlockCache,
     /// Every image that was mapped.
     pub images: Vec<LoadedImage>,
     kernel: Kernel,
+    /// For runs that nobody watches.
+    compiler: Option<Compiler>,
     code_generation: u64,
     /// The host's process that started the program: a child that the program forks is another.
     host_process: u32,
@@ -84,10 +87,11 @@ impl Process {
     pub fn new(configuration: &Configuration) -> Result<Process, Error> {
         let mut process = Process {
             cpu: Cpu::default(),
-            memory: Memory::new().map_err(Error::Memory)?,
+            memory: Box::new(Memory::new().map_err(Error::Memory)?),
             cache: BlockCache::new(configuration.model),
             images: Vec::new(),
             kernel: Kernel::new(configuration.settings.clone()),
+            compiler: None,
             code_generation: 0,
             host_process: std::process::id(),
         };
@@ -140,16 +144,27 @@ impl Process {
     }
 
     fn run_to_end<O: Observer>(&mut self, observer: &mut O) -> Result<End, Error> {
+        self.compiler = if O::WATCHES { None } else { Compiler::new(&self.memory) };
         self.images.iter().for_each(|image| observer.mapped(image));
         loop {
-            let stop =
-                interpreter::run(&mut self.cpu, &self.memory, &mut self.cache, observer, linux::pending);
+            let stop = interpreter::run(
+                &mut self.cpu,
+                &self.memory,
+                &mut self.cache,
+                &mut self.compiler,
+                observer,
+                linux::pending,
+            );
             self.kernel.instructions = self.cpu.instructions;
             let (cpu, memory) = (&mut self.cpu, &mut self.memory);
             let control = match stop {
                 Stop::SystemCall => {
                     observer.system_call(cpu.r[register::V0] as u32);
                     self.kernel.system_call(cpu, memory)
+                }
+                Stop::InstructionBarrier => {
+                    self.invalidate();
+                    continue;
                 }
                 Stop::Exception(exception) => self.kernel.raise(cpu, memory, exception),
                 Stop::Signal => self.kernel.deliver(cpu, memory),
@@ -162,7 +177,7 @@ impl Process {
                 Control::Killed { signal } => return Ok(End::Killed(self.crash(signal, stop))),
                 Control::Execute(execute) => {
                     self.memory.clear();
-                    self.cache.invalidate();
+                    self.invalidate();
                     self.load(&execute.path, &execute.arguments, &execute.environment)?;
                     self.images.iter().for_each(|image| observer.mapped(image));
                 }
@@ -170,11 +185,18 @@ impl Process {
         }
     }
 
+    fn invalidate(&mut self) {
+        self.cache.invalidate();
+        if let Some(compiler) = &mut self.compiler {
+            compiler.clear();
+        }
+    }
+
     /// Follows up on what a system call did to memory.
     fn settle<O: Observer>(&mut self, observer: &mut O) {
         if self.memory.code_generation() != self.code_generation {
             self.code_generation = self.memory.code_generation();
-            self.cache.invalidate();
+            self.invalidate();
             for image in self.kernel.mapped_images() {
                 observer.mapped(&image);
                 self.images.push(image);

@@ -33,8 +33,30 @@ pub struct Lock {
     pub value: u64,
 }
 
+/// What compiled code and what it calls need beside the registers. Set by whoever enters it.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct HostSide {
+    /// The host stack pointer with which compiled code was entered.
+    pub(crate) stack_pointer: usize,
+    /// Guest calls become host calls while the host's stack pointer is above this.
+    pub(crate) stack_limit: usize,
+    /// The host instruction that faulted last.
+    pub(crate) fault: usize,
+    /// Whether compiled code was left by a fault last.
+    pub(crate) faulted: bool,
+    /// The program's memory.
+    pub(crate) memory: *const crate::memory::Memory,
+    /// The processor's model.
+    pub(crate) model: isa::Cpu,
+}
+
+// SAFETY: the pointer is set anew by each run and used only during it.
+unsafe impl Send for HostSide {}
+
 /// Registers.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Cpu {
     /// Integer registers; 31 is always 0, 32 takes what is written to 31.
     pub r: [u64; 33],
@@ -57,6 +79,8 @@ pub struct Cpu {
     pub instructions: u64,
     /// Accesses that were not aligned and that Linux would have fixed up.
     pub unaligned: u64,
+    /// For compiled code.
+    pub host: HostSide,
 }
 
 impl Default for Cpu {
@@ -72,6 +96,14 @@ impl Default for Cpu {
             interrupt_flag: false,
             instructions: 0,
             unaligned: 0,
+            host: HostSide {
+                stack_pointer: 0,
+                stack_limit: 0,
+                fault: 0,
+                faulted: false,
+                memory: std::ptr::null(),
+                model: isa::Cpu::Ev67,
+            },
         }
     }
 }

@@ -3,6 +3,8 @@
 
 pub mod block;
 pub mod bytes;
+#[cfg(target_arch = "x86_64")]
+pub mod compiler;
 pub mod cpu;
 pub mod float;
 pub mod interpreter;

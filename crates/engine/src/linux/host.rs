@@ -50,6 +50,11 @@ impl Information {
     }
 }
 
+/// Where [`pending`] is kept, for compiled code to look.
+pub fn pending_flag() -> *const AtomicBool {
+    &PENDING
+}
+
 /// True if a signal was recorded for the guest.
 #[inline]
 pub fn pending() -> bool {

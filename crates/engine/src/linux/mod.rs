@@ -45,7 +45,7 @@ use crate::memory::Memory;
 use call::Call;
 use errno::Errno;
 pub(crate) use host::note_sent_fault;
-pub use host::pending;
+pub use host::{pending, pending_flag};
 use signals::Signals;
 use table::Action;
 

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{
     self, AbiParam, Function, InstBuilder, MemFlagsData, Signature, SourceLoc, Type, UserFuncName, Value,
 };
-use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch};
 use isa::{Flags, Op};
 
@@ -33,6 +33,7 @@ pub(super) fn emit(
     region: &Region,
     cache: &BlockCache,
     entries: &Entries,
+    target: TargetFrontendConfig,
     function: &mut Function,
     context: &mut FunctionBuilderContext,
 ) {
@@ -66,7 +67,7 @@ pub(super) fn emit(
         emitter.block(index);
     }
     emitter.builder.seal_all_blocks();
-    emitter.builder.finalize();
+    emitter.builder.finalize(target);
 }
 
 struct Emitter<'a> {
@@ -449,7 +450,8 @@ impl<'a> Emitter<'a> {
         self.flush();
         let function = self.constant(one as *const () as u64);
         let step_address = self.constant(step as *const Step as u64);
-        let done = self.builder.ins().call_indirect(self.helper_signature, function, &[self.cpu, step_address]);
+        let done =
+            self.builder.ins().call_indirect(self.helper_signature, function, &[self.cpu, step_address]);
         let failed = self.builder.inst_results(done)[0];
         self.leave_if(failed, here);
         self.forget();

@@ -15,16 +15,15 @@ mod emit;
 mod enter;
 mod region;
 
-
+use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::{Context, ir};
 use cranelift_frontend::FunctionBuilderContext;
 use trace::BlockId;
 
 use self::arena::{Arena, Entries};
-pub(crate) use self::enter::{caught, enter};
+pub(crate) use self::enter::{Left, caught, enter};
 use super::block::BlockCache;
 use crate::memory::Memory;
 
@@ -78,7 +77,14 @@ impl Compiler {
         let region = region::find(id, cache);
         self.context.clear();
         self.context.func.signature = emit::signature();
-        emit::emit(&region, cache, &self.entries, &mut self.context.func, &mut self.builder);
+        emit::emit(
+            &region,
+            cache,
+            &self.entries,
+            self.isa.frontend_config(),
+            &mut self.context.func,
+            &mut self.builder,
+        );
         let compiled = match self.context.compile(&*self.isa, &mut ControlPlane::default()) {
             Ok(compiled) => compiled,
             Err(error) => {
@@ -109,5 +115,3 @@ impl Compiler {
         self.sites.clear();
     }
 }
-
-const WORD: ir::Type = ir::types::I64;
