@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{
     self, AbiParam, Function, InstBuilder, MemFlagsData, Signature, SourceLoc, Type, UserFuncName, Value,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
 use isa::{Flags, Op};
 
 use super::arena::Entries;
@@ -46,8 +46,9 @@ pub(super) fn emit(
     let helper_signature = builder.import_signature(helper);
     let entry = builder.create_block();
     let blocks: Vec<ir::Block> = region.blocks.iter().map(|_| builder.create_block()).collect();
-    builder.switch_to_block(entry);
-    builder.ins().jump(blocks[0], &[]);
+    let r = std::array::from_fn(|_| builder.declare_var(I64));
+    let f = std::array::from_fn(|_| builder.declare_var(I64));
+    let (used_r, used_f) = region.registers(cache);
     let mut emitter = Emitter {
         builder,
         region,
@@ -57,12 +58,18 @@ pub(super) fn emit(
         region_signature,
         helper_signature,
         cpu: Value::from_u32(0),
-        r: [None; 32],
-        f: [None; 32],
+        r,
+        f,
+        used_r,
+        used_f,
         dirty_r: 0,
         dirty_f: 0,
         checked: Vec::new(),
     };
+    emitter.builder.switch_to_block(entry);
+    emitter.cpu = emitter.builder.ins().get_pinned_reg(I64);
+    emitter.reload();
+    emitter.builder.ins().jump(emitter.blocks[0], &[]);
     for index in 0..region.blocks.len() {
         emitter.block(index);
     }
@@ -80,9 +87,12 @@ struct Emitter<'a> {
     helper_signature: ir::SigRef,
     /// The address of the Cpu.
     cpu: Value,
-    /// What is known of the registers' contents in this block.
-    r: [Option<Value>; 32],
-    f: [Option<Value>; 32],
+    /// The registers' contents.
+    r: [Variable; 32],
+    f: [Variable; 32],
+    /// Which registers the region reads.
+    used_r: u32,
+    used_f: u32,
     /// Which of them must still be written to the Cpu.
     dirty_r: u32,
     dirty_f: u32,
@@ -119,17 +129,29 @@ impl<'a> Emitter<'a> {
         self.go(block.end());
     }
 
-    /// Begins a block of code in which nothing is known of the registers.
     fn enter(&mut self, block: ir::Block) {
         self.builder.switch_to_block(block);
         self.cpu = self.builder.ins().get_pinned_reg(I64);
-        self.forget();
-    }
-
-    fn forget(&mut self) {
-        (self.r, self.f) = ([None; 32], [None; 32]);
         debug_assert_eq!((self.dirty_r, self.dirty_f), (0, 0));
         self.checked.clear();
+    }
+
+    /// Loads every register that the region reads: others may have changed them. What is not read
+    /// before it is loaded again costs nothing.
+    fn reload(&mut self) {
+        for register in 0..31u8 {
+            if self.used_r >> register & 1 != 0 {
+                self.reload_one(self.r[register as usize], r_offset(register));
+            }
+            if self.used_f >> register & 1 != 0 {
+                self.reload_one(self.f[register as usize], f_offset(register));
+            }
+        }
+    }
+
+    fn reload_one(&mut self, variable: Variable, offset: i32) {
+        let value = self.builder.ins().load(I64, state(), self.cpu, offset);
+        self.builder.def_var(variable, value);
     }
 
     // Registers
@@ -142,17 +164,12 @@ impl<'a> Emitter<'a> {
         if register == 31 {
             return self.constant(0);
         }
-        if let Some(value) = self.r[register as usize] {
-            return value;
-        }
-        let value = self.builder.ins().load(I64, state(), self.cpu, r_offset(register));
-        self.r[register as usize] = Some(value);
-        value
+        self.builder.use_var(self.r[register as usize])
     }
 
     fn write(&mut self, register: u8, value: Value) {
         if register as usize != SINK {
-            self.r[register as usize] = Some(value);
+            self.builder.def_var(self.r[register as usize], value);
             self.dirty_r |= 1 << register;
         }
     }
@@ -161,17 +178,12 @@ impl<'a> Emitter<'a> {
         if register == 31 {
             return self.constant(0);
         }
-        if let Some(value) = self.f[register as usize] {
-            return value;
-        }
-        let value = self.builder.ins().load(I64, state(), self.cpu, f_offset(register));
-        self.f[register as usize] = Some(value);
-        value
+        self.builder.use_var(self.f[register as usize])
     }
 
     fn write_float(&mut self, register: u8, value: Value) {
         if register as usize != SINK {
-            self.f[register as usize] = Some(value);
+            self.builder.def_var(self.f[register as usize], value);
             self.dirty_f |= 1 << register;
         }
     }
@@ -180,11 +192,11 @@ impl<'a> Emitter<'a> {
     fn flush(&mut self) {
         for register in 0..31u8 {
             if self.dirty_r >> register & 1 != 0 {
-                let value = self.r[register as usize].expect("dirty registers are known");
+                let value = self.builder.use_var(self.r[register as usize]);
                 self.builder.ins().store(state(), value, self.cpu, r_offset(register));
             }
             if self.dirty_f >> register & 1 != 0 {
-                let value = self.f[register as usize].expect("dirty registers are known");
+                let value = self.builder.use_var(self.f[register as usize]);
                 self.builder.ins().store(state(), value, self.cpu, f_offset(register));
             }
         }
@@ -284,6 +296,7 @@ impl<'a> Emitter<'a> {
         self.builder.switch_to_block(elsewhere);
         self.builder.ins().return_(&[next]);
         self.enter(returned);
+        self.reload();
         self.go(back);
     }
 
@@ -454,7 +467,10 @@ impl<'a> Emitter<'a> {
             self.builder.ins().call_indirect(self.helper_signature, function, &[self.cpu, step_address]);
         let failed = self.builder.inst_results(done)[0];
         self.leave_if(failed, here);
-        self.forget();
+        if (step.c as usize) != SINK {
+            self.reload_one(self.r[step.c as usize], r_offset(step.c));
+            self.reload_one(self.f[step.c as usize], f_offset(step.c));
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use isa::{Flags, Op};
 use trace::BlockId;
 
 use crate::alpha::block::BlockCache;
+use crate::alpha::meaning::Step;
 
 /// Blocks of a region, the entry first.
 pub(super) struct Region {
@@ -25,6 +26,16 @@ impl Region {
     /// A number for an instruction, to find it again by [`Region::address_of_site`]. Never 0xffffffff.
     pub(super) fn site(block: usize, index: usize) -> u32 {
         (block as u32) << INDEX_BITS | index as u32
+    }
+
+    /// The integer and floating-point registers that its instructions read: a bit each.
+    pub(super) fn registers(&self, cache: &BlockCache) -> (u32, u32) {
+        let steps = self.blocks.iter().flat_map(|&id| &cache.block(id).steps);
+        let bits = |step: &Step| 1u32 << step.a | 1 << step.b | 1u32.checked_shl(step.c.into()).unwrap_or(0);
+        steps.fold((0, 0), |(r, f), step| {
+            // Conditional moves read their destination; which file an operand is in matters little.
+            if step.op.is_float() { (r | bits(step), f | bits(step)) } else { (r | bits(step), f) }
+        })
     }
 
     /// The guest address of a numbered instruction.
