@@ -19,9 +19,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         model: isa::Cpu::Ev67,
         settings: Settings::default(),
     })?;
-    // Watched runs are interpreted, others compiled.
-    let watched = std::env::var_os("PATHLENGTH_WATCH").is_some();
-    let end = if watched { process.run(&mut Counter::default())? } else { process.run(&mut ())? };
+    // What is watched is interpreted: with a compiler built in, it is the compiler that is tried.
+    let compiled = cfg!(feature = "compiler");
+    let end = if compiled { process.run(&mut ())? } else { process.run(&mut Counter::default())? };
     let status = match end {
         End::Exited(status) => status,
         End::Killed(crash) => 128 + crash.signal,

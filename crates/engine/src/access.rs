@@ -276,7 +276,7 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
             *pc = &raw const pathlength_access_fault as u64;
             return;
         }
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(feature = "compiler", target_arch = "x86_64"))]
         if (*info).si_code > 0 && crate::alpha::compiler::caught(context) {
             return;
         }

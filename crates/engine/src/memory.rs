@@ -96,14 +96,15 @@ unsafe impl Send for Memory {}
 impl Memory {
     /// Reserves the window. Costs address space only, no memory.
     ///
-    /// If the host leaves it free, the window is where the addresses are the host's own: then compiled
+    /// With a compiler, if the host leaves it free, the window is where the addresses are the host's own: then compiled
     /// code need not add a base.
     pub fn new() -> std::io::Result<Memory> {
         access::catch_faults();
+        let bytes = (ADDRESS_SPACE + GUARD - LOWEST) as usize;
         let identity =
-            reserve(LOWEST as *mut u8, (ADDRESS_SPACE + GUARD - LOWEST) as usize, libc::MAP_FIXED_NOREPLACE);
+            cfg!(feature = "compiler").then(|| reserve(LOWEST as *mut u8, bytes, libc::MAP_FIXED_NOREPLACE));
         let base = match identity {
-            Ok(start) if start as u64 == LOWEST => std::ptr::null_mut(),
+            Some(Ok(start)) if start as u64 == LOWEST => std::ptr::null_mut(),
             _ => reserve(std::ptr::null_mut(), (ADDRESS_SPACE + GUARD) as usize, 0)?,
         };
         Ok(Memory { base, regions: BTreeMap::new(), next: MAP_BASE, code_generation: 0 })

@@ -107,6 +107,7 @@ impl BlockCache {
     }
 
     /// The block at an address that the interpreter has executed, if it is still valid.
+    #[cfg(feature = "compiler")]
     pub(super) fn ran(&self, address: u64) -> Option<BlockId> {
         let valid = |id: &&BlockId| {
             let block = &self.blocks[**id as usize];
@@ -116,6 +117,7 @@ impl BlockCache {
     }
 
     /// Notes compiled code that begins with a block.
+    #[cfg(feature = "compiler")]
     pub(super) fn set_code(&mut self, id: BlockId, code: *const u8) {
         self.blocks[id as usize].code = code;
     }

@@ -36,6 +36,7 @@ pub struct Lock {
 /// What compiled code and what it calls need beside the registers. Set by whoever enters it.
 #[derive(Clone, Debug)]
 #[repr(C)]
+#[cfg_attr(not(feature = "compiler"), allow(dead_code))]
 pub struct HostSide {
     /// The host stack pointer with which compiled code was entered.
     pub(crate) stack_pointer: usize,

@@ -7,7 +7,6 @@ use crate::alpha::cpu::Cpu;
 // Saves what the host's calling convention wants saved, sets the pinned register (r15) to the Cpu
 // and calls the code. A fault in the code comes back at `pathlength_left_by_fault` with the stack
 // pointer that was noted on the way in.
-#[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".text",
     ".p2align 4",
@@ -37,7 +36,7 @@ std::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    fn pathlength_enter(cpu: *mut Cpu, code: *const u8, stack_pointer: *mut usize) -> u64;
+    fn pathlength_enter(cpu: *mut libc::c_void, code: *const u8, stack_pointer: *mut usize) -> u64;
     static pathlength_left_by_fault: u8;
 }
 
@@ -70,13 +69,12 @@ pub(crate) unsafe fn enter(cpu: &mut Cpu, code: *const u8) -> Left {
     cpu.host.stack_limit = (&raw const here as usize).saturating_sub(STACK_BYTES);
     let noted = &raw mut cpu.host.stack_pointer;
     // SAFETY: the caller's promise.
-    let next = unsafe { pathlength_enter(cpu, code, noted) };
+    let next = unsafe { pathlength_enter((&raw mut *cpu).cast(), code, noted) };
     if next == u64::MAX { Left::Fault(cpu.host.fault) } else { Left::At(next) }
 }
 
 /// Called by the handler of SIGSEGV and SIGBUS: if the fault happened in compiled code, makes the
 /// thread leave it and returns true.
-#[cfg(target_arch = "x86_64")]
 pub(crate) fn caught(context: &mut libc::ucontext_t) -> bool {
     let registers = &mut context.uc_mcontext.gregs;
     let pc = registers[libc::REG_RIP as usize] as usize;
