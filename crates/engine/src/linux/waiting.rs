@@ -8,11 +8,11 @@ use super::time::{SECOND, host_time, timespec, timeval};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
-impl Call<'_> {
+impl Call<'_, '_> {
     /// Lets the virtual clock pass a timeout that a call has waited out.
     fn waited(&mut self, outcome: Outcome, timeout: Option<u64>) -> Outcome {
         if let (Ok(0), Some(timeout)) = (outcome, timeout) {
-            self.kernel.slept(timeout);
+            self.slept(timeout);
         }
         outcome
     }
@@ -206,7 +206,7 @@ pub fn futex(call: &mut Call) -> Outcome {
     let (word, second) = (call.pointer(word, 4)?, call.pointer(second, 4)?);
     let waits = [FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2];
     if !waits.contains(&command) {
-        return call.host(libc::SYS_futex, [word, operation, value, fourth, second, third]);
+        return call.host_unlocked(libc::SYS_futex, [word, operation, value, fourth, second, third]);
     }
     let clock = match (command, operation & FUTEX_CLOCK_REALTIME) {
         (FUTEX_LOCK_PI, _) => libc::CLOCK_REALTIME,
@@ -225,7 +225,7 @@ pub fn futex(call: &mut Call) -> Outcome {
     let interrupted = if rest.is_none() { Restarts } else { Fails };
     let outcome = call.wait(libc::SYS_futex, [word, operation, value, limit, second, third], interrupted);
     if outcome == Err(Errno(libc::ETIMEDOUT)) {
-        call.kernel.slept(rest.unwrap_or_default());
+        call.slept(rest.unwrap_or_default());
     }
     outcome
 }
