@@ -378,7 +378,7 @@ impl Memory {
         if to == start && new <= old {
             return if new == old { Ok(()) } else { self.unmap(start + new, old - new) };
         }
-        let region = self.view(|regions| regions.from(start)).ok_or_else(invalid)?;
+        let region = self.view(|regions| regions.rest_at(start)).ok_or_else(invalid)?;
         let region_end = region.end;
         let region = Region { end: to + new, ..region };
         let moved = match region.shared {

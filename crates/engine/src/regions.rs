@@ -138,7 +138,7 @@ impl Regions {
     }
 
     /// The region that would begin at `start` if what is mapped there were split.
-    pub fn from(&self, start: u64) -> Option<Region> {
+    pub fn rest_at(&self, start: u64) -> Option<Region> {
         let (first, region) = self.at(start)?;
         let mut region = region.clone();
         if let Backing::File { offset, .. } = &mut region.backing {
@@ -149,7 +149,7 @@ impl Regions {
 
     /// Makes `at` a border between regions, if it lies inside one.
     fn split(&mut self, at: u64) {
-        if let Some(upper) = self.from(at)
+        if let Some(upper) = self.rest_at(at)
             && let Some((_, region)) = self.regions.range_mut(..at).next_back()
             && region.end > at
         {
