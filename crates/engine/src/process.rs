@@ -17,6 +17,8 @@ use crate::memory::Memory;
 pub struct Configuration {
     /// The executable.
     pub program: PathBuf,
+    /// What it finds as its own name (`argv[0]`), if not its path.
+    pub name: Option<OsString>,
     /// Its arguments, without its own name.
     pub arguments: Vec<OsString>,
     /// `NAME=value` strings.
@@ -91,9 +93,11 @@ impl Process {
             code_generation: 0,
             host_process: std::process::id(),
         };
-        let mut arguments = vec![configuration.program.clone().into_os_string()];
+        let name = configuration.name.as_deref().unwrap_or(configuration.program.as_os_str());
+        let mut arguments = vec![name.to_os_string()];
         arguments.extend_from_slice(&configuration.arguments);
-        process.load(&configuration.program, &arguments, &configuration.environment)?;
+        let (program, arguments) = process.kernel.program(&configuration.program, arguments);
+        process.load(&program, &arguments, &configuration.environment)?;
         Ok(process)
     }
 
