@@ -60,8 +60,11 @@ impl Steps {
     /// Shows what is being done.
     pub fn show(&self, step: &Progress) {
         let message = match step {
-            Progress::Building(build::Progress::Compiling { build, image }) => {
-                format!("compiling {image} ({build})")
+            Progress::Building(build::Progress::Downloading { package }) => {
+                format!("downloading the sources of {package}")
+            }
+            Progress::Building(build::Progress::Step { build, doing, what }) => {
+                format!("{doing} {what} ({build})")
             }
             Progress::Building(build::Progress::Done { build }) => format!("the {build} build is ready"),
             Progress::Loading => "loading the database".into(),

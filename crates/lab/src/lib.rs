@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod crash;
+mod debian;
 pub mod isolated;
 pub mod measure;
 mod source;
