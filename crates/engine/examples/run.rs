@@ -11,12 +11,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         arguments.next_if(|next| next == "--");
     }
     let program = arguments.next().ok_or("name a program to run")?;
-    let environment = std::env::vars_os().map(|(name, value)| {
-        let mut variable = name;
-        variable.push("=");
-        variable.push(value);
-        variable
-    });
     // How a program of the host's that the program starts comes back here.
     let ourselves = [std::env::current_exe()?.into_os_string(), "--name".into()];
     let host_environment = interpose::environment(&ourselves)?.into();
@@ -24,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         program: program.into(),
         name,
         arguments: arguments.collect(),
-        environment: environment.collect(),
+        environment: interpose::inherited().collect(),
         model: isa::Cpu::Ev67,
         settings: Settings { host_environment, ..Settings::default() },
     })?;

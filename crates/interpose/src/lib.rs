@@ -13,10 +13,11 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Out of reach are host programs that are linked statically or run with another user's rights: the
-//! loader preloads nothing there. They find what they find anyway: an image that the kernel refuses.
+//! Out of reach are host programs that are linked statically, run with another user's rights, or are not
+//! of the host's own word size: the loader preloads nothing there. An Alpha image is to them what it is
+//! without us, a file that the kernel refuses.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -27,22 +28,45 @@ use std::path::{Path, PathBuf};
 /// The library for `LD_PRELOAD`.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/interpose.so"));
 
-/// Between the words of the command, as in `interpose.c`.
+/// The variable with the command, as in `interpose.c`, and what is between its words.
+const RUN: &str = "PATHLENGTH_RUN";
 const SEPARATOR: &str = "\x1f";
+const PRELOAD: &str = "LD_PRELOAD";
 
 /// What a host program's environment must have, as `NAME=value`, so that it starts Alpha programs by
 /// `command`. The words added to the command are the program's name (`argv[0]`), `--`, its path and
 /// its other arguments. The first word is the path of an executable.
 pub fn environment(command: &[OsString]) -> io::Result<[OsString; 2]> {
-    let mut run = OsString::from("PATHLENGTH_RUN=");
-    run.push(command.join(SEPARATOR.as_ref()));
-    let mut preload = OsString::from("LD_PRELOAD=");
-    preload.push(library()?);
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+    let mut preload = library()?.into_os_string();
+    if let Some(others) = preloaded_by_others() {
         preload.push(":");
         preload.push(others);
     }
-    Ok([run, preload])
+    Ok([variable(RUN, &command.join(SEPARATOR.as_ref())), variable(PRELOAD, &preload)])
+}
+
+/// This process's environment, as `NAME=value`, without what [`environment`] adds: what an Alpha
+/// program is to find even if a host program that was started from one ran us.
+pub fn inherited() -> impl Iterator<Item = OsString> {
+    std::env::vars_os().filter_map(|(name, value)| match name.to_str() {
+        Some(RUN) => None,
+        Some(PRELOAD) => preloaded_by_others().map(|others| variable(PRELOAD, &others)),
+        _ => Some(variable(&name, &value)),
+    })
+}
+
+fn variable(name: impl AsRef<OsStr>, value: &OsStr) -> OsString {
+    [name.as_ref(), value].join("=".as_ref())
+}
+
+/// `LD_PRELOAD` without this library, which comes first.
+fn preloaded_by_others() -> Option<OsString> {
+    let all = std::env::var_os(PRELOAD).filter(|all| !all.is_empty())?;
+    if std::env::var_os(RUN).is_none() {
+        return Some(all);
+    }
+    let first = all.as_bytes().iter().position(|&byte| byte == b':')?;
+    Some(OsStr::from_bytes(&all.as_bytes()[first + 1..]).into())
 }
 
 /// The library's path. It is written once, into the user's cache, or where that cannot be into a
@@ -84,4 +108,34 @@ fn written(folder: &Path) -> io::Result<PathBuf> {
     fs::File::create(&unfinished)?.write_all(LIBRARY)?;
     fs::rename(&unfinished, &path)?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn library_is_written_once_and_again_if_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = written(folder.path()).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), LIBRARY);
+        let inode = fs::metadata(&path).unwrap().ino();
+        assert_eq!(written(folder.path()).unwrap(), path);
+        assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
+        fs::write(&path, "damaged").unwrap();
+        assert_eq!(written(folder.path()).unwrap(), path);
+        assert_eq!(fs::read(&path).unwrap(), LIBRARY);
+    }
+
+    #[test]
+    fn folders_that_cannot_be_trusted_or_named_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(written(&folder.path().join("with:colon")).is_err());
+        assert!(written(&folder.path().join("with space")).is_err());
+        assert!(written(Path::new("relative")).is_err());
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(written(folder.path()).is_err());
+    }
 }

@@ -8,7 +8,6 @@ pub mod statics;
 pub mod study;
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use analysis::units::SteadyRules;
@@ -25,8 +24,6 @@ fn configuration(
     arguments: &[OsString],
     repeatable: bool,
 ) -> Configuration {
-    let environment = std::env::vars_os()
-        .map(|(name, value)| OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat()));
     let (clock, random) =
         if repeatable { (Clock::Virtual, Random::Seeded(0)) } else { (Clock::Host, Random::Host) };
     let host_environment = host_environment(engine).unwrap_or_else(|error| {
@@ -39,7 +36,7 @@ fn configuration(
         program: program.into(),
         name: None,
         arguments: arguments.to_vec(),
-        environment: environment.collect(),
+        environment: interpose::inherited().collect(),
         model: engine.cpu,
         settings,
     }
