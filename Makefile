@@ -2,7 +2,7 @@
 
 PATHLENGTH = target/release/pathlength
 
-.PHONY: study test lint bench fuzz setup clean
+.PHONY: study test lint setup clean
 
 study: setup
 	cargo build --release --locked

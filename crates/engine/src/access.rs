@@ -287,14 +287,16 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     }
 }
 
+/// Where the host was interrupted, and will go on.
 #[cfg(target_arch = "x86_64")]
-fn program_counter(context: &mut libc::ucontext_t) -> &mut u64 {
+pub(crate) fn program_counter(context: &mut libc::ucontext_t) -> &mut u64 {
     let slot = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
     // SAFETY: i64 and u64 have the same layout.
     unsafe { &mut *(slot as *mut i64).cast::<u64>() }
 }
 
+/// Where the host was interrupted, and will go on.
 #[cfg(target_arch = "aarch64")]
-fn program_counter(context: &mut libc::ucontext_t) -> &mut u64 {
+pub(crate) fn program_counter(context: &mut libc::ucontext_t) -> &mut u64 {
     &mut context.uc_mcontext.pc
 }

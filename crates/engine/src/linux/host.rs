@@ -209,23 +209,11 @@ extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, context: *m
 
 /// If a handler interrupted [`wait`] before its call began, it shall not begin.
 fn leave_wait(context: &mut libc::ucontext_t) {
-    let pc = program_counter(context);
+    let pc = crate::access::program_counter(context);
     let routine = &raw const pathlength_wait_begin as u64..&raw const pathlength_wait_end as u64;
     if routine.contains(pc) {
         *pc = &raw const pathlength_wait_not_begun as u64;
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn program_counter(context: &mut libc::ucontext_t) -> &mut u64 {
-    let slot = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
-    // SAFETY: i64 and u64 have the same layout.
-    unsafe { &mut *(slot as *mut i64).cast::<u64>() }
-}
-
-#[cfg(target_arch = "aarch64")]
-fn program_counter(context: &mut libc::ucontext_t) -> &mut u64 {
-    &mut context.uc_mcontext.pc
 }
 
 /// The bit of a signal in a mask.

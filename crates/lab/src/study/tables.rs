@@ -139,9 +139,8 @@ pub(super) fn scaled_minus_cached(study: &Study) -> Option<Table> {
     let mixes = |result: &ModeResult| [result.runs[0].profile.mix(), result.runs[1].profile.mix()];
     let (scaled, cached) = (mixes(of("scaled")?), mixes(of("cached")?));
     let title = "A scaled transaction minus a cached one (as Table 14)";
-    let pair = |mixes: &'_ [Mix; 2]| -> [Mix; 2] { mixes.clone() };
-    let ([a, b], [c, d]) = (pair(&scaled), pair(&cached));
-    Some(mix::scaled_minus_cached("scaled-minus-cached", title, LABELS, [&a, &b], [&c, &d]))
+    let (scaled, cached) = (scaled.each_ref(), cached.each_ref());
+    Some(mix::scaled_minus_cached("scaled-minus-cached", title, LABELS, scaled, cached))
 }
 
 /// The share of each image in a transaction (Figure 1).
