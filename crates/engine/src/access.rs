@@ -268,17 +268,17 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     // addresses inside this program's text.
     unsafe {
         let context = &mut *context.cast::<libc::ucontext_t>();
+        if (*info).si_code <= 0 {
+            // Sent by a process or thread, not raised by an access: the guest's business.
+            crate::linux::note_sent_fault(&*info, context);
+            return;
+        }
         let pc = program_counter(context);
         let routines = (&raw const pathlength_access_begin as u64)..(&raw const pathlength_access_end as u64);
         if routines.contains(pc) {
             let info = &*info;
             LAST_FAULT.set(HostFault { address: info.si_addr() as usize, signal, code: info.si_code });
             *pc = &raw const pathlength_access_fault as u64;
-            return;
-        }
-        if (*info).si_code <= 0 {
-            // Sent by a process, not raised by an access: the guest's business.
-            crate::linux::note_sent_fault(&*info, context);
             return;
         }
         // Not a guest access: a bug of ours. Let it take its usual course.

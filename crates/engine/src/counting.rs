@@ -1,5 +1,9 @@
 //! Exact counts: of every block, and of each call of one function apart.
 
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use trace::{BlockId, Counts, LoadedImage, Unit};
 
 use crate::alpha::block::{Block, BlockCache};
@@ -32,30 +36,66 @@ impl Tally {
     }
 }
 
-/// Counts executions of blocks and system calls over the whole run.
+/// The blocks that the counts of all threads refer to, and the counts of the threads that have ended.
 #[derive(Clone, Debug, Default)]
+struct Totals {
+    blocks: Vec<(u64, Vec<u32>)>,
+    ids: HashMap<(u64, Vec<u32>), BlockId>,
+    executions: Tally,
+    system_calls: Tally,
+}
+
+impl Totals {
+    /// The number of a block of any thread's cache: the same instructions at the same address.
+    fn id(&mut self, block: &Block) -> BlockId {
+        let key = (block.address, block.words.clone());
+        let next = self.blocks.len() as BlockId;
+        *self.ids.entry(key).or_insert_with_key(|key| {
+            self.blocks.push(key.clone());
+            next
+        })
+    }
+
+    /// Adds what a thread counted.
+    fn add(&mut self, counter: &Counter, cache: &BlockCache) {
+        for (block, id) in cache.blocks().iter().zip(0..) {
+            let total = self.id(block);
+            *self.executions.slot(total) += counter.executions.0.get(id).copied().unwrap_or(0);
+        }
+        for (number, times) in counter.system_calls.nonzero() {
+            *self.system_calls.slot(number) += times;
+        }
+    }
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts executions of blocks and system calls over the whole run.
+#[derive(Debug, Default)]
 pub struct Counter {
     executions: Tally,
     system_calls: Tally,
     images: Vec<LoadedImage>,
+    /// Shared with the counters of the other threads.
+    totals: Arc<Mutex<Totals>>,
 }
 
 impl Counter {
-    /// What was counted, with the blocks it refers to.
+    /// What was counted in this thread and in those that have ended, with the blocks it refers to.
     pub fn counts(&self, cache: &BlockCache) -> Counts {
-        let blocks = cache.blocks().iter().map(|block| trace::Block {
-            address: block.address,
-            words: block.words.clone(),
-            image: self.image_of(block.address),
-        });
-        let mut executions = self.executions.0.clone();
-        executions.resize(cache.blocks().len(), 0);
-        Counts {
-            images: self.images.clone(),
-            blocks: blocks.collect(),
-            executions,
-            system_calls: self.system_calls.nonzero().collect(),
-        }
+        let mut totals = lock(&self.totals).clone();
+        totals.add(self, cache);
+        let blocks: Vec<trace::Block> = totals
+            .blocks
+            .into_iter()
+            .map(|(address, words)| trace::Block { address, words, image: self.image_of(address) })
+            .collect();
+        let system_calls = totals.system_calls.nonzero().collect();
+        let mut executions = totals.executions.0;
+        executions.resize(blocks.len(), 0);
+        Counts { images: self.images.clone(), blocks, executions, system_calls }
     }
 
     /// The image mapped last at an address.
@@ -85,6 +125,18 @@ impl Observer for Counter {
     fn mapped(&mut self, image: &LoadedImage) {
         self.images.push(image.clone());
     }
+
+    fn thread(&self) -> Counter {
+        Counter { images: self.images.clone(), totals: self.totals.clone(), ..Counter::default() }
+    }
+
+    fn ended(&mut self, _: &Cpu, _: &Memory, cache: &BlockCache) {
+        lock(&self.totals).add(self, cache);
+    }
+
+    fn forked(&mut self) {
+        self.totals = Arc::default();
+    }
 }
 
 /// What to watch as a unit of work.
@@ -97,7 +149,29 @@ pub struct UnitOfWork {
 }
 
 /// Receives each unit as it ends. Returns false when it needs no more of them.
-pub type UnitSink<'a> = Box<dyn FnMut(Unit) -> bool + 'a>;
+pub type UnitSink<'a> = Box<dyn FnMut(Unit) -> bool + Send + 'a>;
+
+/// What the counters of all threads share.
+struct Units<'a> {
+    sink: Mutex<(UnitSink<'a>, u64)>,
+    wanted: AtomicBool,
+}
+
+impl<'a> Units<'a> {
+    fn new(sink: UnitSink<'a>, wanted: bool) -> Arc<Units<'a>> {
+        Arc::new(Units { sink: Mutex::new((sink, 0)), wanted: AtomicBool::new(wanted) })
+    }
+
+    /// Numbers a unit and hands it on.
+    fn push(&self, mut unit: Unit) {
+        let (sink, number) = &mut *lock(&self.sink);
+        unit.number = *number;
+        *number += 1;
+        if !sink(unit) {
+            self.wanted.store(false, Ordering::Relaxed);
+        }
+    }
+}
 
 /// A unit that has begun and not ended.
 #[derive(Clone, Debug)]
@@ -107,20 +181,23 @@ struct Open {
     instructions: u64,
 }
 
-/// Counts the whole run, and each unit of work apart.
+/// A block of this thread's that is not known to the totals yet.
+const UNKNOWN: BlockId = BlockId::MAX;
+
+/// Counts the whole run, and each unit of work apart. A unit belongs to the thread that it began in.
 pub struct UnitCounter<'a> {
     /// The counts of the whole run.
     pub total: Counter,
     work: UnitOfWork,
-    sink: UnitSink<'a>,
+    units: Arc<Units<'a>>,
     /// Addresses at which the unit's function is entered.
     entries: Vec<u64>,
     gauges: Vec<Option<u64>>,
     open: Option<Open>,
-    number: u64,
-    wanted: bool,
     executions: Tally,
     ran: Vec<BlockId>,
+    /// The totals' numbers of the blocks that ran in a unit, by the thread's own.
+    ids: Vec<BlockId>,
     system_calls: Vec<(u32, u64)>,
     previous_end: u64,
 }
@@ -128,17 +205,27 @@ pub struct UnitCounter<'a> {
 impl<'a> UnitCounter<'a> {
     /// Counts calls of `work.function` and hands each to `sink`.
     pub fn new(work: UnitOfWork, sink: UnitSink<'a>) -> UnitCounter<'a> {
+        let gauges = vec![None; work.gauges.len()];
+        UnitCounter::with(Counter::default(), work, Units::new(sink, true), Vec::new(), gauges)
+    }
+
+    fn with(
+        total: Counter,
+        work: UnitOfWork,
+        units: Arc<Units<'a>>,
+        entries: Vec<u64>,
+        gauges: Vec<Option<u64>>,
+    ) -> UnitCounter<'a> {
         UnitCounter {
-            total: Counter::default(),
-            gauges: vec![None; work.gauges.len()],
+            total,
             work,
-            sink,
-            entries: Vec::new(),
+            units,
+            entries,
+            gauges,
             open: None,
-            number: 0,
-            wanted: true,
             executions: Tally::default(),
             ran: Vec::new(),
+            ids: Vec::new(),
             system_calls: Vec::new(),
             previous_end: 0,
         }
@@ -157,7 +244,7 @@ impl<'a> UnitCounter<'a> {
 
     /// How many units began.
     pub fn begun(&self) -> u64 {
-        self.number + u64::from(self.open.is_some())
+        lock(&self.units.sink).1 + u64::from(self.open.is_some())
     }
 
     /// The program has ended: a unit that is still open ends with it.
@@ -194,7 +281,7 @@ impl<'a> UnitCounter<'a> {
         let began = self.open.take().map_or(cpu.instructions, |open| open.instructions);
         let gauge = |address: &Option<u64>| address.and_then(|a| memory.load::<8>(a).ok()).unwrap_or(0);
         let mut unit = Unit {
-            number: self.number,
+            number: 0,
             instructions: cpu.instructions - began,
             blocks: Vec::with_capacity(self.ran.len()),
             system_calls: std::mem::take(&mut self.system_calls),
@@ -205,25 +292,36 @@ impl<'a> UnitCounter<'a> {
             let executions = std::mem::take(self.executions.slot(id));
             // Zero if the one execution was cut short.
             if executions > 0 {
-                unit.blocks.push((id, executions));
+                unit.blocks.push((self.ids[id as usize], executions));
             }
         }
-        self.number += 1;
-        self.wanted = (self.sink)(unit);
+        self.units.push(unit);
+    }
+
+    /// Counts one more execution of a block within a unit.
+    #[inline(always)]
+    fn count(&mut self, id: BlockId, block: &Block) {
+        let slot = self.executions.slot(id);
+        *slot += 1;
+        if *slot == 1 {
+            self.ran.push(id);
+            if self.ids.get(id as usize).is_none_or(|&id| id == UNKNOWN) {
+                self.learn(id, block);
+            }
+        }
+    }
+
+    /// Finds the totals' number of a block.
+    #[cold]
+    fn learn(&mut self, id: BlockId, block: &Block) {
+        if self.ids.len() <= id as usize {
+            self.ids.resize(id as usize + 1, UNKNOWN);
+        }
+        self.ids[id as usize] = lock(&self.total.totals).id(block);
     }
 }
 
-/// Counts one more execution of `id` within a unit.
-#[inline(always)]
-fn count(executions: &mut Tally, ran: &mut Vec<BlockId>, id: BlockId) {
-    let slot = executions.slot(id);
-    if *slot == 0 {
-        ran.push(id);
-    }
-    *slot += 1;
-}
-
-impl Observer for UnitCounter<'_> {
+impl<'a> Observer for UnitCounter<'a> {
     #[inline(always)]
     fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory) {
         self.total.enter(id, block, cpu, memory);
@@ -233,12 +331,12 @@ impl Observer for UnitCounter<'_> {
         {
             self.end(cpu, memory, true);
         }
-        if self.entries.contains(&block.address) && self.wanted {
+        if self.entries.contains(&block.address) && self.units.wanted.load(Ordering::Relaxed) {
             self.called(cpu, memory);
         }
         if self.open.is_some() {
             self.previous_end = block.end();
-            count(&mut self.executions, &mut self.ran, id);
+            self.count(id, block);
         }
     }
 
@@ -246,8 +344,8 @@ impl Observer for UnitCounter<'_> {
         self.total.cut(entered, executed);
         if self.open.is_some() {
             *self.executions.slot(entered) -= 1;
-            if let Some((id, _)) = executed {
-                count(&mut self.executions, &mut self.ran, id);
+            if let Some((id, block)) = executed {
+                self.count(id, block);
             }
         }
     }
@@ -283,6 +381,23 @@ impl Observer for UnitCounter<'_> {
                 address.get_or_insert(symbol.address.wrapping_add(image.bias));
             }
         }
+    }
+
+    fn thread(&self) -> UnitCounter<'a> {
+        let (work, units) = (self.work.clone(), self.units.clone());
+        UnitCounter::with(self.total.thread(), work, units, self.entries.clone(), self.gauges.clone())
+    }
+
+    fn ended(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
+        self.finish(cpu, memory);
+        self.total.ended(cpu, memory, cache);
+    }
+
+    /// A copy's units are not the program's.
+    fn forked(&mut self) {
+        self.total.forked();
+        self.ids.clear();
+        self.units = Units::new(Box::new(|_| false), false);
     }
 }
 

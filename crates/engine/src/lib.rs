@@ -21,6 +21,7 @@ mod counting;
 pub mod linux;
 pub mod memory;
 mod process;
+mod regions;
 
 pub use alpha::interpreter::Observer;
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink};

@@ -3,12 +3,19 @@
 //!
 //! Nothing outside the window can be reached: every access checks the address against
 //! [`ADDRESS_SPACE`] first, and inside the window only what the guest mapped is accessible.
+//!
+//! The guest's threads share one `Memory`. Loads and stores need no lock. The list of regions has
+//! one; who changes it holds the kernel's lock as well, so that between two looks at the list nobody
+//! else changes it. At no time is there a hole in the window that the host could give to somebody
+//! else: what is unmapped is replaced by reserved space, never removed.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::access::{self, HostFault};
+pub use crate::regions::{Backing, Region};
+use crate::regions::Regions;
 
 /// Alpha's page size under Linux, in bytes.
 pub const PAGE: u64 = 8192;
@@ -36,47 +43,20 @@ pub struct Fault {
     pub code: i32,
 }
 
-/// What backs a region.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Backing {
-    /// Zeros to begin with.
-    Anonymous,
-    /// A file, from an offset on.
-    File {
-        /// The file's path on the host.
-        path: Arc<PathBuf>,
-        /// Where in the file the region begins, in bytes.
-        offset: u64,
-    },
-    /// A name that `/proc/self/maps` shows: `[stack]`, `[heap]`.
-    Named(&'static str),
-}
-
-/// A run of pages mapped alike.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Region {
-    /// First address behind it.
-    pub end: u64,
-    /// `PROT_*` bits.
-    pub protection: Protection,
-    /// True for MAP_SHARED.
-    pub shared: bool,
-    /// What is in it.
-    pub backing: Backing,
-}
-
 /// A guest's memory.
 pub struct Memory {
     base: *mut u8,
-    regions: BTreeMap<u64, Region>,
-    next: u64,
+    regions: RwLock<Regions>,
     /// Counts changes to executable mappings: the translated blocks of an older generation are void.
-    code_generation: u64,
+    code_generation: AtomicU64,
 }
 
 // SAFETY: `base` is the address of a reservation that lives as long as the value; the pages behind
-// it are shared with the guest alone.
+// it are the guest's alone and are only touched by the routines of `access` and by the host's
+// kernel, for which races between threads are as harmless as they are for the guest.
 unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
 
 impl Memory {
     /// Reserves the window. Costs address space only, no memory.
@@ -96,7 +76,8 @@ impl Memory {
         if base == libc::MAP_FAILED {
             return Err(std::io::Error::last_os_error());
         }
-        Ok(Memory { base: base.cast(), regions: BTreeMap::new(), next: MAP_BASE, code_generation: 0 })
+        let regions = RwLock::new(Regions::new());
+        Ok(Memory { base: base.cast(), regions, code_generation: AtomicU64::new(0) })
     }
 
     /// The host address of a guest address range, if the range lies in the address space. What is
@@ -195,58 +176,74 @@ impl Memory {
         Ok(None)
     }
 
+    fn view<T>(&self, look: impl FnOnce(&Regions) -> T) -> T {
+        look(&self.regions.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn list(&self) -> RwLockWriteGuard<'_, Regions> {
+        self.regions.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the list; `change` tells whether code came or went.
+    fn note(&self, change: impl FnOnce(&mut Regions) -> bool) {
+        let code = change(&mut self.list());
+        if code {
+            self.code_changed();
+        }
+    }
+
+    /// Does something while no other thread looks at the list of regions: a fork, whose child would
+    /// find the list locked for ever otherwise.
+    pub fn undisturbed<T>(&self, what: impl FnOnce() -> T) -> T {
+        let _list = self.list();
+        what()
+    }
+
     /// The mapped regions in ascending order: start and region.
-    pub fn regions(&self) -> impl Iterator<Item = (u64, &Region)> {
-        self.regions.iter().map(|(&start, region)| (start, region))
+    pub fn regions(&self) -> Vec<(u64, Region)> {
+        self.view(|regions| regions.iter().map(|(start, region)| (start, region.clone())).collect())
+    }
+
+    /// How many bytes are mapped.
+    pub fn mapped_bytes(&self) -> u64 {
+        self.view(|regions| regions.iter().map(|(start, region)| region.end - start).sum())
     }
 
     /// The region that holds `address`: start and region.
-    pub fn region_at(&self, address: u64) -> Option<(u64, &Region)> {
-        self.regions.range(..=address).next_back().map(|(&s, r)| (s, r)).filter(|(_, r)| address < r.end)
+    pub fn region_at(&self, address: u64) -> Option<(u64, Region)> {
+        self.view(|regions| regions.at(address).map(|(start, region)| (start, region.clone())))
     }
 
-    /// Grows each time executable memory is mapped, unmapped or protected anew: code translated
-    /// before may no longer be what is there.
-    pub fn code_generation(&self) -> u64 {
-        self.code_generation
-    }
-
-    /// A free range of `bytes` (a multiple of [`PAGE`]): at `hint` if it is free there and not 0,
-    /// else the first at or above the place where the last search ended.
-    pub fn find_free(&mut self, hint: u64, bytes: u64) -> Option<u64> {
-        if hint != 0 && hint.is_multiple_of(PAGE) && self.is_free(hint, bytes) {
-            if hint == self.next {
-                self.next = hint + bytes;
-            }
-            return Some(hint);
-        }
-        let found = self.search(self.next, bytes).or_else(|| self.search(MAP_BASE, bytes))?;
-        self.next = found + bytes;
-        Some(found)
-    }
-
-    fn search(&self, from: u64, bytes: u64) -> Option<u64> {
-        let mut at = from;
-        while let Some(end) = at.checked_add(bytes).filter(|&end| end <= ADDRESS_SPACE) {
-            match self.regions.range(..end).next_back() {
-                Some((_, region)) if region.end > at => at = region.end.next_multiple_of(PAGE),
-                _ => return Some(at),
-            }
-        }
-        None
+    /// True if something is mapped throughout.
+    pub fn is_mapped(&self, start: u64, bytes: u64) -> bool {
+        self.view(|regions| regions.covers(start, start + bytes))
     }
 
     /// True if nothing is mapped in the range and it lies in the address space, above page 0.
     pub fn is_free(&self, start: u64, bytes: u64) -> bool {
-        let Some(end) = start.checked_add(bytes) else { return false };
-        start >= PAGE
-            && end <= ADDRESS_SPACE
-            && self.regions.range(..end).next_back().is_none_or(|(_, region)| region.end <= start)
+        self.view(|regions| regions.is_free(start, bytes))
+    }
+
+    /// A free range of `bytes` (a multiple of [`PAGE`]): at `hint` if it is free there and not 0,
+    /// else the first at or above the place where the last search ended.
+    pub fn find_free(&self, hint: u64, bytes: u64) -> Option<u64> {
+        self.list().find_free(hint, bytes)
+    }
+
+    /// Grows each time executable memory is mapped, unmapped, protected anew or said to have
+    /// changed: code translated before may no longer be what is there.
+    pub fn code_generation(&self) -> u64 {
+        self.code_generation.load(Ordering::Acquire)
+    }
+
+    /// Instructions in memory may have changed.
+    pub fn code_changed(&self) {
+        self.code_generation.fetch_add(1, Ordering::Release);
     }
 
     /// Maps fresh zeroed memory at exactly this range, replacing what was there.
     pub fn map_anonymous(
-        &mut self,
+        &self,
         start: u64,
         bytes: u64,
         protection: Protection,
@@ -260,7 +257,7 @@ impl Memory {
     /// the host's page size. Bytes of the last page behind the end of a private file read as zeros.
     #[allow(clippy::too_many_arguments)]
     pub fn map_file(
-        &mut self,
+        &self,
         start: u64,
         bytes: u64,
         protection: Protection,
@@ -312,11 +309,11 @@ impl Memory {
         if mapped == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    fn map(&mut self, start: u64, bytes: u64, region: Region, file: i32, offset: u64) -> std::io::Result<()> {
+    fn map(&self, start: u64, bytes: u64, region: Region, file: i32, offset: u64) -> std::io::Result<()> {
         let host = self
             .host(start, bytes)
             .filter(|_| start.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE) && bytes > 0)
-            .ok_or_else(|| std::io::Error::from_raw_os_error(libc::EINVAL))?;
+            .ok_or_else(invalid)?;
         let sharing = if region.shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let source = if file < 0 { libc::MAP_ANONYMOUS } else { 0 };
         // SAFETY: the range lies inside the reservation, which belongs to the guest alone.
@@ -333,25 +330,34 @@ impl Memory {
         if mapped == libc::MAP_FAILED {
             return Err(std::io::Error::last_os_error());
         }
-        self.cut(start, start + bytes);
-        if region.protection & libc::PROT_EXEC != 0 {
-            self.code_generation += 1;
-        }
-        self.regions.insert(start, region);
+        self.note(|regions| regions.insert(start, region));
         Ok(())
     }
 
     /// Notes shared memory that the host's kernel has attached at exactly this range.
-    pub fn adopt(&mut self, start: u64, bytes: u64, protection: Protection, backing: Backing) {
-        self.cut(start, start + bytes);
-        self.code_generation += u64::from(protection & libc::PROT_EXEC != 0);
-        self.regions.insert(start, Region { end: start + bytes, protection, shared: true, backing });
+    pub fn adopt(&self, start: u64, bytes: u64, protection: Protection, backing: Backing) {
+        let region = Region { end: start + bytes, protection, shared: true, backing };
+        self.note(|regions| regions.insert(start, region));
     }
 
     /// Unmaps a range; what was not mapped stays so.
-    pub fn unmap(&mut self, start: u64, bytes: u64) -> std::io::Result<()> {
-        let host = self.host(start, bytes).ok_or_else(|| std::io::Error::from_raw_os_error(libc::EINVAL))?;
-        // SAFETY: the range lies inside the reservation; it becomes reserved again.
+    pub fn unmap(&self, start: u64, bytes: u64) -> std::io::Result<()> {
+        let host = self.host(start, bytes).ok_or_else(invalid)?;
+        self.reserve(host, bytes)?;
+        self.note(|regions| regions.remove(start, start + bytes));
+        Ok(())
+    }
+
+    /// Unmaps everything, as `execve` does. No other thread runs the guest any more.
+    pub fn clear(&self) {
+        self.reserve(self.base, ADDRESS_SPACE).expect("the reservation can be renewed");
+        *self.list() = Regions::new();
+        self.code_changed();
+    }
+
+    /// Makes a range of the window reserved space again.
+    fn reserve(&self, host: *mut u8, bytes: u64) -> std::io::Result<()> {
+        // SAFETY: the range lies inside the reservation.
         let mapped = unsafe {
             libc::mmap(
                 host.cast(),
@@ -362,120 +368,89 @@ impl Memory {
                 0,
             )
         };
-        if mapped == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error());
-        }
-        self.cut(start, start + bytes);
-        Ok(())
-    }
-
-    /// Unmaps everything, as `execve` does.
-    pub fn clear(&mut self) {
-        // SAFETY: as in `new`, over the whole reservation.
-        let mapped = unsafe {
-            libc::mmap(
-                self.base.cast(),
-                ADDRESS_SPACE as usize,
-                libc::PROT_NONE,
-                libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        assert!(mapped != libc::MAP_FAILED, "the reservation can be renewed");
-        self.regions.clear();
-        self.next = MAP_BASE;
-        self.code_generation += 1;
+        if mapped == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Moves, shrinks or grows what is mapped at `start`, as `mremap` does: `old` bytes become `new`
     /// bytes at `to`, where what was mapped is replaced. `old` of 0 makes a second view of a shared
     /// mapping.
-    pub fn remap(&mut self, start: u64, old: u64, new: u64, to: u64) -> std::io::Result<()> {
-        let invalid = || std::io::Error::from_raw_os_error(libc::EINVAL);
+    pub fn remap(&self, start: u64, old: u64, new: u64, to: u64) -> std::io::Result<()> {
         if to == start && new <= old {
             return if new == old { Ok(()) } else { self.unmap(start + new, old - new) };
         }
-        let from = self.host(start, old).ok_or_else(invalid)?;
-        let target = self.host(to, new).ok_or_else(invalid)?;
-        let flags = if to == start {
-            // The host grows in place only if nothing, not even the reservation, is behind.
-            // SAFETY: a part of the reservation where the guest has nothing mapped.
-            unsafe { libc::munmap(from.wrapping_add(old as usize).cast(), (new - old) as usize) };
-            0
-        } else {
-            libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED
+        let region = self.view(|regions| regions.rest_at(start)).ok_or_else(invalid)?;
+        let region_end = region.end;
+        let region = Region { end: to + new, ..region };
+        let moved = match region.shared {
+            true if start + old > region_end => Err(std::io::Error::from_raw_os_error(libc::EFAULT)),
+            true => self.view_again(start, new, to),
+            false => self.move_private(start, old, new, to, &region),
         };
-        // SAFETY: both ranges lie inside the reservation.
-        let moved = unsafe { libc::mremap(from.cast(), old as usize, new as usize, flags, target) };
-        if moved == libc::MAP_FAILED {
-            let error = std::io::Error::last_os_error();
-            if to == start {
-                self.unmap(start + old, new - old)?;
+        if let Err(error) = moved {
+            if to != start {
+                self.unmap(to, new)?;
             }
             return Err(error);
         }
-        self.split(start);
-        let (_, region) = self.region_at(start).ok_or_else(invalid)?;
-        let region = Region { end: to + new, ..region.clone() };
         if to != start && old > 0 {
-            // What moved away becomes part of the reservation again.
             self.unmap(start, old)?;
         }
-        self.cut(to, to + new);
-        self.regions.insert(to, region);
+        self.note(|regions| regions.insert(to, region));
         Ok(())
     }
 
-    /// Changes the protection of a range that is mapped throughout (ENOMEM if it is not).
-    pub fn protect(&mut self, start: u64, bytes: u64, protection: Protection) -> std::io::Result<()> {
-        let end = start + bytes;
-        let mut covered = start;
-        while covered < end {
-            match self.region_at(covered) {
-                Some((_, region)) => covered = region.end,
-                None => return Err(std::io::Error::from_raw_os_error(libc::ENOMEM)),
+    /// Shows `new` bytes of the shared mapping at `start` also, or instead, at `to`. The view is made
+    /// outside the window and then put into its place at once.
+    fn view_again(&self, start: u64, new: u64, to: u64) -> std::io::Result<()> {
+        let (from, target) = (self.host(start, 0), self.host(to, new).ok_or_else(invalid)?);
+        let from = from.ok_or_else(invalid)?.cast();
+        // SAFETY: the first call changes nothing that is mapped, the second moves its result into
+        // the reservation.
+        unsafe {
+            let view = libc::mremap(from, 0, new as usize, libc::MREMAP_MAYMOVE);
+            if view == libc::MAP_FAILED {
+                return Err(std::io::Error::last_os_error());
+            }
+            let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+            if libc::mremap(view, new as usize, new as usize, flags, target) == libc::MAP_FAILED {
+                let error = std::io::Error::last_os_error();
+                libc::munmap(view, new as usize);
+                return Err(error);
             }
         }
-        let host = self.host(start, bytes).ok_or_else(|| std::io::Error::from_raw_os_error(libc::ENOMEM))?;
+        Ok(())
+    }
+
+    /// Moves private pages; what grows is mapped anew, which for a file cannot be done.
+    fn move_private(&self, start: u64, old: u64, new: u64, to: u64, region: &Region) -> std::io::Result<()> {
+        if new > old {
+            if matches!(region.backing, Backing::File { .. }) {
+                return Err(std::io::Error::from_raw_os_error(libc::ENOMEM));
+            }
+            self.map(to + old, new - old, region.clone(), -1, 0)?;
+        }
+        if to == start {
+            return Ok(());
+        }
+        let bytes = old.min(new) as usize;
+        let from = self.host(start, bytes as u64).ok_or_else(invalid)?;
+        let target = self.host(to, new).ok_or_else(invalid)?;
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+        // SAFETY: both ranges lie inside the reservation, and neither leaves a hole in it.
+        let moved = unsafe { libc::mremap(from.cast(), bytes, bytes, flags, target) };
+        if moved == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Changes the protection of a range that is mapped throughout (ENOMEM if it is not).
+    pub fn protect(&self, start: u64, bytes: u64, protection: Protection) -> std::io::Result<()> {
+        let host = self.host(start, bytes).filter(|_| self.is_mapped(start, bytes));
+        let host = host.ok_or_else(|| std::io::Error::from_raw_os_error(libc::ENOMEM))?;
         // SAFETY: the range lies inside the reservation.
         if unsafe { libc::mprotect(host.cast(), bytes as usize, host_protection(protection)) } != 0 {
             return Err(std::io::Error::last_os_error());
         }
-        self.split(start);
-        self.split(end);
-        let mut executable = protection & libc::PROT_EXEC != 0;
-        for (_, region) in self.regions.range_mut(start..end) {
-            executable |= region.protection & libc::PROT_EXEC != 0;
-            region.protection = protection;
-        }
-        self.code_generation += u64::from(executable);
+        self.note(|regions| regions.protect(start, start + bytes, protection));
         Ok(())
-    }
-
-    /// Makes `at` a border between regions, if it lies inside one.
-    fn split(&mut self, at: u64) {
-        let Some((&start, region)) = self.regions.range(..at).next_back() else { return };
-        if region.end <= at {
-            return;
-        }
-        let mut upper = region.clone();
-        if let Backing::File { offset, .. } = &mut upper.backing {
-            *offset += at - start;
-        }
-        self.regions.get_mut(&start).expect("just found").end = at;
-        self.regions.insert(at, upper);
-    }
-
-    /// Forgets every region, and part of a region, between `start` and `end`.
-    fn cut(&mut self, start: u64, end: u64) {
-        self.split(start);
-        self.split(end);
-        let gone: Vec<u64> = self.regions.range(start..end).map(|(&start, _)| start).collect();
-        for start in gone {
-            let region = self.regions.remove(&start).expect("just found");
-            self.code_generation += u64::from(region.protection & libc::PROT_EXEC != 0);
-        }
     }
 }
 
@@ -484,6 +459,10 @@ impl Drop for Memory {
         // SAFETY: the reservation was made by `new` and nothing borrows from it any more.
         unsafe { libc::munmap(self.base.cast(), ADDRESS_SPACE as usize) };
     }
+}
+
+fn invalid() -> std::io::Error {
+    std::io::Error::from_raw_os_error(libc::EINVAL)
 }
 
 /// Guest code is data to the host: it is read, never executed. Alpha grants reading with writing.

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread::{Builder, Scope};
 
 use trace::LoadedImage;
 
@@ -9,7 +11,7 @@ use crate::alpha::block::BlockCache;
 use crate::alpha::cpu::{Cpu, Exception, register};
 use crate::alpha::interpreter::{self, Observer, Stop};
 use crate::linux::loader::{self, LoadError, Program};
-use crate::linux::{self, Control, Kernel, Settings};
+use crate::linux::{self, Control, Ending, Held, Kernel, Settings, SharedKernel, Start, Thread};
 use crate::memory::Memory;
 
 /// What to run and how.
@@ -59,72 +61,273 @@ pub struct Crash {
     pub synchronous: bool,
     /// The address whose access faulted, if that was the reason.
     pub address: Option<u64>,
-    /// The registers at that moment.
+    /// The thread that it reached, if the program has threads.
+    pub thread: Option<String>,
+    /// Its registers at that moment.
     pub cpu: Cpu,
 }
 
 /// A loaded program.
 pub struct Process {
-    /// The processor's state.
+    /// The first thread's processor state.
     pub cpu: Cpu,
     /// The address space.
     pub memory: Memory,
-    /// The blocks that ran.
+    /// The blocks that ran in the first thread.
     pub cache: BlockCache,
     /// Every image that was mapped.
     pub images: Vec<LoadedImage>,
-    kernel: Kernel,
-    code_generation: u64,
-    /// The host's process that started the program: a child that the program forks is another.
-    host_process: u32,
+    /// Accesses that were not aligned, of all threads that have ended.
+    pub unaligned: u64,
+    thread: Thread,
+    kernel: SharedKernel,
 }
 
 impl Process {
-    /// Loads the program; nothing runs yet.
+    /// Loads the program; nothing runs yet. The thread that calls must be the one that runs it.
     pub fn new(configuration: &Configuration) -> Result<Process, Error> {
-        let mut process = Process {
-            cpu: Cpu::default(),
-            memory: Memory::new().map_err(Error::Memory)?,
-            cache: BlockCache::new(configuration.model),
-            images: Vec::new(),
-            kernel: Kernel::new(configuration.settings.clone()),
-            code_generation: 0,
-            host_process: std::process::id(),
-        };
+        let (memory, mut cpu) = (Memory::new().map_err(Error::Memory)?, Cpu::default());
+        let thread = Thread::first();
+        let mut kernel = Kernel::new(configuration.settings.clone(), &thread);
         let mut arguments = vec![configuration.program.clone().into_os_string()];
         arguments.extend_from_slice(&configuration.arguments);
-        process.load(&configuration.program, &arguments, &configuration.environment)?;
-        Ok(process)
-    }
-
-    /// Loads a program into empty memory and sets the registers for its start.
-    fn load(&mut self, path: &Path, arguments: &[OsString], environment: &[OsString]) -> Result<(), Error> {
-        let program = Program {
-            path,
-            name: path.as_os_str(),
-            arguments,
-            environment,
-            stack_bytes: self.kernel.stack_bytes(),
-            random: self.kernel.random_bytes(),
-        };
-        let sysroot = self.kernel.sysroot().to_path_buf();
-        let kernel = &self.kernel;
-        let loaded = loader::load(&program, &mut self.memory, &sysroot, |path| kernel.locate(path))?;
-        self.kernel.started(path, arguments, loaded.heap);
-        self.cpu =
-            Cpu { instructions: self.cpu.instructions, unaligned: self.cpu.unaligned, ..Cpu::default() };
-        self.cpu.pc = loaded.entry;
-        self.cpu.r[register::SP] = loaded.stack_pointer;
-        self.images = loaded.images;
-        self.code_generation = self.memory.code_generation();
-        Ok(())
+        let (path, environment) = (&configuration.program, &configuration.environment);
+        load(&memory, &mut kernel, &mut cpu, path, &arguments, environment)?;
+        Ok(Process {
+            cpu,
+            memory,
+            cache: BlockCache::new(configuration.model),
+            images: kernel.images().to_vec(),
+            unaligned: 0,
+            thread,
+            kernel: SharedKernel::new(kernel),
+        })
     }
 
     /// Runs the program to its end. Returns in the process that called it only: a child that the
-    /// program forks ends here.
+    /// program forks ends here. Each thread has an observer of its own, which this one makes.
     pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<End, Error> {
-        let end = self.run_to_end(observer);
-        if std::process::id() == self.host_process {
+        let Process { cpu, memory, cache, thread, kernel, .. } = self;
+        let host_process = kernel.lock().process();
+        let end = std::thread::scope(|scope| {
+            let shared = Shared { memory, kernel, host_process, scope };
+            Runner::new(shared, thread, cpu, cache, observer).run()
+        });
+        let kernel = kernel.lock();
+        self.images = kernel.images().to_vec();
+        self.unaligned = kernel.unaligned;
+        end.expect("only threads that others outlive end without the process")
+    }
+}
+
+/// Loads a program into empty memory and sets the registers for its start.
+fn load(
+    memory: &Memory,
+    kernel: &mut Kernel,
+    cpu: &mut Cpu,
+    path: &Path,
+    arguments: &[OsString],
+    environment: &[OsString],
+) -> Result<(), LoadError> {
+    let program = Program {
+        path,
+        name: path.as_os_str(),
+        arguments,
+        environment,
+        stack_bytes: kernel.stack_bytes(),
+        random: kernel.random_bytes(),
+    };
+    let loaded = loader::load(&program, memory, kernel.sysroot(), |path| kernel.locate(path))?;
+    kernel.started(path, arguments, loaded.images, loaded.heap);
+    *cpu = Cpu { instructions: cpu.instructions, unaligned: cpu.unaligned, ..Cpu::default() };
+    cpu.pc = loaded.entry;
+    cpu.r[register::SP] = loaded.stack_pointer;
+    Ok(())
+}
+
+/// What the threads of a process share.
+#[derive(Clone, Copy)]
+struct Shared<'scope, 'env> {
+    memory: &'env Memory,
+    kernel: &'env SharedKernel,
+    /// The process that called [`Process::run`]: a child that the program forks is another.
+    host_process: u32,
+    scope: &'scope Scope<'scope, 'env>,
+}
+
+/// One thread of the program at work, on a thread of the host.
+struct Runner<'a, 'scope, 'env, O> {
+    shared: Shared<'scope, 'env>,
+    thread: &'a mut Thread,
+    cpu: &'a mut Cpu,
+    cache: &'a mut BlockCache,
+    observer: &'a mut O,
+    /// The process as the thread knows it; another after a fork.
+    process: u32,
+    /// The blocks in the cache are those of this generation of the code in memory.
+    code_generation: u64,
+    /// How many images the observer has heard of.
+    images: usize,
+}
+
+/// Stack of a host's thread in bytes: address space only, as long as it is not used.
+const HOST_STACK: usize = 8 << 20;
+
+impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
+    fn new(
+        shared: Shared<'scope, 'env>,
+        thread: &'a mut Thread,
+        cpu: &'a mut Cpu,
+        cache: &'a mut BlockCache,
+        observer: &'a mut O,
+    ) -> Self {
+        let code_generation = shared.memory.code_generation();
+        let process = shared.host_process;
+        Runner { shared, thread, cpu, cache, observer, process, code_generation, images: 0 }
+    }
+
+    /// Runs until the thread ends. None if the process does not end with it.
+    fn run(mut self) -> Option<Result<End, Error>> {
+        self.tell_images(&self.shared.kernel.lock());
+        loop {
+            let memory = self.shared.memory;
+            let stop = interpreter::run(self.cpu, memory, self.cache, self.observer, linux::pending);
+            if stop == Stop::SystemCall {
+                self.observer.system_call(self.cpu.r[register::V0] as u32);
+            }
+            let mut kernel = self.shared.kernel.lock();
+            self.thread.report(&mut kernel, self.cpu.instructions);
+            let control = self.serve(&mut kernel, stop);
+            // The return from the operating system's kernel clears the lock flag.
+            self.cpu.lock = None;
+            let mut status = None;
+            match control {
+                Control::Continue => {}
+                // The thread would not hear of the end.
+                Control::Start(_) if kernel.is_ending() => {}
+                Control::Start(start) => {
+                    let id = self.start(&mut kernel, &start);
+                    linux::started_thread(self.cpu, id);
+                }
+                Control::ExitThread(own) => status = Some(own),
+                Control::Exit(status) => kernel.end(Ending::End(End::Exited(status)), self.thread),
+                Control::Killed { signal } => {
+                    let crash = self.crash(&kernel, signal, stop);
+                    kernel.end(Ending::End(End::Killed(crash)), self.thread);
+                }
+                Control::Execute(execute) => kernel.end(Ending::Execute(execute), self.thread),
+            }
+            if kernel.process() != self.process {
+                self.process = kernel.process();
+                self.observer.forked();
+            }
+            if status.is_some() || kernel.is_ending() {
+                drop(kernel);
+                match self.end(status.unwrap_or_default()) {
+                    Next::Gone => return None,
+                    Next::Program => {}
+                    Next::Ended(end) => return Some(self.leave(end)),
+                }
+            } else {
+                self.settle(&kernel);
+            }
+        }
+    }
+
+    /// Does what the operating system's kernel does when the guest stops.
+    fn serve(&mut self, kernel: &mut Held, stop: Stop) -> Control {
+        let (thread, cpu, memory) = (&mut *self.thread, &mut *self.cpu, self.shared.memory);
+        match stop {
+            Stop::SystemCall => linux::system_call(kernel, thread, cpu, memory),
+            Stop::Exception(exception) => thread.raise(kernel, cpu, memory, exception),
+            Stop::Signal => thread.deliver(kernel, cpu, memory),
+            Stop::InstructionBarrier => {
+                memory.code_changed();
+                Control::Continue
+            }
+        }
+    }
+
+    /// Follows up on what this thread, or another, did to memory.
+    fn settle(&mut self, kernel: &Kernel) {
+        if self.shared.memory.code_generation() != self.code_generation {
+            self.code_generation = self.shared.memory.code_generation();
+            self.cache.invalidate();
+            self.tell_images(kernel);
+            kernel.notify_others(self.thread);
+        }
+    }
+
+    fn tell_images(&mut self, kernel: &Kernel) {
+        kernel.images()[self.images..].iter().for_each(|image| self.observer.mapped(image));
+        self.images = kernel.images().len();
+    }
+
+    /// Starts a thread; its id. It begins when the calling one gives the lock back.
+    fn start(&mut self, kernel: &mut Held, start: &Start) -> std::io::Result<i32> {
+        let (shared, images) = (self.shared, self.images);
+        let (mut cpu, mut cache) = (start.registers(self.cpu), self.cache.for_thread());
+        let mut observer = self.observer.thread();
+        let begins = start.clone();
+        let (tell, told) = mpsc::channel();
+        let body = move || {
+            let mut thread = Thread::start(&begins);
+            tell.send(thread.address()).expect("the thread that starts another waits for it");
+            let process = thread.begin(&shared.kernel.lock());
+            let runner = Runner::new(shared, &mut thread, &mut cpu, &mut cache, &mut observer);
+            // If the process ends with this thread it is a child, and does not return here.
+            Runner { images, process, ..runner }.run();
+        };
+        linux::without_signals(|| Builder::new().stack_size(HOST_STACK).spawn_scoped(shared.scope, body))?;
+        let address = told.recv().expect("a thread begins by telling its address");
+        kernel.add(address, start, shared.memory);
+        Ok(address.id)
+    }
+
+    /// The thread ends. The first one waits for the others, and goes on if another program takes the
+    /// place of this one.
+    fn end(&mut self, status: i32) -> Next {
+        let memory = self.shared.memory;
+        let mut kernel = self.shared.kernel.lock();
+        if !kernel.is_first(self.thread) {
+            kernel.unaligned += self.cpu.unaligned;
+            drop(kernel);
+            self.observer.ended(self.cpu, memory, self.cache);
+            kernel = self.shared.kernel.lock();
+            self.thread.end(&mut kernel, memory);
+            kernel.announce_end();
+            return Next::Gone;
+        }
+        self.thread.end(&mut kernel, memory);
+        while !kernel.is_empty() {
+            kernel.await_end();
+        }
+        match kernel.take_ending() {
+            None => Next::Ended(Ok(End::Exited(status))),
+            Some(Ending::End(end)) => Next::Ended(Ok(end)),
+            Some(Ending::Execute(execute)) => {
+                kernel.execute(self.thread, &execute);
+                memory.clear();
+                let (arguments, environment) = (&execute.arguments, &execute.environment);
+                let loaded =
+                    load(memory, &mut kernel, self.cpu, &execute.path, arguments, environment);
+                if let Err(error) = loaded {
+                    return Next::Ended(Err(error.into()));
+                }
+                self.images = 0;
+                self.tell_images(&kernel);
+                self.settle(&kernel);
+                Next::Program
+            }
+        }
+    }
+
+    /// The process ends, and here if the program forked it.
+    fn leave(&self, end: Result<End, Error>) -> Result<End, Error> {
+        let mut kernel = self.shared.kernel.lock();
+        kernel.unaligned += self.cpu.unaligned;
+        kernel.detach();
+        if kernel.process() == self.shared.host_process {
             return end;
         }
         match end {
@@ -139,56 +342,24 @@ impl Process {
         }
     }
 
-    fn run_to_end<O: Observer>(&mut self, observer: &mut O) -> Result<End, Error> {
-        self.images.iter().for_each(|image| observer.mapped(image));
-        loop {
-            let stop =
-                interpreter::run(&mut self.cpu, &self.memory, &mut self.cache, observer, linux::pending);
-            self.kernel.instructions = self.cpu.instructions;
-            let (cpu, memory) = (&mut self.cpu, &mut self.memory);
-            let control = match stop {
-                Stop::SystemCall => {
-                    observer.system_call(cpu.r[register::V0] as u32);
-                    self.kernel.system_call(cpu, memory)
-                }
-                Stop::Exception(exception) => self.kernel.raise(cpu, memory, exception),
-                Stop::Signal => self.kernel.deliver(cpu, memory),
-            };
-            // The return from the operating system's kernel clears the lock flag.
-            self.cpu.lock = None;
-            match control {
-                Control::Continue => self.settle(observer),
-                Control::Exit(status) => return Ok(End::Exited(status)),
-                Control::Killed { signal } => return Ok(End::Killed(Box::new(self.crash(signal, stop)))),
-                Control::Execute(execute) => {
-                    self.memory.clear();
-                    self.cache.invalidate();
-                    self.load(&execute.path, &execute.arguments, &execute.environment)?;
-                    self.images.iter().for_each(|image| observer.mapped(image));
-                }
-            }
-        }
-    }
-
-    /// Follows up on what a system call did to memory.
-    fn settle<O: Observer>(&mut self, observer: &mut O) {
-        if self.memory.code_generation() != self.code_generation {
-            self.code_generation = self.memory.code_generation();
-            self.cache.invalidate();
-            for image in self.kernel.mapped_images() {
-                observer.mapped(&image);
-                self.images.push(image);
-            }
-        }
-    }
-
-    fn crash(&self, signal: i32, stop: Stop) -> Crash {
+    fn crash(&self, kernel: &Kernel, signal: i32, stop: Stop) -> Box<Crash> {
         let address = match stop {
             Stop::Exception(Exception::Memory(fault)) => Some(fault.address),
             Stop::Exception(Exception::Unaligned(address)) => Some(address),
             _ => None,
         };
         let synchronous = matches!(stop, Stop::Exception(_));
-        Crash { signal, synchronous, address, cpu: self.cpu.clone() }
+        let thread = kernel.is_threaded().then(|| kernel.thread_name(self.thread));
+        Box::new(Crash { signal, synchronous, address, thread, cpu: self.cpu.clone() })
     }
+}
+
+/// What comes after a thread's end.
+enum Next {
+    /// Nothing: it is gone.
+    Gone,
+    /// The first thread goes on with another program.
+    Program,
+    /// The process has ended.
+    Ended(Result<End, Error>),
 }

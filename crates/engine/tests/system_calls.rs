@@ -2,13 +2,14 @@
 //! arguments, signal frames that must give back every register, and the virtual clock.
 
 use pathlength_engine::alpha::cpu::{Cpu, Exception, register};
-use pathlength_engine::linux::{Control, Kernel, Settings};
+use pathlength_engine::linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
 use pathlength_engine::memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
 use proptest::prelude::*;
 
 /// A process without a program; some pages are mapped for arguments.
 struct Guest {
-    kernel: Kernel,
+    kernel: SharedKernel,
+    thread: Thread,
     cpu: Cpu,
     memory: Memory,
 }
@@ -18,19 +19,28 @@ const SCRATCH_BYTES: u64 = 4 * PAGE;
 
 impl Guest {
     fn new() -> Guest {
-        let mut memory = Memory::new().unwrap();
+        let memory = Memory::new().unwrap();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         memory.map_anonymous(SCRATCH, SCRATCH_BYTES, protection, false, Backing::Anonymous).unwrap();
         let mut cpu = Cpu { pc: SCRATCH, ..Cpu::default() };
         cpu.r[register::SP] = SCRATCH + SCRATCH_BYTES;
-        Guest { kernel: Kernel::new(Settings::default()), cpu, memory }
+        let thread = Thread::first();
+        let kernel = SharedKernel::new(Kernel::new(Settings::default(), &thread));
+        Guest { kernel, thread, cpu, memory }
+    }
+
+    /// Makes the call that the registers describe.
+    fn make_call(&mut self) -> Control {
+        let mut kernel = self.kernel.lock();
+        self.thread.report(&mut kernel, self.cpu.instructions);
+        linux::system_call(&mut kernel, &mut self.thread, &mut self.cpu, &self.memory)
     }
 
     /// The result, or the error's number.
     fn call(&mut self, number: u64, arguments: [u64; 6]) -> Result<u64, u64> {
         self.cpu.r[register::V0] = number;
         self.cpu.r[register::A0..register::A0 + 6].copy_from_slice(&arguments);
-        let control = self.kernel.system_call(&mut self.cpu, &mut self.memory);
+        let control = self.make_call();
         assert!(matches!(control, Control::Continue | Control::Killed { .. }), "{number}: {control:?}");
         let value = self.cpu.r[register::V0];
         if self.cpu.r[register::A3] == 0 { Ok(value) } else { Err(value) }
@@ -200,7 +210,9 @@ proptest! {
         }
         guest.call(352, [SIGTRAP, SCRATCH, 0, 8, 0, 0]).unwrap();
         guest.cpu = before.clone();
-        let control = guest.kernel.raise(&mut guest.cpu, &mut guest.memory, Exception::Breakpoint);
+        let mut kernel = guest.kernel.lock();
+        let control = guest.thread.raise(&mut kernel, &mut guest.cpu, &guest.memory, Exception::Breakpoint);
+        drop(kernel);
         prop_assert_eq!(control, Control::Continue);
         prop_assert_eq!(guest.cpu.pc, HANDLER);
         prop_assert_eq!(guest.cpu.r[register::PV], HANDLER);
@@ -215,7 +227,7 @@ proptest! {
         prop_assert_eq!(code, vec![0x47fe_0410, 0x201f_0000 + number, 0x83]);
         guest.cpu.r[register::V0] = number;
         guest.cpu.r[register::A0] = frame;
-        guest.kernel.system_call(&mut guest.cpu, &mut guest.memory);
+        guest.make_call();
         prop_assert_eq!(&guest.cpu.r[..32], &before.r[..32]);
         prop_assert_eq!(&guest.cpu.f[..31], &before.f[..31]);
         prop_assert_eq!((guest.cpu.pc, guest.cpu.fpcr), (before.pc, before.fpcr));
@@ -279,7 +291,7 @@ fn virtual_time_is_that_of_the_instructions() {
         (guest.memory.load::<8>(SCRATCH).unwrap(), guest.memory.load::<8>(SCRATCH + 8).unwrap())
     };
     assert_eq!(time(&mut guest, 0), (1_767_225_600, 0));
-    guest.kernel.instructions = 2_000_000_123;
+    guest.cpu.instructions = 2_000_000_123;
     assert_eq!(time(&mut guest, 0), (1_767_225_602, 123));
     assert_eq!(time(&mut guest, 2), (2, 123));
 }

@@ -58,6 +58,9 @@ pub fn report(crash: &Crash, images: &[LoadedImage]) -> String {
     if let Some(address) = crash.address {
         write!(text, " at address {address:#x}").expect("a string takes all");
     }
+    if let Some(thread) = &crash.thread {
+        write!(text, " in {thread}").expect("a string takes all");
+    }
     if !is_crash(crash.signal) {
         return text;
     }

@@ -117,7 +117,7 @@ fn started(process: &Process) -> bool {
 
 /// Runs the program to its end and counts. `progress` hears of each unit of work: how many there were, and what
 /// they are to the measurement.
-pub fn count(request: &Request, progress: &mut dyn FnMut(u64, Phase)) -> Result<Counted, Error> {
+pub fn count(request: &Request, progress: &mut (dyn FnMut(u64, Phase) + Send)) -> Result<Counted, Error> {
     let mut process = Process::new(&request.configuration)?;
     let Some((work, rules)) = &request.unit else {
         let mut counter = Counter::default();
@@ -158,7 +158,7 @@ fn counted(counts: Counts, measurement: Option<Measurement>, end: End, process: 
             Ending::Killed { signal: crash.signal, report: crash::report(&crash, &process.images) }
         }
     };
-    Counted { counts, measurement, ending, unaligned: process.cpu.unaligned }
+    Counted { counts, measurement, ending, unaligned: process.unaligned }
 }
 
 /// Up to three functions whose names resemble `wanted`, the nearest first.

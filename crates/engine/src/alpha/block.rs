@@ -65,6 +65,11 @@ impl BlockCache {
         }
     }
 
+    /// An empty cache for another thread of the same program.
+    pub fn for_thread(&self) -> BlockCache {
+        BlockCache { longest: self.longest, ..BlockCache::new(self.model) }
+    }
+
     /// Blocks translated from now on have at most so many instructions: 1 to step through a program.
     pub fn limit(&mut self, instructions: usize) {
         self.longest = instructions.clamp(1, LONGEST);

@@ -8,7 +8,7 @@ use super::meaning::{Break, execute};
 use crate::memory::Memory;
 
 /// Watches what is executed. Each method must not change what the program sees.
-pub trait Observer {
+pub trait Observer: Send {
     /// Control is at the first instruction of a block, which counts as executed.
     fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory);
     /// The block entered last was left early; `executed` (None for nothing) is the block of the
@@ -18,6 +18,14 @@ pub trait Observer {
     fn system_call(&mut self, number: u32);
     /// An image was mapped.
     fn mapped(&mut self, image: &LoadedImage);
+    /// The observer of a thread that the one watched so far starts. Each thread has its own, and its
+    /// own blocks.
+    fn thread(&self) -> Self;
+    /// The thread has ended, but not the program: what is not kept now is lost.
+    fn ended(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache);
+    /// The process is a copy of the one watched so far, made by fork. Of what other threads' observers
+    /// share with this one, nobody will ever unlock what was locked.
+    fn forked(&mut self);
 }
 
 /// Watches nothing, at no cost.
@@ -28,6 +36,9 @@ impl Observer for () {
     fn cut(&mut self, _: BlockId, _: Option<(BlockId, &Block)>) {}
     fn system_call(&mut self, _: u32) {}
     fn mapped(&mut self, _: &LoadedImage) {}
+    fn thread(&self) {}
+    fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
+    fn forked(&mut self) {}
 }
 
 /// Why the interpreter returned.
@@ -38,8 +49,10 @@ pub enum Stop {
     /// `pc` is the instruction that did not complete; behind it for [`Exception::Arithmetic`],
     /// [`Exception::Breakpoint`], [`Exception::Bugcheck`] and [`Exception::Gentrap`].
     Exception(Exception),
-    /// An asynchronous signal waits; `pc` is the next instruction.
+    /// Something asked for attention, a signal for one; `pc` is the next instruction.
     Signal,
+    /// Instructions in memory may have changed (`call_pal imb`); `pc` is behind it.
+    InstructionBarrier,
 }
 
 /// Runs from `cpu.pc` on. `interrupted` is asked between blocks.
@@ -70,10 +83,8 @@ pub fn run<O: Observer>(
                 break;
             }
         }
-        if let Some((index, reason)) = left
-            && let Some(stop) = leave(id, index, reason, cpu, cache, observer)
-        {
-            return stop;
+        if let Some((index, reason)) = left {
+            return leave(id, index, reason, cpu, cache, observer);
         }
         id = match cache.follow(id, cpu.pc, memory) {
             Ok(next) => next,
@@ -91,18 +102,18 @@ fn leave<O: Observer>(
     cpu: &mut Cpu,
     cache: &mut BlockCache,
     observer: &mut O,
-) -> Option<Stop> {
+) -> Stop {
     let block = cache.block(id);
     let (address, length) = (block.address, block.steps.len());
     let (stop, completed) = match reason {
-        Break::SystemCall => (Some(Stop::SystemCall), true),
-        Break::InstructionBarrier => (None, true),
+        Break::SystemCall => (Stop::SystemCall, true),
+        Break::InstructionBarrier => (Stop::InstructionBarrier, true),
         Break::Exception(exception) => {
             let completed = !matches!(
                 exception,
                 Exception::Memory(_) | Exception::Unaligned(_) | Exception::IllegalInstruction
             );
-            (Some(Stop::Exception(exception)), completed)
+            (Stop::Exception(exception), completed)
         }
     };
     let executed = index + usize::from(completed);
@@ -111,9 +122,6 @@ fn leave<O: Observer>(
         cpu.instructions -= (length - executed) as u64;
         let prefix = (executed > 0).then(|| cache.prefix(id, executed));
         observer.cut(id, prefix.map(|prefix| (prefix, cache.block(prefix))));
-    }
-    if reason == Break::InstructionBarrier {
-        cache.invalidate();
     }
     stop
 }

@@ -1,6 +1,8 @@
 //! What each instruction does: one line an instruction (Alpha Architecture Reference Manual,
 //! chapter 4). This is the reference that everything faster is compared with.
 
+use std::sync::atomic::{Ordering, fence};
+
 use isa::Op;
 
 use super::bytes::*;
@@ -282,15 +284,10 @@ pub fn execute(step: &Step, cpu: &mut Cpu, memory: &Memory, model: isa::Cpu) -> 
         Op::Ftoit => result!(fa),
         Op::Ftois => result!(long(u64::from(float::store_s(fa)))),
         // Miscellaneous
-        Op::Trapb
-        | Op::Excb
-        | Op::Mb
-        | Op::Wmb
-        | Op::Fetch
-        | Op::FetchM
-        | Op::Ecb
-        | Op::Wh64
-        | Op::Wh64en => {}
+        // Other threads and processes see the same memory.
+        Op::Mb => fence(Ordering::SeqCst),
+        Op::Wmb => fence(Ordering::Release),
+        Op::Trapb | Op::Excb | Op::Fetch | Op::FetchM | Op::Ecb | Op::Wh64 | Op::Wh64en => {}
         Op::Rpcc => result!(cpu.instructions & 0xffff_ffff),
         Op::Rc => result!(u64::from(std::mem::replace(&mut cpu.interrupt_flag, false))),
         Op::Rs => result!(u64::from(std::mem::replace(&mut cpu.interrupt_flag, true))),

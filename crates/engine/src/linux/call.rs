@@ -6,7 +6,7 @@ use std::path::Path;
 use super::bits::Bits;
 use super::errno::Errno;
 use super::layout::Record;
-use super::{Control, Kernel, host};
+use super::{Control, Held, Thread, host};
 use crate::alpha::cpu::Cpu;
 use crate::memory::Memory;
 
@@ -47,22 +47,26 @@ pub enum Interrupted {
 }
 
 /// One system call under way.
-pub struct Call<'a> {
+pub struct Call<'a, 'b> {
     /// The process's kernel side.
-    pub kernel: &'a mut Kernel,
+    pub kernel: &'a mut Held<'b>,
+    /// The thread's.
+    pub thread: &'a mut Thread,
     /// The processor.
     pub cpu: &'a mut Cpu,
     /// The guest's memory.
-    pub memory: &'a mut Memory,
+    pub memory: &'a Memory,
     /// a0 to a5.
     pub arguments: [u64; 6],
+    /// What the virtual clock showed when the call began.
+    pub began: u64,
     /// What the engine is to do next.
     pub control: Control,
     /// Set if v0 and a3 already hold what they should (sigreturn).
     pub registers_set: bool,
 }
 
-impl Call<'_> {
+impl Call<'_, '_> {
     /// An argument as a C `int`.
     pub fn int(&self, index: usize) -> i32 {
         self.arguments[index] as i32
@@ -111,50 +115,55 @@ impl Call<'_> {
     }
 
     /// Converts the guest's arguments as listed and makes the host's call.
-    pub fn pass(&self, number: libc::c_long, arguments: &[Argument]) -> Outcome {
-        self.with_arguments(arguments, |converted| {
-            // SAFETY: pointers are into the guest's window or to strings that outlive the call.
-            unsafe { host::call(number, converted) }
-        })
+    pub fn pass(&mut self, number: libc::c_long, arguments: &[Argument]) -> Outcome {
+        let converted = self.convert(arguments)?;
+        self.host_unlocked(number, converted.words)
     }
 
     /// As [`Call::pass`], for a call that may block.
     pub fn pass_wait(
-        &self,
+        &mut self,
         number: libc::c_long,
         arguments: &[Argument],
         interrupted: Interrupted,
     ) -> Outcome {
-        self.with_arguments(arguments, |converted| self.wait(number, converted, interrupted))
+        let converted = self.convert(arguments)?;
+        self.wait(number, converted.words, interrupted)
     }
 
-    /// A host call that may block; its arguments point into the guest's window or to memory of the
-    /// caller that outlives it.
-    pub fn wait(&self, number: libc::c_long, arguments: [u64; 6], interrupted: Interrupted) -> Outcome {
+    /// A host call that may block, made without the kernel's lock; its arguments point into the
+    /// guest's window or to memory of the caller that outlives it.
+    pub fn wait(&mut self, number: libc::c_long, arguments: [u64; 6], interrupted: Interrupted) -> Outcome {
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
-        let result = unsafe { host::wait(number, arguments) };
+        let result = self.kernel.released(|| unsafe { host::wait(number, arguments) });
         match result {
             Err(Errno(libc::EINTR)) if interrupted == Interrupted::Restarts => Err(Errno::RESTART),
             other => other,
         }
     }
 
-    /// A host call that does not block, under the same promise as [`Call::wait`].
+    /// A host call that does not wait for anybody but may take a while: made without the kernel's
+    /// lock, under the same promise as [`Call::wait`].
+    pub fn host_unlocked(&mut self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
+        // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
+        self.kernel.released(|| unsafe { host::call(number, arguments) })
+    }
+
+    /// A short host call, under the same promise as [`Call::wait`].
     pub fn host(&self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
         unsafe { host::call(number, arguments) }
     }
 
-    fn with_arguments(&self, arguments: &[Argument], make: impl FnOnce([u64; 6]) -> Outcome) -> Outcome {
-        let mut strings: Vec<CString> = Vec::new();
+    fn convert(&self, arguments: &[Argument]) -> Result<Converted, Errno> {
+        let mut converted = Converted { words: [0; 6], _strings: Vec::new() };
         let mut keep = |string: CString| {
             let pointer = string.as_ptr() as u64;
-            strings.push(string);
+            converted._strings.push(string);
             pointer
         };
-        let mut converted = [0; 6];
         let mut index = 0;
-        for (slot, argument) in converted.iter_mut().zip(arguments) {
+        for (slot, argument) in converted.words.iter_mut().zip(arguments) {
             if let Argument::Is(value) = argument {
                 *slot = *value as u64;
                 continue;
@@ -172,8 +181,15 @@ impl Call<'_> {
             };
             index += 1;
         }
-        make(converted)
+        Ok(converted)
     }
+}
+
+/// Arguments for the host.
+struct Converted {
+    words: [u64; 6],
+    /// What pointers among the words point to.
+    _strings: Vec<CString>,
 }
 
 /// The bytes of a path as the kernel takes them.

@@ -7,7 +7,7 @@ use super::errno::Errno;
 use super::host::{self, Information};
 use super::layout::{Record, u32_at, u64_at};
 use super::signals::{self, AlternateStack, DEFAULT, Default, IGNORE, SignalAction, flag, number};
-use super::{Control, Kernel};
+use super::{Control, Kernel, Thread};
 use crate::alpha::cpu::{Cpu, Exception, register};
 use crate::alpha::float::control::signal_code;
 use crate::memory::{Memory, SEGV_ACCERR, SEGV_MAPERR};
@@ -53,18 +53,24 @@ const FLOATS: usize = 37;
 const FPCR: usize = 69;
 const MASK: usize = 1;
 
-impl Kernel {
-    /// Delivers what was recorded; called between two instructions when [`host::pending`] says so.
-    pub fn deliver(&mut self, cpu: &mut Cpu, memory: &mut Memory) -> Control {
-        self.after_call(cpu, memory, Returning::NOTHING)
+impl Thread {
+    /// Delivers what was recorded; called between two instructions when
+    /// [`host::pending`] says so.
+    pub fn deliver(&mut self, kernel: &mut Kernel, cpu: &mut Cpu, memory: &Memory) -> Control {
+        self.after_call(kernel, cpu, memory, Returning::NOTHING)
     }
 
     /// Delivers what is pending before a system call returns to the guest.
-    pub(super) fn after_call(&mut self, cpu: &mut Cpu, memory: &Memory, mut call: Returning) -> Control {
-        while let Some(information) = self.next_signal() {
-            let control = self.act(cpu, memory, &information, &mut call);
+    pub(super) fn after_call(
+        &mut self,
+        kernel: &mut Kernel,
+        cpu: &mut Cpu,
+        memory: &Memory,
+        mut call: Returning,
+    ) -> Control {
+        while let Some(information) = self.next_signal(kernel) {
+            let control = self.act(kernel, cpu, memory, &information, &mut call);
             if control != Control::Continue {
-                self.signals.detach();
                 return control;
             }
         }
@@ -76,13 +82,13 @@ impl Kernel {
     }
 
     /// The next signal that is not blocked.
-    fn next_signal(&mut self) -> Option<Information> {
+    fn next_signal(&mut self, kernel: &Kernel) -> Option<Information> {
         let mask = self.signals.mask;
         let blocked = |information: &Information| mask & host::bit(signals::alpha(information.signal())) != 0;
         if let Some(information) = host::take() {
             let again = blocked(&information);
             if again && host::is_fault(information.signal()) {
-                self.hold(information);
+                self.signals.hold(&kernel.actions, information);
             } else if again {
                 // Blocked since it was recorded: back to the host's kernel, which keeps it.
                 host::requeue(&information);
@@ -100,13 +106,14 @@ impl Kernel {
     /// Does what the guest wants upon a signal.
     fn act(
         &mut self,
+        kernel: &mut Kernel,
         cpu: &mut Cpu,
         memory: &Memory,
         information: &Information,
         call: &mut Returning,
     ) -> Control {
         let signal = signals::alpha(information.signal());
-        let action = self.signals.action(signal);
+        let action = kernel.actions.get(signal);
         match action.handler {
             IGNORE => Control::Continue,
             DEFAULT => match signals::default(signal) {
@@ -120,7 +127,7 @@ impl Kernel {
             },
             _ => {
                 call.restart(cpu, Some(&action));
-                self.enter(cpu, memory, signal, &action, information, [0; 3])
+                self.enter(kernel, cpu, memory, signal, &action, information, [0; 3])
             }
         }
     }
@@ -128,32 +135,35 @@ impl Kernel {
     /// Turns an exception into its signal. The program counter is at the instruction that raised it,
     /// or behind it for an arithmetic trap, as hardware has it. Linux's handlers find it behind the
     /// instruction also for illegal instructions and traps of PALcode.
-    pub fn raise(&mut self, cpu: &mut Cpu, memory: &mut Memory, exception: Exception) -> Control {
+    pub fn raise(
+        &mut self,
+        kernel: &mut Kernel,
+        cpu: &mut Cpu,
+        memory: &Memory,
+        exception: Exception,
+    ) -> Control {
         let fault = fault_of(cpu, memory, exception);
         let signal = signals::alpha(fault.signal);
-        let action = self.signals.action(signal);
+        let action = kernel.actions.get(signal);
         let blocked = self.signals.mask & host::bit(signal) != 0;
         if blocked || action.handler == DEFAULT || action.handler == IGNORE {
-            self.signals.detach();
             return Control::Killed { signal };
         }
         cpu.pc = fault.pc;
         let information = Information::new(fault.signal, fault.code, &[fault.address, fault.trap]);
-        let control = self.enter(cpu, memory, signal, &action, &information, fault.arguments);
-        if control != Control::Continue {
-            self.signals.detach();
-        }
-        control
+        self.enter(kernel, cpu, memory, signal, &action, &information, fault.arguments)
     }
 
     /// Raises a fault's signal after the system call under way.
-    pub(super) fn send_fault(&mut self, signal: i32, code: i32, address: u64) {
-        self.hold(Information::new(signal, code, &[address]));
+    pub(super) fn send_fault(&mut self, kernel: &Kernel, signal: i32, code: i32, address: u64) {
+        self.signals.hold(&kernel.actions, Information::new(signal, code, &[address]));
     }
 
     /// Builds the frame and sets the registers for the handler.
+    #[allow(clippy::too_many_arguments)]
     fn enter(
         &mut self,
+        kernel: &mut Kernel,
         cpu: &mut Cpu,
         memory: &Memory,
         signal: i32,
@@ -168,7 +178,7 @@ impl Kernel {
             _ => frame.with_information(cpu, memory, information),
         };
         let Ok((address, second, third)) = entered else {
-            return self.no_frame(cpu, memory, signal);
+            return self.no_frame(kernel, cpu, memory, signal);
         };
         self.signals.saved_mask = None;
         cpu.r[register::RA] = if action.restorer == 0 { address.return_code } else { action.restorer };
@@ -179,7 +189,7 @@ impl Kernel {
         cpu.r[register::A0 + 2] = third;
         cpu.r[register::SP] = address.frame;
         if action.flags & flag::RESETHAND != 0 {
-            self.signals.set_action(signal, SignalAction { handler: DEFAULT, ..*action });
+            kernel.actions.set(signal, SignalAction { handler: DEFAULT, ..*action });
         }
         if self.signals.stack.flags & AlternateStack::AUTODISARM != 0 {
             self.signals.stack = AlternateStack::NONE;
@@ -190,14 +200,14 @@ impl Kernel {
     }
 
     /// There is no room for a frame: SIGSEGV, and if that is what failed, the end.
-    fn no_frame(&mut self, cpu: &mut Cpu, memory: &Memory, signal: i32) -> Control {
-        let action = self.signals.action(number::SEGV);
+    fn no_frame(&mut self, kernel: &mut Kernel, cpu: &mut Cpu, memory: &Memory, signal: i32) -> Control {
+        let action = kernel.actions.get(number::SEGV);
         let blocked = self.signals.mask & host::bit(number::SEGV) != 0;
         if signal == number::SEGV || blocked || action.handler == DEFAULT || action.handler == IGNORE {
             return Control::Killed { signal: number::SEGV };
         }
         let information = Information::new(libc::SIGSEGV, libc::SI_KERNEL, &[]);
-        self.enter(cpu, memory, number::SEGV, &action, &information, [0; 3])
+        self.enter(kernel, cpu, memory, number::SEGV, &action, &information, [0; 3])
     }
 }
 
@@ -287,7 +297,7 @@ fn restore(call: &mut Call, context: u64, mask: Option<u64>) -> Result<(), Errno
         call.cpu.f[register] = word(FLOATS + register);
     }
     call.cpu.fpcr = word(FPCR);
-    call.kernel.signals.set_mask(mask.unwrap_or(word(MASK)));
+    call.thread.signals.set_mask(mask.unwrap_or(word(MASK)));
     call.registers_set = true;
     Ok(())
 }
@@ -295,7 +305,6 @@ fn restore(call: &mut Call, context: u64, mask: Option<u64>) -> Result<(), Errno
 /// A frame that is not there ends the process, as Linux has it.
 fn or_killed(call: &mut Call, restored: Result<(), Errno>) -> Outcome {
     if restored.is_err() {
-        call.kernel.signals.detach();
         call.control = super::Control::Killed { signal: number::SEGV };
     }
     Ok(0)
@@ -322,7 +331,7 @@ fn restore_all(call: &mut Call, user_context: u64) -> Result<(), Errno> {
     let flags = u32_at(&stack, 8) & AlternateStack::AUTODISARM;
     if flags != 0 {
         let (start, size) = (u64_at(&stack, 0), u64_at(&stack, 16));
-        call.kernel.signals.stack = AlternateStack { start, size, flags };
+        call.thread.signals.stack = AlternateStack { start, size, flags };
     }
     Ok(())
 }

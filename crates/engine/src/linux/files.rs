@@ -70,7 +70,7 @@ fn read_link(call: &mut Call, directory: u64, first: usize) -> Outcome {
     call.host(libc::SYS_readlinkat, [directory, path.as_ptr() as u64, buffer, size, 0, 0])
 }
 
-impl Call<'_> {
+impl Call<'_, '_> {
     /// An array of `struct iovec` with the host's pointers.
     pub fn vectors(&self, address: u64, count: u64) -> Result<Vec<[u64; 2]>, Errno> {
         if count > MOST_VECTORS {

@@ -1,28 +1,46 @@
 //! System calls to the host's kernel, and the host's signals.
 //!
-//! A signal that arrives for the guest is only recorded: the handler keeps what the kernel told,
-//! blocks all further signals, and sets [`pending`]. The guest's handler is entered later, between
-//! two instructions (see `delivery`). A call that may block must not begin when a signal has been
-//! recorded, or the guest would sleep through it: [`wait`] tests the flag and makes the call in a
-//! short assembly routine, and the handler, when it interrupts that routine between test and call,
-//! moves on to the routine's exit "not begun".
+//! A signal that arrives for the guest is only recorded, in the [`Mailbox`] of the thread that it
+//! arrived in: the handler keeps what the kernel told, blocks all further signals, and raises the
+//! thread's flag. The guest's handler is entered later, between two instructions (see `delivery`). A
+//! call that may block must not begin when the flag is up, or the guest would sleep through it:
+//! [`wait`] tests the flag and makes the call in a short assembly routine, and the handler, when it
+//! interrupts that routine between test and call, moves on to the routine's exit "not begun".
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use super::errno::Errno;
 
-static PENDING: AtomicBool = AtomicBool::new(false);
-/// The host's thread that runs the guest.
-static GUEST_THREAD: AtomicI32 = AtomicI32::new(0);
+/// What the host's handlers, and other threads, leave for a thread of the guest.
+struct Mailbox {
+    /// Something waits for the thread: a signal, or news from another thread.
+    flag: AtomicBool,
+    /// True if `recorded` holds a signal.
+    is_recorded: AtomicBool,
+    /// Written by the handler only while `is_recorded` is false, read by the thread only while it is
+    /// true; the handler runs in the same thread.
+    recorded: UnsafeCell<Information>,
+    /// SIGSEGV and SIGBUS that somebody sent: whether, and who (`si_pid` and `si_uid`).
+    sent_faults: [(AtomicBool, AtomicU64); 2],
+    /// The thread runs the guest; any other thread of the engine hands its signals on.
+    is_guest: Cell<bool>,
+}
 
-struct Recorded(UnsafeCell<Information>);
-// SAFETY: written by the handler only while IS_RECORDED is false, read by the guest's thread only
-// while it is true, and the handler runs in that same thread.
-unsafe impl Sync for Recorded {}
-/// True if PENDING is because of RECORDED.
-static IS_RECORDED: AtomicBool = AtomicBool::new(false);
-static RECORDED: Recorded = Recorded(UnsafeCell::new(Information([0; 16])));
+thread_local! {
+    static MAILBOX: Mailbox = const {
+        Mailbox {
+            flag: AtomicBool::new(false),
+            is_recorded: AtomicBool::new(false),
+            recorded: UnsafeCell::new(Information([0; 16])),
+            sent_faults: [const { (AtomicBool::new(false), AtomicU64::new(0)) }; 2],
+            is_guest: Cell::new(false),
+        }
+    };
+}
+
+/// The thread of the guest that gets what other threads of the engine catch.
+static FIRST_THREAD: AtomicI32 = AtomicI32::new(0);
 
 /// A host siginfo as its 128 bytes.
 #[repr(C, align(8))]
@@ -50,52 +68,106 @@ impl Information {
     }
 }
 
-/// True if a signal was recorded for the guest.
+/// True if something waits for the calling thread: the guest must be left.
 #[inline]
 pub fn pending() -> bool {
-    PENDING.load(Ordering::Relaxed)
+    MAILBOX.with(|mailbox| mailbox.flag.load(Ordering::Relaxed))
 }
 
-/// Takes the recorded signal. All signals stay blocked until [`set_mask`].
-pub fn take() -> Option<Information> {
-    if !pending() {
-        return None;
-    }
-    PENDING.store(false, Ordering::Release);
-    let taken = if IS_RECORDED.load(Ordering::Relaxed) {
-        // SAFETY: the handler that would write is blocked since it recorded this one.
-        let information = unsafe { *RECORDED.0.get() };
-        IS_RECORDED.store(false, Ordering::Release);
-        Some(information)
-    } else {
-        let mut faults = SENT_FAULTS.iter().zip(FAULT_SIGNALS);
-        let sent = faults.find(|(sent, _)| sent.0.swap(false, Ordering::Acquire));
-        sent.map(|(sent, signal)| Information::new(signal, libc::SI_USER, &[sent.1.load(Ordering::Relaxed)]))
-    };
-    if SENT_FAULTS.iter().any(|sent| sent.0.load(Ordering::Relaxed)) {
-        PENDING.store(true, Ordering::Release);
-    }
-    taken
+/// True if a signal waits for the calling thread.
+pub fn is_recorded() -> bool {
+    MAILBOX.with(|mailbox| {
+        mailbox.is_recorded.load(Ordering::Relaxed)
+            || mailbox.sent_faults.iter().any(|sent| sent.0.load(Ordering::Relaxed))
+    })
 }
+
+/// Lowers the flag and takes a recorded signal. All signals stay blocked until [`set_mask`].
+pub fn take() -> Option<Information> {
+    MAILBOX.with(|mailbox| {
+        if !mailbox.flag.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        let taken = if mailbox.is_recorded.load(Ordering::Relaxed) {
+            // SAFETY: the handler that would write is blocked since it recorded this one.
+            let information = unsafe { *mailbox.recorded.get() };
+            mailbox.is_recorded.store(false, Ordering::Release);
+            Some(information)
+        } else {
+            let mut faults = mailbox.sent_faults.iter().zip(FAULT_SIGNALS);
+            let sent = faults.find(|(sent, _)| sent.0.swap(false, Ordering::Acquire));
+            let sender = |sent: &(AtomicBool, AtomicU64)| [sent.1.load(Ordering::Relaxed)];
+            sent.map(|(sent, signal)| Information::new(signal, libc::SI_USER, &sender(sent)))
+        };
+        if mailbox.sent_faults.iter().any(|sent| sent.0.load(Ordering::Relaxed)) {
+            mailbox.flag.store(true, Ordering::Release);
+        }
+        taken
+    })
+}
+
+/// The signals by which memory reports its faults.
+const FAULT_SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
 /// True if the signal's number is one that memory's faults have.
 pub fn is_fault(signal: i32) -> bool {
     FAULT_SIGNALS.contains(&signal)
 }
 
-/// SIGSEGV and SIGBUS that somebody sent: whether, and who (`si_pid` and `si_uid`).
-static SENT_FAULTS: [(AtomicBool, AtomicU64); 2] = [const { (AtomicBool::new(false), AtomicU64::new(0)) }; 2];
-const FAULT_SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+/// `si_code` of the SIGBUS by which one thread of the engine makes another leave the guest, or a
+/// call that blocks. The host's kernel has no such code.
+const SUMMONS: i32 = -0x5041;
 
 /// Notes a SIGSEGV or SIGBUS that somebody sent; called by the handler that memory's faults have.
 pub fn note_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) {
     // SAFETY: a siginfo_t is 128 bytes of plain data, aligned to 8.
     let information = unsafe { &*(&raw const *information).cast::<Information>() };
-    if let Some(index) = FAULT_SIGNALS.iter().position(|&signal| signal == information.signal()) {
-        SENT_FAULTS[index].1.store(information.0[2], Ordering::Relaxed);
-        SENT_FAULTS[index].0.store(true, Ordering::Release);
-        PENDING.store(true, Ordering::Release);
+    MAILBOX.with(|mailbox| {
+        let index = FAULT_SIGNALS.iter().position(|&signal| signal == information.signal());
+        if let Some((sent, sender)) = index.map(|index| &mailbox.sent_faults[index])
+            && information.code() != SUMMONS
+        {
+            if !mailbox.is_guest.get() {
+                requeue_to(FIRST_THREAD.load(Ordering::Relaxed), information);
+                return;
+            }
+            sender.store(information.0[2], Ordering::Relaxed);
+            sent.store(true, Ordering::Release);
+        }
+        mailbox.flag.store(true, Ordering::Release);
         leave_wait(context);
+    });
+}
+
+/// A thread of the guest, as other threads reach it.
+#[derive(Clone, Copy)]
+pub struct Address {
+    /// The host's id of it.
+    pub id: i32,
+    flag: *const AtomicBool,
+}
+
+// SAFETY: what is behind the pointer is atomic; that it is still there is what `call` asks for.
+unsafe impl Send for Address {}
+
+impl Address {
+    /// Makes the thread look at the news, but not before a call that blocks has returned.
+    ///
+    /// # Safety
+    /// The thread must not have ended.
+    pub unsafe fn notify(self) {
+        // SAFETY: the caller's promise: the thread and with it its mailbox exist.
+        unsafe { (*self.flag).store(true, Ordering::Release) };
+    }
+
+    /// Makes the thread look at the news at once.
+    ///
+    /// # Safety
+    /// As for [`Address::notify`].
+    pub unsafe fn summon(self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.notify() };
+        requeue_to(self.id, &Information::new(libc::SIGBUS, SUMMONS, &[]));
     }
 }
 
@@ -177,7 +249,7 @@ pub unsafe fn call(number: libc::c_long, arguments: [u64; 6]) -> Result<u64, Err
 /// As for [`call`].
 pub unsafe fn wait(number: libc::c_long, arguments: [u64; 6]) -> Result<u64, Errno> {
     // SAFETY: the caller's promise; the routine clobbers caller-saved registers only.
-    let result = unsafe { pathlength_wait(number, &arguments, &PENDING) };
+    let result = MAILBOX.with(|mailbox| unsafe { pathlength_wait(number, &arguments, &mailbox.flag) });
     if (-4095..0).contains(&result) { Err(Errno(-result as i32)) } else { Ok(result as u64) }
 }
 
@@ -186,11 +258,10 @@ extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, context: *m
     // are addresses inside this program's text.
     unsafe {
         let information = &*information.cast::<Information>();
-        let thread = libc::syscall(libc::SYS_gettid) as i32;
-        let guest = GUEST_THREAD.load(Ordering::Relaxed);
-        if thread != guest {
+        let mailbox = &*MAILBOX.with(|mailbox| &raw const *mailbox);
+        if !mailbox.is_guest.get() {
             // Another thread of the engine caught it: hand it to the guest's.
-            requeue_to(guest, information);
+            requeue_to(FIRST_THREAD.load(Ordering::Relaxed), information);
             return;
         }
         if information.code() > 0 && [libc::SIGILL, libc::SIGFPE, libc::SIGTRAP].contains(&signal) {
@@ -198,9 +269,9 @@ extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, context: *m
             libc::signal(signal, libc::SIG_DFL);
             return;
         }
-        *RECORDED.0.get() = *information;
-        IS_RECORDED.store(true, Ordering::Relaxed);
-        PENDING.store(true, Ordering::Release);
+        *mailbox.recorded.get() = *information;
+        mailbox.is_recorded.store(true, Ordering::Relaxed);
+        mailbox.flag.store(true, Ordering::Release);
         let context = &mut *context.cast::<libc::ucontext_t>();
         (&raw mut context.uc_sigmask).cast::<u64>().write(all_blockable());
         leave_wait(context);
@@ -231,7 +302,7 @@ pub fn blockable(mask: u64) -> u64 {
     mask & all_blockable()
 }
 
-/// Sets the host's signal mask of the guest's thread, and returns the one before.
+/// Sets the host's signal mask of the calling thread, and returns the one before.
 pub fn set_mask(mask: u64) -> u64 {
     let new = blockable(mask);
     let mut old = 0u64;
@@ -246,27 +317,50 @@ pub fn block_all() -> u64 {
     set_mask(u64::MAX)
 }
 
-/// Makes the calling thread the one that runs the guest.
-pub fn adopt_thread() {
+/// Does something while every signal is blocked, in the threads that begin meanwhile too.
+pub fn without_signals<T>(what: impl FnOnce() -> T) -> T {
+    let mask = block_all();
+    let result = what();
+    set_mask(mask);
+    result
+}
+
+/// Makes the calling thread one that runs the guest; the first, if it is the only one.
+pub fn adopt_thread(first: bool) -> Address {
     // SAFETY: no arguments.
-    GUEST_THREAD.store(unsafe { libc::syscall(libc::SYS_gettid) } as i32, Ordering::Relaxed);
+    let id = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
+    if first {
+        FIRST_THREAD.store(id, Ordering::Relaxed);
+    }
+    MAILBOX.with(|mailbox| {
+        mailbox.is_guest.set(true);
+        Address { id, flag: &mailbox.flag }
+    })
 }
 
 /// Queues a recorded signal anew, to be delivered when it is no longer blocked.
 pub fn requeue(information: &Information) {
-    requeue_to(GUEST_THREAD.load(Ordering::Relaxed), information);
+    let process = std::process::id();
+    // What has a code that is not negative was sent to the process: another thread may have it. But
+    // the kernel lets only the first thread send such a one (`do_rt_sigqueueinfo`).
+    let arguments = [process.into(), information.signal() as u64, &raw const *information as u64, 0, 0, 0];
+    // SAFETY: the pointer is to 128 bytes that outlive the call.
+    let sent = information.code() >= 0 && unsafe { call(libc::SYS_rt_sigqueueinfo, arguments) }.is_ok();
+    if !sent {
+        // SAFETY: no arguments.
+        requeue_to(unsafe { libc::syscall(libc::SYS_gettid) } as i32, information);
+    }
 }
 
+/// Sends a signal to one thread of this process, with what is known about it if the kernel allows.
 fn requeue_to(thread: i32, information: &Information) {
+    let (process, signal) = (std::process::id(), information.signal());
     // SAFETY: the pointer is to 128 bytes that outlive the call.
     unsafe {
-        libc::syscall(
-            libc::SYS_rt_tgsigqueueinfo,
-            libc::getpid(),
-            thread,
-            information.signal(),
-            information as *const Information,
-        );
+        let information = information as *const Information;
+        if libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, information) != 0 {
+            libc::syscall(libc::SYS_tgkill, process, thread, signal);
+        }
     }
 }
 
@@ -281,22 +375,58 @@ pub enum Disposition {
     Record,
 }
 
+/// `struct sigaction` as the kernel has it (asm-generic/signal.h). The C library's would keep signals
+/// 32 and 33, by which the guest's C library cancels threads, for itself.
+#[repr(C)]
+struct KernelAction {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+/// The flag that says there is a restorer, and the restorer.
+#[cfg(target_arch = "x86_64")]
+fn restorer() -> (u64, usize) {
+    const SA_RESTORER: u64 = 0x0400_0000;
+    (SA_RESTORER, pathlength_sigreturn as *const () as usize)
+}
+
+/// The kernel has its own.
+#[cfg(target_arch = "aarch64")]
+fn restorer() -> (u64, usize) {
+    (0, 0)
+}
+
+#[cfg(target_arch = "x86_64")]
+std::arch::global_asm!(
+    ".text",
+    ".globl pathlength_sigreturn",
+    ".hidden pathlength_sigreturn",
+    ".p2align 4",
+    "pathlength_sigreturn: mov eax, 15",
+    "syscall",
+);
+
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" {
+    fn pathlength_sigreturn();
+}
+
 /// Sets what the host does upon a signal; `flags` may hold SA_NOCLDSTOP and SA_NOCLDWAIT.
 pub fn set_disposition(signal: i32, disposition: Disposition, flags: i32) {
-    // SAFETY: `record` is async-signal-safe and has the signature that SA_SIGINFO asks for.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = match disposition {
-            Disposition::Default => libc::SIG_DFL,
-            Disposition::Ignore => libc::SIG_IGN,
-            Disposition::Record => record as *const () as usize,
-        };
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | flags;
-        libc::sigfillset(&mut action.sa_mask);
-        libc::sigdelset(&mut action.sa_mask, libc::SIGSEGV);
-        libc::sigdelset(&mut action.sa_mask, libc::SIGBUS);
-        libc::sigaction(signal, &action, std::ptr::null_mut());
-    }
+    let handler = match disposition {
+        Disposition::Default => libc::SIG_DFL,
+        Disposition::Ignore => libc::SIG_IGN,
+        Disposition::Record => record as *const () as usize,
+    };
+    let (flag, restorer) = restorer();
+    let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK | flags) as u32;
+    let action = KernelAction { handler, flags: u64::from(flags) | flag, restorer, mask: all_blockable() };
+    let arguments = [signal as u64, &raw const action as u64, 0, 8, 0, 0];
+    // SAFETY: `record` is async-signal-safe and has the signature that SA_SIGINFO asks for. There is
+    // no such signal, or it cannot be caught: then nothing changes.
+    let _ = unsafe { call(libc::SYS_rt_sigaction, arguments) };
 }
 
 /// True if the host ignores the signal, as its parent may have asked.

@@ -120,7 +120,7 @@ pub fn getrandom(call: &mut Call) -> Outcome {
     call.write_random(buffer, size)
 }
 
-impl Call<'_> {
+impl Call<'_, '_> {
     /// Writes bytes of the seeded generator: as many as asked for, up to a mebibyte.
     pub fn write_random(&mut self, buffer: u64, size: u64) -> Outcome {
         const MOST_AT_ONCE: u64 = 1 << 20;
@@ -165,7 +165,7 @@ pub fn osf_setsysinfo(call: &mut Call) -> Outcome {
         RAISE_EXCEPTION => {
             let exceptions = call.read_u64(buffer)?;
             if let Some(code) = control::raise_exceptions(call.cpu, exceptions) {
-                call.kernel.send_fault(delivery::SIGFPE, code, 0);
+                call.thread.send_fault(call.kernel, delivery::SIGFPE, code, 0);
             }
             Ok(0)
         }

@@ -162,7 +162,7 @@ pub fn semtimedop(call: &mut Call) -> Outcome {
     let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
     let outcome = call.wait(libc::SYS_semtimedop, [id, operations, count, limit, 0, 0], Fails);
     if outcome == Err(Errno(libc::EAGAIN)) {
-        call.kernel.slept(timeout.unwrap_or_default());
+        call.slept(timeout.unwrap_or_default());
     }
     outcome
 }

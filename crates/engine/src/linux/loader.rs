@@ -81,7 +81,7 @@ const HEAP_ROOM: u64 = 32 << 20;
 /// Loads `program` into empty `memory`. `locate` finds the host path of an absolute guest path.
 pub fn load(
     program: &Program,
-    memory: &mut Memory,
+    memory: &Memory,
     sysroot: &Path,
     locate: impl Fn(&Path) -> PathBuf,
 ) -> Result<Loaded, LoadError> {
@@ -122,7 +122,7 @@ fn no_room(path: &Path) -> LoadError {
 }
 
 fn map_anonymous(
-    memory: &mut Memory,
+    memory: &Memory,
     start: u64,
     bytes: u64,
     protection: i32,
@@ -133,7 +133,7 @@ fn map_anonymous(
         .map_err(|error| LoadError::Map { path: name.into(), error })
 }
 
-fn map_stack(memory: &mut Memory, bytes: u64) -> Result<u64, LoadError> {
+fn map_stack(memory: &Memory, bytes: u64) -> Result<u64, LoadError> {
     let bytes = bytes.next_multiple_of(PAGE);
     // A guard page below, never mapped accessible.
     let low = memory.find_free(0, bytes + PAGE).ok_or_else(|| no_room(Path::new("[stack]")))?;
@@ -144,7 +144,7 @@ fn map_stack(memory: &mut Memory, bytes: u64) -> Result<u64, LoadError> {
 
 /// Maps an image's segments; a position-independent one where there is room. `room` bytes behind it
 /// are left free.
-fn map_image(image: &Image, memory: &mut Memory, room: u64) -> Result<LoadedImage, LoadError> {
+fn map_image(image: &Image, memory: &Memory, room: u64) -> Result<LoadedImage, LoadError> {
     let failed = |error| LoadError::Map { path: image.path().into(), error };
     let segments = image.segments();
     let low = segments[0].address & !(PAGE - 1);
@@ -173,7 +173,7 @@ fn map_segment(
     image: &Image,
     segment: &Segment,
     bias: u64,
-    memory: &mut Memory,
+    memory: &Memory,
     file: &File,
     path: &Arc<PathBuf>,
 ) -> std::io::Result<()> {

@@ -50,18 +50,6 @@ fn range(start: u64, bytes: u64, too_long: Errno) -> Result<u64, Errno> {
     Ok(bytes)
 }
 
-/// True if something is mapped throughout.
-fn is_mapped(memory: &Memory, start: u64, bytes: u64) -> bool {
-    let mut at = start;
-    while at < start + bytes {
-        match memory.region_at(at) {
-            Some((_, region)) => at = region.end,
-            None => return false,
-        }
-    }
-    true
-}
-
 /// brk(address): the new break, or the old one if it cannot be moved.
 pub fn brk(call: &mut Call) -> Outcome {
     let wanted = call.arguments[0];
@@ -91,8 +79,7 @@ fn check_space(call: &Call, more: u64) -> Result<(), Errno> {
     if limit == u64::MAX {
         return Ok(());
     }
-    let mapped: u64 = call.memory.regions().map(|(start, region)| region.end - start).sum();
-    if mapped.saturating_add(more) > limit { Err(ENOMEM) } else { Ok(()) }
+    if call.memory.mapped_bytes().saturating_add(more) > limit { Err(ENOMEM) } else { Ok(()) }
 }
 
 /// mmap(address, length, protection, flags, descriptor, offset)
@@ -238,13 +225,11 @@ pub fn mremap(call: &mut Call) -> Outcome {
     if start > ADDRESS_SPACE - old {
         return Err(Errno(libc::EFAULT));
     }
-    let region_end = call.memory.region_at(start).map(|(_, region)| region.end);
-    let region_end = region_end.ok_or(Errno(libc::EFAULT))?;
-    let shared = call.memory.region_at(start).is_some_and(|(_, region)| region.shared);
-    if start + old > region_end && !is_one_mapping(call.memory, start, old) {
+    let (_, region) = call.memory.region_at(start).ok_or(Errno(libc::EFAULT))?;
+    if start + old > region.end && !is_one_mapping(call.memory, start, old) {
         return Err(Errno(libc::EFAULT));
     }
-    if old == 0 && !(shared && may_move) {
+    if old == 0 && !(region.shared && may_move) {
         return Err(EINVAL);
     }
     let to = if fixed {
@@ -277,9 +262,10 @@ fn is_one_mapping(memory: &Memory, start: u64, bytes: u64) -> bool {
             && region.shared == first.shared
             && std::mem::discriminant(&region.backing) == std::mem::discriminant(&first.backing)
     };
-    is_mapped(memory, start, bytes)
+    memory.is_mapped(start, bytes)
         && memory
             .regions()
+            .iter()
             .filter(|(at, region)| *at < start + bytes && region.end > start)
             .all(|(_, region)| alike(region))
 }
@@ -312,7 +298,7 @@ pub fn madvise(call: &mut Call) -> Outcome {
 }
 
 fn mapped_or_enomem(call: &Call, start: u64, bytes: u64) -> Outcome {
-    if is_mapped(call.memory, start, bytes) { Ok(0) } else { Err(ENOMEM) }
+    if call.memory.is_mapped(start, bytes) { Ok(0) } else { Err(ENOMEM) }
 }
 
 /// msync(address, length, flags)

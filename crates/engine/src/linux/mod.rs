@@ -29,14 +29,17 @@ mod table;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod time;
 mod timers;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use trace::LoadedImage;
 
@@ -44,10 +47,11 @@ use crate::alpha::cpu::{Cpu, register};
 use crate::memory::Memory;
 use call::Call;
 use errno::Errno;
-pub(crate) use host::note_sent_fault;
+pub(crate) use host::{note_sent_fault, without_signals};
 pub use host::pending;
-use signals::Signals;
+use signals::Actions;
 use table::Action;
+pub use threads::{Ending, Start, Thread};
 
 /// What the operating system is like.
 #[derive(Clone, Debug)]
@@ -99,6 +103,10 @@ pub enum Control {
     Continue,
     /// The program has ended with this status.
     Exit(i32),
+    /// The calling thread has ended; if it is the last one, this is the program's status.
+    ExitThread(i32),
+    /// A new thread begins; the call returns its id.
+    Start(Start),
     /// A signal ended the program.
     Killed {
         /// Alpha's number.
@@ -117,6 +125,8 @@ pub struct Execute {
     pub arguments: Vec<OsString>,
     /// `NAME=value` strings.
     pub environment: Vec<OsString>,
+    /// The signals that stay blocked.
+    pub(crate) mask: u64,
 }
 
 /// The name of a system call, or its number if it has none.
@@ -143,19 +153,91 @@ pub fn die(signal: i32) -> ! {
     }
 }
 
-/// What a process has in the kernel beside memory and registers.
+/// A process's side of the kernel behind the lock that its threads share.
+pub struct SharedKernel {
+    kernel: Mutex<Kernel>,
+    thread_ended: Condvar,
+}
+
+impl SharedKernel {
+    /// For a process whose first thread is the one that calls.
+    pub fn new(kernel: Kernel) -> SharedKernel {
+        SharedKernel { kernel: Mutex::new(kernel), thread_ended: Condvar::new() }
+    }
+
+    /// Waits for the lock.
+    pub fn lock(&self) -> Held<'_> {
+        Held { shared: self, guard: Some(self.guard()) }
+    }
+
+    fn guard(&self) -> MutexGuard<'_, Kernel> {
+        self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The kernel while the calling thread holds its lock.
+pub struct Held<'a> {
+    shared: &'a SharedKernel,
+    /// None only while `released` runs.
+    guard: Option<MutexGuard<'a, Kernel>>,
+}
+
+impl Held<'_> {
+    /// Does something without the lock.
+    fn released<T>(&mut self, what: impl FnOnce() -> T) -> T {
+        self.guard = None;
+        let result = what();
+        self.guard = Some(self.shared.guard());
+        result
+    }
+
+    /// Tells the thread that waits in [`Held::await_end`] that the calling one has ended.
+    pub fn announce_end(&self) {
+        self.shared.thread_ended.notify_all();
+    }
+
+    /// Waits, without the lock, until a thread has ended.
+    pub fn await_end(&mut self) {
+        let guard = self.guard.take().expect("held");
+        let guard = self.shared.thread_ended.wait(guard);
+        self.guard = Some(guard.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = Kernel;
+
+    fn deref(&self) -> &Kernel {
+        self.guard.as_ref().expect("held")
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Kernel {
+        self.guard.as_mut().expect("held")
+    }
+}
+
+/// What a process has in the kernel beside memory and registers: what its threads share.
 pub struct Kernel {
-    /// Instructions executed so far: the virtual clock. The engine updates it before each call.
-    pub instructions: u64,
+    /// Instructions executed so far: the virtual clock. Each thread [reports](Thread::report) its
+    /// own before a call.
+    instructions: u64,
+    /// Accesses that were not aligned, of the threads that have ended.
+    pub unaligned: u64,
+    /// The host's id of the process.
+    process: u32,
+    threads: threads::Threads,
     settings: Settings,
     executable: PathBuf,
     arguments: Vec<Vec<u8>>,
     heap: mapping::Heap,
-    signals: Signals,
+    actions: Actions,
     clock: time::VirtualClock,
     random_state: u64,
     /// Unaligned access control bits of osf_setsysinfo.
     unaligned_control: u64,
+    /// Every image that was mapped since the program was loaded.
     images: Vec<LoadedImage>,
     /// Shared memory segments attached: guest address and size in bytes.
     attached: BTreeMap<u64, u64>,
@@ -172,20 +254,22 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A process that has not been loaded yet; the calling thread is the one that will run it.
-    pub fn new(settings: Settings) -> Kernel {
-        host::adopt_thread();
+    /// A process that has not been loaded yet.
+    pub fn new(settings: Settings, first: &Thread) -> Kernel {
         let random_state = match settings.random {
             Random::Seeded(seed) => seed,
             Random::Host => 0,
         };
         Kernel {
             instructions: 0,
+            unaligned: 0,
+            process: std::process::id(),
+            threads: threads::Threads::new(first),
             settings,
             executable: PathBuf::new(),
             arguments: Vec::new(),
             heap: mapping::Heap::default(),
-            signals: Signals::inherit(),
+            actions: Actions::inherit(),
             clock: time::VirtualClock::default(),
             random_state,
             unaligned_control: 0,
@@ -209,20 +293,29 @@ impl Kernel {
         self.settings.stack_bytes
     }
 
-    /// Tells what was loaded: the program's file, its arguments and the initial end of its heap.
-    pub fn started(&mut self, executable: &Path, arguments: &[OsString], heap: u64) {
+    /// The host's id of the process.
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Tells what was loaded: the program's file, its arguments, its images and the initial end of its
+    /// heap.
+    pub fn started(&mut self, executable: &Path, arguments: &[OsString], images: Vec<LoadedImage>, heap: u64) {
         self.executable = std::path::absolute(executable).unwrap_or_else(|_| executable.into());
         self.arguments = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
         self.heap = mapping::Heap::at(heap);
-        self.images.clear();
+        self.images = images;
         self.attached.clear();
-        self.signals.attach();
+        self.actions.attach();
     }
 
-    /// The effects of execve on what outlives a program.
-    fn prepare_execution(&mut self) {
-        self.signals.execute();
-        self.timers.delete_all();
+    /// The program has ended: the host's signals are the engine's again.
+    pub fn detach(&self) {
+        self.actions.detach();
+    }
+
+    /// Closes what is not to outlive the program.
+    fn close_descriptors(&mut self) {
         for descriptor in descriptors::close_on_exec() {
             if !self.engine_descriptors.contains(&descriptor) {
                 // SAFETY: the guest opened it and wants it closed now.
@@ -231,43 +324,9 @@ impl Kernel {
         }
     }
 
-    /// The images mapped since the last call.
-    pub fn mapped_images(&mut self) -> Vec<LoadedImage> {
-        std::mem::take(&mut self.images)
-    }
-
-    /// Carries out the system call whose number is in v0 and whose arguments are in a0 to a5; the
-    /// program counter is already behind the callsys. The result is in v0 and a3 as Alpha's Linux
-    /// has it: a3 is 0 and v0 the result, or a3 is 1 and v0 the error's number.
-    pub fn system_call(&mut self, cpu: &mut Cpu, memory: &mut Memory) -> Control {
-        let number = cpu.r[register::V0];
-        let before = delivery::Returning { v0: number, a3: cpu.r[register::A3], error: None };
-        let arguments = std::array::from_fn(|index| cpu.r[register::A0 + index]);
-        let mut call =
-            Call { kernel: self, cpu, memory, arguments, control: Control::Continue, registers_set: false };
-        let outcome = match table::find(number) {
-            Some(row) => row.action.carry_out(&mut call),
-            None => Err(Errno(libc::ENOSYS)),
-        };
-        let Call { control, registers_set, .. } = call;
-        if outcome == Err(Errno(libc::ENOSYS)) {
-            self.name_unknown(number);
-        }
-        if control != Control::Continue {
-            if let Control::Exit(_) = control {
-                self.signals.detach();
-            }
-            return control;
-        }
-        let mut returning = before;
-        if !registers_set {
-            returning.error = outcome.err();
-            match outcome {
-                Ok(value) => (cpu.r[register::V0], cpu.r[register::A3]) = (value, 0),
-                Err(error) => (cpu.r[register::V0], cpu.r[register::A3]) = (error.alpha(), 1),
-            }
-        }
-        self.after_call(cpu, memory, returning)
+    /// Every image that was mapped since the program was loaded, in that order.
+    pub fn images(&self) -> &[LoadedImage] {
+        &self.images
     }
 
     /// Names a system call that does not exist here, once.
@@ -302,4 +361,46 @@ impl Kernel {
             chunk.copy_from_slice(&(z ^ (z >> 31)).to_le_bytes()[..chunk.len()]);
         }
     }
+}
+
+/// Carries out the system call whose number is in v0 and whose arguments are in a0 to a5; the
+/// program counter is already behind the callsys. The result is in v0 and a3 as Alpha's Linux
+/// has it: a3 is 0 and v0 the result, or a3 is 1 and v0 the error's number.
+pub fn system_call(kernel: &mut Held, thread: &mut Thread, cpu: &mut Cpu, memory: &Memory) -> Control {
+    let number = cpu.r[register::V0];
+    let before = delivery::Returning { v0: number, a3: cpu.r[register::A3], error: None };
+    let arguments = std::array::from_fn(|index| cpu.r[register::A0 + index]);
+    let began = kernel.elapsed();
+    let control = Control::Continue;
+    let mut call = Call { kernel, thread, cpu, memory, arguments, began, control, registers_set: false };
+    let outcome = match table::find(number) {
+        Some(row) => row.action.carry_out(&mut call),
+        None => Err(Errno(libc::ENOSYS)),
+    };
+    let Call { control, registers_set, .. } = call;
+    if outcome == Err(Errno(libc::ENOSYS)) {
+        kernel.name_unknown(number);
+    }
+    if control != Control::Continue {
+        return control;
+    }
+    let mut returning = before;
+    if !registers_set {
+        returning.error = outcome.err();
+        set_result(cpu, outcome);
+    }
+    thread.after_call(kernel, cpu, memory, returning)
+}
+
+/// Puts a system call's outcome into v0 and a3.
+fn set_result(cpu: &mut Cpu, outcome: call::Outcome) {
+    match outcome {
+        Ok(value) => (cpu.r[register::V0], cpu.r[register::A3]) = (value, 0),
+        Err(error) => (cpu.r[register::V0], cpu.r[register::A3]) = (error.alpha(), 1),
+    }
+}
+
+/// Ends the call that asked for a thread: its id, or the reason why there is none.
+pub fn started_thread(cpu: &mut Cpu, id: std::io::Result<i32>) {
+    set_result(cpu, id.map(|id| id as u64).map_err(Errno::from));
 }

@@ -88,7 +88,7 @@ fn open_contents(contents: &[u8], flags: i32) -> Outcome {
 fn maps(memory: &Memory) -> String {
     let mut text = String::new();
     for (start, region) in memory.regions() {
-        let (offset, device, inode, name) = backing(region);
+        let (offset, device, inode, name) = backing(&region);
         let bits = [(1, 'r'), (2, 'w'), (4, 'x')];
         let protection: String = bits
             .iter()

@@ -1,4 +1,4 @@
-//! Processes: creation, replacement, waiting, identity, limits.
+//! Processes: replacement by another program, waiting, identity.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,75 +14,6 @@ use super::{Control, Execute, host, signals};
 use crate::alpha::cpu::register;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
-
-/// exit(status), exit_group(status)
-pub fn exit(call: &mut Call) -> Outcome {
-    call.control = Control::Exit(call.int(0) & 0xff);
-    Ok(0)
-}
-
-/// fork() and vfork(): the parent does not wait, it has its own copy of memory.
-pub fn fork(call: &mut Call) -> Outcome {
-    fork_process(call, |_| Ok(()))
-}
-
-/// clone(flags, stack, parent's id address, child's id address, thread pointer): a process; for a
-/// thread there is no support.
-pub fn clone(call: &mut Call) -> Outcome {
-    let [flags, stack, parent_id, child_id, thread_pointer, _] = call.arguments;
-    let has = |flag: i32| flags & flag as u64 != 0;
-    if has(libc::CLONE_THREAD) || has(libc::CLONE_VM) && !has(libc::CLONE_VFORK) {
-        return Err(Errno(libc::ENOSYS));
-    }
-    let child = fork_process(call, |call| {
-        if stack != 0 {
-            call.cpu.r[register::SP] = stack;
-        }
-        if has(libc::CLONE_SETTLS) {
-            call.cpu.unique = thread_pointer;
-        }
-        if has(libc::CLONE_CHILD_SETTID) {
-            // As Linux: a failure is not reported.
-            let _ = call.write(child_id, &Record::new().u32s(&[std::process::id()]));
-        }
-        Ok(())
-    })?;
-    if child != 0 && has(libc::CLONE_PARENT_SETTID) {
-        let _ = call.write(parent_id, &Record::new().u32s(&[child as u32]));
-    }
-    Ok(child)
-}
-
-/// Forks the engine itself. `in_child` changes what the child starts with.
-fn fork_process(call: &mut Call, in_child: impl FnOnce(&mut Call) -> Result<(), Errno>) -> Outcome {
-    // No signal may be recorded in between, or both would deliver it.
-    let mask = host::block_all();
-    if host::pending() {
-        host::set_mask(mask);
-        return Err(Errno::RESTART_ALWAYS);
-    }
-    // SAFETY: the child goes on with the one thread that runs the guest; everything it uses belongs
-    // to that thread.
-    let child = unsafe { libc::fork() };
-    let error = Errno::last();
-    if child == 0 {
-        host::adopt_thread();
-    }
-    host::set_mask(mask);
-    // OSF/1's second result tells the child from the parent.
-    match child {
-        -1 => Err(error),
-        0 => {
-            call.cpu.r[register::A4] = 1;
-            in_child(call)?;
-            Ok(0)
-        }
-        child => {
-            call.cpu.r[register::A4] = 0;
-            Ok(child as u64)
-        }
-    }
-}
 
 /// Most bytes of arguments and environment: what the loader puts on the stack beside the auxiliary
 /// vector must fit a quarter of it.
@@ -143,10 +74,10 @@ fn execute(call: &mut Call, path: CString, arguments: u64, environment: u64) -> 
         Some((program, arguments)) => {
             // The descriptor of execveat is about to be closed.
             let program = std::fs::canonicalize(&program).unwrap_or(program);
-            call.kernel.prepare_execution();
             let os = |strings: Vec<Vec<u8>>| strings.into_iter().map(OsString::from_vec).collect();
             let (arguments, environment) = (os(arguments), os(environment));
-            call.control = Control::Execute(Execute { path: program, arguments, environment });
+            let mask = call.thread.signals.mask;
+            call.control = Control::Execute(Execute { path: program, arguments, environment, mask });
             Ok(0)
         }
         None => execute_host(call, &path, arguments, environment),
@@ -319,11 +250,6 @@ pub fn sched_getaffinity(call: &mut Call) -> Outcome {
     let [process, size, mask, ..] = call.arguments;
     let mask = call.pointer(mask, u64::from(size as u32))?;
     call.host(libc::SYS_sched_getaffinity, [process, size, mask, 0, 0, 0])
-}
-
-/// set_tid_address(address): the address matters to threads only.
-pub fn set_tid_address(call: &mut Call) -> Outcome {
-    call.pass(libc::SYS_gettid, &[])
 }
 
 /// prctl(option, ...): the options that make sense for the guest.

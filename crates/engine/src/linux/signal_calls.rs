@@ -16,7 +16,7 @@ use crate::alpha::cpu::register;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
-impl Call<'_> {
+impl Call<'_, '_> {
     /// A signal argument in the host's numbering.
     fn signal(&self, index: usize) -> Result<i32, Errno> {
         match self.int(index) {
@@ -41,12 +41,12 @@ impl Call<'_> {
         wait: impl FnOnce(&mut Self, Option<u64>) -> Outcome,
     ) -> Outcome {
         let Some(mask) = mask else { return wait(self, None) };
-        let signals = &mut self.kernel.signals;
+        let signals = &mut self.thread.signals;
         let before = signals.mask;
         signals.mask = mask & !(host::bit(number::KILL) | host::bit(number::STOP));
         let outcome = wait(self, Some(host::blockable(host_mask(mask))));
-        let signals = &mut self.kernel.signals;
-        if host::pending() && outcome != Err(Errno::RESTART_ALWAYS) {
+        let signals = &mut self.thread.signals;
+        if host::is_recorded() && outcome != Err(Errno::RESTART_ALWAYS) {
             signals.saved_mask = Some(before);
         } else {
             signals.mask = before;
@@ -56,19 +56,18 @@ impl Call<'_> {
 }
 
 fn action_of(call: &Call, signal: i32) -> Result<SignalAction, Errno> {
-    if (1..=LAST).contains(&signal) { Ok(call.kernel.signals.action(signal)) } else { Err(EINVAL) }
+    if (1..=LAST).contains(&signal) { Ok(call.kernel.actions.get(signal)) } else { Err(EINVAL) }
 }
 
 fn change_action(call: &mut Call, signal: i32, action: SignalAction) -> Result<(), Errno> {
     if signal == number::KILL || signal == number::STOP {
         return Err(EINVAL);
     }
-    let signals = &mut call.kernel.signals;
     if action.handler == IGNORE || action.handler == DEFAULT && default(signal) == Default::Ignore {
         // A pending signal that becomes ignored is forgotten.
-        signals.held.retain(|held| alpha(held.signal()) != signal);
+        call.thread.signals.held.retain(|held| alpha(held.signal()) != signal);
     }
-    signals.set_action(signal, action);
+    call.kernel.actions.set(signal, action);
     Ok(())
 }
 
@@ -109,7 +108,7 @@ pub fn sigaction(call: &mut Call) -> Outcome {
 
 /// Applies SIG_BLOCK (1), SIG_UNBLOCK (2) or SIG_SETMASK (3).
 fn change_mask(call: &mut Call, how: i32, set: u64) -> Result<(), Errno> {
-    let signals = &mut call.kernel.signals;
+    let signals = &mut call.thread.signals;
     let mask = match how {
         1 => signals.mask | set,
         2 => signals.mask & !set,
@@ -122,7 +121,7 @@ fn change_mask(call: &mut Call, how: i32, set: u64) -> Result<(), Errno> {
 
 /// osf_sigprocmask(how, set): the old mask is the result.
 pub fn osf_sigprocmask(call: &mut Call) -> Outcome {
-    let before = call.kernel.signals.mask;
+    let before = call.thread.signals.mask;
     let set = call.arguments[1];
     change_mask(call, call.int(0), set)?;
     Ok(before)
@@ -134,7 +133,7 @@ pub fn rt_sigprocmask(call: &mut Call) -> Outcome {
     if size != 8 {
         return Err(EINVAL);
     }
-    let before = call.kernel.signals.mask;
+    let before = call.thread.signals.mask;
     if new != 0 {
         let set = call.read_u64(new)?;
         change_mask(call, call.int(0), set)?;
@@ -148,8 +147,8 @@ pub fn rt_sigprocmask(call: &mut Call) -> Outcome {
 fn pending_mask(call: &Call) -> Result<u64, Errno> {
     let mut pending = 0u64;
     call.host(libc::SYS_rt_sigpending, [&raw mut pending as u64, 8, 0, 0, 0, 0])?;
-    let held = call.kernel.signals.held.iter().fold(0, |all, held| all | host::bit(alpha(held.signal())));
-    Ok((alpha_mask(pending) | held) & call.kernel.signals.mask)
+    let held = call.thread.signals.held.iter().fold(0, |all, held| all | host::bit(alpha(held.signal())));
+    Ok((alpha_mask(pending) | held) & call.thread.signals.mask)
 }
 
 /// sigpending(set)
@@ -193,7 +192,7 @@ pub fn rt_sigtimedwait(call: &mut Call) -> Outcome {
     let [_, address, timeout, ..] = call.arguments;
     let set = call.mask(0, 3)?;
     let timeout = call.read_timeout(timeout)?;
-    let held = &mut call.kernel.signals.held;
+    let held = &mut call.thread.signals.held;
     let found = held.iter().position(|held| set & host::bit(alpha(held.signal())) != 0);
     let information = match found {
         Some(index) => held.remove(index),
@@ -215,7 +214,7 @@ fn await_signal(call: &mut Call, set: u64, timeout: Option<u64>) -> Result<Infor
         Ok(_) => Ok(information),
         Err(error) => {
             if error == Errno(libc::EAGAIN) {
-                call.kernel.slept(timeout.unwrap_or_default());
+                call.slept(timeout.unwrap_or_default());
             }
             Err(error)
         }
@@ -231,18 +230,23 @@ fn sent_to_self(call: &mut Call, signal: i32, code: i32) -> bool {
     // SAFETY: no preconditions.
     let user = unsafe { libc::getuid() };
     let sender = u64::from(std::process::id()) | u64::from(user) << 32;
-    call.kernel.hold(Information::new(signal, code, &[sender]));
+    let information = Information::new(signal, code, &[sender]);
+    call.thread.signals.hold(&call.kernel.actions, information);
     true
 }
 
-fn is_self(process: i32) -> bool {
+fn is_own_process(process: i32) -> bool {
     process == std::process::id() as i32
+}
+
+fn is_calling_thread(call: &Call, thread: i32) -> bool {
+    thread == call.thread.address().id
 }
 
 /// kill(process, signal)
 pub fn kill(call: &mut Call) -> Outcome {
     let signal = call.signal(1)?;
-    if is_self(call.int(0)) && sent_to_self(call, signal, libc::SI_USER) {
+    if is_own_process(call.int(0)) && sent_to_self(call, signal, libc::SI_USER) {
         return Ok(0);
     }
     call.host(libc::SYS_kill, [call.arguments[0], signal as u64, 0, 0, 0, 0])
@@ -251,7 +255,7 @@ pub fn kill(call: &mut Call) -> Outcome {
 /// tkill(thread, signal)
 pub fn tkill(call: &mut Call) -> Outcome {
     let signal = call.signal(1)?;
-    if is_self(call.int(0)) && sent_to_self(call, signal, libc::SI_TKILL) {
+    if is_calling_thread(call, call.int(0)) && sent_to_self(call, signal, libc::SI_TKILL) {
         return Ok(0);
     }
     call.host(libc::SYS_tkill, [call.arguments[0], signal as u64, 0, 0, 0, 0])
@@ -261,7 +265,7 @@ pub fn tkill(call: &mut Call) -> Outcome {
 pub fn tgkill(call: &mut Call) -> Outcome {
     let [process, thread, ..] = call.arguments;
     let signal = call.signal(2)?;
-    if is_self(call.int(1)) && sent_to_self(call, signal, libc::SI_TKILL) {
+    if is_calling_thread(call, call.int(1)) && sent_to_self(call, signal, libc::SI_TKILL) {
         return Ok(0);
     }
     call.host(libc::SYS_tgkill, [process, thread, signal as u64, 0, 0, 0])
@@ -280,7 +284,7 @@ pub fn rt_sigqueueinfo(call: &mut Call) -> Outcome {
     let [process, _, address, ..] = call.arguments;
     let signal = call.signal(1)?;
     let information = host_information(call, address, signal)?;
-    if is_self(process as i32) && sent_to_self(call, signal, information.code()) {
+    if is_own_process(process as i32) && sent_to_self(call, signal, information.code()) {
         return Ok(0);
     }
     let arguments = [process, signal as u64, &raw const information as u64, 0, 0, 0];
@@ -292,7 +296,7 @@ pub fn rt_tgsigqueueinfo(call: &mut Call) -> Outcome {
     let [process, thread, _, address, ..] = call.arguments;
     let signal = call.signal(2)?;
     let information = host_information(call, address, signal)?;
-    if is_self(thread as i32) && sent_to_self(call, signal, information.code()) {
+    if is_calling_thread(call, thread as i32) && sent_to_self(call, signal, information.code()) {
         return Ok(0);
     }
     let arguments = [process, thread, signal as u64, &raw const information as u64, 0, 0];
@@ -313,7 +317,7 @@ pub fn sigaltstack(call: &mut Call) -> Outcome {
     const SMALLEST: u64 = 4096;
     let [new, old, ..] = call.arguments;
     let stack_pointer = call.cpu.r[register::SP];
-    let before = call.kernel.signals.stack;
+    let before = call.thread.signals.stack;
     if new != 0 {
         let bytes: [u8; 24] = call.read(new)?;
         let (start, flags, size) = (u64_at(&bytes, 0), u32_at(&bytes, 8), u64_at(&bytes, 16));
@@ -321,7 +325,7 @@ pub fn sigaltstack(call: &mut Call) -> Outcome {
             return Err(Errno(libc::EPERM));
         }
         let kept = flags & AlternateStack::AUTODISARM;
-        call.kernel.signals.stack = match flags & !AlternateStack::AUTODISARM {
+        call.thread.signals.stack = match flags & !AlternateStack::AUTODISARM {
             AlternateStack::DISABLE => AlternateStack { flags: kept, ..AlternateStack::NONE },
             0 | AlternateStack::ONSTACK if size < SMALLEST => return Err(Errno(libc::ENOMEM)),
             0 | AlternateStack::ONSTACK => AlternateStack { start, size, flags: kept },

@@ -1,10 +1,9 @@
 //! Signals: their numbers, actions and masks.
 //!
-//! The guest's mask is mirrored by the host's, so that the host's kernel keeps what is pending. Only
-//! SIGSEGV and SIGBUS are never blocked there; sent ones are kept in [`Signals`] when the guest
-//! blocks them.
+//! Each thread's mask is mirrored by that of its thread of the host, so that the host's kernel keeps
+//! what is pending and chooses the thread for what is sent to the process. Only SIGSEGV and SIGBUS
+//! are never blocked there; sent ones are kept in [`Signals`] when the guest blocks them.
 
-use super::Kernel;
 use super::errno::Errno;
 use super::host::{self, Disposition, Information};
 use super::layout::Record;
@@ -156,22 +155,12 @@ impl AlternateStack {
     }
 }
 
-/// A process's signal state.
-pub struct Signals {
-    actions: [SignalAction; LAST as usize],
-    /// The signals blocked, bit 0 for signal 1, in Alpha's numbering.
-    pub mask: u64,
-    /// The mask to return to, while a call like sigsuspend has its own in effect.
-    pub saved_mask: Option<u64>,
-    /// The stack that handlers may run on.
-    pub stack: AlternateStack,
-    /// Signals that only the engine holds pending: faults that were sent, and its own.
-    pub held: Vec<Information>,
-}
+/// What a process wants done upon each signal.
+pub struct Actions([SignalAction; LAST as usize]);
 
-impl Signals {
-    /// What a process starts with: what its parent ignored is ignored, what it blocked is blocked.
-    pub fn inherit() -> Signals {
+impl Actions {
+    /// What a process starts with: what its parent ignored is ignored.
+    pub fn inherit() -> Actions {
         let default = SignalAction { handler: DEFAULT, mask: 0, flags: 0, restorer: 0 };
         let mut actions = [default; LAST as usize];
         for (action, signal) in actions.iter_mut().zip(1..) {
@@ -181,20 +170,17 @@ impl Signals {
                 action.handler = IGNORE;
             }
         }
-        let mask = alpha_mask(host::block_all());
-        host::set_mask(host_mask(mask));
-        let stack = AlternateStack::NONE;
-        Signals { actions, mask, saved_mask: None, stack, held: Vec::new() }
+        Actions(actions)
     }
 
     /// What is to be done upon a signal.
-    pub fn action(&self, signal: i32) -> SignalAction {
-        self.actions[signal as usize - 1]
+    pub fn get(&self, signal: i32) -> SignalAction {
+        self.0[signal as usize - 1]
     }
 
     /// Sets what is to be done upon a signal, and prepares the host for it.
-    pub fn set_action(&mut self, signal: i32, action: SignalAction) {
-        self.actions[signal as usize - 1] = action;
+    pub fn set(&mut self, signal: i32, action: SignalAction) {
+        self.0[signal as usize - 1] = action;
         self.prepare_host(signal);
     }
 
@@ -203,7 +189,7 @@ impl Signals {
         if [libc::SIGSEGV, libc::SIGBUS, libc::SIGKILL, libc::SIGSTOP].contains(&number) {
             return;
         }
-        let action = self.action(signal);
+        let action = self.get(signal);
         let disposition = match action.handler {
             IGNORE => Disposition::Ignore,
             DEFAULT if default(signal) != Default::Terminate => Disposition::Default,
@@ -223,7 +209,7 @@ impl Signals {
     pub fn detach(&self) {
         for signal in 1..=LAST {
             let number = host_number(signal).expect("1 to 64");
-            let ignored = self.action(signal).handler == IGNORE;
+            let ignored = self.get(signal).handler == IGNORE;
             if !ignored && ![libc::SIGSEGV, libc::SIGBUS, libc::SIGKILL, libc::SIGSTOP].contains(&number) {
                 host::set_disposition(number, Disposition::Default, 0);
             }
@@ -231,21 +217,54 @@ impl Signals {
         host::set_mask(0);
     }
 
+    /// The effects of execve: handlers are gone, what is ignored stays.
+    pub fn execute(&mut self) {
+        for signal in 1..=LAST {
+            let handler = if self.get(signal).handler == IGNORE { IGNORE } else { DEFAULT };
+            self.set(signal, SignalAction { handler, mask: 0, flags: 0, restorer: 0 });
+        }
+    }
+}
+
+/// A thread's signal state.
+pub struct Signals {
+    /// The signals blocked, bit 0 for signal 1, in Alpha's numbering.
+    pub mask: u64,
+    /// The mask to return to, while a call like sigsuspend has its own in effect.
+    pub saved_mask: Option<u64>,
+    /// The stack that handlers may run on.
+    pub stack: AlternateStack,
+    /// Signals that only the engine holds pending: faults that were sent, and its own.
+    pub held: Vec<Information>,
+}
+
+impl Signals {
+    /// Those of a new thread, with the mask of the one that made it.
+    pub fn new(mask: u64) -> Signals {
+        Signals { mask, saved_mask: None, stack: AlternateStack::NONE, held: Vec::new() }
+    }
+
+    /// What a process starts with: what its parent blocked is blocked.
+    pub fn inherit() -> Signals {
+        let mask = alpha_mask(host::block_all());
+        host::set_mask(host_mask(mask));
+        Signals::new(mask)
+    }
+
     /// Sets the mask. While a recorded signal waits for delivery the host keeps all of them blocked.
     pub fn set_mask(&mut self, mask: u64) {
         self.mask = mask & !(host::bit(number::KILL) | host::bit(number::STOP));
-        if !host::pending() {
+        if !host::is_recorded() {
             host::set_mask(host_mask(self.mask));
         }
     }
 
-    /// The effects of execve: handlers are gone, what is ignored and what is blocked stays.
-    pub fn execute(&mut self) {
-        for signal in 1..=LAST {
-            let handler = if self.action(signal).handler == IGNORE { IGNORE } else { DEFAULT };
-            self.set_action(signal, SignalAction { handler, mask: 0, flags: 0, restorer: 0 });
+    /// Keeps a signal of the thread's own until it is not blocked, unless it is ignored.
+    pub fn hold(&mut self, actions: &Actions, information: Information) {
+        let ignored = actions.get(alpha(information.signal())).handler == IGNORE;
+        if !ignored && !self.held.iter().any(|held| held.signal() == information.signal()) {
+            self.held.push(information);
         }
-        self.stack = AlternateStack::NONE;
     }
 }
 
@@ -261,15 +280,4 @@ pub fn alpha_information(information: &Information) -> Record {
         words[3] = words[3] >> 32 << 32 | u64::from(alpha(words[3] as i32) as u32);
     }
     Record::new().u64s(&words)
-}
-
-impl Kernel {
-    /// Keeps a signal of the process's own until it is not blocked.
-    pub(super) fn hold(&mut self, information: Information) {
-        let ignored = self.signals.action(alpha(information.signal())).handler == IGNORE;
-        let held = &mut self.signals.held;
-        if !ignored && !held.iter().any(|held| held.signal() == information.signal()) {
-            held.push(information);
-        }
-    }
 }

@@ -72,7 +72,7 @@ fn with_address(
     call: &mut Call,
     address: u64,
     size_address: u64,
-    make: impl FnOnce(&Call, u64, u64) -> Outcome,
+    make: impl FnOnce(&mut Call, u64, u64) -> Outcome,
 ) -> Outcome {
     if address == 0 {
         return make(call, 0, 0);

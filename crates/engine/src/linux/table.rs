@@ -9,8 +9,8 @@ use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Interrupted, Outcome};
 use super::errno::Errno;
 use super::{
-    delivery, descriptors, files, information, ipc, limits, mapping, messages, processes, signal_calls,
-    sockets, status, terminal, time, timers, waiting,
+    delivery, descriptors, files, information, ipc, limits, mapping, messages, processes, signal_calls, sockets,
+    status, terminal, threads, time, timers, waiting,
 };
 
 /// What is done for a system call.
@@ -81,8 +81,8 @@ const NO_FOLLOW: Argument = Is(h::AT_SYMLINK_NOFOLLOW as i64);
 /// Every system call there is an answer to.
 #[rustfmt::skip]
 pub static ROWS: &[Row] = &[
-    call(1, "exit", processes::exit),
-    call(2, "fork", processes::fork),
+    call(1, "exit", threads::exit),
+    call(2, "fork", threads::fork),
     call(3, "read", descriptors::read),
     wait(4, "write", h::SYS_write, &[Number, Buffer, Number], Restarts),
     pass(6, "close", h::SYS_close, &[Number]),
@@ -118,7 +118,7 @@ pub static ROWS: &[Row] = &[
     pass(61, "chroot", h::SYS_chroot, &[Path]),
     pass(63, "getpgrp", h::SYS_getpgid, &[Is(0)]),
     call(64, "getpagesize", information::getpagesize),
-    call(66, "vfork", processes::fork),
+    call(66, "vfork", threads::fork),
     call(67, "stat", status::stat),
     call(68, "lstat", status::lstat),
     call(71, "mmap", mapping::mmap),
@@ -206,7 +206,7 @@ pub static ROWS: &[Row] = &[
     pass(302, "mount", h::SYS_mount, &[Text, Path, Text, Number, Text]),
     call(305, "getdents", files::getdents),
     pass(310, "syslog", h::SYS_syslog, &[Number, Buffer, Number]),
-    call(312, "clone", processes::clone),
+    call(312, "clone", threads::clone),
     call(314, "mlock", mapping::mlock),
     call(315, "munlock", mapping::munlock),
     call(316, "mlockall", mapping::mlockall),
@@ -275,11 +275,11 @@ pub static ROWS: &[Row] = &[
     call(394, "futex", waiting::futex),
     pass(395, "sched_setaffinity", h::SYS_sched_setaffinity, &[Number, Number, Bytes(1024)]),
     call(396, "sched_getaffinity", processes::sched_getaffinity),
-    call(405, "exit_group", processes::exit),
+    call(405, "exit_group", threads::exit_group),
     call(407, "epoll_create", waiting::epoll_create),
     call(408, "epoll_ctl", waiting::epoll_ctl),
     call(409, "epoll_wait", waiting::epoll_wait),
-    call(411, "set_tid_address", processes::set_tid_address),
+    call(411, "set_tid_address", threads::set_tid_address),
     pass(413, "fadvise64", h::SYS_fadvise64, &[Number, Number, Number, Number]),
     call(414, "timer_create", timers::timer_create),
     call(415, "timer_settime", timers::timer_settime),
@@ -317,7 +317,7 @@ pub static ROWS: &[Row] = &[
     pass(462, "faccessat", h::SYS_faccessat, &[Number, Path, Number]),
     call(463, "pselect6", waiting::pselect6),
     call(464, "ppoll", waiting::ppoll),
-    refuse(466, "set_robust_list"),
+    call(466, "set_robust_list", threads::set_robust_list),
     refuse(467, "get_robust_list"),
     wait(468, "splice", h::SYS_splice, &[Number, Bytes(8), Number, Bytes(8), Number, Number], Restarts),
     wait(469, "sync_file_range", h::SYS_sync_file_range, &[Number, Number, Number, Number], Restarts),

@@ -123,10 +123,12 @@ const INTERFACE_BYTES: u64 = 40;
 pub fn ioctl(call: &mut Call) -> Outcome {
     let [descriptor, request, argument, ..] = call.arguments;
     let request = u64::from(request as u32);
-    let make =
-        |call: &Call, host: u64, third: u64| call.host(libc::SYS_ioctl, [descriptor, host, third, 0, 0, 0]);
+    let make = |call: &mut Call, host: u64, third: u64| {
+        call.host_unlocked(libc::SYS_ioctl, [descriptor, host, third, 0, 0, 0])
+    };
     if INTERFACE_REQUESTS.contains(&request) {
-        return make(call, request, call.pointer(argument, INTERFACE_BYTES)?);
+        let interface = call.pointer(argument, INTERFACE_BYTES)?;
+        return make(call, request, interface);
     }
     let Some((_, host, third)) = REQUESTS.iter().find(|(alpha, ..)| *alpha == request) else {
         // A closed descriptor is the graver error.
@@ -137,7 +139,10 @@ pub fn ioctl(call: &mut Call) -> Outcome {
     let host = *host as u64;
     match third {
         Value => make(call, host, argument),
-        Bytes(bytes) => make(call, host, call.pointer(argument, *bytes)?),
+        Bytes(bytes) => {
+            let argument = call.pointer(argument, *bytes)?;
+            make(call, host, argument)
+        }
         GetTermios => {
             let mut termios = [0u8; HOST_TERMIOS];
             make(call, host, termios.as_mut_ptr() as u64)?;

@@ -31,9 +31,9 @@ impl Kernel {
         self.settings.clock == Clock::Virtual
     }
 
-    /// Lets the virtual clock pass by what the program slept, in nanoseconds.
-    pub(super) fn slept(&mut self, nanoseconds: u64) {
-        self.clock.slept = self.clock.slept.saturating_add(nanoseconds);
+    /// What the virtual clock shows beside where it began, in nanoseconds.
+    pub(super) fn elapsed(&self) -> u64 {
+        self.instructions.saturating_add(self.clock.slept)
     }
 
     /// Nanoseconds on a virtual clock; None if the clock is not virtual or not the process's own.
@@ -41,7 +41,7 @@ impl Kernel {
         if !self.is_virtual() {
             return None;
         }
-        let elapsed = self.instructions.saturating_add(self.clock.slept);
+        let elapsed = self.elapsed();
         match clock {
             libc::CLOCK_REALTIME
             | libc::CLOCK_REALTIME_COARSE
@@ -52,9 +52,9 @@ impl Kernel {
             | libc::CLOCK_MONOTONIC_COARSE
             | libc::CLOCK_BOOTTIME
             | libc::CLOCK_BOOTTIME_ALARM => Some((UPTIME * SECOND).saturating_add(elapsed)),
-            libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => Some(self.instructions),
-            // A process's or thread's CPU clock by its id (include/linux/posix-timers.h).
-            id if id < 0 && [0, std::process::id() as i32].contains(&!(id >> 3)) => Some(self.instructions),
+            libc::CLOCK_PROCESS_CPUTIME_ID => Some(self.instructions),
+            // A process's CPU clock by its id (include/linux/posix-timers.h).
+            id if id < 0 && [0, self.process as i32].contains(&!(id >> 3)) => Some(self.instructions),
             _ => None,
         }
     }
@@ -84,7 +84,27 @@ pub fn timeval(nanoseconds: u64) -> [u64; 2] {
     [nanoseconds / SECOND, nanoseconds % SECOND / 1000]
 }
 
-impl Call<'_> {
+impl Call<'_, '_> {
+    /// Lets the virtual clock pass by what the call slept, in nanoseconds: unless other threads have
+    /// moved it on already.
+    pub fn slept(&mut self, nanoseconds: u64) {
+        let end = self.began.saturating_add(nanoseconds);
+        let ahead = end.saturating_sub(self.kernel.elapsed());
+        self.kernel.clock.slept = self.kernel.clock.slept.saturating_add(ahead);
+    }
+
+    /// [`Kernel::virtual_time`], and the calling thread's own clock.
+    fn virtual_time(&self, clock: i32) -> Option<u64> {
+        /// The bit of a clock's id that says that it is a thread's, not a process's.
+        const THREAD: i32 = 4;
+        let own = [0, self.thread.address().id].contains(&!(clock >> 3));
+        let is_own = clock == libc::CLOCK_THREAD_CPUTIME_ID || clock < 0 && clock & THREAD != 0 && own;
+        if is_own && self.kernel.is_virtual() {
+            return Some(self.cpu.instructions);
+        }
+        self.kernel.virtual_time(clock)
+    }
+
     /// A timespec in nanoseconds, as long as fits; EINVAL if it is none.
     pub fn read_timespec(&self, address: u64) -> Result<u64, Errno> {
         let bytes: [u8; 16] = self.read(address)?;
@@ -103,7 +123,7 @@ impl Call<'_> {
 
 /// clock_gettime(clock, time)
 pub fn clock_gettime(call: &mut Call) -> Outcome {
-    match call.kernel.virtual_time(call.int(0)) {
+    match call.virtual_time(call.int(0)) {
         Some(time) => {
             let address = call.arguments[1];
             call.write(address, &Record::new().u64s(&timespec(time)))?;
@@ -116,7 +136,7 @@ pub fn clock_gettime(call: &mut Call) -> Outcome {
 /// clock_getres(clock, resolution)
 pub fn clock_getres(call: &mut Call) -> Outcome {
     let address = call.arguments[1];
-    if call.kernel.virtual_time(call.int(0)).is_none() || address == 0 {
+    if call.virtual_time(call.int(0)).is_none() || address == 0 {
         return call.pass(libc::SYS_clock_getres, &[Argument::Int, Argument::Bytes(16)]);
     }
     call.write(address, &Record::new().u64s(&[0, 1]))?;
@@ -169,8 +189,8 @@ pub fn times(call: &mut Call) -> Outcome {
 
 /// The 144 bytes of a rusage of the process itself on the virtual clock.
 fn own_usage(call: &Call) -> Record {
-    let mapped: u64 = call.memory.regions().map(|(start, region)| region.end - start).sum();
-    let record = Record::new().u64s(&timeval(call.kernel.instructions)).u64s(&[0, 0, mapped / 1024]);
+    let (time, memory) = (timeval(call.kernel.instructions), call.memory.mapped_bytes() / 1024);
+    let record = Record::new().u64s(&time).u64s(&[0, 0, memory]);
     record.zeros_to(144)
 }
 
@@ -219,12 +239,12 @@ fn sleep(call: &mut Call, clock: i32, nanoseconds: u64) -> Result<(), (Errno, u6
     let arguments = [clock as u64, 0, request.as_ptr() as u64, rest.as_mut_ptr() as u64, 0, 0];
     match call.wait(libc::SYS_clock_nanosleep, arguments, Fails) {
         Ok(_) => {
-            call.kernel.slept(nanoseconds);
+            call.slept(nanoseconds);
             Ok(())
         }
         Err(Errno(libc::EINTR)) => {
             let left = rest[0].saturating_mul(SECOND).saturating_add(rest[1]);
-            call.kernel.slept(nanoseconds.saturating_sub(left));
+            call.slept(nanoseconds.saturating_sub(left));
             Err((Errno(libc::EINTR), left))
         }
         Err(error) => Err((error, nanoseconds)),

@@ -8,11 +8,11 @@ use super::time::{SECOND, host_time, timespec, timeval};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
-impl Call<'_> {
+impl Call<'_, '_> {
     /// Lets the virtual clock pass a timeout that a call has waited out.
     fn waited(&mut self, outcome: Outcome, timeout: Option<u64>) -> Outcome {
         if let (Ok(0), Some(timeout)) = (outcome, timeout) {
-            self.kernel.slept(timeout);
+            self.slept(timeout);
         }
         outcome
     }
@@ -194,19 +194,29 @@ pub fn epoll_pwait(call: &mut Call) -> Outcome {
 const FUTEX_CLOCK_REALTIME: u64 = 256;
 const FUTEX_PRIVATE: u64 = 128;
 const FUTEX_WAIT: u64 = 0;
+const FUTEX_REQUEUE: u64 = 3;
+const FUTEX_CMP_REQUEUE: u64 = 4;
+const FUTEX_WAKE_OP: u64 = 5;
 const FUTEX_LOCK_PI: u64 = 6;
 const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_WAIT_REQUEUE_PI: u64 = 11;
+const FUTEX_CMP_REQUEUE_PI: u64 = 12;
 const FUTEX_LOCK_PI2: u64 = 13;
+
+/// The operations that may sleep: their fourth argument is a timeout.
+const WAITS: [u64; 5] = [FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2];
+/// The operations on two words. For the others the fifth argument is whatever the register held.
+const ON_TWO: [u64; 5] =
+    [FUTEX_REQUEUE, FUTEX_CMP_REQUEUE, FUTEX_WAKE_OP, FUTEX_WAIT_REQUEUE_PI, FUTEX_CMP_REQUEUE_PI];
 
 /// futex(word, operation, value, timeout or number, second word, third value)
 pub fn futex(call: &mut Call) -> Outcome {
     let [word, operation, value, fourth, second, third] = call.arguments;
     let command = u64::from(operation as u32) & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME);
-    let (word, second) = (call.pointer(word, 4)?, call.pointer(second, 4)?);
-    let waits = [FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2];
-    if !waits.contains(&command) {
-        return call.host(libc::SYS_futex, [word, operation, value, fourth, second, third]);
+    let word = call.pointer(word, 4)?;
+    let second = if ON_TWO.contains(&command) { call.pointer(second, 4)? } else { 0 };
+    if !WAITS.contains(&command) {
+        return call.host_unlocked(libc::SYS_futex, [word, operation, value, fourth, second, third]);
     }
     let clock = match (command, operation & FUTEX_CLOCK_REALTIME) {
         (FUTEX_LOCK_PI, _) => libc::CLOCK_REALTIME,
@@ -225,7 +235,7 @@ pub fn futex(call: &mut Call) -> Outcome {
     let interrupted = if rest.is_none() { Restarts } else { Fails };
     let outcome = call.wait(libc::SYS_futex, [word, operation, value, limit, second, third], interrupted);
     if outcome == Err(Errno(libc::ETIMEDOUT)) {
-        call.kernel.slept(rest.unwrap_or_default());
+        call.slept(rest.unwrap_or_default());
     }
     outcome
 }

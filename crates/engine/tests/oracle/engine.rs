@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use pathlength_engine::alpha::block::Block;
+use pathlength_engine::alpha::block::{Block, BlockCache};
 use pathlength_engine::alpha::cpu::Cpu;
 use pathlength_engine::memory::Memory;
 use pathlength_engine::{Configuration, Observer, Process, Settings, UnitCounter, UnitOfWork};
@@ -285,4 +285,12 @@ impl Observer for Recorder<'_> {
     fn mapped(&mut self, image: &LoadedImage) {
         self.counter.mapped(image);
     }
+
+    fn thread(&self) -> Self {
+        unreachable!("the programs compared have one thread")
+    }
+
+    fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
+
+    fn forked(&mut self) {}
 }

@@ -1,0 +1,407 @@
+//! Threads: what each has for itself, who they are, how they begin and how they end.
+//!
+//! Each thread of the guest runs on a thread of the host, and has the host's id as its own. What
+//! they share is the [`Kernel`], behind one lock: a thread holds it from when it leaves the guest
+//! until it returns there, but not while the host's kernel works for it on what may take long. So
+//! whoever has the lock finds everything that the engine guards with it as it should be; `fork`
+//! relies on that, whose child has one thread only.
+//!
+//! A process ends, or another program takes its place, as [`Kernel::end`] said: every thread is
+//! summoned and ends; the first thread stays until the others have gone.
+
+use std::collections::BTreeMap;
+
+use super::call::{Call, Outcome};
+use super::errno::Errno;
+use super::host::{self, Address};
+use super::layout::Record;
+use super::signals::{self, Signals};
+use super::{Control, Execute, Kernel};
+use crate::alpha::cpu::{Cpu, register};
+use crate::memory::{Fault, Memory};
+use crate::process::End;
+
+const EINVAL: Errno = Errno(libc::EINVAL);
+
+/// What a thread has in the kernel beside memory and registers.
+pub struct Thread {
+    pub(super) signals: Signals,
+    /// Where 0 is stored and a waiter woken when the thread ends; 0 for nowhere.
+    clear_at_end: u64,
+    /// The list of the mutexes that the thread holds, for others to learn when it ends; 0 for none.
+    robust_list: u64,
+    address: Address,
+    /// In the order of their beginnings; the first is 0.
+    number: u32,
+    /// Instructions that the process's clock knows of.
+    reported: u64,
+}
+
+/// How a process ends, or what it becomes.
+#[derive(Clone, Debug)]
+pub enum Ending {
+    /// It is over.
+    End(End),
+    /// Another program takes its place.
+    Execute(Execute),
+}
+
+/// The threads of a process.
+pub struct Threads {
+    /// Those that have not ended, by id.
+    alive: BTreeMap<i32, Member>,
+    /// The first thread's id.
+    first: i32,
+    /// How many ever began.
+    begun: u32,
+    ending: Option<Ending>,
+}
+
+/// A thread in the list.
+struct Member {
+    address: Address,
+    number: u32,
+}
+
+/// What a new thread begins with (`clone(2)`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The stack pointer.
+    stack: u64,
+    /// The unique value, if it is not the parent's.
+    thread_pointer: Option<u64>,
+    /// Where the thread's id is stored for the parent and for the thread itself; 0 for nowhere.
+    store_id: [u64; 2],
+    clear_at_end: u64,
+    mask: u64,
+}
+
+impl Start {
+    /// The registers of the new thread.
+    pub fn registers(&self, parent: &Cpu) -> Cpu {
+        let mut cpu = Cpu { lock: None, instructions: 0, unaligned: 0, ..parent.clone() };
+        (cpu.r[register::V0], cpu.r[register::A3], cpu.r[register::A4]) = (0, 0, 1);
+        cpu.r[register::SP] = self.stack;
+        cpu.unique = self.thread_pointer.unwrap_or(cpu.unique);
+        cpu
+    }
+}
+
+impl Thread {
+    /// The calling thread as the first of a process.
+    pub fn first() -> Thread {
+        let address = host::adopt_thread(true);
+        let signals = Signals::inherit();
+        Thread { signals, clear_at_end: 0, robust_list: 0, address, number: 0, reported: 0 }
+    }
+
+    /// The calling thread, in which every signal is blocked, as a new one. Until it is
+    /// [added](Kernel::add) it belongs to no process.
+    pub fn start(start: &Start) -> Thread {
+        let address = host::adopt_thread(false);
+        let signals = Signals::new(start.mask);
+        let clear_at_end = start.clear_at_end;
+        Thread { signals, clear_at_end, robust_list: 0, address, number: 0, reported: 0 }
+    }
+
+    /// How other threads reach it.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// The thread has been added, and signals may come in. Returns the process's id.
+    pub fn begin(&mut self, kernel: &Kernel) -> u32 {
+        self.number = kernel.threads.alive.get(&self.address.id).map_or(0, |member| member.number);
+        let mask = self.signals.mask;
+        self.signals.set_mask(mask);
+        kernel.process
+    }
+
+    /// Tells the process's clock how many instructions the thread has executed.
+    pub fn report(&mut self, kernel: &mut Kernel, instructions: u64) {
+        kernel.instructions += instructions - self.reported;
+        self.reported = instructions;
+    }
+
+    /// The thread ends: what waits for it learns so, and no signal reaches it any more.
+    pub fn end(&mut self, kernel: &mut Kernel, memory: &Memory) {
+        host::block_all();
+        kernel.threads.alive.remove(&self.address.id);
+        let over = matches!(kernel.threads.ending, Some(Ending::End(_)));
+        if let Some(information) = host::take().filter(|_| !over) {
+            host::requeue(&information);
+        }
+        // Memory that is not there any more cannot be waited for either.
+        let _ = self.release_mutexes(memory);
+        self.robust_list = 0;
+        let clear_at_end = std::mem::take(&mut self.clear_at_end);
+        if clear_at_end != 0 && !kernel.threads.alive.is_empty() && memory.store::<4>(clear_at_end, 0).is_ok() {
+            wake_one(memory, clear_at_end);
+        }
+    }
+
+    /// Marks each mutex in the list whose owner the thread is (kernel documentation:
+    /// robust-futex-ABI).
+    fn release_mutexes(&self, memory: &Memory) -> Result<(), Fault> {
+        const LONGEST: usize = 2048;
+        let head = self.robust_list;
+        if head == 0 {
+            return Ok(());
+        }
+        let word = |address: u64| memory.load::<8>(address);
+        let (offset, pending) = (word(head.wrapping_add(8))?, word(head.wrapping_add(16))? & !1);
+        let mut entry = word(head)? & !1;
+        for _ in 0..LONGEST {
+            if entry == head {
+                break;
+            }
+            let next = word(entry)? & !1;
+            if entry != pending {
+                self.release_mutex(memory, entry.wrapping_add(offset))?;
+            }
+            entry = next;
+        }
+        if pending == 0 { Ok(()) } else { self.release_mutex(memory, pending.wrapping_add(offset)) }
+    }
+
+    fn release_mutex(&self, memory: &Memory, address: u64) -> Result<(), Fault> {
+        const WAITERS: u64 = 0x8000_0000;
+        const OWNER_DIED: u64 = 0x4000_0000;
+        const OWNER: u64 = 0x3fff_ffff;
+        loop {
+            let found = memory.load::<4>(address)?;
+            if found & OWNER != self.address.id as u64 || !address.is_multiple_of(4) {
+                return Ok(());
+            }
+            if memory.compare_exchange::<4>(address, found, found & WAITERS | OWNER_DIED)? {
+                if found & WAITERS != 0 {
+                    wake_one(memory, address);
+                }
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Wakes one that waits for the futex.
+fn wake_one(memory: &Memory, address: u64) {
+    if let Some(word) = memory.host(address, 4) {
+        let arguments = [word as u64, libc::FUTEX_WAKE as u64, 1, 0, 0, 0];
+        // SAFETY: the kernel checks the address.
+        let _ = unsafe { host::call(libc::SYS_futex, arguments) };
+    }
+}
+
+impl Threads {
+    /// A process with one thread.
+    pub fn new(first: &Thread) -> Threads {
+        let Address { id, .. } = first.address;
+        let member = Member { address: first.address, number: 0 };
+        Threads { alive: BTreeMap::from([(id, member)]), first: id, begun: 1, ending: None }
+    }
+}
+
+impl Kernel {
+    /// Adds a thread that has begun and waits for the lock. Its id is stored where the parent wanted
+    /// it.
+    pub fn add(&mut self, address: Address, start: &Start, memory: &Memory) {
+        self.threads.alive.insert(address.id, Member { address, number: self.threads.begun });
+        for place in start.store_id.into_iter().filter(|&place| place != 0) {
+            // As Linux: a failure is not reported.
+            let _ = memory.store::<4>(place, address.id as u64);
+        }
+        self.threads.begun += 1;
+    }
+
+    /// The first thread goes on, alone, with another program.
+    pub(super) fn renew(&mut self, first: &mut Thread) {
+        self.threads = Threads::new(first);
+        first.number = 0;
+    }
+
+    /// In the child of a fork: the calling thread is the first and only one.
+    fn become_child(&mut self, thread: &mut Thread, clear_at_end: u64) {
+        thread.address = host::adopt_thread(true);
+        thread.robust_list = 0;
+        thread.clear_at_end = clear_at_end;
+        self.process = std::process::id();
+        self.renew(thread);
+    }
+
+    /// True for the thread that stays until all others have ended.
+    pub fn is_first(&self, thread: &Thread) -> bool {
+        self.threads.first == thread.address.id
+    }
+
+    /// True if no thread is left.
+    pub fn is_empty(&self) -> bool {
+        self.threads.alive.is_empty()
+    }
+
+    /// True if the process has, or had, more than one thread.
+    pub fn is_threaded(&self) -> bool {
+        self.threads.begun > 1
+    }
+
+    /// The process ends so, unless another thread was faster: every other thread is summoned.
+    pub fn end(&mut self, ending: Ending, caller: &Thread) {
+        if self.threads.ending.is_none() {
+            self.threads.ending = Some(ending);
+            for other in self.others(caller) {
+                // SAFETY: a thread that ends takes itself from the list, under the lock that we have.
+                unsafe { other.summon() };
+            }
+        }
+    }
+
+    /// True if every thread is to end.
+    pub fn is_ending(&self) -> bool {
+        self.threads.ending.is_some()
+    }
+
+    /// How the process ends, if not by the end of its last thread.
+    pub fn take_ending(&mut self) -> Option<Ending> {
+        self.threads.ending.take()
+    }
+
+    /// Makes the other threads look at what has changed before they go on in the guest.
+    pub fn notify_others(&self, caller: &Thread) {
+        for other in self.others(caller) {
+            // SAFETY: as in `end`.
+            unsafe { other.notify() };
+        }
+    }
+
+    fn others(&self, caller: &Thread) -> impl Iterator<Item = Address> {
+        let caller = caller.address.id;
+        let addresses = self.threads.alive.values().map(|member| member.address);
+        addresses.filter(move |other| other.id != caller)
+    }
+
+    /// What to call the calling thread in a message: its number and its name.
+    pub fn thread_name(&self, thread: &Thread) -> String {
+        let mut name = [0u8; 16];
+        // SAFETY: the kernel writes at most 16 bytes, the last of which is 0.
+        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        format!("thread {} ({})", thread.number, String::from_utf8_lossy(name))
+    }
+}
+
+/// exit(status): the end of the calling thread.
+pub fn exit(call: &mut Call) -> Outcome {
+    call.control = Control::ExitThread(call.int(0) & 0xff);
+    Ok(0)
+}
+
+/// exit_group(status)
+pub fn exit_group(call: &mut Call) -> Outcome {
+    call.control = Control::Exit(call.int(0) & 0xff);
+    Ok(0)
+}
+
+/// fork() and vfork(): the parent does not wait, it has its own copy of memory.
+pub fn fork(call: &mut Call) -> Outcome {
+    fork_process(call, 0)
+}
+
+/// clone(flags, stack, parent's id address, child's id address, thread pointer)
+pub fn clone(call: &mut Call) -> Outcome {
+    let [flags, stack, parent_id, child_id, thread_pointer, _] = call.arguments;
+    let has = |flag: i32| flags & flag as u64 != 0;
+    let if_has = |flag, value| if has(flag) { value } else { 0 };
+    let clear_at_end = if_has(libc::CLONE_CHILD_CLEARTID, child_id);
+    if has(libc::CLONE_THREAD) {
+        // A thread that has not all in common with the others is none of the host's either.
+        let common = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND;
+        if flags & common as u64 != common as u64 {
+            return Err(EINVAL);
+        }
+        call.control = Control::Start(Start {
+            stack: if stack == 0 { call.cpu.r[register::SP] } else { stack },
+            thread_pointer: has(libc::CLONE_SETTLS).then_some(thread_pointer),
+            store_id: [
+                if_has(libc::CLONE_PARENT_SETTID, parent_id),
+                if_has(libc::CLONE_CHILD_SETTID, child_id),
+            ],
+            clear_at_end,
+            mask: call.thread.signals.mask,
+        });
+        return Ok(0);
+    }
+    if has(libc::CLONE_VM) && !has(libc::CLONE_VFORK) {
+        return Err(Errno(libc::ENOSYS));
+    }
+    let child = fork_process(call, clear_at_end)?;
+    if child == 0 {
+        if stack != 0 {
+            call.cpu.r[register::SP] = stack;
+        }
+        if has(libc::CLONE_SETTLS) {
+            call.cpu.unique = thread_pointer;
+        }
+        if has(libc::CLONE_CHILD_SETTID) {
+            // As Linux: a failure is not reported.
+            let _ = call.write(child_id, &Record::new().u32s(&[std::process::id()]));
+        }
+    } else if has(libc::CLONE_PARENT_SETTID) {
+        let _ = call.write(parent_id, &Record::new().u32s(&[child as u32]));
+    }
+    Ok(child)
+}
+
+/// Forks the engine itself: 0 in the child, where only the calling thread lives on.
+fn fork_process(call: &mut Call, clear_at_end: u64) -> Outcome {
+    // No signal may be recorded in between, or both would deliver it.
+    let mask = host::block_all();
+    if host::is_recorded() {
+        host::set_mask(mask);
+        return Err(Errno::RESTART_ALWAYS);
+    }
+    // SAFETY: the child goes on with the calling thread. It has the kernel's lock, and nobody else
+    // has a lock of the memory's: the two that the engine itself has while a guest runs.
+    let child = call.memory.undisturbed(|| unsafe { libc::fork() });
+    let error = Errno::last();
+    if child == 0 {
+        call.kernel.become_child(call.thread, clear_at_end);
+    }
+    host::set_mask(mask);
+    // OSF/1's second result tells the child from the parent.
+    match child {
+        -1 => Err(error),
+        child => {
+            call.cpu.r[register::A4] = u64::from(child == 0);
+            Ok(child as u64)
+        }
+    }
+}
+
+/// set_tid_address(address)
+pub fn set_tid_address(call: &mut Call) -> Outcome {
+    call.thread.clear_at_end = call.arguments[0];
+    Ok(call.thread.address.id as u64)
+}
+
+/// set_robust_list(head, size)
+pub fn set_robust_list(call: &mut Call) -> Outcome {
+    const HEAD_BYTES: u64 = 24;
+    let [head, size, ..] = call.arguments;
+    if size != HEAD_BYTES {
+        return Err(EINVAL);
+    }
+    call.thread.robust_list = head;
+    Ok(0)
+}
+
+impl Kernel {
+    /// The effects of execve on what outlives a program: the first thread goes on, with the signal
+    /// mask of the one that called.
+    pub fn execute(&mut self, first: &mut Thread, execute: &Execute) {
+        self.actions.execute();
+        self.timers.delete_all();
+        self.close_descriptors();
+        self.renew(first);
+        first.signals = Signals::new(execute.mask);
+        host::set_mask(signals::host_mask(execute.mask));
+    }
+}
