@@ -65,10 +65,11 @@ static void to_threads(void) {
     printf("to threads: %ld %ld %ld, mine %d\n", found[0], found[1], found[2], hits);
 }
 
-/* A busy thread is interrupted; a sleeping one too. */
+/* A busy thread is interrupted; a sleeping one too, by one of the signals if not the first. */
 static void *busy(void *unused) {
     ready = 1;
     for (volatile long i = 0; hits == 0; i++) {}
+    stop = 1;
     return unused;
 }
 
@@ -76,8 +77,9 @@ static void *asleep(void *unused) {
     (void)unused;
     ready = 1;
     struct timespec time = {100, 0};
-    int result = nanosleep(&time, &time);
-    return (void *)(long)(result == -1 ? errno : 0);
+    int result = nanosleep(&time, &time), error = errno;
+    stop = 1;
+    return (void *)(long)(result == -1 ? error : 0);
 }
 
 static void interrupted(void) {
@@ -86,11 +88,13 @@ static void interrupted(void) {
     for (int i = 0; i < 2; i++) {
         pthread_t thread;
         void *result;
-        ready = 0;
+        ready = stop = 0;
         pthread_create(&thread, NULL, bodies[i], NULL);
         until(&ready, 1);
-        usleep(5000);
-        pthread_kill(thread, SIGUSR1);
+        while (!stop) {
+            usleep(5000);
+            pthread_kill(thread, SIGUSR1);
+        }
         pthread_join(thread, &result);
         printf("interrupted: %s\n", result ? strerror((long)result) : "returned");
     }
@@ -114,7 +118,7 @@ static void to_process(void) {
     sigaddset(&set, SIGUSR2);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     handle(SIGUSR2, hit, SA_RESTART);
-    ready = 0;
+    ready = stop = 0;
     pthread_create(&thread, NULL, open_to, NULL);
     until(&ready, 1);
     int right = 0;

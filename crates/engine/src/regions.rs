@@ -122,7 +122,8 @@ impl Regions {
         self.split(start);
         self.split(end);
         let gone: Vec<u64> = self.regions.range(start..end).map(|(&start, _)| start).collect();
-        gone.iter().filter_map(|start| self.regions.remove(start)).any(|region| region.executable())
+        let gone = gone.iter().filter_map(|start| self.regions.remove(start));
+        gone.fold(false, |code, region| code | region.executable())
     }
 
     /// Changes the protection between `start` and `end`; true if code came or went.
