@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 const SYSROOT: &str = "/usr/alpha-linux-gnu";
 /// How often the engine runs each program: what depends on timing may show only now and then.
-const RUNS: usize = 5;
+const RUNS: usize = 3;
 /// Original and byte/word.
 const BUILDS: [&[&str]; 2] = [&["-mcpu=ev5", "-mno-bwx"], &["-mcpu=ev56", "-mbwx"]];
 
@@ -15,7 +15,7 @@ struct Program {
     /// What it is compiled with, and the library it loads.
     switches: &'static [&'static str],
     library: bool,
-    /// Whether qemu-alpha can run it.
+    /// Whether qemu-alpha can run it: it loses threads when a program with threads forks.
     qemu: bool,
 }
 
@@ -99,4 +99,7 @@ programs! {
     thread_signals: ["-pthread", "-lrt"], library false, qemu true;
     thread_library: ["-pthread", "-ldl"], library true, qemu true;
     thread_processes: ["-pthread"], library false, qemu false;
+    thread_contention: ["-pthread"], library false, qemu true;
+    thread_memory: ["-pthread"], library false, qemu true;
+    thread_futexes: ["-pthread"], library false, qemu true;
 }

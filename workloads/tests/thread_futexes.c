@@ -1,0 +1,138 @@
+/* flags: -pthread */
+/* The futex call in all its forms, and what a C library asks for beside it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Atomic uint32_t first, second;
+static _Atomic int asleep, awake;
+
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value, uintptr_t fourth, void *other, uint32_t third) {
+    return syscall(SYS_futex, word, operation, value, fourth, other, third);
+}
+
+static const char *name(long result) {
+    static char number[24];
+    if (result < 0) return strerror(errno);
+    snprintf(number, sizeof number, "%ld", result);
+    return number;
+}
+
+struct wait { _Atomic uint32_t *word; int operation; uint32_t bits; };
+
+static void *sleeper(void *argument) {
+    struct wait *wait = argument;
+    asleep++;
+    long result = futex(wait->word, wait->operation, 0, 0, NULL, wait->bits);
+    awake++;
+    return (void *)(result == 0 ? 0 : (long)errno);
+}
+
+enum { SLEEPERS = 4 };
+
+/* Starts sleepers on the first word and does something to wake them; tells how many woke up, and how many
+ * of the rest were found asleep at the word where they should be. */
+static void wake(const char *what, int operation, const uint32_t *bits, long (*act)(void), _Atomic uint32_t *rest) {
+    pthread_t threads[SLEEPERS];
+    struct wait waits[SLEEPERS];
+    asleep = awake = 0;
+    for (int i = 0; i < SLEEPERS; i++) {
+        waits[i] = (struct wait){&first, operation, bits[i]};
+        pthread_create(&threads[i], NULL, sleeper, &waits[i]);
+    }
+    while (asleep < SLEEPERS) sched_yield();
+    usleep(50000);
+    long result = act();
+    const char *told = name(result);
+    usleep(20000);
+    int woken = awake;
+    printf("%s: %s, woken %d", what, told, woken);
+    printf(", rest %s\n", name(futex(rest, FUTEX_WAKE, 100, 0, NULL, 0)));
+    futex(&first, FUTEX_WAKE, 100, 0, NULL, 0);
+    for (int i = 0; i < SLEEPERS; i++) pthread_join(threads[i], NULL);
+}
+
+static long wake_two(void) { return futex(&first, FUTEX_WAKE, 2, 0, NULL, 0); }
+static long wake_bits(void) { return futex(&first, FUTEX_WAKE_BITSET, 100, 0, NULL, 6); }
+static long requeue(void) { return futex(&first, FUTEX_REQUEUE, 1, 2, &second, 0); }
+static long compare(void) { return futex(&first, FUTEX_CMP_REQUEUE, 1, 3, &second, 0); }
+static long differ(void) { return futex(&first, FUTEX_CMP_REQUEUE, 1, 3, &second, 7); }
+static long operate(void) {
+    second = 5;
+    return futex(&second, FUTEX_WAKE_OP, 1, 100, &first, FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0));
+}
+
+static void forms(void) {
+    static const uint32_t any[] = {~0u, ~0u, ~0u, ~0u}, some[] = {1, 2, 4, 8};
+    wake("wake", FUTEX_WAIT, any, wake_two, &first);
+    wake("wake bitset", FUTEX_WAIT_BITSET, some, wake_bits, &first);
+    wake("requeue", FUTEX_WAIT, any, requeue, &second);
+    wake("compare and requeue", FUTEX_WAIT, any, compare, &second);
+    wake("compare, different", FUTEX_WAIT, any, differ, &second);
+    wake("wake and operate", FUTEX_WAIT, any, operate, &first);
+}
+
+static void refusals(void) {
+    struct timespec time = {0, 1000000}, past = {1, 0}, bad = {0, 2000000000};
+    first = 1;
+    printf("other value: %s\n", name(futex(&first, FUTEX_WAIT, 0, 0, NULL, 0)));
+    printf("time: %s\n", name(futex(&first, FUTEX_WAIT, 1, (uintptr_t)&time, NULL, 0)));
+    printf("past: %s\n", name(futex(&first, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 1, (uintptr_t)&past, NULL, 1)));
+    printf("bad time: %s\n", name(futex(&first, FUTEX_WAIT, 1, (uintptr_t)&bad, NULL, 0)));
+    printf("no bits: %s\n", name(futex(&first, FUTEX_WAIT_BITSET, 1, 0, NULL, 0)));
+    printf("unaligned: %s\n", name(futex((void *)((char *)&first + 1), FUTEX_WAKE, 1, 0, NULL, 0)));
+    printf("nowhere: %s\n", name(futex((void *)8, FUTEX_WAIT, 1, 0, NULL, 0)));
+    printf("unknown: %s\n", name(futex(&first, 99, 1, 0, NULL, 0)));
+    printf("garbage: %s\n", name(futex(&first, FUTEX_WAKE_PRIVATE, 1, -1, (void *)-1L, -1)));
+}
+
+/* Priority inheritance: the kernel keeps the owner's id in the word. */
+static pthread_mutex_t inheriting;
+static long guarded;
+
+static void *guard(void *unused) {
+    for (int i = 0; i < 2000; i++) {
+        pthread_mutex_lock(&inheriting);
+        guarded++;
+        if (i % 100 == 0) sched_yield();
+        pthread_mutex_unlock(&inheriting);
+    }
+    return unused;
+}
+
+static void inheritance(void) {
+    pthread_mutexattr_t attributes;
+    pthread_t threads[SLEEPERS];
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    int result = pthread_mutex_init(&inheriting, &attributes);
+    for (int i = 0; i < SLEEPERS; i++) pthread_create(&threads[i], NULL, guard, NULL);
+    for (int i = 0; i < SLEEPERS; i++) pthread_join(threads[i], NULL);
+    struct timespec soon;
+    clock_gettime(CLOCK_REALTIME, &soon);
+    soon.tv_sec++;
+    printf("inheriting: %s, %ld", strerror(result), guarded);
+    printf(", timed %s\n", strerror(pthread_mutex_timedlock(&inheriting, &soon)));
+}
+
+int main(void) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    forms();
+    refusals();
+    inheritance();
+#if defined __alpha__ && defined SYS_rseq
+    printf("rseq: %s\n", name(syscall(SYS_rseq, 0, 0, 0, 0)));
+#else
+    printf("rseq: %s\n", strerror(ENOSYS));
+#endif
+    return 0;
+}
