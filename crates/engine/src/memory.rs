@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::access::{self, HostFault};
-pub use crate::regions::{Backing, Region};
 use crate::regions::Regions;
+pub use crate::regions::{Backing, Region};
 
 /// Alpha's page size under Linux, in bytes.
 pub const PAGE: u64 = 8192;

@@ -309,8 +309,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
                 kernel.execute(self.thread, &execute);
                 memory.clear();
                 let (arguments, environment) = (&execute.arguments, &execute.environment);
-                let loaded =
-                    load(memory, &mut kernel, self.cpu, &execute.path, arguments, environment);
+                let loaded = load(memory, &mut kernel, self.cpu, &execute.path, arguments, environment);
                 if let Err(error) = loaded {
                     return Next::Ended(Err(error.into()));
                 }

@@ -62,7 +62,9 @@ fn in_work(units: &[Unit], counts: &Counts) -> u64 {
     let (low, high) = (ids().map(|id| block(id).address).min(), ids().map(|id| block(id).address).max());
     let within = low.unwrap()..=high.unwrap();
     let all = counts.blocks.iter().zip(&counts.executions);
-    all.filter(|(block, _)| within.contains(&block.address)).map(|(block, n)| block.words.len() as u64 * n).sum()
+    all.filter(|(block, _)| within.contains(&block.address))
+        .map(|(block, n)| block.words.len() as u64 * n)
+        .sum()
 }
 
 #[test]
@@ -84,7 +86,8 @@ fn every_call_in_every_thread_is_counted() {
     assert_eq!(in_work(&several, &several_counts), in_work(&one, &one_counts));
     for (units, counts) in [(&several, &several_counts), (&one, &one_counts)] {
         for unit in units {
-            let lengths = unit.blocks.iter().map(|(id, n)| counts.blocks[*id as usize].words.len() as u64 * n);
+            let lengths =
+                unit.blocks.iter().map(|(id, n)| counts.blocks[*id as usize].words.len() as u64 * n);
             assert_eq!(lengths.sum::<u64>(), unit.instructions);
         }
     }

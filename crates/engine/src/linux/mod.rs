@@ -47,8 +47,8 @@ use crate::alpha::cpu::{Cpu, register};
 use crate::memory::Memory;
 use call::Call;
 use errno::Errno;
-pub(crate) use host::{note_sent_fault, without_signals};
 pub use host::pending;
+pub(crate) use host::{note_sent_fault, without_signals};
 use signals::Actions;
 use table::Action;
 pub use threads::{Ending, Start, Thread};
@@ -300,7 +300,13 @@ impl Kernel {
 
     /// Tells what was loaded: the program's file, its arguments, its images and the initial end of its
     /// heap.
-    pub fn started(&mut self, executable: &Path, arguments: &[OsString], images: Vec<LoadedImage>, heap: u64) {
+    pub fn started(
+        &mut self,
+        executable: &Path,
+        arguments: &[OsString],
+        images: Vec<LoadedImage>,
+        heap: u64,
+    ) {
         self.executable = std::path::absolute(executable).unwrap_or_else(|_| executable.into());
         self.arguments = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
         self.heap = mapping::Heap::at(heap);

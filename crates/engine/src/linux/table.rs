@@ -9,8 +9,8 @@ use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Interrupted, Outcome};
 use super::errno::Errno;
 use super::{
-    delivery, descriptors, files, information, ipc, limits, mapping, messages, processes, signal_calls, sockets,
-    status, terminal, threads, time, timers, waiting,
+    delivery, descriptors, files, information, ipc, limits, mapping, messages, processes, signal_calls,
+    sockets, status, terminal, threads, time, timers, waiting,
 };
 
 /// What is done for a system call.

@@ -135,7 +135,8 @@ impl Thread {
         let _ = self.release_mutexes(memory);
         self.robust_list = 0;
         let clear_at_end = std::mem::take(&mut self.clear_at_end);
-        if clear_at_end != 0 && !kernel.threads.alive.is_empty() && memory.store::<4>(clear_at_end, 0).is_ok() {
+        if clear_at_end != 0 && !kernel.threads.alive.is_empty() && memory.store::<4>(clear_at_end, 0).is_ok()
+        {
             wake_one(memory, clear_at_end);
         }
     }
