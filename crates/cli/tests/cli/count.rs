@@ -69,6 +69,20 @@ fn each_call_of_a_function_that_always_does_the_same_has_the_same_length() {
 }
 
 #[test]
+fn calls_in_every_thread_are_counted() {
+    let units = table("--unit work --units 40 --by unit :ev5/threads");
+    let length: u64 = units[1][column(&units, "instructions")].parse().unwrap();
+    let functions = table("--by function :ev5/threads");
+    assert_eq!(number(&functions, "work", "instructions"), 4 * 100 * length);
+    // What the program itself does, but for its libraries, depends on no timing.
+    let own =
+        |table: &[Vec<String>]| ["main", "body", "work"].map(|name| number(table, name, "instructions"));
+    for _ in 0..5 {
+        assert_eq!(own(&table("--by function :ev5/threads")), own(&functions));
+    }
+}
+
+#[test]
 fn units_that_never_become_steady_are_counted_and_it_is_said() {
     let outcome = run("count --unit work :ev5/modes grow");
     let units = table("--unit work --by unit :ev5/modes grow");

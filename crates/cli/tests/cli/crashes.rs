@@ -58,6 +58,15 @@ fn compare_fails_and_names_the_build() {
 }
 
 #[test]
+fn a_thread_that_crashes_is_named() {
+    let outcome = run("run :ev56/threads crash");
+    assert_eq!(outcome.code(), 128 + libc::SIGSEGV);
+    let report = &outcome.stderr;
+    assert!(report.contains("SIGSEGV (memory fault) at address 0x0 in thread 3 (worker)\n"), "{report}");
+    assert!(report.contains("threads!null_pointer+0x"), "{report}");
+}
+
+#[test]
 fn an_instruction_that_the_cpu_lacks_is_illegal() {
     let outcome = run("run --cpu ev5 :ev56/modes work");
     assert_eq!(outcome.code(), 128 + libc::SIGILL);

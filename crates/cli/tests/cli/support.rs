@@ -29,6 +29,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "half.c", "libhalf.so", &["-fPIC", "-shared"]);
         compile(&folder, switches, "halves.c", "halves", &["-L.", "-lhalf", "-Wl,-rpath,$ORIGIN"]);
         compile(&folder, switches, "modes.c", "modes", &[]);
+        compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
         compile(&folder, switches, "tiny.c", "tiny", &[]);
     }
     folder
