@@ -13,9 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static _Atomic uint32_t first, second;
-static _Atomic int asleep, awake;
-
 static long futex(_Atomic uint32_t *word, int operation, uint32_t value, uintptr_t fourth, void *other, uint32_t third) {
     return syscall(SYS_futex, word, operation, value, fourth, other, third);
 }
@@ -27,58 +24,62 @@ static const char *name(long result) {
     return number;
 }
 
-struct wait { _Atomic uint32_t *word; int operation; uint32_t bits; };
+enum { SLEEPERS = 4, ALL = 100 };
+
+static _Atomic uint32_t first, second, aside;
+
+struct wait { int operation; uint32_t bits; };
 
 static void *sleeper(void *argument) {
     struct wait *wait = argument;
-    asleep++;
-    long result = futex(wait->word, wait->operation, 0, 0, NULL, wait->bits);
-    awake++;
-    return (void *)(result == 0 ? 0 : (long)errno);
+    return (void *)futex(&first, wait->operation, 0, 0, NULL, wait->bits);
 }
 
-enum { SLEEPERS = 4 };
+/* How many sleep at the first word: a requeue tells, and another one undoes it. */
+static long asleep(void) {
+    futex(&first, FUTEX_REQUEUE, 0, ALL, &aside, 0);
+    return futex(&aside, FUTEX_REQUEUE, 0, ALL, &first, 0);
+}
 
-/* Starts sleepers on the first word and does something to wake them; tells how many woke up, and how many
- * of the rest were found asleep at the word where they should be. */
-static void wake(const char *what, int operation, const uint32_t *bits, long (*act)(void), _Atomic uint32_t *rest) {
+/* Lets threads sleep at the first word and acts on them; tells how many then sleep at which word. */
+static void wake(const char *what, int operation, const uint32_t *bits, long (*act)(void)) {
     pthread_t threads[SLEEPERS];
     struct wait waits[SLEEPERS];
-    asleep = awake = 0;
+    long failures = 0;
     for (int i = 0; i < SLEEPERS; i++) {
-        waits[i] = (struct wait){&first, operation, bits[i]};
+        waits[i] = (struct wait){operation, bits[i]};
         pthread_create(&threads[i], NULL, sleeper, &waits[i]);
     }
-    while (asleep < SLEEPERS) sched_yield();
-    usleep(50000);
-    long result = act();
-    const char *told = name(result);
-    usleep(20000);
-    int woken = awake;
-    printf("%s: %s, woken %d", what, told, woken);
-    printf(", rest %s\n", name(futex(rest, FUTEX_WAKE, 100, 0, NULL, 0)));
-    futex(&first, FUTEX_WAKE, 100, 0, NULL, 0);
-    for (int i = 0; i < SLEEPERS; i++) pthread_join(threads[i], NULL);
+    while (asleep() < SLEEPERS) sched_yield();
+    const char *result = name(act());
+    long at_first = futex(&first, FUTEX_WAKE, ALL, 0, NULL, 0);
+    long at_second = futex(&second, FUTEX_WAKE, ALL, 0, NULL, 0);
+    for (int i = 0; i < SLEEPERS; i++) {
+        void *failure;
+        pthread_join(threads[i], &failure);
+        failures -= (long)failure;
+    }
+    printf("%s: %s, then asleep: %ld and %ld; %ld failures\n", what, result, at_first, at_second, failures);
 }
 
 static long wake_two(void) { return futex(&first, FUTEX_WAKE, 2, 0, NULL, 0); }
-static long wake_bits(void) { return futex(&first, FUTEX_WAKE_BITSET, 100, 0, NULL, 6); }
+static long wake_bits(void) { return futex(&first, FUTEX_WAKE_BITSET, ALL, 0, NULL, 6); }
 static long requeue(void) { return futex(&first, FUTEX_REQUEUE, 1, 2, &second, 0); }
 static long compare(void) { return futex(&first, FUTEX_CMP_REQUEUE, 1, 3, &second, 0); }
 static long differ(void) { return futex(&first, FUTEX_CMP_REQUEUE, 1, 3, &second, 7); }
 static long operate(void) {
     second = 5;
-    return futex(&second, FUTEX_WAKE_OP, 1, 100, &first, FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0));
+    return futex(&second, FUTEX_WAKE_OP, 1, 3, &first, FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0));
 }
 
 static void forms(void) {
     static const uint32_t any[] = {~0u, ~0u, ~0u, ~0u}, some[] = {1, 2, 4, 8};
-    wake("wake", FUTEX_WAIT, any, wake_two, &first);
-    wake("wake bitset", FUTEX_WAIT_BITSET, some, wake_bits, &first);
-    wake("requeue", FUTEX_WAIT, any, requeue, &second);
-    wake("compare and requeue", FUTEX_WAIT, any, compare, &second);
-    wake("compare, different", FUTEX_WAIT, any, differ, &second);
-    wake("wake and operate", FUTEX_WAIT, any, operate, &first);
+    wake("wake", FUTEX_WAIT, any, wake_two);
+    wake("wake bitset", FUTEX_WAIT_BITSET, some, wake_bits);
+    wake("requeue", FUTEX_WAIT, any, requeue);
+    wake("compare and requeue", FUTEX_WAIT, any, compare);
+    wake("compare, different", FUTEX_WAIT, any, differ);
+    wake("wake and operate", FUTEX_WAIT, any, operate);
 }
 
 static void refusals(void) {

@@ -49,10 +49,10 @@ pub enum Stop {
     /// `pc` is the instruction that did not complete; behind it for [`Exception::Arithmetic`],
     /// [`Exception::Breakpoint`], [`Exception::Bugcheck`] and [`Exception::Gentrap`].
     Exception(Exception),
+    /// Instructions in memory may have changed; `pc` is behind the barrier.
+    InstructionBarrier,
     /// Something asked for attention, a signal for one; `pc` is the next instruction.
     Signal,
-    /// Instructions in memory may have changed (`call_pal imb`); `pc` is behind it.
-    InstructionBarrier,
 }
 
 /// Runs from `cpu.pc` on. `interrupted` is asked between blocks.
