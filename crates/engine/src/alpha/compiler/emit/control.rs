@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, 
 use cranelift_frontend::Switch;
 use isa::{Flags, Op};
 
-use super::{Cpu, Edge, Emitter, Entries, HostSide, host_field, offset_of, state};
+use super::{Cpu, Edge, Emitter, Entries, HostSide, TRAP, host_field, offset_of, state};
 use crate::alpha::block::Block;
 use crate::alpha::meaning::{Step, pal};
 
@@ -22,8 +22,9 @@ impl Emitter<'_> {
         self.builder.ins().return_(&[result]);
 
         let next = self.builder.append_block_param(self.leave, I64);
-        self.builder.switch_to_block(self.leave);
+        self.begin(self.leave);
         self.builder.set_cold_block(self.leave);
+        self.settle_executed();
         self.builder.ins().return_(&[next]);
     }
 
@@ -69,7 +70,8 @@ impl Emitter<'_> {
     /// Ends the block: control goes to a node.
     fn go_to(&mut self, index: usize) {
         if self.is_only_way_to(index) {
-            self.carried[index] = Some((self.dirty, self.segment));
+            let site = self.sites.last().expect("each block begins with one").clone();
+            self.carried[index] = Some((self.dirty, site));
         } else {
             self.flush();
         }
@@ -99,6 +101,7 @@ impl Emitter<'_> {
 
     /// Calls `code` and gives what it returns.
     fn call_code(&mut self, target: Value, code: Value) -> Value {
+        self.settle_executed();
         let done = self.builder.ins().call_indirect(self.region_signature, code, &[target]);
         self.builder.inst_results(done)[0]
     }
@@ -180,6 +183,7 @@ impl Emitter<'_> {
         let behind = frame.caller.and_then(|(caller, back)| Some((self.region.node(caller, back)?, back)));
         let Some((index, back)) = behind else {
             self.flush();
+            self.settle_executed();
             self.builder.ins().return_(&[target]);
             return;
         };
@@ -193,7 +197,7 @@ impl Emitter<'_> {
         self.continue_in(elsewhere);
         self.builder.set_cold_block(elsewhere);
         self.flush();
-        self.builder.ins().return_(&[target]);
+        self.builder.ins().jump(self.leave, &[target.into()]);
         self.dirty = dirty;
         self.continue_in(here);
         self.go_to(index);
@@ -218,7 +222,7 @@ impl Emitter<'_> {
     }
 
     /// A transfer of control, which ends the block; false if the instruction is none.
-    pub(super) fn transfer(&mut self, step: &Step, here: u64, block: &Block) -> bool {
+    pub(super) fn transfer(&mut self, step: &Step, at: usize, here: u64, block: &Block) -> bool {
         let (back, target) = (here + 4, step.immediate as u64);
         match step.op {
             Op::Br | Op::Bsr => {
@@ -251,11 +255,11 @@ impl Emitter<'_> {
             }
             Op::CallPal if !matches!(step.immediate, pal::RDUNIQ | pal::WRUNIQ) => {
                 self.flush();
-                let from = self.constant(here);
                 if step.immediate == pal::CALLSYS {
-                    self.system_call(from, back);
+                    self.system_call(here, back);
                 } else {
-                    self.builder.ins().jump(self.leave, &[from.into()]);
+                    self.begin_segment(at);
+                    self.builder.ins().trap(TRAP);
                 }
             }
             op if op.is(Flags::CONDITIONAL) => self.branch(step, here, target),
@@ -264,9 +268,11 @@ impl Emitter<'_> {
         true
     }
 
-    /// Lets the interpreter make the system call, and all that may come of it.
-    fn system_call(&mut self, from: Value, back: u64) {
-        // The lowest bit: here is the interpreter's, whatever code there is.
+    /// Makes the system call, and all that may come of it.
+    fn system_call(&mut self, here: u64, back: u64) {
+        self.settle_executed();
+        let from = self.constant(here);
+        // The lowest bit says that it is one.
         let until = self.constant(back | 1);
         let go_on = self.builder.ins().load(I64, state(), self.cpu, host_field!(go_on));
         let arguments = [self.cpu, from, until];
