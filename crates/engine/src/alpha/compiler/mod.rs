@@ -78,7 +78,7 @@ impl Compiler {
         }
         let mut flags = settings::builder();
         for (name, value) in [
-            ("opt_level", "speed"),
+            ("opt_level", "none"),
             ("enable_pinned_reg", "true"),
             ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
             ("enable_probestack", "false"),

@@ -2,11 +2,12 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I64};
-use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, Value};
+use cranelift_codegen::ir::{self, InstBuilder, InstructionData, MemFlagsData, Opcode, Value};
 use cranelift_frontend::Switch;
 use isa::{Flags, Op};
 
 use super::{Cpu, Edge, Emitter, Entries, HostSide, TRAP, host_field, offset_of, state};
+use super::Registers;
 use crate::alpha::block::Block;
 use crate::alpha::meaning::{Step, pal};
 
@@ -69,14 +70,20 @@ impl Emitter<'_> {
 
     /// Ends the block: control goes to a node.
     fn go_to(&mut self, index: usize) {
+        if !self.is_only_way_to(index) {
+            self.flush();
+        }
+        let block = self.carry_to(index);
+        self.builder.ins().jump(block, &[]);
+    }
+
+    /// The block of a node to which control goes now, with what is dirty if this is the only way there.
+    fn carry_to(&mut self, index: usize) -> ir::Block {
         if self.is_only_way_to(index) {
             let site = self.sites.last().expect("each block begins with one").clone();
             self.carried[index] = Some((self.dirty, site));
-        } else {
-            self.flush();
         }
-        let block = self.blocks[index];
-        self.builder.ins().jump(block, &[]);
+        self.blocks[index]
     }
 
     /// The code for a fixed address.
@@ -283,18 +290,33 @@ impl Emitter<'_> {
 
     fn branch(&mut self, step: &Step, here: u64, target: u64) {
         let condition = self.condition(step);
-        let (taken, not) = (self.builder.create_block(), self.builder.create_block());
-        self.builder.ins().brif(condition, taken, &[], not, &[]);
+        let frame = self.region.nodes[self.index].frame;
+        // Where nothing is to do on the way, there is no block of its own for it.
+        let mut direct = |address: u64| {
+            let index = self.region.node(frame, address)?;
+            let nothing = self.dirty == Registers::default() || self.is_only_way_to(index);
+            (address > here && nothing).then(|| self.carry_to(index))
+        };
+        let (taken, not) = (direct(target), direct(here + 4));
+        let (taken_block, not_block) = (
+            taken.unwrap_or_else(|| self.builder.create_block()),
+            not.unwrap_or_else(|| self.builder.create_block()),
+        );
+        self.builder.ins().brif(condition, taken_block, &[], not_block, &[]);
         let dirty = self.dirty;
-        self.continue_in(taken);
-        if target <= here {
-            self.flush();
-            self.poll(here, target);
+        if taken.is_none() {
+            self.continue_in(taken_block);
+            if target <= here {
+                self.flush();
+                self.poll(here, target);
+            }
+            self.go(target);
         }
-        self.go(target);
-        self.dirty = dirty;
-        self.continue_in(not);
-        self.go(here + 4);
+        if not.is_none() {
+            self.dirty = dirty;
+            self.continue_in(not_block);
+            self.go(here + 4);
+        }
     }
 
     /// A jump within the function, by a table: to the places it went before without leaving.
