@@ -109,6 +109,9 @@ pub enum By {
 pub struct RunOptions {
     #[command(flatten)]
     pub engine: EngineOptions,
+    /// What the program finds as its own name (argv[0]) instead of PROGRAM.
+    #[arg(long, allow_hyphen_values = true)]
+    pub name: Option<OsString>,
     /// The program.
     pub program: PathBuf,
     /// Its arguments.

@@ -294,6 +294,7 @@ fn request(
     };
     let configuration = Configuration {
         program: build.program.clone(),
+        name: None,
         arguments: arguments.into_iter().chain(transactions).collect(),
         // The same everywhere: what is in the environment may change what a program does.
         environment: vec!["LC_ALL=C".into()],
