@@ -301,7 +301,7 @@ fn request(
         model,
         settings,
     };
-    let gauges = workload.gauges.map(String::from).to_vec();
+    let gauges = workload.gauges.iter().map(|&gauge| gauge.into()).collect();
     let work = UnitOfWork { function: workload.unit.into(), gauges };
     let rules = SteadyRules {
         window: WINDOW,
