@@ -20,6 +20,8 @@ use crate::memory::Memory;
 pub struct Configuration {
     /// The executable.
     pub program: PathBuf,
+    /// What it finds as its own name (`argv[0]`), if not its path.
+    pub name: Option<OsString>,
     /// Its arguments, without its own name.
     pub arguments: Vec<OsString>,
     /// `NAME=value` strings.
@@ -92,10 +94,11 @@ impl Process {
         let (memory, mut cpu) = (Memory::new().map_err(Error::Memory)?, Cpu::default());
         let thread = Thread::first();
         let mut kernel = Kernel::new(configuration.settings.clone(), &thread);
-        let mut arguments = vec![configuration.program.clone().into_os_string()];
+        let name = configuration.name.as_deref().unwrap_or(configuration.program.as_os_str());
+        let mut arguments = vec![name.to_os_string()];
         arguments.extend_from_slice(&configuration.arguments);
-        let (path, environment) = (&configuration.program, &configuration.environment);
-        load(&memory, &mut kernel, &mut cpu, path, &arguments, environment)?;
+        let (program, arguments) = kernel.program(&configuration.program, arguments);
+        load(&memory, &mut kernel, &mut cpu, &program, &arguments, &configuration.environment)?;
         Ok(Process {
             cpu,
             memory,
