@@ -527,7 +527,8 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
             return UNWIND;
         }
     }
-    let next = if is_system_call && runner.cpu.pc == until {
+    // A signal that the call raised comes before what is behind it.
+    let next = if is_system_call && runner.cpu.pc == until && !linux::pending() {
         until
     } else if compiler::is_stack_full(runner.cpu) {
         UNWIND

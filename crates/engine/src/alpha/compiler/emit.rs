@@ -174,8 +174,10 @@ impl<'a> Emitter<'a> {
         self.cpu = self.builder.ins().get_pinned_reg(I64);
         self.reset_executed();
         self.reload(self.live[0]);
+        let here = self.cache.block(self.region.nodes[0].id).address;
+        self.poll(here);
         if self.region.edges.iter().flatten().any(|edge| edge.through_call) {
-            let here = self.constant(self.cache.block(self.region.nodes[0].id).address);
+            let here = self.constant(here);
             self.check_stack(here);
         }
         self.builder.ins().jump(self.blocks[0], &[]);

@@ -6,8 +6,8 @@ use cranelift_codegen::ir::{self, InstBuilder, InstructionData, MemFlagsData, Op
 use cranelift_frontend::Switch;
 use isa::{Flags, Op};
 
-use super::{Cpu, Edge, Emitter, Entries, HostSide, TRAP, host_field, offset_of, state};
 use super::Registers;
+use super::{Cpu, Edge, Emitter, Entries, HostSide, TRAP, host_field, offset_of, state};
 use crate::alpha::block::Block;
 use crate::alpha::meaning::{Step, pal};
 
@@ -178,6 +178,8 @@ impl Emitter<'_> {
         self.call(target, code, back);
         self.dirty = dirty;
         self.continue_in(same);
+        self.flush();
+        self.poll(known);
         // What is computed from the register is known now, too.
         let known = self.constant(known);
         self.builder.def_var(self.variable((false, register)), known);
@@ -219,13 +221,12 @@ impl Emitter<'_> {
         )
     }
 
-    /// Before a transfer backwards: leaves if a signal waits, so that loops end.
-    fn poll(&mut self, here: u64, target: u64) {
-        if target <= here {
-            let flag = self.builder.ins().load(I64, state(), self.cpu, host_field!(pending));
-            let pending = self.builder.ins().load(I8, MemFlagsData::new().with_notrap(), flag, 0);
-            self.leave_if(pending, target);
-        }
+    /// Leaves for `next` if something waits for the thread. Before transfers backwards, so that loops end;
+    /// at the beginning of functions, for others may have written their instructions anew.
+    pub(super) fn poll(&mut self, next: u64) {
+        let flag = self.builder.ins().load(I64, state(), self.cpu, host_field!(pending));
+        let pending = self.builder.ins().load(I8, MemFlagsData::new().with_notrap(), flag, 0);
+        self.leave_if(pending, next);
     }
 
     /// A transfer of control, which ends the block; false if the instruction is none.
@@ -236,8 +237,10 @@ impl Emitter<'_> {
                 let link = self.constant(back);
                 self.write(step.c, link);
                 if step.op == Op::Br {
-                    self.flush();
-                    self.poll(here, target);
+                    if target <= here {
+                        self.flush();
+                        self.poll(target);
+                    }
                     self.go(target);
                 } else if let Some(inner) = self.inlined() {
                     self.go_to(inner);
@@ -308,7 +311,7 @@ impl Emitter<'_> {
             self.continue_in(taken_block);
             if target <= here {
                 self.flush();
-                self.poll(here, target);
+                self.poll(target);
             }
             self.go(target);
         }
