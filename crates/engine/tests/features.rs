@@ -25,4 +25,6 @@ programs! {
     feature_faults
     feature_registers
     feature_unaligned
+    feature_code
+    feature_stacks
 }
