@@ -176,7 +176,7 @@ impl<'a> Emitter<'a> {
         self.reload(self.live[0]);
         let here = self.cache.block(self.region.nodes[0].id).address;
         self.poll(here);
-        if self.region.edges.iter().flatten().any(|edge| edge.through_call) {
+        if self.region.calls {
             let here = self.constant(here);
             self.check_stack(here);
         }
