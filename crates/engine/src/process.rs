@@ -289,6 +289,9 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         if O::INTEREST == Interest::Counts {
             site.undone.iter().for_each(|&id| self.observer.cut(id, None));
             self.cpu.instructions = self.began + self.observer.instructions(self.cache);
+        } else {
+            // What does not count compiled code counts what the interpreter goes on with.
+            self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
         }
         (site.block, site.index)
     }
