@@ -281,6 +281,9 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
             *pc = &raw const pathlength_access_fault as u64;
             return;
         }
+        if crate::alpha::compiler::caught(context) {
+            return;
+        }
         // Not a guest access: a bug of ours. Let it take its usual course.
         let slot = usize::from(signal == libc::SIGBUS);
         libc::sigaction(signal, &raw const PREVIOUS[slot], std::ptr::null_mut());

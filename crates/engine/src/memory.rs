@@ -27,6 +27,21 @@ pub const ADDRESS_SPACE: u64 = 1 << 42;
 /// compared register by register.
 pub const MAP_BASE: u64 = 0x40_0000_0000;
 
+/// The first address of the window that can be reserved where addresses are the host's own: what lies
+/// below, the host's kernel gives to nobody.
+const LOWEST: u64 = 1 << 16;
+
+/// Reserved behind the address space, so that a displacement added to a checked address stays inside.
+const GUARD: u64 = 1 << 16;
+
+/// Reserves host addresses without access rights.
+fn reserve(start: *mut u8, bytes: usize, placement: i32) -> std::io::Result<*mut u8> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | placement;
+    // SAFETY: a reservation replaces nothing, but for the guest's own memory with MAP_FIXED.
+    let mapped = unsafe { libc::mmap(start.cast(), bytes, libc::PROT_NONE, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(mapped.cast()) }
+}
+
 /// What may be done with a region: the bits of `PROT_*`, the same on Alpha and on the host.
 pub type Protection = i32;
 
@@ -60,24 +75,18 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     /// Reserves the window. Costs address space only, no memory.
+    ///
+    /// If the host leaves it free, the window is where the addresses are the host's own: only then is
+    /// there compiled code, which need not add a base.
     pub fn new() -> std::io::Result<Memory> {
         access::catch_faults();
-        // SAFETY: a fresh private reservation without access rights overlaps nothing.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                ADDRESS_SPACE as usize,
-                libc::PROT_NONE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
+        let bytes = (ADDRESS_SPACE + GUARD - LOWEST) as usize;
+        let base = match reserve(LOWEST as *mut u8, bytes, libc::MAP_FIXED_NOREPLACE) {
+            Ok(start) if start as u64 == LOWEST => std::ptr::null_mut(),
+            _ => reserve(std::ptr::null_mut(), (ADDRESS_SPACE + GUARD) as usize, 0)?,
         };
-        if base == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error());
-        }
         let regions = RwLock::new(Regions::new());
-        Ok(Memory { base: base.cast(), regions, code_generation: AtomicU64::new(0) })
+        Ok(Memory { base, regions, code_generation: AtomicU64::new(0) })
     }
 
     /// The host address of a guest address range, if the range lies in the address space. What is
@@ -89,6 +98,15 @@ impl Memory {
         } else {
             None
         }
+    }
+
+    /// Whether guest addresses are host addresses.
+    pub fn is_identity(&self) -> bool {
+        self.base.is_null()
+    }
+
+    fn lowest(&self) -> u64 {
+        if self.is_identity() { LOWEST } else { 0 }
     }
 
     /// The guest address of a host address in the window.
@@ -350,7 +368,9 @@ impl Memory {
 
     /// Unmaps everything, as `execve` does. No other thread runs the guest any more.
     pub fn clear(&self) {
-        self.reserve(self.base, ADDRESS_SPACE).expect("the reservation can be renewed");
+        let lowest = self.lowest();
+        let start = self.base.wrapping_add(lowest as usize);
+        self.reserve(start, ADDRESS_SPACE - lowest).expect("the reservation can be renewed");
         *self.list() = Regions::new();
         self.code_changed();
     }
@@ -456,8 +476,10 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        let lowest = self.lowest();
+        let start = self.base.wrapping_add(lowest as usize);
         // SAFETY: the reservation was made by `new` and nothing borrows from it any more.
-        unsafe { libc::munmap(self.base.cast(), ADDRESS_SPACE as usize) };
+        unsafe { libc::munmap(start.cast(), (ADDRESS_SPACE + GUARD - lowest) as usize) };
     }
 }
 

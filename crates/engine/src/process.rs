@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::{Builder, Scope};
 
-use trace::LoadedImage;
+use trace::{BlockId, LoadedImage};
 
 use crate::alpha::block::BlockCache;
+use crate::alpha::compiler::{self, Compiler, Left, UNWIND};
 use crate::alpha::cpu::{Cpu, Exception, register};
-use crate::alpha::interpreter::{self, Observer, Stop};
+use crate::alpha::interpreter::{self, Limits, Next, Observer, Stop};
 use crate::linux::loader::{self, LoadError, Program};
 use crate::linux::{self, Control, Ending, Held, Kernel, Settings, SharedKernel, Start, Thread};
 use crate::memory::Memory;
@@ -77,6 +78,8 @@ pub struct Process {
     pub cache: BlockCache,
     /// Every image that was mapped.
     pub images: Vec<LoadedImage>,
+    /// Executions of a block after which it is compiled, if nobody watches; 0 for never.
+    pub hot: u32,
     /// Accesses that were not aligned, of all threads that have ended.
     pub unaligned: u64,
     thread: Thread,
@@ -98,6 +101,7 @@ impl Process {
             memory,
             cache: BlockCache::new(configuration.model),
             images: kernel.images().to_vec(),
+            hot: compiler::THRESHOLD,
             unaligned: 0,
             thread,
             kernel: SharedKernel::new(kernel),
@@ -107,10 +111,10 @@ impl Process {
     /// Runs the program to its end. Returns in the process that called it only: a child that the
     /// program forks ends here. Each thread has an observer of its own, which this one makes.
     pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<End, Error> {
-        let Process { cpu, memory, cache, thread, kernel, .. } = self;
+        let Process { cpu, memory, cache, hot, thread, kernel, .. } = self;
         let host_process = kernel.lock().process();
         let end = std::thread::scope(|scope| {
-            let shared = Shared { memory, kernel, host_process, scope };
+            let shared = Shared { memory, kernel, host_process, hot: *hot, scope };
             Runner::new(shared, thread, cpu, cache, observer).run()
         });
         let kernel = kernel.lock();
@@ -152,6 +156,8 @@ struct Shared<'scope, 'env> {
     kernel: &'env SharedKernel,
     /// The process that called [`Process::run`]: a child that the program forks is another.
     host_process: u32,
+    /// As in [`Process`].
+    hot: u32,
     scope: &'scope Scope<'scope, 'env>,
 }
 
@@ -168,6 +174,11 @@ struct Runner<'a, 'scope, 'env, O> {
     code_generation: u64,
     /// How many images the observer has heard of.
     images: usize,
+    compiler: Option<Compiler>,
+    /// How many calls of [`Runner::go`] are at work, one within the other with compiled code between.
+    depth: u32,
+    /// The thread's end, when it has come: [`Runner::go`] is to be left.
+    ended: Option<Option<Result<End, Error>>>,
 }
 
 /// Stack of a host's thread in bytes: address space only, as long as it is not used.
@@ -183,54 +194,142 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     ) -> Self {
         let code_generation = shared.memory.code_generation();
         let process = shared.host_process;
-        Runner { shared, thread, cpu, cache, observer, process, code_generation, images: 0 }
+        let compiler = if O::WATCHES || shared.hot == 0 { None } else { Compiler::new(shared.memory) };
+        let (depth, ended) = (0, None);
+        Runner {
+            shared,
+            thread,
+            cpu,
+            cache,
+            observer,
+            process,
+            code_generation,
+            images: 0,
+            compiler,
+            depth,
+            ended,
+        }
     }
 
     /// Runs until the thread ends. None if the process does not end with it.
     fn run(mut self) -> Option<Result<End, Error>> {
         self.tell_images(&self.shared.kernel.lock());
         loop {
+            self.follow_code();
+            self.go(NEVER, false);
+            if let Some(end) = self.ended.take() {
+                return end;
+            }
+        }
+    }
+
+    /// Runs until control reaches `until`, and returns that; or [`UNWIND`] if no compiled code may go
+    /// on that waits for it. The first block is interpreted if so wanted, even if it has code.
+    fn go(&mut self, until: u64, mut interpret_first: bool) -> u64 {
+        loop {
+            let hot = if self.compiler.is_some() { self.shared.hot } else { 0 };
+            let limits = Limits { until, hot, interpret_first };
             let memory = self.shared.memory;
-            let stop = interpreter::run(self.cpu, memory, self.cache, self.observer, linux::pending);
-            if stop == Stop::SystemCall {
-                self.observer.system_call(self.cpu.r[register::V0] as u32);
-            }
-            let mut kernel = self.shared.kernel.lock();
-            self.thread.report(&mut kernel, self.cpu.instructions);
-            let control = self.serve(&mut kernel, stop);
-            // The return from the operating system's kernel clears the lock flag.
-            self.cpu.lock = None;
-            let mut status = None;
-            match control {
-                Control::Continue => {}
-                // The thread would not hear of the end.
-                Control::Start(_) if kernel.is_ending() => {}
-                Control::Start(start) => {
-                    let id = self.start(&mut kernel, &start);
-                    linux::started_thread(self.cpu, id);
+            let next = interpreter::run(self.cpu, memory, self.cache, limits, self.observer, linux::pending);
+            match next {
+                Next::Reached => return until,
+                Next::Code(id) => {
+                    let from = self.cpu.pc;
+                    let Some(next) = self.execute(id) else { return UNWIND };
+                    if next == until {
+                        return until;
+                    }
+                    // What compiled code leaves at once is the interpreter's.
+                    interpret_first = next == from;
+                    continue;
                 }
-                Control::ExitThread(own) => status = Some(own),
-                Control::Exit(status) => kernel.end(Ending::End(End::Exited(status)), self.thread),
-                Control::Killed { signal } => {
-                    let crash = self.crash(&kernel, signal, stop);
-                    kernel.end(Ending::End(End::Killed(crash)), self.thread);
-                }
-                Control::Execute(execute) => kernel.end(Ending::Execute(execute), self.thread),
+                Next::Stop(stop) => self.stop(stop),
             }
-            if kernel.process() != self.process {
-                self.process = kernel.process();
-                self.observer.forked();
+            interpret_first = false;
+            if self.ended.is_some() || self.shared.memory.code_generation() != self.code_generation {
+                return UNWIND;
             }
-            if status.is_some() || kernel.is_ending() {
-                drop(kernel);
-                match self.end(status.unwrap_or_default()) {
-                    Next::Gone => return None,
-                    Next::Program => {}
-                    Next::Ended(end) => return Some(self.leave(end)),
-                }
-            } else {
-                self.settle(&kernel);
+            if self.cpu.pc == until {
+                return until;
             }
+        }
+    }
+
+    /// Runs the compiled code of a block, made now if there is none; where the program goes on. None if
+    /// that is told by `cpu.pc` and nothing else must go on before.
+    fn execute(&mut self, id: BlockId) -> Option<u64> {
+        if self.cache.block(id).code().is_null() {
+            self.compiler.as_mut()?.compile(id, self.shared.hot, self.cache);
+        }
+        let code = self.cache.block(id).code();
+        if code.is_null() || self.depth > 0 && compiler::is_stack_full(self.cpu) {
+            return if code.is_null() { Some(self.cpu.pc) } else { None };
+        }
+        let host = &mut self.cpu.host;
+        (host.memory, host.model, host.pending) =
+            (self.shared.memory, self.cache.model(), linux::pending_flag());
+        host.go_on = Some(go_on::<O>);
+        self.cpu.host.runner = (&raw mut *self).cast();
+        self.depth += 1;
+        // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code comes
+        // back to this runner by `go_on` only, while this call waits.
+        let left = unsafe { compiler::enter(self.cpu, code, self.depth == 1) };
+        self.depth -= 1;
+        match left {
+            Left::At(UNWIND) => None,
+            Left::At(next) => {
+                self.cpu.pc = next;
+                Some(next)
+            }
+            Left::Fault(host) => {
+                let compiler = self.compiler.as_ref()?;
+                self.cpu.pc = compiler.site(host).expect("every access of compiled code is a known site");
+                // As if the code had been left there at once: the interpreter raises the exception.
+                Some(self.cpu.pc)
+            }
+        }
+    }
+
+    /// Follows up on a stop of the interpreter.
+    fn stop(&mut self, stop: Stop) {
+        if stop == Stop::SystemCall {
+            self.observer.system_call(self.cpu.r[register::V0] as u32);
+        }
+        let mut kernel = self.shared.kernel.lock();
+        self.thread.report(&mut kernel, self.cpu.instructions);
+        let control = self.serve(&mut kernel, stop);
+        // The return from the operating system's kernel clears the lock flag.
+        self.cpu.lock = None;
+        let mut status = None;
+        match control {
+            Control::Continue => {}
+            // The thread would not hear of the end.
+            Control::Start(_) if kernel.is_ending() => {}
+            Control::Start(start) => {
+                let id = self.start(&mut kernel, &start);
+                linux::started_thread(self.cpu, id);
+            }
+            Control::ExitThread(own) => status = Some(own),
+            Control::Exit(status) => kernel.end(Ending::End(End::Exited(status)), self.thread),
+            Control::Killed { signal } => {
+                let crash = self.crash(&kernel, signal, stop);
+                kernel.end(Ending::End(End::Killed(crash)), self.thread);
+            }
+            Control::Execute(execute) => kernel.end(Ending::Execute(execute), self.thread),
+        }
+        if kernel.process() != self.process {
+            self.process = kernel.process();
+            self.observer.forked();
+        }
+        if status.is_some() || kernel.is_ending() {
+            drop(kernel);
+            match self.end(status.unwrap_or_default()) {
+                After::Gone => self.ended = Some(None),
+                After::Program => {}
+                After::Ended(end) => self.ended = Some(Some(self.leave(end))),
+            }
+        } else {
+            self.hear(&kernel);
         }
     }
 
@@ -248,13 +347,23 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         }
     }
 
-    /// Follows up on what this thread, or another, did to memory.
-    fn settle(&mut self, kernel: &Kernel) {
+    /// Hears of what this thread, or another, did to the code in memory.
+    fn hear(&mut self, kernel: &Kernel) {
         if self.shared.memory.code_generation() != self.code_generation {
-            self.code_generation = self.shared.memory.code_generation();
-            self.cache.invalidate();
             self.tell_images(kernel);
             kernel.notify_others(self.thread);
+        }
+    }
+
+    /// Forgets the code that is not what memory holds now. No compiled code is at work.
+    fn follow_code(&mut self) {
+        let generation = self.shared.memory.code_generation();
+        if generation != self.code_generation {
+            self.code_generation = generation;
+            self.cache.invalidate();
+            if let Some(compiler) = &mut self.compiler {
+                compiler.clear();
+            }
         }
     }
 
@@ -286,7 +395,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
 
     /// The thread ends. The first one waits for the others, and goes on if another program takes the
     /// place of this one.
-    fn end(&mut self, status: i32) -> Next {
+    fn end(&mut self, status: i32) -> After {
         let memory = self.shared.memory;
         let mut kernel = self.shared.kernel.lock();
         if !kernel.is_first(self.thread) {
@@ -296,27 +405,26 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             kernel = self.shared.kernel.lock();
             self.thread.end(&mut kernel, memory);
             kernel.announce_end();
-            return Next::Gone;
+            return After::Gone;
         }
         self.thread.end(&mut kernel, memory);
         while !kernel.is_empty() {
             kernel.await_end();
         }
         match kernel.take_ending() {
-            None => Next::Ended(Ok(End::Exited(status))),
-            Some(Ending::End(end)) => Next::Ended(Ok(end)),
+            None => After::Ended(Ok(End::Exited(status))),
+            Some(Ending::End(end)) => After::Ended(Ok(end)),
             Some(Ending::Execute(execute)) => {
                 kernel.execute(self.thread, &execute);
                 memory.clear();
                 let (arguments, environment) = (&execute.arguments, &execute.environment);
                 let loaded = load(memory, &mut kernel, self.cpu, &execute.path, arguments, environment);
                 if let Err(error) = loaded {
-                    return Next::Ended(Err(error.into()));
+                    return After::Ended(Err(error.into()));
                 }
                 self.images = 0;
                 self.tell_images(&kernel);
-                self.settle(&kernel);
-                Next::Program
+                After::Program
             }
         }
     }
@@ -354,11 +462,27 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
 }
 
 /// What comes after a thread's end.
-enum Next {
+enum After {
     /// Nothing: it is gone.
     Gone,
     /// The first thread goes on with another program.
     Program,
     /// The process has ended.
     Ended(Result<End, Error>),
+}
+
+/// No instruction has this address.
+const NEVER: u64 = 1;
+
+/// What compiled code calls where it does not go on itself: runs the program from one address until
+/// another, and returns where it goes on. The other address's lowest bit says that the first block is the
+/// interpreter's.
+extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
+    // SAFETY: `execute` set the runner before it entered the code that calls, and waits meanwhile.
+    let runner = unsafe { &mut *(*cpu).host.runner.cast::<Runner<'_, '_, '_, O>>() };
+    runner.cpu.pc = from;
+    if compiler::is_stack_full(runner.cpu) {
+        return UNWIND;
+    }
+    runner.go(until & !3, until & 1 != 0)
 }

@@ -22,11 +22,22 @@ pub struct Block {
     /// Blocks that followed last time, by falling through and by a transfer of control: guesses, to
     /// be checked against their address.
     pub followers: [BlockId; 2],
+    /// Executions by the interpreter, while a compiler wants to know.
+    pub(super) heat: u32,
+    /// Where a `jmp` or `jsr` at the end went.
+    pub(super) jumps: Vec<u64>,
+    /// Compiled code that begins with the block.
+    pub(super) code: *const u8,
     /// The block is valid while this is the cache's own generation.
     generation: u64,
 }
 
 impl Block {
+    /// Compiled code that begins with the block; null if there is none.
+    pub fn code(&self) -> *const u8 {
+        self.code
+    }
+
     /// Address of the instruction behind the last one.
     pub fn end(&self) -> u64 {
         self.address + 4 * self.words.len() as u64
@@ -36,10 +47,16 @@ impl Block {
 /// Instructions in a block, at most.
 const LONGEST: usize = 256;
 
+/// Places that a jump goes to, remembered at most.
+const MOST_JUMPS: usize = 512;
+
 /// A follower that is not known yet: never a valid index.
 const UNKNOWN: BlockId = BlockId::MAX;
 
 const RECENT: usize = 4096;
+
+// SAFETY: the code that blocks point to is run by whoever owns the cache only.
+unsafe impl Send for BlockCache {}
 
 /// Every block that ever ran, numbered, and which of them are valid at what address now.
 #[derive(Debug)]
@@ -91,12 +108,41 @@ impl BlockCache {
         &self.blocks[id as usize]
     }
 
+    /// One more execution of a block. True if it has code, or has been executed so often that it should.
+    #[inline(always)]
+    pub(super) fn warm(&mut self, id: BlockId, hot: u32) -> bool {
+        let block = &mut self.blocks[id as usize];
+        block.heat = block.heat.saturating_add(1);
+        !block.code.is_null() || block.heat >= hot
+    }
+
+    /// The block could not be compiled.
+    pub(super) fn cool(&mut self, id: BlockId) {
+        self.blocks[id as usize].heat = 1;
+    }
+
+    /// The block at an address that the interpreter has executed at least so often, if it is still valid.
+    pub(super) fn ran(&self, address: u64, least: u32) -> Option<BlockId> {
+        let valid = |id: &&BlockId| {
+            let block = &self.blocks[**id as usize];
+            block.generation == self.generation && block.heat >= least
+        };
+        self.by_address.get(&address)?.iter().find(valid).copied()
+    }
+
+    /// Notes compiled code that begins with a block.
+    pub(super) fn set_code(&mut self, id: BlockId, code: *const u8) {
+        self.blocks[id as usize].code = code;
+    }
+
     /// Instructions in memory may have changed: every block is checked again before it runs.
     pub fn invalidate(&mut self) {
         self.generation += 1;
         self.recent.fill((u64::MAX, UNKNOWN));
         for block in &mut self.blocks {
             block.followers = [UNKNOWN; 2];
+            block.code = std::ptr::null();
+            block.heat = 0;
         }
     }
 
@@ -112,7 +158,14 @@ impl BlockCache {
             return Ok(guess);
         }
         let next = self.find(address, memory)?;
-        self.blocks[from as usize].followers[way] = next;
+        let block = &mut self.blocks[from as usize];
+        block.followers[way] = next;
+        if block.steps.last().is_some_and(|last| matches!(last.op, Op::Jmp | Op::Jsr))
+            && block.jumps.len() < MOST_JUMPS
+            && !block.jumps.contains(&address)
+        {
+            block.jumps.push(address);
+        }
         Ok(next)
     }
 
@@ -139,7 +192,16 @@ impl BlockCache {
             Some(&id) => id,
             None => {
                 let steps = decode_all(address, &words);
-                self.add(Block { address, words, steps, followers: [UNKNOWN; 2], generation: 0 })
+                self.add(Block {
+                    address,
+                    words,
+                    steps,
+                    followers: [UNKNOWN; 2],
+                    heat: 0,
+                    jumps: Vec::new(),
+                    code: std::ptr::null(),
+                    generation: 0,
+                })
             }
         };
         self.blocks[id as usize].generation = self.generation;
@@ -164,7 +226,16 @@ impl BlockCache {
         }
         let steps = decode_all(address, &words);
         // An old generation: `look_up` may revive it only if memory holds exactly these words.
-        self.add(Block { address, words, steps, followers: [UNKNOWN; 2], generation: u64::MAX })
+        self.add(Block {
+            address,
+            words,
+            steps,
+            followers: [UNKNOWN; 2],
+            heat: 0,
+            jumps: Vec::new(),
+            code: std::ptr::null(),
+            generation: u64::MAX,
+        })
     }
 }
 

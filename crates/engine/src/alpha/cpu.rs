@@ -33,8 +33,37 @@ pub struct Lock {
     pub value: u64,
 }
 
+/// What compiled code and what it calls need beside the registers. Set by whoever enters it.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct HostSide {
+    /// The host stack pointer with which compiled code was entered last.
+    pub(crate) stack_pointer: usize,
+    /// Guest calls become host calls while the host's stack pointer is above this.
+    pub(crate) stack_limit: usize,
+    /// Guest addresses are below this.
+    pub(crate) address_limit: u64,
+    /// True if something waits for the thread.
+    pub(crate) pending: *const std::sync::atomic::AtomicBool,
+    /// The host instruction that faulted last.
+    pub(crate) fault: usize,
+    /// Executes the program from an address on until another: what the interpreter does for compiled
+    /// code. Returns where the program goes on.
+    pub(crate) go_on: Option<extern "C" fn(cpu: *mut Cpu, from: u64, until: u64) -> u64>,
+    /// For whom it does that.
+    pub(crate) runner: *mut std::ffi::c_void,
+    /// The program's memory.
+    pub(crate) memory: *const crate::memory::Memory,
+    /// The processor's model.
+    pub(crate) model: isa::Cpu,
+}
+
+// SAFETY: the pointers are set anew by each thread's run and used only during it.
+unsafe impl Send for HostSide {}
+
 /// Registers.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Cpu {
     /// Integer registers; 31 is always 0, 32 takes what is written to 31.
     pub r: [u64; 33],
@@ -57,6 +86,8 @@ pub struct Cpu {
     pub instructions: u64,
     /// Accesses that were not aligned and that Linux would have fixed up.
     pub unaligned: u64,
+    /// For compiled code.
+    pub host: HostSide,
 }
 
 impl Default for Cpu {
@@ -72,6 +103,17 @@ impl Default for Cpu {
             interrupt_flag: false,
             instructions: 0,
             unaligned: 0,
+            host: HostSide {
+                stack_pointer: 0,
+                stack_limit: 0,
+                address_limit: crate::memory::ADDRESS_SPACE,
+                pending: std::ptr::null(),
+                fault: 0,
+                go_on: None,
+                runner: std::ptr::null_mut(),
+                memory: std::ptr::null(),
+                model: isa::Cpu::Ev67,
+            },
         }
     }
 }

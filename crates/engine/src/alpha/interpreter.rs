@@ -9,6 +9,8 @@ use crate::memory::Memory;
 
 /// Watches what is executed. Each method must not change what the program sees.
 pub trait Observer: Send {
+    /// False if it hears of nothing, so that blocks may run unannounced.
+    const WATCHES: bool = true;
     /// Control is at the first instruction of a block, which counts as executed.
     fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory);
     /// The block entered last was left early; `executed` (None for nothing) is the block of the
@@ -30,6 +32,7 @@ pub trait Observer: Send {
 
 /// Watches nothing, at no cost.
 impl Observer for () {
+    const WATCHES: bool = false;
     #[inline(always)]
     fn enter(&mut self, _: BlockId, _: &Block, _: &Cpu, _: &Memory) {}
     #[inline(always)]
@@ -41,7 +44,7 @@ impl Observer for () {
     fn forked(&mut self) {}
 }
 
-/// Why the interpreter returned.
+/// Why the program stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// A system call; `pc` is behind it.
@@ -55,23 +58,57 @@ pub enum Stop {
     Signal,
 }
 
+/// What comes after the interpreter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The operating system has something to do.
+    Stop(Stop),
+    /// `pc` is where the caller wants control back.
+    Reached,
+    /// `pc` is at a block that has compiled code, or that ran so often that it is time to compile it.
+    Code(BlockId),
+}
+
+/// Where, and when, the interpreter hands over.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The address at which the caller wants control back. Odd for never.
+    pub until: u64,
+    /// Executions of a block after which it is to be compiled; 0 for never.
+    pub hot: u32,
+    /// The first block is executed here even if it has code.
+    pub interpret_first: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { until: 1, hot: 0, interpret_first: false }
+    }
+}
+
 /// Runs from `cpu.pc` on. `interrupted` is asked between blocks.
 pub fn run<O: Observer>(
     cpu: &mut Cpu,
     memory: &Memory,
     cache: &mut BlockCache,
+    limits: Limits,
     observer: &mut O,
     interrupted: impl Fn() -> bool,
-) -> Stop {
+) -> Next {
     let model = cache.model();
+    let mut interpret = limits.interpret_first;
     let mut id = match cache.find(cpu.pc, memory) {
         Ok(id) => id,
-        Err(exception) => return Stop::Exception(exception),
+        Err(exception) => return Next::Stop(Stop::Exception(exception)),
     };
     loop {
         if interrupted() {
-            return Stop::Signal;
+            return Next::Stop(Stop::Signal);
         }
+        if limits.hot > 0 && cache.warm(id, limits.hot) && !interpret {
+            return Next::Code(id);
+        }
+        interpret = false;
         let block = cache.block(id);
         observer.enter(id, block, cpu, memory);
         cpu.instructions += block.steps.len() as u64;
@@ -84,11 +121,14 @@ pub fn run<O: Observer>(
             }
         }
         if let Some((index, reason)) = left {
-            return leave(id, index, reason, cpu, cache, observer);
+            return Next::Stop(leave(id, index, reason, cpu, cache, observer));
+        }
+        if cpu.pc == limits.until {
+            return Next::Reached;
         }
         id = match cache.follow(id, cpu.pc, memory) {
             Ok(next) => next,
-            Err(exception) => return Stop::Exception(exception),
+            Err(exception) => return Next::Stop(Stop::Exception(exception)),
         };
     }
 }

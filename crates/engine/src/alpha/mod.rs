@@ -3,6 +3,7 @@
 
 pub mod block;
 pub mod bytes;
+pub mod compiler;
 pub mod cpu;
 pub mod float;
 pub mod interpreter;

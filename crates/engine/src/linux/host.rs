@@ -68,6 +68,11 @@ impl Information {
     }
 }
 
+/// Where [`pending`] is kept for the calling thread, for compiled code to look.
+pub fn pending_flag() -> *const AtomicBool {
+    MAILBOX.with(|mailbox| &raw const mailbox.flag)
+}
+
 /// True if something waits for the calling thread: the guest must be left.
 #[inline]
 pub fn pending() -> bool {
