@@ -1,3 +1,4 @@
+/* not under qemu-alpha 7.2: it cannot execute an Alpha program, and tells of itself */
 /* What /proc tells a program of itself: its own name, arguments, environment, memory and descriptors,
  * and nothing of what runs it. */
 #define _GNU_SOURCE
@@ -160,8 +161,8 @@ static void status(void) {
     at = strrchr(data, ')');
     printf(" %.*s\n", (int)(at ? at - strchr(data, '(') + 1 : 0), strchr(data, '('));
     char directory[4096] = "", link[4096] = "";
-    printf("cwd: %d %d\n", getcwd(directory, sizeof directory) != NULL,
-           readlink("/proc/self/cwd", link, sizeof link - 1) == (long)strlen(directory));
+    long size = getcwd(directory, sizeof directory) ? (long)strlen(directory) : -1;
+    printf("cwd: %d\n", readlink("/proc/self/cwd", link, sizeof link - 1) == size);
     DIR *tasks = opendir("/proc/self/task");
     int count = 0;
     for (struct dirent *entry; (entry = readdir(tasks));) count += entry->d_name[0] != '.';

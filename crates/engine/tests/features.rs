@@ -27,4 +27,10 @@ programs! {
     feature_unaligned
     feature_code
     feature_stacks
+    feature_signals
+    feature_processes
+    feature_memory
+    feature_reach
+    feature_resources
+    feature_self
 }

@@ -1,7 +1,7 @@
 /* flags: -pthread */
+/* not under qemu-alpha 7.2: the limits hit qemu-alpha itself */
 /* Limits of resources: what the program meets when it reaches them, and what another program that it
- * starts finds of them. qemu-alpha leaves most of them to the host, which limits qemu-alpha itself. */
-/* not under qemu-alpha 7.2: limits hit qemu-alpha itself */
+ * starts finds of them. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -114,6 +114,12 @@ static void start_with_stack(rlim_t bytes, const char *depth) {
 
 static void run_out(void) { deep(1l << 40); }
 
+/* A stack grows as far as the limit of the moment allows. */
+static void grow(void) {
+    set(RLIMIT_STACK, 512l << 20);
+    printf("grown: %ld\n", deep(400000));
+}
+
 static void files(void) {
     struct sigaction action = {.sa_handler = note};
     char block[4096] = "";
@@ -216,6 +222,7 @@ int main(int argc, char **argv) {
     start_with_stack(2 << 20, "500");
     start_with_stack(2 << 20, "40000");
     apart("stack", run_out);
+    apart("growing stack", grow);
     apart("files", files);
     apart("descriptors", descriptors);
     apart("processes", processes);
