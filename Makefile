@@ -2,7 +2,7 @@
 
 PATHLENGTH = target/release/pathlength
 
-.PHONY: study test lint setup clean
+.PHONY: study test lint bench setup postgresql-check clean
 
 study: setup
 	cargo build --release --locked
@@ -10,6 +10,16 @@ study: setup
 
 test: setup
 	cargo test --workspace --locked
+
+# The engine's speed beside its peers'; takes some minutes.
+bench: setup
+	cargo build --release --locked --workspace --bins
+	cargo run --release --locked -p pathlength-lab --example bench
+
+# PostgreSQL on the engine, its own regression tests included; not part of CI, as it takes long.
+postgresql-check: setup
+	cargo build --release --locked
+	PATHLENGTH=$(PATHLENGTH) workloads/postgresql-check
 
 lint:
 	cargo fmt --all --check

@@ -61,15 +61,24 @@ impl Region {
     pub(super) fn node(&self, frame: usize, address: u64) -> Option<usize> {
         self.by_place.get(&(frame, address)).copied()
     }
+
+    /// Whether code elsewhere is called from here, though nothing behind the call may be in the region.
+    pub(super) fn calls(&self, cache: &BlockCache) -> bool {
+        self.nodes.iter().any(|node| {
+            let last = last(cache.block(node.id));
+            last == Some(Op::Jsr) || last == Some(Op::Bsr) && node.inlined.is_none()
+        })
+    }
 }
 
-/// Finds the region that begins with `entry`. Code that hardly ran is left out: it is compiled when it
-/// runs often.
-pub(super) fn find(entry: BlockId, least: u32, cache: &BlockCache) -> Region {
+/// Finds the region that begins with `entry`. Code that ran less often than `least` is left out: it is
+/// compiled when it runs often; and what an observer `wants`.
+pub(super) fn find(entry: BlockId, least: u32, wants: &dyn Fn(&Block) -> bool, cache: &BlockCache) -> Region {
     let root = Frame { entry: cache.block(entry).address, caller: None, depth: 0 };
     let mut finder = Finder {
         cache,
         least,
+        wants,
         nodes: Vec::new(),
         frames: vec![root],
         by_place: HashMap::new(),
@@ -88,6 +97,8 @@ struct Finder<'a> {
     cache: &'a BlockCache,
     /// Executions that make a block worth its compilation.
     least: u32,
+    /// Blocks that must be left out.
+    wants: &'a dyn Fn(&Block) -> bool,
     nodes: Vec<Node>,
     frames: Vec<Frame>,
     by_place: HashMap<(usize, u64), usize>,
@@ -97,6 +108,11 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
+    /// The block at an address, if it is worth its compilation.
+    fn ran(&self, address: u64) -> Option<BlockId> {
+        self.cache.ran(address, self.least).filter(|&id| !(self.wants)(self.cache.block(id)))
+    }
+
     fn add(&mut self, frame: usize, id: BlockId) {
         let block = self.cache.block(id);
         self.instructions += block.steps.len();
@@ -124,7 +140,7 @@ impl Finder<'_> {
         if self.by_place.contains_key(&(frame, address)) {
             return;
         }
-        let Some(id) = self.cache.ran(address, self.least) else { return };
+        let Some(id) = self.ran(address) else { return };
         if self.instructions + self.cache.block(id).steps.len() <= LARGEST {
             self.add(frame, id);
         }
@@ -147,7 +163,7 @@ impl Finder<'_> {
             outer = self.frames[around].caller.map(|(caller, _)| caller);
         }
         // It returns here.
-        self.cache.ran(block.end(), self.least)?;
+        self.ran(block.end())?;
         let size = self.size(callee)?;
         if self.inlined + size > INLINED {
             return None;
@@ -161,7 +177,7 @@ impl Finder<'_> {
         let (mut seen, mut rest, mut size) = (HashSet::from([entry]), vec![entry], 0);
         let mut returns = false;
         while let Some(address) = rest.pop() {
-            let Some(id) = self.cache.ran(address, self.least) else {
+            let Some(id) = self.ran(address) else {
                 if address == entry {
                     return None;
                 }
