@@ -289,6 +289,9 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         if O::INTEREST == Interest::Counts {
             site.undone.iter().for_each(|&id| self.observer.cut(id, None));
             self.cpu.instructions = self.began + self.observer.instructions(self.cache);
+        } else {
+            // Not counted by the code, but taken back by the interpreter if it does not end the block.
+            self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
         }
         (site.block, site.index)
     }

@@ -176,7 +176,7 @@ impl<'a> Emitter<'a> {
         self.reload(self.live[0]);
         let here = self.cache.block(self.region.nodes[0].id).address;
         self.poll(here);
-        if self.region.calls(self.cache) {
+        if self.region.calls {
             let here = self.constant(here);
             self.check_stack(here);
         }

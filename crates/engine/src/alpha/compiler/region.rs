@@ -44,6 +44,8 @@ pub(super) struct Region {
     pub(super) frames: Vec<Frame>,
     /// From each node.
     pub(super) edges: Vec<Vec<Edge>>,
+    /// Whether it calls other code, though it may never have come back from there.
+    pub(super) calls: bool,
     by_place: HashMap<(usize, u64), usize>,
 }
 
@@ -60,14 +62,6 @@ impl Region {
     /// The node of a frame at an address.
     pub(super) fn node(&self, frame: usize, address: u64) -> Option<usize> {
         self.by_place.get(&(frame, address)).copied()
-    }
-
-    /// Whether code elsewhere is called from here, though nothing behind the call may be in the region.
-    pub(super) fn calls(&self, cache: &BlockCache) -> bool {
-        self.nodes.iter().any(|node| {
-            let last = last(cache.block(node.id));
-            last == Some(Op::Jsr) || last == Some(Op::Bsr) && node.inlined.is_none()
-        })
     }
 }
 
@@ -212,13 +206,23 @@ impl Finder<'_> {
         if let (Some(Op::Ret), Some((caller, back))) = (last(block), self.frames[frame].caller) {
             to(at(caller, back), false);
         }
-        let through_call =
-            matches!(last(block), Some(Op::Bsr | Op::Jsr)) || pal_call(block) == Some(pal::CALLSYS);
         // An inlined call to a fixed address is no call any more.
         if inlined.is_none() || last(block) == Some(Op::Jsr) {
+            let through_call = self.calls(index);
             successors(block).into_iter().for_each(|address| to(at(frame, address), through_call));
         }
         edges
+    }
+
+    /// Whether other code is called at a node's end.
+    fn calls(&self, index: usize) -> bool {
+        let Node { id, inlined, .. } = self.nodes[index];
+        let block = self.cache.block(id);
+        match last(block) {
+            Some(Op::Bsr) => inlined.is_none(),
+            Some(Op::Jsr) => true,
+            _ => pal_call(block) == Some(pal::CALLSYS),
+        }
     }
 
     /// Brings the nodes into reverse postorder.
@@ -247,10 +251,12 @@ impl Finder<'_> {
         let renumbered = |&old: &usize| {
             edges[old].iter().map(|edge| Edge { to: place[edge.to], ..*edge }).collect::<Vec<_>>()
         };
+        let calls = |&old: &usize| self.calls(old);
         let reached = self.by_place.iter().filter(|(_, old)| place[**old] != usize::MAX);
         Region {
             nodes: order.iter().map(|&old| self.nodes[old]).collect(),
             edges: order.iter().map(renumbered).collect(),
+            calls: order.iter().any(calls),
             by_place: reached.map(|(&key, &old)| (key, place[old])).collect(),
             frames: self.frames,
         }

@@ -79,7 +79,8 @@ impl Emitter<'_> {
 
     /// The block of a node to which control goes now, with what is dirty if this is the only way there.
     fn carry_to(&mut self, index: usize) -> ir::Block {
-        if self.is_only_way_to(index) {
+        // With all in the Cpu the interpreter can take over there, and must not go back further.
+        if self.is_only_way_to(index) && self.dirty != Registers::default() {
             let site = self.sites.last().expect("each block begins with one").clone();
             self.carried[index] = Some((self.dirty, site));
         }
