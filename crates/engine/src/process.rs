@@ -290,7 +290,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             site.undone.iter().for_each(|&id| self.observer.cut(id, None));
             self.cpu.instructions = self.began + self.observer.instructions(self.cache);
         } else {
-            // Not counted by the code, but taken back by the interpreter if it does not end the block.
+            // What does not count compiled code counts what the interpreter goes on with.
             self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
         }
         (site.block, site.index)
