@@ -78,7 +78,8 @@ static void places(void) {
     hint = mmap(area + 5 * PAGE, PAGE, BOTH, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     printf("not replaced: %d %s\n", hint == area + 5 * PAGE, peek(hint));
     mmap(area + PAGE, 3 * PAGE, PROT_READ, ANONYMOUS | MAP_FIXED, -1, 0);
-    printf("fixed: %s %s %s %s, %d\n", peek(area), peek(area + PAGE), peek(area + 3 * PAGE), peek(area + 4 * PAGE), writable(area + PAGE));
+    printf("fixed: %s %s %s %s, %d\n", peek(area), peek(area + PAGE), peek(area + 3 * PAGE), peek(area + 4 * PAGE),
+           writable(area + PAGE));
     munmap(area, 8 * PAGE);
     munmap(area, 8 * PAGE);
     printf("gone: %s %s\n", peek(area), peek(area + 7 * PAGE));
@@ -97,7 +98,8 @@ static void protections(void) {
     const int kinds[] = {PROT_NONE, PROT_READ, BOTH, PROT_READ | PROT_EXEC};
     for (int i = 0; i < 4; i++) {
         tell("protect", mprotect(area + PAGE, 2 * PAGE, kinds[i]));
-        printf("%s %s %d %d\n", peek(area + PAGE), peek(area + 3 * PAGE - 1), writable(area + PAGE), writable(area + 3 * PAGE));
+        printf("%s %s %d %d\n", peek(area + PAGE), peek(area + 3 * PAGE - 1), writable(area + PAGE),
+               writable(area + 3 * PAGE));
     }
     munmap(area + 2 * PAGE, PAGE);
     tell("protect a hole", mprotect(area + PAGE, 3 * PAGE, PROT_READ));

@@ -229,7 +229,8 @@ static void spawned(void) {
     posix_spawnattr_setsigmask(&attributes, &set);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     fflush(stdout);
-    int error = posix_spawnp(&child, "sh", &actions, &attributes, (char *[]){"sh", "-c", "echo spawned; cat", NULL}, environ);
+    int error = posix_spawnp(&child, "sh", &actions, &attributes, (char *[]){"sh", "-c", "echo spawned; cat", NULL},
+                             environ);
     close(ends[1]);
     long got = read(ends[0], line, sizeof line - 1);
     printf("spawn: %d %ld %s", error, got, line);
@@ -270,7 +271,8 @@ static void waiting(void) {
     printf(" %d\n", WTERMSIG(status) == SIGKILL);
     kill(children[2], SIGSTOP);
     printf("stopped: %d", waitid(P_PGID, children[0], &information, WSTOPPED));
-    printf(" %d %d %d\n", information.si_pid == children[2], information.si_code == CLD_STOPPED, information.si_status == SIGSTOP);
+    printf(" %d %d %d\n", information.si_pid == children[2], information.si_code == CLD_STOPPED,
+           information.si_status == SIGSTOP);
     kill(children[2], SIGCONT);
     printf("continued: %d", waitpid(children[2], &status, WCONTINUED) == children[2]);
     printf(" %d\n", WIFCONTINUED(status));

@@ -108,7 +108,7 @@ static void maps(const char *program) {
         {"library", (void *)getauxval(AT_BASE)}, {"file", shared}, {"nothing", none}};
     for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
         int found = mapping(places[i].address, protection, name);
-        const char *kind = name[0] == '[' ? name : strcmp(name, real) == 0 ? "the program" : name[0] == '/' ? "a file" : "no name";
+        const char *kind = strcmp(name, real) == 0 ? "the program" : name[0] == '/' ? "a file" : name;
         printf("%s: %d %s, %s\n", places[i].what, found, i == 4 ? "" : protection, kind);
     }
     munmap(none, 65536);
@@ -122,7 +122,7 @@ static void maps(const char *program) {
         sscanf(line, "%lx-%lx", &start, &end);
         ordered &= start >= last && end > start;
         last = end;
-        foreign += strstr(line, "examples/run") || strstr(line, "pathlength") || strstr(line, "x86") && getauxval(AT_PAGESZ) > 4096;
+        foreign += strstr(line, "examples/run") || strstr(line, "pathlength");
     }
     printf("ordered: %d, foreign %d\n", ordered, foreign);
 }

@@ -196,7 +196,7 @@ static void sent_faults(void) {
     seen = 0;
     raise(SIGSEGV);
     sigpending(&pending);
-    printf("held: %d %d\n", (int)seen, sigismember(&pending, SIGSEGV));
+    printf("[not qemu] held: %d %d\n", (int)seen, sigismember(&pending, SIGSEGV));
     sigprocmask(SIG_UNBLOCK, &fault, NULL);
     printf("delivered: %d %d\n", (int)seen, last == SIGSEGV);
 }
