@@ -2,7 +2,7 @@
 
 PATHLENGTH = target/release/pathlength
 
-.PHONY: study test lint setup clean
+.PHONY: study test fuzz lint setup clean
 
 study: setup
 	cargo build --release --locked
@@ -10,6 +10,12 @@ study: setup
 
 test: setup
 	cargo test --workspace --locked
+
+# As long as you like: SECONDS=, SEQUENCES=, PROGRAMS=, SEED=.
+fuzz:
+	./setup fuzz
+	cargo build --release --locked -p pathlength-engine --example fuzz
+	target/release/examples/fuzz
 
 lint:
 	cargo fmt --all --check

@@ -1,0 +1,178 @@
+//! Random sequences of instructions.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::child::{self, Outcome, ourselves};
+use crate::jobs::{self, Limit, Tally};
+use crate::sequences::batch::Batch;
+use crate::sequences::explain::explain;
+use crate::sequences::{Kind, run};
+use crate::shrink::shrink;
+
+/// Sequences in one program.
+const BATCH: usize = 2000;
+/// For a program of so many; and for one of a few.
+const LONG: Duration = Duration::from_secs(300);
+const SHORT: Duration = Duration::from_secs(20);
+/// Differences of one batch that are told.
+const TOLD: usize = 3;
+/// What stands for the other side where else there is a number of executions.
+const QEMU: &str = "qemu";
+
+/// Runs sequences up to the limit.
+pub fn fuzz(seed: u64, limit: Limit) -> Result<Tally, String> {
+    let limit = Limit { count: limit.count.div_ceil(BATCH as u64), ..limit };
+    if limit.count == 0 {
+        return Ok(Tally::default());
+    }
+    Ok(jobs::run("sequences", limit, |number| job(seed.wrapping_add(number), number)))
+}
+
+/// One batch: of four, one is of the kind that qemu-alpha knows, too. The others are compiled after one, two
+/// and three executions in turn.
+fn job(seed: u64, number: u64) -> Tally {
+    let kind = if number.is_multiple_of(4) { Kind::Plain } else { Kind::Full };
+    let hot = (number % 3 + 1).to_string();
+    let name = if kind == Kind::Plain { "plain" } else { "full" };
+    let outcome = child::run(&mut ourselves(&["batch", name, &seed.to_string(), &hot]), LONG);
+    let done = Tally { done: BATCH as u64, ..Tally::default() };
+    match outcome {
+        Ok(outcome) if outcome.is_success() && outcome.stdout.is_empty() => done,
+        _ if jobs::is_stopped() => Tally::default(),
+        Ok(outcome) => Tally { failed: tell(kind, seed, &outcome), ..done },
+        Err(error) => {
+            jobs::report(&error);
+            Tally { failed: 1, ..done }
+        }
+    }
+}
+
+fn kind(name: &str) -> Kind {
+    if name == "plain" { Kind::Plain } else { Kind::Full }
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{text} is not a number"))
+}
+
+/// In a process of its own: runs a batch and writes which sequences differ from the interpreter's, a line
+/// each, behind the other side.
+pub fn batch(name: &str, seed: &str, hot: &str) -> Result<(), String> {
+    let batch = Batch::random(kind(name), number(seed)?, BATCH);
+    let program = std::env::temp_dir().join(format!("pathlength-fuzz-{}", std::process::id()));
+    batch.write(&program);
+    let result = differences(&batch, &program, kind(name), hot);
+    std::fs::remove_file(&program).map_err(|error| error.to_string())?;
+    result
+}
+
+fn differences(batch: &Batch, program: &Path, kind: Kind, hot: &str) -> Result<(), String> {
+    let interpreted = run::engine(program, 0, batch.bytes())?;
+    let compiled = run::engine(program, number(hot)?, batch.bytes())?;
+    batch.differing(&interpreted, &compiled).iter().for_each(|sequence| println!("{hot} {sequence}"));
+    if kind == Kind::Plain {
+        let theirs = run::qemu(program)?;
+        batch.differing(&interpreted, &theirs).iter().for_each(|sequence| println!("{QEMU} {sequence}"));
+    }
+    Ok(())
+}
+
+/// In a process of its own: runs a program and writes its records.
+pub fn records(program: &str, hot: &str, bytes: &str) -> Result<(), String> {
+    let records = run::engine(Path::new(program), number(hot)?, number(bytes)?)?;
+    std::io::stdout().write_all(&records).map_err(|error| error.to_string())
+}
+
+/// One side's records.
+fn side(program: &Path, other: &str, bytes: usize, limit: Duration) -> Result<Outcome, String> {
+    let path = program.to_str().ok_or("a path in UTF-8")?;
+    let mut command = match other {
+        QEMU => run::qemu_command(program),
+        hot => ourselves(&["records", path, hot, &bytes.to_string()]),
+    };
+    command.stderr(std::process::Stdio::null());
+    child::run(&mut command, limit)
+}
+
+/// Whether the two sides end differently.
+fn differs(batch: &Batch, program: &Path, other: &str) -> bool {
+    batch.write(program);
+    let limit = if batch.sequences.len() > 10 { LONG } else { SHORT };
+    let sides = ["0", other].map(|other| side(program, other, batch.bytes(), limit));
+    !jobs::is_stopped() && sides[0] != sides[1]
+}
+
+/// Shrinks and tells what failed; how many sequences that were.
+fn tell(kind: Kind, seed: u64, outcome: &Outcome) -> u64 {
+    let lines = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let mut failures: Vec<(&str, usize)> =
+        lines.lines().filter_map(|line| line.split_once(' ').and_then(|(a, b)| Some((a, b.parse().ok()?)))).collect();
+    let count = failures.len().max(1);
+    if !outcome.is_success() {
+        // It did not come to comparing.
+        failures = ["1", "2", "3", QEMU].map(|other| (other, 0)).to_vec();
+    }
+    for (other, suspect) in failures.into_iter().take(TOLD) {
+        let directory = PathBuf::from(format!("build/fuzz/{kind:?}-{seed}-{other}-{suspect}").to_lowercase());
+        match one(kind, seed, other, suspect, &directory) {
+            Ok(text) => jobs::report(&text),
+            Err(error) => jobs::report(&format!("{}: {error}; the batch: {}", directory.display(), outcome.end())),
+        }
+    }
+    count as u64
+}
+
+/// Shrinks one failure and keeps it in a directory; what there is to tell.
+fn one(kind: Kind, seed: u64, other: &str, suspect: usize, directory: &Path) -> Result<String, String> {
+    std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+    let (program, trial) = (directory.join("program"), directory.join("trial"));
+    let batch = Batch::random(kind, seed, BATCH);
+    batch.write(&program);
+    if !differs(&batch, &program, other) {
+        return Err("no difference when tried again".into());
+    }
+    let batch = shrink(&batch, suspect, &mut |batch| differs(batch, &trial, other));
+    std::fs::remove_file(&trial).map_err(|error| error.to_string())?;
+    batch.write(&program);
+    let [left, right] = ["0", other].map(|other| side(&program, other, batch.bytes(), SHORT));
+    let (left, right) = (left?, right?);
+    let mut text = format!(
+        "{}: interpreted: {}, {other}: {}\nagain: {} compare {} {other} {}\n",
+        directory.display(),
+        left.end(),
+        right.end(),
+        std::env::current_exe().map_err(|error| error.to_string())?.display(),
+        program.display(),
+        batch.sequences.len(),
+    );
+    for number in 0..batch.sequences.len() {
+        let is_whole = |side: &Outcome| side.stdout.len() == batch.bytes();
+        let zeros = vec![0; batch.bytes()];
+        let of = |side| if is_whole(side) { &side.stdout[..] } else { &zeros };
+        text += &explain(&batch, number, [("interpreted", of(&left)), (other, of(&right))]);
+    }
+    std::fs::write(directory.join("report"), &text).map_err(|error| error.to_string())?;
+    Ok(text)
+}
+
+/// Shows a difference again: what a program with so many sequences leaves on both sides.
+pub fn compare(program: &str, other: &str, sequences: &str) -> Result<(), String> {
+    let bytes = Batch::bytes_of(number(sequences)?);
+    let sides = ["0", other].map(|other| side(Path::new(program), other, bytes, LONG));
+    if sides[0] == sides[1] {
+        println!("no difference");
+        return Ok(());
+    }
+    let [left, right] = sides;
+    let (left, right) = (left?, right?);
+    println!("interpreted: {}; {other}: {}", left.end(), right.end());
+    let quads = left.stdout.chunks(8).zip(right.stdout.chunks(8)).enumerate();
+    quads.filter(|(_, (left, right))| left != right).for_each(|(index, (left, right))| {
+        let value = |bytes: &[u8]| bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let (run, name) = Batch::place(index);
+        println!("run {run}, {name}: {} interpreted, {} {other}", value(left), value(right));
+    });
+    Err("there is a difference".into())
+}
