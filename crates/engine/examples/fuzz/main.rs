@@ -27,6 +27,7 @@ fn main() {
         [] => fuzz(),
         ["batch", kind, seed, hot] => random::batch(kind, seed, hot),
         ["records", program, hot, bytes] => random::records(program, hot, bytes),
+        ["shrink", kind, seed, other, sequence] => random::shrink_one(kind, seed, other, sequence),
         ["compare", program, other, sequences] => random::compare(program, other, sequences),
         ["guest", program, hot] => programs::guest(program, hot),
         _ => Err("no arguments, but variables, say what to do: see the first lines of examples/fuzz/main.rs".into()),

@@ -15,7 +15,7 @@ use crate::shrink::shrink;
 const BATCH: usize = 2000;
 /// For a program of so many; and for one of a few.
 const LONG: Duration = Duration::from_secs(300);
-const SHORT: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_secs(2);
 /// Differences of one batch that are told.
 const TOLD: usize = 3;
 /// What stands for the other side where else there is a number of executions.
@@ -115,18 +115,21 @@ fn tell(kind: Kind, seed: u64, outcome: &Outcome) -> u64 {
         failures = ["1", "2", "3", QEMU].map(|other| (other, 0)).to_vec();
     }
     for (other, suspect) in failures.into_iter().take(TOLD) {
-        let directory = PathBuf::from(format!("build/fuzz/{kind:?}-{seed}-{other}-{suspect}").to_lowercase());
-        match one(kind, seed, other, suspect, &directory) {
+        match one(kind, seed, other, suspect) {
             Ok(text) => jobs::report(&text),
-            Err(error) => jobs::report(&format!("{}: {error}; the batch: {}", directory.display(), outcome.end())),
+            Err(error) => {
+                let batch = format!("{kind:?} batch {seed} against {other}").to_lowercase();
+                jobs::report(&format!("{batch}: {}, but {error}", outcome.end()));
+            }
         }
     }
     count as u64
 }
 
 /// Shrinks one failure and keeps it in a directory; what there is to tell.
-fn one(kind: Kind, seed: u64, other: &str, suspect: usize, directory: &Path) -> Result<String, String> {
-    std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+fn one(kind: Kind, seed: u64, other: &str, suspect: usize) -> Result<String, String> {
+    let directory = PathBuf::from(format!("build/fuzz/{kind:?}-{seed}-{other}-{suspect}").to_lowercase());
+    std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
     let (program, trial) = (directory.join("program"), directory.join("trial"));
     let batch = Batch::random(kind, seed, BATCH);
     batch.write(&program);
@@ -155,6 +158,12 @@ fn one(kind: Kind, seed: u64, other: &str, suspect: usize, directory: &Path) -> 
     }
     std::fs::write(directory.join("report"), &text).map_err(|error| error.to_string())?;
     Ok(text)
+}
+
+/// Shrinks a failure that is known from a test.
+pub fn shrink_one(name: &str, seed: &str, other: &str, sequence: &str) -> Result<(), String> {
+    println!("{}", one(kind(name), number(seed)?, other, number(sequence)?)?);
+    Ok(())
 }
 
 /// Shows a difference again: what a program with so many sequences leaves on both sides.

@@ -38,13 +38,15 @@ pub fn shrink(batch: &Batch, suspect: usize, fails: &mut dyn FnMut(&Batch) -> bo
         part(&kept)
     };
     for number in 0..batch.sequences.len() {
+        // All but the way back.
+        let count = batch.sequences[number].words.len() - 1;
         let with = |kept: &[bool]| {
             let mut smaller = batch.clone();
             let words = smaller.sequences[number].words.iter_mut();
             words.zip(kept).filter(|(_, kept)| !**kept).for_each(|(word, _)| *word = NOP);
             smaller
         };
-        let kept = needed(batch.sequences[number].words.len(), |kept| fails(&with(kept)));
+        let kept = needed(count, |kept| fails(&with(kept)));
         batch = with(&kept);
     }
     let with = |kept: &[bool]| {

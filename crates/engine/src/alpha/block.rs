@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use isa::{Flags, Format, Instruction, Op};
+use isa::{Flags, Format, Instruction, Op, Operands};
 use trace::BlockId;
 
 use super::cpu::{Exception, register::SINK};
@@ -298,7 +298,9 @@ fn step(instruction: Instruction, address: u64) -> Step {
             Step { op, a: ra, b: rb, c, immediate: displacement << scale }
         }
         Format::MemoryFunction | Format::MemoryJump => {
-            Step { op, a: ZERO, b: rb, c: target(ra), immediate: 0 }
+            // Barriers and hints ignore the field.
+            let ignored = matches!(op.row().operands, Operands::Nothing | Operands::Address);
+            Step { op, a: ZERO, b: rb, c: if ignored { SINK as u8 } else { target(ra) }, immediate: 0 }
         }
         Format::Branch => {
             let immediate = address.wrapping_add(4).wrapping_add(displacement as u64) as i64;

@@ -22,16 +22,17 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The same seed makes the same batch.
+    /// The same seed makes the same batch, and a longer one that begins alike.
     pub fn random(kind: Kind, seed: u64, count: usize) -> Batch {
         let random = &mut Rng::with_seed(seed);
-        Batch {
-            sequences: (0..count).map(|_| generator::sequence(random, kind)).collect(),
-            records: (0..count)
-                .map(|_| std::array::from_fn(|_| record::random(random, kind)))
-                .collect(),
-            ieee_control: if kind == Kind::Full && random.bool() { random.u64(..1 << 14) } else { 0 },
-        }
+        let traps = kind == Kind::Full && random.bool();
+        let ieee_control = if traps { random.u64(..1 << 14) } else { 0 };
+        let one = |_| {
+            let sequence = generator::sequence(random, kind);
+            (sequence, std::array::from_fn(|_| record::random(random, kind)))
+        };
+        let (sequences, records) = (0..count).map(one).unzip();
+        Batch { sequences, records, ieee_control }
     }
 
     /// Some of its sequences.

@@ -14,11 +14,11 @@ use super::{Kind, Sequence};
 /// A sequence of the kind, short mostly.
 pub fn sequence(random: &mut Rng, kind: Kind) -> Sequence {
     let mut generator = Generator { random, kind, words: Vec::new(), functions: Vec::new() };
-    for _ in 0..generator.few(4) {
+    for _ in 0..generator.few(3) {
         generator.function();
     }
     let entry = generator.words.len();
-    let pieces = if generator.random.u32(..16) == 0 { 40 } else { generator.random.usize(2..12) };
+    let pieces = if generator.random.u32(..32) == 0 { 40 } else { generator.random.usize(1..8) };
     generator.pieces(pieces, Place { counters: &COUNTERS, calls: true });
     generator.words.push(jump(Op::Ret, ZERO, BACK));
     Sequence { entry, words: generator.words }

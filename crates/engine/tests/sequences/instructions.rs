@@ -53,8 +53,7 @@ pub fn trapping_operation(random: &mut Rng) -> u32 {
 
 /// An operation on floating-point registers: moves only, if they must not trap.
 pub fn float_operation(random: &mut Rng, kind: Kind) -> u32 {
-    // `cvtql` does not trap without qualifiers.
-    let plain = |op| op == Op::Cvtql || !is_arithmetic(op) && op != Op::MtFpcr && op != Op::MfFpcr;
+    let plain = |op| !is_arithmetic(op) && op != Op::MtFpcr && op != Op::MfFpcr;
     operation(random, kind, |op| {
         let fits = kind == Kind::Full || plain(op) && !WRONG_IN_QEMU.contains(&op);
         op.format() == Format::FloatOperate && fits
