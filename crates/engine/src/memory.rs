@@ -31,7 +31,8 @@ pub const MAP_BASE: u64 = 0x40_0000_0000;
 /// below, the host's kernel gives to nobody.
 const LOWEST: u64 = 1 << 16;
 
-/// Reserved behind the address space, so that a displacement added to a checked address stays inside.
+/// Reserved behind the address space, so that an access that begins inside, and a displacement added to a
+/// checked address, stay inside.
 const GUARD: u64 = 1 << 16;
 
 /// Reserves host addresses without access rights.
@@ -130,7 +131,7 @@ impl Memory {
     /// Loads 1, 2, 4 or 8 bytes, zero-extended, little-endian.
     #[inline(always)]
     pub fn load<const SIZE: usize>(&self, address: u64) -> Result<u64, Fault> {
-        if address > ADDRESS_SPACE - 8 {
+        if address >= ADDRESS_SPACE {
             return Err(Self::outside(address, false));
         }
         // SAFETY: the address lies in the reservation.
@@ -141,7 +142,7 @@ impl Memory {
     /// Stores the low 1, 2, 4 or 8 bytes of `value`, little-endian.
     #[inline(always)]
     pub fn store<const SIZE: usize>(&self, address: u64, value: u64) -> Result<(), Fault> {
-        if address > ADDRESS_SPACE - 8 {
+        if address >= ADDRESS_SPACE {
             return Err(Self::outside(address, true));
         }
         // SAFETY: the address lies in the reservation.
@@ -156,7 +157,7 @@ impl Memory {
         expected: u64,
         new: u64,
     ) -> Result<bool, Fault> {
-        if address > ADDRESS_SPACE - 8 {
+        if address >= ADDRESS_SPACE {
             return Err(Self::outside(address, true));
         }
         let expected = if SIZE == 4 { expected & 0xffff_ffff } else { expected };

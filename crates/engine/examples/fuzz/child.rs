@@ -59,6 +59,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Outcome, String> {
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
     };
-    let stdout = reader.join().map_err(|_| "the reader failed")?.map_err(|error| format!("{name}: {error}"))?;
+    let stdout =
+        reader.join().map_err(|_| "the reader failed")?.map_err(|error| format!("{name}: {error}"))?;
     Ok(Outcome { status, stdout })
 }

@@ -54,7 +54,8 @@ pub fn threads() -> usize {
 /// Does jobs 0, 1, 2 and so on until the limit, counted in jobs, is reached.
 pub fn run(what: &str, limit: Limit, job: impl Fn(u64) -> Tally + Sync) -> Tally {
     let [next, done, skipped, failed] = std::array::from_fn(|_| AtomicU64::new(0));
-    let tally = || Tally { done: done.load(Relaxed), skipped: skipped.load(Relaxed), failed: failed.load(Relaxed) };
+    let tally =
+        || Tally { done: done.load(Relaxed), skipped: skipped.load(Relaxed), failed: failed.load(Relaxed) };
     let begin = Instant::now();
     let work = || {
         while !is_stopped() && limit.until.is_none_or(|until| Instant::now() < until) {
@@ -88,7 +89,8 @@ fn show(what: &str, tally: Tally, elapsed: Duration, is_last: bool) {
     let terminal = std::io::stderr().is_terminal();
     let (start, end) = (if terminal { "\r\x1b[K" } else { "" }, if terminal && !is_last { "" } else { "\n" });
     let per_second = tally.done as f64 / elapsed.as_secs_f64().max(0.001);
-    let skipped = if tally.skipped > 0 { format!(", {} took too long", tally.skipped) } else { String::new() };
+    let skipped =
+        if tally.skipped > 0 { format!(", {} took too long", tally.skipped) } else { String::new() };
     eprint!(
         "{start}fuzz: {} {what}{skipped}, {} differences, {:.0} s, {per_second:.1} a second{end}",
         tally.done,

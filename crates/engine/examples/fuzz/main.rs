@@ -30,7 +30,8 @@ fn main() {
         ["shrink", kind, seed, other, sequence] => random::shrink_one(kind, seed, other, sequence),
         ["compare", program, other, sequences] => random::compare(program, other, sequences),
         ["guest", program, hot] => programs::guest(program, hot),
-        _ => Err("no arguments, but variables, say what to do: see the first lines of examples/fuzz/main.rs".into()),
+        _ => Err("no arguments, but variables, say what to do: see the first lines of examples/fuzz/main.rs"
+            .into()),
     };
     if let Err(error) = done {
         eprintln!("fuzz: {error}");

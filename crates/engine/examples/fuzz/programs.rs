@@ -109,7 +109,13 @@ fn succeed(command: &mut Command) -> Result<(), String> {
     if outcome.is_success() { Ok(()) } else { Err(format!("{command:?}: {}", outcome.end())) }
 }
 
-fn difference(program: &Path, level: &str, way: &str, expected: &Outcome, found: &Outcome) -> Result<String, String> {
+fn difference(
+    program: &Path,
+    level: &str,
+    way: &str,
+    expected: &Outcome,
+    found: &Outcome,
+) -> Result<String, String> {
     let text = |outcome: &Outcome| String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
     Ok(format!(
         "{} {level}, hot {way}: qemu-alpha {}, {}; found {}, {}\nagain: {:?}",

@@ -30,11 +30,11 @@ pub fn fuzz(seed: u64, limit: Limit) -> Result<Tally, String> {
     Ok(jobs::run("sequences", limit, |number| job(seed.wrapping_add(number), number)))
 }
 
-/// One batch: of four, one is of the kind that qemu-alpha knows, too. The others are compiled after one, two
-/// and three executions in turn.
+/// One batch: of four, one is of the kind that qemu-alpha knows, too. Most are compiled after three executions,
+/// when the ways through them are known.
 fn job(seed: u64, number: u64) -> Tally {
     let kind = if number.is_multiple_of(4) { Kind::Plain } else { Kind::Full };
-    let hot = (number % 3 + 1).to_string();
+    let hot = [1, 3, 2, 3, 3][number as usize % 5].to_string();
     let name = if kind == Kind::Plain { "plain" } else { "full" };
     let outcome = child::run(&mut ourselves(&["batch", name, &seed.to_string(), &hot]), LONG);
     let done = Tally { done: BATCH as u64, ..Tally::default() };
@@ -100,15 +100,18 @@ fn side(program: &Path, other: &str, bytes: usize, limit: Duration) -> Result<Ou
 fn differs(batch: &Batch, program: &Path, other: &str) -> bool {
     batch.write(program);
     let limit = if batch.sequences.len() > 10 { LONG } else { SHORT };
-    let sides = ["0", other].map(|other| side(program, other, batch.bytes(), limit));
-    !jobs::is_stopped() && sides[0] != sides[1]
+    let [ours, theirs] = ["0", other].map(|other| side(program, other, batch.bytes(), limit));
+    // What does not end would do so for no reason of the other side's.
+    !jobs::is_stopped() && ours.as_ref().is_ok_and(Outcome::is_success) && ours != theirs
 }
 
 /// Shrinks and tells what failed; how many sequences that were.
 fn tell(kind: Kind, seed: u64, outcome: &Outcome) -> u64 {
     let lines = String::from_utf8_lossy(&outcome.stdout).into_owned();
-    let mut failures: Vec<(&str, usize)> =
-        lines.lines().filter_map(|line| line.split_once(' ').and_then(|(a, b)| Some((a, b.parse().ok()?)))).collect();
+    let mut failures: Vec<(&str, usize)> = lines
+        .lines()
+        .filter_map(|line| line.split_once(' ').and_then(|(a, b)| Some((a, b.parse().ok()?))))
+        .collect();
     let count = failures.len().max(1);
     if !outcome.is_success() {
         // It did not come to comparing.

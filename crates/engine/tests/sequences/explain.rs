@@ -30,7 +30,8 @@ pub fn explain(batch: &Batch, number: usize, sides: [(&str, &[u8]); 2]) -> Strin
     }
     writeln!(text, "  from:").expect("no limit");
     for quad in (0..QUADS).filter(|quad| before[*quad] != 0 && *quad != ENTRY) {
-        writeln!(text, "    {} {:#x} -> {:#x}", record::name(quad), before[quad], left[quad]).expect("no limit");
+        writeln!(text, "    {} {:#x} -> {:#x}", record::name(quad), before[quad], left[quad])
+            .expect("no limit");
     }
     text
 }

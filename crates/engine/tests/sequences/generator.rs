@@ -11,14 +11,16 @@ use super::assembler::{branch, branch_to, jump, literal, memory, registers};
 use super::instructions as one;
 use super::{Kind, Sequence};
 
-/// A sequence of the kind, short mostly.
+/// A sequence of the kind, short mostly: what is wrong shows in a few instructions, and costs least there.
 pub fn sequence(random: &mut Rng, kind: Kind) -> Sequence {
+    let (functions, pieces) = match random.u32(..16) {
+        0 => (random.u32(..4), 40),
+        1..4 => (random.u32(1..3), random.usize(1..8)),
+        _ => (0, random.usize(1..5)),
+    };
     let mut generator = Generator { random, kind, words: Vec::new(), functions: Vec::new() };
-    for _ in 0..generator.few(3) {
-        generator.function();
-    }
+    (0..functions).for_each(|_| generator.function());
     let entry = generator.words.len();
-    let pieces = if generator.random.u32(..32) == 0 { 40 } else { generator.random.usize(1..8) };
     generator.pieces(pieces, Place { counters: &COUNTERS, calls: true });
     generator.words.push(jump(Op::Ret, ZERO, BACK));
     Sequence { entry, words: generator.words }
@@ -46,12 +48,6 @@ struct Generator<'a> {
 }
 
 impl Generator<'_> {
-    /// 0 more often than more.
-    fn few(&mut self, below: u32) -> u32 {
-        let most = self.random.u32(..below);
-        self.random.u32(..=most)
-    }
-
     fn pieces(&mut self, count: usize, place: Place) {
         for _ in 0..count {
             self.piece(place);

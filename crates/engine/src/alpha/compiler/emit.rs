@@ -9,6 +9,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use isa::Op;
 
 use super::arena::Entries;
 use super::liveness::{self, Registers};
@@ -160,7 +161,9 @@ impl<'a> Emitter<'a> {
         self.builder.seal_block(entry);
         self.cpu = self.builder.ins().get_pinned_reg(I64);
         self.reload(self.live[0]);
-        if self.region.edges.iter().flatten().any(|edge| edge.through_call) {
+        // The place a call returns to need not be in the region: nobody may have returned yet.
+        let mut ends = self.region.nodes.iter().map(|node| self.cache.block(node.id).steps.last());
+        if ends.any(|end| end.is_some_and(|step| matches!(step.op, Op::Bsr | Op::Jsr | Op::CallPal))) {
             let here = self.constant(self.cache.block(self.region.nodes[0].id).address);
             self.check_stack(here);
         }

@@ -211,9 +211,12 @@ impl Emitter<'_> {
     /// Before a transfer backwards: leaves if a signal waits, so that loops end.
     fn poll(&mut self, here: u64, target: u64) {
         if target <= here {
+            self.flush();
             let flag = self.builder.ins().load(I64, state(), self.cpu, host_field!(pending));
             let pending = self.builder.ins().load(I8, MemFlagsData::new().with_notrap(), flag, 0);
             self.leave_if(pending, target);
+            // What was written to the Cpu must not be executed again.
+            self.begin_segment(target);
         }
     }
 
@@ -225,7 +228,6 @@ impl Emitter<'_> {
                 let link = self.constant(back);
                 self.write(step.c, link);
                 if step.op == Op::Br {
-                    self.flush();
                     self.poll(here, target);
                     self.go(target);
                 } else if let Some(inner) = self.inlined() {
@@ -279,14 +281,11 @@ impl Emitter<'_> {
         let condition = self.condition(step);
         let (taken, not) = (self.builder.create_block(), self.builder.create_block());
         self.builder.ins().brif(condition, taken, &[], not, &[]);
-        let dirty = self.dirty;
+        let before = (self.dirty, self.segment);
         self.continue_in(taken);
-        if target <= here {
-            self.flush();
-            self.poll(here, target);
-        }
+        self.poll(here, target);
         self.go(target);
-        self.dirty = dirty;
+        (self.dirty, self.segment) = before;
         self.continue_in(not);
         self.go(here + 4);
     }
