@@ -13,9 +13,9 @@ use super::{Kind, Sequence};
 
 /// A sequence of the kind, short mostly: what is wrong shows in a few instructions, and costs least there.
 pub fn sequence(random: &mut Rng, kind: Kind) -> Sequence {
-    let (functions, pieces) = match random.u32(..16) {
+    let (functions, pieces) = match random.u32(..64) {
         0 => (random.u32(..4), 40),
-        1..4 => (random.u32(1..3), random.usize(1..8)),
+        1..8 => (random.u32(1..3), random.usize(1..8)),
         _ => (0, random.usize(1..5)),
     };
     let mut generator = Generator { random, kind, words: Vec::new(), functions: Vec::new() };
