@@ -10,7 +10,7 @@ use crate::child::{self, Outcome, ourselves};
 use crate::jobs::{self, Limit, Tally};
 
 /// A program may be without end.
-const RUN: Duration = Duration::from_secs(20);
+const RUN: Duration = Duration::from_secs(4);
 /// The same program in another way takes no longer than this.
 const OTHER: Duration = Duration::from_secs(300);
 const BUILD: Duration = Duration::from_secs(300);
