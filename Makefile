@@ -2,7 +2,7 @@
 
 PATHLENGTH = target/release/pathlength
 
-.PHONY: study test fuzz lint setup clean
+.PHONY: study test fuzz lint bench setup postgresql-check clean
 
 study: setup
 	cargo build --release --locked
@@ -11,11 +11,21 @@ study: setup
 test: setup
 	cargo test --workspace --locked
 
-# As long as you like: SECONDS=, SEQUENCES=, PROGRAMS=, SEED=.
+# Random input until SECONDS are over, or SEQUENCES and PROGRAMS tried; SEED makes the same again.
 fuzz:
 	./setup fuzz
 	cargo build --release --locked -p pathlength-engine --example fuzz
 	target/release/examples/fuzz
+
+# The engine's speed beside its peers'; takes some minutes.
+bench: setup
+	cargo build --release --locked --workspace --bins
+	cargo run --release --locked -p pathlength-lab --example bench
+
+# PostgreSQL on the engine, its own regression tests included; not part of CI, as it takes long.
+postgresql-check: setup
+	cargo build --release --locked
+	PATHLENGTH=$(PATHLENGTH) workloads/postgresql-check
 
 lint:
 	cargo fmt --all --check

@@ -1,7 +1,5 @@
-/* Processes: fork, wait, pipes between them, execve of itself, exit statuses.
- *
- * qemu-alpha 7.2 hands execve to the host, which cannot execute an Alpha program unless binfmt_misc
- * is set up: there the executed child says nothing and exits with 99. */
+/* Processes: fork, wait, pipes between them, execve of itself, exit statuses. qemu-alpha 7.2 hands
+ * execve to the host, which cannot execute an Alpha program unless binfmt_misc is set up. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -82,7 +80,7 @@ static void executing(const char *self) {
         execve(self, arguments, environment);
         _exit(99);
     }
-    show_status("executed", child);
+    show_status("[not qemu] executed", child);
     child = forked();
     if (child == 0) {
         execve("/missing", arguments, environment);
@@ -116,7 +114,7 @@ static void at_exit(void) { puts("at exit"); }
 
 int main(int argc, char **argv) {
     if (argc > 1) {
-        for (int i = 0; i < argc; i++) printf("[%s] ", argv[i]);
+        for (int i = 0; i < argc; i++) printf("%s[%s] ", i == 0 ? "[not qemu] " : "", argv[i]);
         int count = 0;
         while (environ[count] != NULL) count++;
         printf("%s %d\n", getenv("COLOUR"), count);

@@ -1,5 +1,6 @@
+/* flags: -pthread -ldl */
 /* Thread-local variables of a shared library that is loaded while threads run. The same source is
- * the library, with -DLIBRARY -shared -fPIC, and the program, which loads ./library.so. */
+ * the library, with -DLIBRARY -shared -fPIC, and the program, which loads ../library.so. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
@@ -39,7 +40,7 @@ int main(void) {
         ready = loaded = 0;
         for (long i = 0; i < 8; i++) pthread_create(&threads[i], NULL, use, (void *)i);
         while (ready < 8) sched_yield();
-        library = dlopen("./library.so", RTLD_NOW);
+        library = dlopen("../library.so", RTLD_NOW);
         if (!library) {
             printf("%s\n", dlerror());
             return 1;

@@ -43,6 +43,11 @@ show the mean of the units measured once the path length is steady (three window
     /// Run two builds of a program and compare what they executed.
     #[command(after_help = "Example: pathlength compare ./sort-ev5 ./sort-ev56 --unit compare -- data.txt")]
     Compare(CompareOptions),
+    /// Build a workload for every instruction set, and show where the builds are.
+    #[command(
+        after_help = "Example: pathlength build postgresql\n\nBuilds are kept until something changes."
+    )]
+    Build(BuildOptions),
     /// Carry out a whole study: build, run, compare, report.
     #[command(after_help = "Example: pathlength study byteword\n\nThe report is study/byteword/index.html.")]
     Study(StudyOptions),
@@ -109,6 +114,9 @@ pub enum By {
 pub struct RunOptions {
     #[command(flatten)]
     pub engine: EngineOptions,
+    /// What the program finds as its own name (argv[0]) instead of PROGRAM.
+    #[arg(long, allow_hyphen_values = true)]
+    pub name: Option<OsString>,
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
@@ -164,6 +172,22 @@ pub struct CompareOptions {
     /// Arguments of both.
     #[arg(last = true)]
     pub arguments: Vec<OsString>,
+}
+
+/// Options of `build`.
+#[derive(Debug, Args)]
+pub struct BuildOptions {
+    /// The workload.
+    #[arg(value_parser = lab::workload::names())]
+    pub workload: String,
+    /// Where the builds are kept.
+    #[arg(long, value_name = "DIR", default_value = "build")]
+    pub folder: PathBuf,
+    /// Where sources are that are otherwise downloaded.
+    #[arg(long, value_name = "DIR")]
+    pub sources: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputOptions,
 }
 
 /// Which study.

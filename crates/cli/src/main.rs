@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Command::Count(options) => commands::count::run(&options),
         Command::Static(options) => commands::statics::run(&options),
         Command::Compare(options) => commands::compare::run(&options),
+        Command::Build(options) => commands::build::run(&options),
         Command::Study(options) => commands::study::run(&options),
     };
     match outcome {

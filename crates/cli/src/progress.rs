@@ -1,5 +1,7 @@
 //! Progress on standard error: a bar on a terminal, nothing in a pipe.
 
+use std::time::Duration;
+
 use analysis::units::Phase;
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::build;
@@ -58,11 +60,19 @@ impl Steps {
         Steps { bar: ProgressBar::new_spinner().with_style(style) }
     }
 
+    /// Shows that time passes, by a thread: not for what forks.
+    pub fn animate(&self) {
+        self.bar.enable_steady_tick(Duration::from_millis(200));
+    }
+
     /// Shows what is being done.
     pub fn show(&self, step: &Progress) {
         let message = match step {
-            Progress::Building(build::Progress::Compiling { build, image }) => {
-                format!("compiling {image} ({build})")
+            Progress::Building(build::Progress::Downloading { package }) => {
+                format!("downloading the sources of {package}")
+            }
+            Progress::Building(build::Progress::Step { build, doing, what }) => {
+                format!("{doing} {what} ({build})")
             }
             Progress::Building(build::Progress::Done { build }) => format!("the {build} build is ready"),
             Progress::Loading => "loading the database".into(),

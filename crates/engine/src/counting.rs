@@ -8,7 +8,7 @@ use trace::{BlockId, Counts, LoadedImage, Unit};
 
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::{Cpu, register};
-use crate::alpha::interpreter::Observer;
+use crate::alpha::interpreter::{Interest, Observer};
 use crate::memory::Memory;
 
 /// A table of counts by small numbers that grows as needed.
@@ -28,6 +28,19 @@ impl Tally {
     #[cold]
     fn grow(&mut self, index: usize) {
         self.0.resize((index + 1).next_power_of_two(), 0);
+    }
+
+    /// At least so many counts, in one place until it has to grow.
+    fn reserve(&mut self, counts: usize) -> *mut u64 {
+        if counts > self.0.len() {
+            self.grow(counts - 1);
+        }
+        self.0.as_mut_ptr()
+    }
+
+    /// Instructions in all the executions of a cache's blocks.
+    fn instructions(&self, cache: &BlockCache) -> u64 {
+        self.0.iter().zip(cache.blocks()).map(|(n, block)| n * block.steps.len() as u64).sum()
     }
 
     /// What is not zero, by number.
@@ -106,6 +119,8 @@ impl Counter {
 }
 
 impl Observer for Counter {
+    const INTEREST: Interest = Interest::Counts;
+
     #[inline(always)]
     fn enter(&mut self, id: BlockId, _: &Block, _: &Cpu, _: &Memory) {
         *self.executions.slot(id) += 1;
@@ -132,6 +147,14 @@ impl Observer for Counter {
 
     fn ended(&mut self, _: &Cpu, _: &Memory, cache: &BlockCache) {
         lock(&self.totals).add(self, cache);
+    }
+
+    fn counts(&mut self, cache: &BlockCache) -> *mut u64 {
+        self.executions.reserve(cache.blocks().len())
+    }
+
+    fn instructions(&self, cache: &BlockCache) -> u64 {
+        self.executions.instructions(cache)
     }
 
     fn forked(&mut self) {
@@ -194,10 +217,14 @@ pub struct UnitCounter<'a> {
     entries: Vec<u64>,
     gauges: Vec<Option<u64>>,
     open: Option<Open>,
+    /// What ran in the open unit: not in the totals yet.
     executions: Tally,
-    ran: Vec<BlockId>,
-    /// The totals' numbers of the blocks that ran in a unit, by the thread's own.
+    /// The totals' numbers of the blocks, by the thread's own.
     ids: Vec<BlockId>,
+    /// Addresses to which units returned.
+    returns: Vec<u64>,
+    /// Whether compiled code must be looked through for blocks that are wanted now.
+    wants_more: bool,
     system_calls: Vec<(u32, u64)>,
     previous_end: u64,
 }
@@ -224,8 +251,9 @@ impl<'a> UnitCounter<'a> {
             gauges,
             open: None,
             executions: Tally::default(),
-            ran: Vec::new(),
             ids: Vec::new(),
+            returns: Vec::new(),
+            wants_more: false,
             system_calls: Vec::new(),
             previous_end: 0,
         }
@@ -269,11 +297,13 @@ impl<'a> UnitCounter<'a> {
             }
             self.end(cpu, memory, false);
         }
-        self.open = Some(Open {
-            return_address: cpu.r[register::RA] & !3,
-            stack_pointer: cpu.r[register::SP],
-            instructions: cpu.instructions,
-        });
+        let return_address = cpu.r[register::RA] & !3;
+        if !self.returns.contains(&return_address) {
+            self.returns.push(return_address);
+            self.wants_more = true;
+        }
+        self.open =
+            Some(Open { return_address, stack_pointer: cpu.r[register::SP], instructions: cpu.instructions });
     }
 
     #[cold]
@@ -283,31 +313,30 @@ impl<'a> UnitCounter<'a> {
         let mut unit = Unit {
             number: 0,
             instructions: cpu.instructions - began,
-            blocks: Vec::with_capacity(self.ran.len()),
+            blocks: Vec::new(),
             system_calls: std::mem::take(&mut self.system_calls),
             gauges: self.gauges.iter().map(gauge).collect(),
             returned,
         };
-        for id in self.ran.drain(..) {
-            let executions = std::mem::take(self.executions.slot(id));
-            // Zero if the one execution was cut short.
-            if executions > 0 {
-                unit.blocks.push((self.ids[id as usize], executions));
-            }
+        self.total.executions.reserve(self.executions.0.len());
+        for (id, executions) in self.executions.0.iter_mut().enumerate().filter(|(_, n)| **n != 0) {
+            self.total.executions.0[id] += *executions;
+            unit.blocks.push((self.ids[id], std::mem::take(executions)));
         }
         self.units.push(unit);
     }
 
-    /// Counts one more execution of a block within a unit.
+    /// Counts one more execution of a block: within a unit, or outside.
     #[inline(always)]
     fn count(&mut self, id: BlockId, block: &Block) {
+        if self.open.is_none() {
+            *self.total.executions.slot(id) += 1;
+            return;
+        }
         let slot = self.executions.slot(id);
         *slot += 1;
-        if *slot == 1 {
-            self.ran.push(id);
-            if self.ids.get(id as usize).is_none_or(|&id| id == UNKNOWN) {
-                self.learn(id, block);
-            }
+        if *slot == 1 && self.ids.get(id as usize).is_none_or(|&id| id == UNKNOWN) {
+            self.learn(id, block);
         }
     }
 
@@ -322,9 +351,10 @@ impl<'a> UnitCounter<'a> {
 }
 
 impl<'a> Observer for UnitCounter<'a> {
+    const INTEREST: Interest = Interest::Counts;
+
     #[inline(always)]
     fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory) {
-        self.total.enter(id, block, cpu, memory);
         if let Some(open) = &self.open
             && block.address == open.return_address
             && cpu.r[register::SP] == open.stack_pointer
@@ -334,20 +364,42 @@ impl<'a> Observer for UnitCounter<'a> {
         if self.entries.contains(&block.address) && self.units.wanted.load(Ordering::Relaxed) {
             self.called(cpu, memory);
         }
-        if self.open.is_some() {
-            self.previous_end = block.end();
+        self.previous_end = block.end();
+        self.count(id, block);
+    }
+
+    fn cut(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+        let executions = if self.open.is_some() { &mut self.executions } else { &mut self.total.executions };
+        *executions.slot(entered) -= 1;
+        if let Some((id, block)) = executed {
             self.count(id, block);
         }
     }
 
-    fn cut(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
-        self.total.cut(entered, executed);
-        if self.open.is_some() {
-            *self.executions.slot(entered) -= 1;
-            if let Some((id, block)) = executed {
-                self.count(id, block);
-            }
+    fn counts(&mut self, cache: &BlockCache) -> *mut u64 {
+        let blocks = cache.blocks();
+        for (id, block) in blocks.iter().enumerate().skip(self.ids.len()) {
+            self.learn(id as BlockId, block);
         }
+        if self.open.is_some() {
+            self.executions.reserve(blocks.len())
+        } else {
+            Observer::counts(&mut self.total, cache)
+        }
+    }
+
+    fn instructions(&self, cache: &BlockCache) -> u64 {
+        self.total.instructions(cache) + self.executions.instructions(cache)
+    }
+
+    /// Where units begin and end, and the calls of the unit's function.
+    fn wants(&self, block: &Block) -> bool {
+        self.entries.contains(&block.address)
+            || self.returns.iter().any(|&back| block.address == back || block.end() == back)
+    }
+
+    fn wants_more(&mut self) -> bool {
+        std::mem::take(&mut self.wants_more)
     }
 
     fn system_call(&mut self, number: u32) {

@@ -4,6 +4,7 @@
 //! use pathlength_engine::{Configuration, Counter, Process, Settings};
 //! let mut process = Process::new(&Configuration {
 //!     program: "hello".into(),
+//!     name: None,
 //!     arguments: vec![],
 //!     environment: vec![],
 //!     model: isa::Cpu::Ev67,

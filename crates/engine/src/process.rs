@@ -7,10 +7,10 @@ use std::thread::{Builder, Scope};
 
 use trace::{BlockId, LoadedImage};
 
-use crate::alpha::block::BlockCache;
+use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::compiler::{self, Compiler, Left, UNWIND};
 use crate::alpha::cpu::{Cpu, Exception, register};
-use crate::alpha::interpreter::{self, Limits, Next, Observer, Stop};
+use crate::alpha::interpreter::{self, Interest, Limits, Next, Observer, Stop};
 use crate::linux::loader::{self, LoadError, Program};
 use crate::linux::{self, Control, Ending, Held, Kernel, Settings, SharedKernel, Start, Thread};
 use crate::memory::Memory;
@@ -20,6 +20,8 @@ use crate::memory::Memory;
 pub struct Configuration {
     /// The executable.
     pub program: PathBuf,
+    /// What it finds as its own name (`argv[0]`), if not its path.
+    pub name: Option<OsString>,
     /// Its arguments, without its own name.
     pub arguments: Vec<OsString>,
     /// `NAME=value` strings.
@@ -92,10 +94,11 @@ impl Process {
         let (memory, mut cpu) = (Memory::new().map_err(Error::Memory)?, Cpu::default());
         let thread = Thread::first();
         let mut kernel = Kernel::new(configuration.settings.clone(), &thread);
-        let mut arguments = vec![configuration.program.clone().into_os_string()];
+        let name = configuration.name.as_deref().unwrap_or(configuration.program.as_os_str());
+        let mut arguments = vec![name.to_os_string()];
         arguments.extend_from_slice(&configuration.arguments);
-        let (path, environment) = (&configuration.program, &configuration.environment);
-        load(&memory, &mut kernel, &mut cpu, path, &arguments, environment)?;
+        let (program, arguments) = kernel.program(&configuration.program, arguments);
+        load(&memory, &mut kernel, &mut cpu, &program, &arguments, &configuration.environment)?;
         Ok(Process {
             cpu,
             memory,
@@ -113,8 +116,9 @@ impl Process {
     pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<End, Error> {
         let Process { cpu, memory, cache, hot, thread, kernel, .. } = self;
         let host_process = kernel.lock().process();
+        let is_clock_virtual = kernel.lock().is_virtual();
         let end = std::thread::scope(|scope| {
-            let shared = Shared { memory, kernel, host_process, hot: *hot, scope };
+            let shared = Shared { memory, kernel, host_process, hot: *hot, is_clock_virtual, scope };
             Runner::new(shared, thread, cpu, cache, observer).run()
         });
         let kernel = kernel.lock();
@@ -158,6 +162,7 @@ struct Shared<'scope, 'env> {
     host_process: u32,
     /// As in [`Process`].
     hot: u32,
+    is_clock_virtual: bool,
     scope: &'scope Scope<'scope, 'env>,
 }
 
@@ -175,6 +180,10 @@ struct Runner<'a, 'scope, 'env, O> {
     /// How many images the observer has heard of.
     images: usize,
     compiler: Option<Compiler>,
+    /// Compiled code must be forgotten.
+    stale: bool,
+    /// The thread's instructions when it began to be watched.
+    began: u64,
     /// How many calls of [`Runner::go`] are at work, one within the other with compiled code between.
     depth: u32,
     /// The thread's end, when it has come: [`Runner::go`] is to be left.
@@ -194,8 +203,16 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     ) -> Self {
         let code_generation = shared.memory.code_generation();
         let process = shared.host_process;
-        let compiler = if O::WATCHES || shared.hot == 0 { None } else { Compiler::new(shared.memory) };
-        let (depth, ended) = (0, None);
+        // A clock that counts instructions needs all of them counted.
+        let compilable = match O::INTEREST {
+            Interest::Nothing => !shared.is_clock_virtual,
+            Interest::Counts => true,
+            Interest::Blocks => false,
+        };
+        let counting = O::INTEREST == Interest::Counts;
+        let compiler =
+            (compilable && shared.hot > 0).then(|| Compiler::new(shared.memory, counting)).flatten();
+        let (stale, began, depth, ended) = (false, cpu.instructions, 0, None);
         Runner {
             shared,
             thread,
@@ -206,6 +223,8 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             code_generation,
             images: 0,
             compiler,
+            stale,
+            began,
             depth,
             ended,
         }
@@ -216,7 +235,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         self.tell_images(&self.shared.kernel.lock());
         loop {
             self.follow_code();
-            self.go(NEVER, false);
+            self.go(NEVER);
             if let Some(end) = self.ended.take() {
                 return end;
             }
@@ -224,47 +243,81 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     }
 
     /// Runs until control reaches `until`, and returns that; or [`UNWIND`] if no compiled code may go
-    /// on that waits for it. The first block is interpreted if so wanted, even if it has code.
-    fn go(&mut self, until: u64, mut interpret_first: bool) -> u64 {
+    /// on that waits for it.
+    fn go(&mut self, until: u64) -> u64 {
+        let (mut interpret_first, mut resume) = (false, None);
         loop {
             let hot = if self.compiler.is_some() { self.shared.hot } else { 0 };
-            let limits = Limits { until, hot, interpret_first };
+            let limits = Limits { until, hot, interpret_first, resume };
             let memory = self.shared.memory;
             let next = interpreter::run(self.cpu, memory, self.cache, limits, self.observer, linux::pending);
+            (interpret_first, resume) = (false, None);
+            self.stale |= self.observer.wants_more();
             match next {
-                Next::Reached => return until,
+                Next::Reached => {}
                 Next::Code(id) => {
                     let from = self.cpu.pc;
-                    let Some(next) = self.execute(id) else { return UNWIND };
-                    if next == until {
-                        return until;
+                    match self.execute(id) {
+                        Some(Left::At(UNWIND)) => return UNWIND,
+                        // What compiled code leaves at once is the interpreter's.
+                        Some(Left::At(next)) => (self.cpu.pc, interpret_first) = (next, next == from),
+                        Some(Left::Fault(host)) => resume = Some(self.undo(host)),
+                        None => interpret_first = true,
                     }
-                    // What compiled code leaves at once is the interpreter's.
-                    interpret_first = next == from;
-                    continue;
                 }
                 Next::Stop(stop) => self.stop(stop),
             }
-            interpret_first = false;
-            if self.ended.is_some() || self.shared.memory.code_generation() != self.code_generation {
+            if self.must_unwind() {
                 return UNWIND;
             }
-            if self.cpu.pc == until {
+            if self.cpu.pc == until && resume.is_none() {
                 return until;
             }
         }
     }
 
-    /// Runs the compiled code of a block, made now if there is none; where the program goes on. None if
-    /// that is told by `cpu.pc` and nothing else must go on before.
-    fn execute(&mut self, id: BlockId) -> Option<u64> {
+    /// Whether no compiled code may go on that waits for this runner.
+    fn must_unwind(&self) -> bool {
+        self.ended.is_some() || self.stale || self.shared.memory.code_generation() != self.code_generation
+    }
+
+    /// What compiled code counted and did not execute is taken back after its fault; where the
+    /// interpreter takes over.
+    fn undo(&mut self, fault: usize) -> (BlockId, usize) {
+        let compiler = self.compiler.as_ref().expect("compiled code has a compiler");
+        let site = compiler.site(fault).expect("every access of compiled code is a known site");
+        if O::INTEREST == Interest::Counts {
+            site.undone.iter().for_each(|&id| self.observer.cut(id, None));
+            self.cpu.instructions = self.began + self.observer.instructions(self.cache);
+        } else {
+            // What does not count compiled code counts what the interpreter goes on with.
+            self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
+        }
+        (site.block, site.index)
+    }
+
+    /// Runs the compiled code of a block, made now if there is none. None if there can be none.
+    fn execute(&mut self, id: BlockId) -> Option<Left> {
+        if self.stale {
+            return Some(Left::At(UNWIND));
+        }
         if self.cache.block(id).code().is_null() {
-            self.compiler.as_mut()?.compile(id, self.shared.hot, self.cache);
+            if self.observer.wants(self.cache.block(id)) {
+                self.cache.freeze(id);
+                return None;
+            }
+            let observer = &*self.observer;
+            let wants = |block: &Block| observer.wants(block);
+            self.compiler.as_mut()?.compile(id, self.shared.hot, &wants, self.cache);
         }
         let code = self.cache.block(id).code();
-        if code.is_null() || self.depth > 0 && compiler::is_stack_full(self.cpu) {
-            return if code.is_null() { Some(self.cpu.pc) } else { None };
+        if code.is_null() {
+            return None;
         }
+        if self.depth > 0 && compiler::is_stack_full(self.cpu) {
+            return Some(Left::At(UNWIND));
+        }
+        self.cpu.host.counts = self.observer.counts(self.cache);
         let host = &mut self.cpu.host;
         (host.memory, host.model, host.pending) =
             (self.shared.memory, self.cache.model(), linux::pending_flag());
@@ -275,19 +328,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         // back to this runner by `go_on` only, while this call waits.
         let left = unsafe { compiler::enter(self.cpu, code, self.depth == 1) };
         self.depth -= 1;
-        match left {
-            Left::At(UNWIND) => None,
-            Left::At(next) => {
-                self.cpu.pc = next;
-                Some(next)
-            }
-            Left::Fault(host) => {
-                let compiler = self.compiler.as_ref()?;
-                self.cpu.pc = compiler.site(host).expect("every access of compiled code is a known site");
-                // As if the code had been left there at once: the interpreter raises the exception.
-                Some(self.cpu.pc)
-            }
-        }
+        Some(left)
     }
 
     /// Follows up on a stop of the interpreter.
@@ -358,8 +399,8 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     /// Forgets the code that is not what memory holds now. No compiled code is at work.
     fn follow_code(&mut self) {
         let generation = self.shared.memory.code_generation();
-        if generation != self.code_generation {
-            self.code_generation = generation;
+        if generation != self.code_generation || self.stale {
+            (self.code_generation, self.stale) = (generation, false);
             self.cache.invalidate();
             if let Some(compiler) = &mut self.compiler {
                 compiler.clear();
@@ -475,14 +516,28 @@ enum After {
 const NEVER: u64 = 1;
 
 /// What compiled code calls where it does not go on itself: runs the program from one address until
-/// another, and returns where it goes on. The other address's lowest bit says that the first block is the
-/// interpreter's.
+/// another, and returns where it goes on. The other address's lowest bit says that the first instruction is
+/// a system call.
 extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
     // SAFETY: `execute` set the runner before it entered the code that calls, and waits meanwhile.
     let runner = unsafe { &mut *(*cpu).host.runner.cast::<Runner<'_, '_, '_, O>>() };
+    let (until, is_system_call) = (until & !3, until & 1 != 0);
     runner.cpu.pc = from;
-    if compiler::is_stack_full(runner.cpu) {
-        return UNWIND;
+    if is_system_call {
+        runner.cpu.pc = from + 4;
+        runner.stop(Stop::SystemCall);
+        if runner.must_unwind() {
+            return UNWIND;
+        }
     }
-    runner.go(until & !3, until & 1 != 0)
+    // A signal that the call raised comes before what is behind it.
+    let next = if is_system_call && runner.cpu.pc == until && !linux::pending() {
+        until
+    } else if compiler::is_stack_full(runner.cpu) {
+        UNWIND
+    } else {
+        runner.go(until)
+    };
+    runner.cpu.host.counts = runner.observer.counts(runner.cache);
+    next
 }

@@ -25,9 +25,13 @@ fn outcome(command: &mut Command, directory: PathBuf) -> (String, Option<i32>) {
 fn same_as_natively(name: &str) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
     let directory = tempfile::tempdir().unwrap();
-    let (native, alpha) = (directory.path().join("native"), directory.path().join("alpha"));
-    compile("cc", &source, &native);
-    compile("alpha-linux-gnu-gcc", &source, &alpha);
+    let [native, alpha] = [("native", "cc"), ("alpha", "alpha-linux-gnu-gcc")].map(|(folder, compiler)| {
+        // Both have the same name, which some programs print.
+        let folder = directory.path().join(folder);
+        std::fs::create_dir(&folder).unwrap();
+        compile(compiler, &source, &folder.join("program"));
+        folder.join("program")
+    });
     // Cargo builds the examples beside the tests.
     let test = std::env::current_exe().unwrap();
     let engine = test.ancestors().nth(2).unwrap().join("examples/run");
@@ -59,4 +63,9 @@ fn sharing() {
 #[test]
 fn surroundings() {
     same_as_natively("surroundings");
+}
+
+#[test]
+fn executing() {
+    same_as_natively("executing");
 }

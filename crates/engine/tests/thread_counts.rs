@@ -35,6 +35,7 @@ int main(int count, char **arguments) {
 fn count(program: &Path, arguments: &[&str]) -> (Vec<Unit>, Counts) {
     let mut process = Process::new(&Configuration {
         program: program.into(),
+        name: None,
         arguments: arguments.iter().map(Into::into).collect(),
         environment: vec![],
         model: isa::Cpu::Ev67,

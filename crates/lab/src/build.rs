@@ -1,15 +1,19 @@
 //! Builds workloads: the same sources, once for each toolchain, kept until something changes.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use sha2::{Digest, Sha256};
 
+use crate::interrupt::Caught;
 use crate::source::{self, SourceFile};
 use crate::toolchain::{COMMON_FLAGS, Toolchain};
-use crate::workload::{Target, Workload};
+use crate::workload::{Recipe, Target, Workload};
 
 /// The images of a workload, compiled with one set of switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +28,8 @@ pub struct Build {
     pub program: PathBuf,
     /// The commands that made it, for a shell in the folder of the images; the sources are there.
     pub commands: Vec<String>,
+    /// The names of those sources' files, versions among them where they have any.
+    pub sources: Vec<String>,
     /// The compiler's first line about itself.
     pub compiler: String,
 }
@@ -40,12 +46,19 @@ pub struct BuildOptions {
 /// What a build is doing, for people who wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// An image of a build is being compiled.
-    Compiling {
+    /// Sources are being fetched.
+    Downloading {
+        /// The package.
+        package: &'static str,
+    },
+    /// A step of a build has begun.
+    Step {
         /// The build.
         build: &'static str,
-        /// The image.
-        image: &'static str,
+        /// What is done ...
+        doing: &'static str,
+        /// ... to what.
+        what: &'static str,
     },
     /// A build is complete.
     Done {
@@ -57,25 +70,28 @@ pub enum Progress {
 /// Why there is no build.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The compiler is not installed.
-    #[error("there is no compiler {compiler}: install it, on Debian with `apt-get install {package}`")]
-    NoCompiler {
-        /// Its command.
-        compiler: &'static str,
+    /// The compiler, or something else that is needed, is not installed.
+    #[error("there is no command {tool}: install it, on Debian with `apt-get install {package}`")]
+    NoTool {
+        /// The command.
+        tool: &'static str,
         /// The package that has it.
         package: &'static str,
     },
-    /// The compiler did not accept its input, or could not write its output.
-    #[error("the compiler failed: {command}\n{output}")]
-    Compiler {
+    /// A command did not accept its input, or could not write its output.
+    #[error("a command of the build failed: {command}\n{output}")]
+    Command {
         /// What was run.
         command: String,
         /// What it said.
         output: String,
     },
-    /// Cargo could not name the folder of a package.
+    /// The user wants no build any more.
+    #[error("the build was interrupted")]
+    Interrupted,
+    /// The sources of a package could not be found or fetched.
     #[error(
-        "cannot find the sources of {package} ({reason}): run `cargo fetch`, or get {home} and name its folder"
+        "cannot get the sources of {package} ({reason}): is there a network? Or get {home} and name its folder"
     )]
     NoPackage {
         /// The package.
@@ -129,11 +145,14 @@ pub fn build(
     options: &BuildOptions,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Vec<Build>, Error> {
-    let sources = &source::read(workload, options.sources.as_deref())?;
+    let plans = toolchains.iter().map(|&toolchain| Plan::new(workload, toolchain));
+    let plans = plans.collect::<Result<Vec<_>, _>>()?;
+    let interrupt = &Caught::new();
+    let sources = &source::read(workload, options, progress).map_err(|error| interrupt.or(error))?;
     thread::scope(|scope| {
-        let running: Vec<_> = toolchains
-            .iter()
-            .map(|toolchain| scope.spawn(|| build_one(workload, *toolchain, sources, options, progress)))
+        let running: Vec<_> = plans
+            .into_iter()
+            .map(|plan| scope.spawn(|| build_one(workload, plan, sources, options, progress, interrupt)))
             .collect();
         // Every thread is joined before the first error is returned.
         let results: Vec<_> = running.into_iter().map(|thread| thread.join()).collect();
@@ -144,30 +163,41 @@ pub fn build(
     })
 }
 
+/// What a build takes: known, and known to be there, before anything is fetched.
+struct Plan {
+    toolchain: Toolchain,
+    compiler: String,
+    steps: Vec<Step>,
+}
+
+impl Plan {
+    fn new(workload: &Workload, toolchain: Toolchain) -> Result<Plan, Error> {
+        Ok(Plan { toolchain, compiler: toolchain.version()?, steps: steps(workload, toolchain)? })
+    }
+}
+
 fn build_one(
     workload: &Workload,
-    toolchain: Toolchain,
+    plan: Plan,
     sources: &[SourceFile],
     options: &BuildOptions,
     progress: &(dyn Fn(Progress) + Sync),
+    interrupt: &Caught,
 ) -> Result<Build, Error> {
-    let compiler = toolchain.version()?;
-    let commands: Vec<_> = workload.targets.iter().map(|target| arguments(toolchain, target)).collect();
+    let Plan { toolchain, compiler, steps } = plan;
     let parent = options.folder.join(workload.name);
-    let folder = parent.join(format!("{}-{}", toolchain.name, hash(sources, &compiler, &commands)));
+    let folder = parent.join(format!("{}-{}", toolchain.name, hash(sources, &compiler, &steps)));
     if !folder.is_dir() {
         fs::create_dir_all(&parent).map_err(io_error("creating", &parent))?;
-        let unfinished = tempfile::Builder::new()
-            .prefix(".unfinished-")
-            .tempdir_in(&parent)
-            .map_err(io_error("creating a folder in", &parent))?;
+        let unfinished = unfinished(&parent)?;
         for file in sources {
             let path = unfinished.path().join(&file.name);
             fs::write(&path, &file.contents).map_err(io_error("writing", &path))?;
         }
-        for (target, arguments) in workload.targets.iter().zip(&commands) {
-            progress(Progress::Compiling { build: toolchain.name, image: target.image });
-            compile(toolchain, unfinished.path(), arguments)?;
+        for step in &steps {
+            interrupt.check()?;
+            progress(Progress::Step { build: toolchain.name, doing: step.doing, what: step.what });
+            step.carry_out(unfinished.path(), interrupt)?;
         }
         publish(unfinished, &folder)?;
     }
@@ -175,41 +205,110 @@ fn build_one(
     Ok(Build {
         name: toolchain.name,
         flags: toolchain.flags,
-        images: workload.targets.iter().map(|target| folder.join(target.image)).collect(),
+        images: workload.recipe.images().iter().map(|image| folder.join(image)).collect(),
         program: folder.join(workload.program),
-        commands: commands.iter().map(|arguments| shell_command(toolchain, arguments)).collect(),
+        commands: steps.into_iter().map(|step| step.command).collect(),
+        sources: sources.iter().map(|file| file.name.clone()).collect(),
         compiler,
     })
 }
 
-/// Stands for the folder of the build, where the shell puts it.
-const HERE: &str = "$PWD";
+/// A command of a build, for the shell.
+struct Step {
+    doing: &'static str,
+    what: &'static str,
+    command: String,
+}
 
-fn arguments(toolchain: Toolchain, target: &Target) -> Vec<String> {
-    // Without the folder's name in the debug information, the same build has the same bytes.
-    let map = format!("-ffile-prefix-map={HERE}=.");
-    [
+fn steps(workload: &Workload, toolchain: Toolchain) -> Result<Vec<Step>, Error> {
+    match workload.recipe {
+        Recipe::Compile(targets) => Ok(targets.iter().map(|target| compilation(toolchain, target)).collect()),
+        Recipe::Script(script) => {
+            let missing = script.tools.iter().find(|(tool, _)| !is_installed(tool));
+            if let Some(&(tool, package)) = missing {
+                return Err(Error::NoTool { tool, package });
+            }
+            let flags = [toolchain.flags, COMMON_FLAGS].concat().join(" ");
+            let command =
+                |text: &str| text.replace("{compiler}", toolchain.compiler).replace("{flags}", &flags);
+            let steps = script.steps.iter();
+            Ok(steps
+                .map(|(doing, text)| Step { doing, what: workload.title, command: command(text) })
+                .collect())
+        }
+    }
+}
+
+fn compilation(toolchain: Toolchain, target: &Target) -> Step {
+    let arguments = [
+        &[toolchain.compiler],
         toolchain.flags,
         COMMON_FLAGS,
-        &[&map],
+        // Without the folder's name in the debug information, the same build has the same bytes.
+        &["\"-ffile-prefix-map=$PWD=.\""],
         target.flags,
         &["-o", target.image, target.source],
         target.libraries,
-    ]
-    .concat()
-    .into_iter()
-    .map(str::to_owned)
-    .collect()
+    ];
+    let quoted = |argument: &&str| match argument.contains('$') && !argument.starts_with('"') {
+        true => format!("'{argument}'"),
+        false => (*argument).to_owned(),
+    };
+    let command = arguments.concat().iter().map(quoted).collect::<Vec<_>>().join(" ");
+    Step { doing: "compiling", what: target.image, command }
 }
 
-fn hash(sources: &[SourceFile], compiler: &str, commands: &[Vec<String>]) -> String {
+/// A shell that also finds what only administrators have in their PATH (zic), and whose programs speak
+/// English.
+fn shell(command: &str) -> Command {
+    let mut shell = Command::new("sh");
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let jobs = thread::available_parallelism().map_or(1, usize::from);
+    shell.args(["-e", "-c", command]).env("PATH", path).env("LC_ALL", "C");
+    shell.env("MAKEFLAGS", format!("-j{jobs}")).env_remove("MAKELEVEL");
+    shell.stdin(Stdio::null()).stdout(Stdio::null());
+    shell
+}
+
+fn is_installed(tool: &str) -> bool {
+    shell(&format!("command -v {tool}")).status().is_ok_and(|status| status.success())
+}
+
+impl Step {
+    fn carry_out(&self, folder: &Path, interrupt: &Caught) -> Result<(), Error> {
+        const LINES_SHOWN: usize = 40;
+        let run = || {
+            let mut output = tempfile::tempfile()?;
+            // Temporary files of a compiler that is ended go with the folder.
+            let mut shell = shell(&self.command);
+            shell.current_dir(folder).env("TMPDIR", folder.canonicalize()?);
+            let mut child = shell.process_group(0).stderr(output.try_clone()?).spawn()?;
+            let status = interrupt.wait(&mut child)?;
+            let mut text = Vec::new();
+            output.rewind()?;
+            output.read_to_end(&mut text)?;
+            Ok((status, text))
+        };
+        let (status, output) = run().map_err(io_error("running", Path::new("sh")))?;
+        interrupt.check()?;
+        if status.success() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&output);
+        let lines: Vec<_> = text.trim_end().lines().collect();
+        let shown = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
+        Err(Error::Command { command: self.command.clone(), output: shown.join("\n") })
+    }
+}
+
+fn hash(sources: &[SourceFile], compiler: &str, steps: &[Step]) -> String {
     let mut digest = Sha256::new();
     let mut add = |bytes: &[u8]| {
         digest.update((bytes.len() as u64).to_le_bytes());
         digest.update(bytes);
     };
     add(compiler.as_bytes());
-    commands.iter().flatten().for_each(|argument| add(argument.as_bytes()));
+    steps.iter().for_each(|step| add(step.command.as_bytes()));
     for file in sources {
         add(file.name.as_bytes());
         add(&file.contents);
@@ -217,34 +316,17 @@ fn hash(sources: &[SourceFile], compiler: &str, commands: &[Vec<String>]) -> Str
     digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn compile(toolchain: Toolchain, folder: &Path, arguments: &[String]) -> Result<(), Error> {
-    let here = folder.canonicalize().map_err(io_error("entering", folder))?;
-    let here = here.to_string_lossy();
-    let output = toolchain.execute(folder, arguments.iter().map(|argument| argument.replace(HERE, &here)))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(Error::Compiler {
-        command: shell_command(toolchain, arguments),
-        output: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
-    })
-}
-
-fn shell_command(toolchain: Toolchain, arguments: &[String]) -> String {
-    let mut command = toolchain.compiler.to_owned();
-    for argument in arguments {
-        command.push(' ');
-        match argument {
-            here if here.contains(HERE) => command.push_str(&format!("\"{here}\"")),
-            other if other.contains('$') => command.push_str(&format!("'{other}'")),
-            plain => command.push_str(plain),
-        }
-    }
-    command
+/// A folder to fill and to [`publish`]; others may read it as they may read what else this user makes.
+pub(crate) fn unfinished(parent: &Path) -> Result<tempfile::TempDir, Error> {
+    tempfile::Builder::new()
+        .prefix(".unfinished-")
+        .permissions(fs::Permissions::from_mode(0o777))
+        .tempdir_in(parent)
+        .map_err(io_error("creating a folder in", parent))
 }
 
 /// Moves a complete build to its place. If another process was faster, its build is as good.
-fn publish(unfinished: tempfile::TempDir, folder: &Path) -> Result<(), Error> {
+pub(crate) fn publish(unfinished: tempfile::TempDir, folder: &Path) -> Result<(), Error> {
     match fs::rename(unfinished.path(), folder) {
         Ok(()) => {
             let _moved = unfinished.keep();
@@ -255,7 +337,7 @@ fn publish(unfinished: tempfile::TempDir, folder: &Path) -> Result<(), Error> {
     }
 }
 
-fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+pub(crate) fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_path_buf();
     move |error| Error::Io { doing, path, error }
 }

@@ -2,6 +2,8 @@
 
 pub mod build;
 pub mod crash;
+mod debian;
+mod interrupt;
 pub mod isolated;
 pub mod measure;
 mod source;

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::build::Error;
+use crate::build::{BuildOptions, Error, Progress};
+use crate::debian;
 use crate::workload::{Source, Workload};
 
 /// A source file, ready to be written next to the images.
@@ -16,8 +17,14 @@ pub(crate) struct SourceFile {
     pub(crate) contents: Vec<u8>,
 }
 
-/// Reads every source of the workload. Those of packages come from `folder` if one is given.
-pub(crate) fn read(workload: &Workload, folder: Option<&Path>) -> Result<Vec<SourceFile>, Error> {
+/// Reads every source of the workload. Those of packages come from the options' folder of sources if
+/// there is one.
+pub(crate) fn read(
+    workload: &Workload,
+    options: &BuildOptions,
+    progress: &dyn Fn(Progress),
+) -> Result<Vec<SourceFile>, Error> {
+    let folder = options.sources.as_deref();
     let mut files = Vec::new();
     for source in workload.sources {
         match *source {
@@ -32,17 +39,24 @@ pub(crate) fn read(workload: &Workload, folder: Option<&Path>) -> Result<Vec<Sou
                 for path in wanted {
                     let name = path.rsplit('/').next().unwrap_or(path);
                     let path = root.join(if folder.is_some() { name } else { path });
-                    let contents = fs::read(&path).map_err(|error| Error::NoSource {
-                        path: path.clone(),
-                        home,
-                        error,
-                    })?;
-                    files.push(SourceFile { name: name.into(), contents });
+                    files.push(SourceFile { name: name.into(), contents: contents(&path, home)? });
                 }
+            }
+            Source::Debian { package, home } => {
+                let path = match folder {
+                    Some(folder) => debian::archive(folder, package, home)?,
+                    None => debian::download(&options.folder.join("sources"), package, home, progress)?,
+                };
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                files.push(SourceFile { name, contents: contents(&path, home)? });
             }
         }
     }
     Ok(files)
+}
+
+fn contents(path: &Path, home: &'static str) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|error| Error::NoSource { path: path.into(), home, error })
 }
 
 /// The folder where Cargo keeps a dependency of this crate. `--locked`, not `--offline`: Cargo

@@ -1,9 +1,7 @@
 //! The compilers that builds are made with, and their switches.
 
-use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::build::Error;
 
@@ -41,22 +39,12 @@ pub const COMMON_FLAGS: &[&str] = &["-O2", "-g", "-Wl,--emit-relocs"];
 impl Toolchain {
     /// The compiler's first line about itself, for reports.
     pub fn version(&self) -> Result<String, Error> {
-        let output = self.execute(Path::new("."), ["--version"])?;
+        let outcome = Command::new(self.compiler).arg("--version").env("LC_ALL", "C").output();
+        let output = outcome.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::NoTool { tool: self.compiler, package: self.package },
+            _ => Error::Io { doing: "running", path: self.compiler.into(), error },
+        })?;
         let text = String::from_utf8_lossy(&output.stdout);
         Ok(text.lines().next().unwrap_or_default().to_owned())
-    }
-
-    /// Runs the compiler in a folder.
-    pub(crate) fn execute<I>(&self, folder: &Path, arguments: I) -> Result<Output, Error>
-    where
-        I: IntoIterator,
-        I::Item: AsRef<OsStr>,
-    {
-        let outcome =
-            Command::new(self.compiler).args(arguments).current_dir(folder).env("LC_ALL", "C").output();
-        outcome.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Error::NoCompiler { compiler: self.compiler, package: self.package },
-            _ => Error::Io { doing: "running", path: self.compiler.into(), error },
-        })
     }
 }

@@ -9,14 +9,14 @@ pub struct Workload {
     pub title: &'static str,
     /// Every file the compiler reads, system headers apart.
     pub sources: &'static [Source],
-    /// What is built, in order: an image may link against those before it.
-    pub targets: &'static [Target],
-    /// The target that is run.
+    /// How it is built.
+    pub recipe: Recipe,
+    /// The image that is run.
     pub program: &'static str,
     /// The function whose calls are the units of work.
     pub unit: &'static str,
-    /// Variables to read at the end of each unit: cumulative page-cache hits, then misses.
-    pub gauges: [&'static str; 2],
+    /// Variables to read at the end of each unit: cumulative page-cache hits, then misses; or none.
+    pub gauges: &'static [&'static str],
 }
 
 /// Where source files come from.
@@ -39,6 +39,33 @@ pub enum Source {
         /// Where a person without Cargo gets them.
         home: &'static str,
     },
+    /// The archive of the original sources that a Debian source package is made from.
+    Debian {
+        /// The package.
+        package: &'static str,
+        /// Where a person without Debian gets the archive.
+        home: &'static str,
+    },
+}
+
+/// How images come from sources, in a folder that holds them.
+#[derive(Clone, Copy, Debug)]
+pub enum Recipe {
+    /// Each image is compiled from one file, in order: an image may link against those before it.
+    Compile(&'static [Target]),
+    /// The sources bring their own way.
+    Script(Script),
+}
+
+/// A recipe in the shell's language.
+#[derive(Clone, Copy, Debug)]
+pub struct Script {
+    /// What it takes beside the compiler: commands, and Debian's packages that have them.
+    pub tools: &'static [(&'static str, &'static str)],
+    /// What is being done, and its command. `{compiler}` and `{flags}` stand for the toolchain's.
+    pub steps: &'static [(&'static str, &'static str)],
+    /// The images to study.
+    pub images: &'static [&'static str],
 }
 
 /// An image to build from one source file.
@@ -71,8 +98,7 @@ const SQLITE: Target = Target {
     libraries: &["-lm"],
 };
 
-/// Every workload.
-pub const WORKLOADS: &[Workload] = &[Workload {
+const TPCB: Workload = Workload {
     name: "tpcb",
     title: "TPC-B on SQLite",
     sources: &[
@@ -83,7 +109,7 @@ pub const WORKLOADS: &[Workload] = &[Workload {
             home: "the amalgamation on https://sqlite.org/download.html",
         },
     ],
-    targets: &[
+    recipe: Recipe::Compile(&[
         SQLITE,
         Target {
             image: "tpcb",
@@ -91,11 +117,69 @@ pub const WORKLOADS: &[Workload] = &[Workload {
             flags: &["-std=c11", "-Wl,-rpath,$ORIGIN"],
             libraries: &["-L.", "-lsqlite3"],
         },
-    ],
+    ]),
     program: "tpcb",
     unit: "tpcb_transaction",
-    gauges: ["tpcb_page_hits", "tpcb_page_misses"],
-}];
+    gauges: &["tpcb_page_hits", "tpcb_page_misses"],
+};
+
+/// PostgreSQL, with its regression tests. It finds its files relative to its programs, wherever its
+/// folder is moved; only the place of its own library has to be said (`rpathdir`). Nothing of the
+/// building machine is used but the compiler of time zones, as PostgreSQL's own cannot run there.
+/// make's TARGET_ARCH goes into each compilation but, unlike CFLAGS, not into what `pg_config` tells:
+/// so the same build has the same bytes.
+const POSTGRESQL: Workload = Workload {
+    name: "postgresql",
+    title: "PostgreSQL 15",
+    sources: &[Source::Debian {
+        package: "postgresql-15",
+        home: "postgresql-15.*.tar.bz2 on https://www.postgresql.org/ftp/source",
+    }],
+    recipe: Recipe::Script(Script {
+        tools: &[("tar", "tar"), ("bzip2", "bzip2"), ("make", "make"), ("zic", "libc-bin")],
+        steps: &[
+            ("unpacking", "mkdir source && tar -xf postgresql-15*.tar.* -C source --strip-components=1"),
+            (
+                "configuring",
+                "cd source && ./configure --quiet --build=\"$(cc -dumpmachine)\" \
+                 --host=\"$({compiler} -dumpmachine)\" --without-readline --without-zlib \
+                 CC={compiler} CFLAGS='{flags}'",
+            ),
+            (
+                "compiling",
+                "here=$PWD && for part in . src/test/regress; do make -s -C source/$part ZIC=zic \
+                 TARGET_ARCH=\"-ffile-prefix-map=$here=.\" rpathdir='$$ORIGIN/../lib'; done",
+            ),
+            (
+                "installing",
+                "make -s -C source install DESTDIR=\"$PWD/install\" ZIC=zic rpathdir='$$ORIGIN/../lib' && \
+                 mv install/usr/local/pgsql/* . && rm -r install && find source -name '*.o' -delete",
+            ),
+        ],
+        images: &["bin/postgres", "lib/plpgsql.so", "lib/dict_snowball.so", "lib/libpq.so.5.15"],
+    }),
+    program: "bin/postgres",
+    unit: "exec_simple_query",
+    gauges: &[],
+};
+
+/// Every workload.
+pub const WORKLOADS: &[Workload] = &[TPCB, POSTGRESQL];
+
+/// The names of all workloads.
+pub fn names() -> Vec<&'static str> {
+    WORKLOADS.iter().map(|workload| workload.name).collect()
+}
+
+impl Recipe {
+    /// The images it makes, by their names in the folder of the build.
+    pub fn images(&self) -> Vec<&'static str> {
+        match self {
+            Recipe::Compile(targets) => targets.iter().map(|target| target.image).collect(),
+            Recipe::Script(script) => script.images.to_vec(),
+        }
+    }
+}
 
 impl Workload {
     /// The workload of this name.

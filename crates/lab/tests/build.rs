@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use pathlength_lab::build::{BuildOptions, Error, Progress, build};
 use pathlength_lab::toolchain::{BYTE_WORD, NATIVE, ORIGINAL, Toolchain};
-use pathlength_lab::workload::{Source, Target, Workload};
+use pathlength_lab::workload::{Recipe, Script, Source, Target, Workload};
 
 const LIBRARY: &str = "int half(short *p) { return *p / 2; }\n";
 const PROGRAM: &str = "int half(short *); int main(void) { short four = 4; return half(&four) - 2; }\n";
@@ -19,7 +19,7 @@ const SMALL: Workload = Workload {
         Source::Embedded { name: "half.c", text: LIBRARY },
         Source::Embedded { name: "small.c", text: PROGRAM },
     ],
-    targets: &[
+    recipe: Recipe::Compile(&[
         Target {
             image: "libhalf.so",
             source: "half.c",
@@ -32,10 +32,10 @@ const SMALL: Workload = Workload {
             flags: &["-Wl,-rpath,$ORIGIN"],
             libraries: &["-L.", "-lhalf"],
         },
-    ],
+    ]),
     program: "small",
     unit: "half",
-    gauges: ["", ""],
+    gauges: &[],
 };
 
 fn options(folder: &Path) -> BuildOptions {
@@ -112,7 +112,7 @@ fn changed_source_is_another_build() {
 #[test]
 fn missing_compiler_says_what_to_install() {
     let (_folder, error) = error(&SMALL, Toolchain { compiler: "alpha-none-gcc", ..ORIGINAL });
-    assert!(matches!(error, Error::NoCompiler { .. }), "{error}");
+    assert!(matches!(error, Error::NoTool { .. }), "{error}");
     assert!(error.to_string().contains("apt-get install gcc-alpha-linux-gnu"), "{error}");
 }
 
@@ -138,13 +138,81 @@ fn sources_come_from_a_folder_if_one_is_named() {
     fs::write(folder.path().join("answer.c"), "int main(void) { return 0; }\n").unwrap();
     let workload = Workload {
         sources: &[Source::Package { package: "none", files: &["deep/answer.c"], home: "elsewhere" }],
-        targets: &[Target { image: "answer", source: "answer.c", flags: &[], libraries: &[] }],
+        recipe: Recipe::Compile(&[Target {
+            image: "answer",
+            source: "answer.c",
+            flags: &[],
+            libraries: &[],
+        }]),
         program: "answer",
         ..SMALL
     };
     let options = BuildOptions { sources: Some(folder.path().into()), ..options(folder.path()) };
     let builds = build(&workload, &[NATIVE], &options, &|_| {}).unwrap();
     assert!(std::process::Command::new(&builds[0].program).status().unwrap().success());
+}
+
+/// A workload whose sources bring their own way to build them.
+const SCRIPTED: Workload = Workload {
+    sources: &[Source::Embedded { name: "small.c", text: "int main(void) { return 0; }\n" }],
+    recipe: Recipe::Script(Script {
+        tools: &[("sh", "dash")],
+        steps: &[
+            ("unpacking", "mkdir bin && mv small.c bin/main.c"),
+            ("compiling", "cd bin && {compiler} {flags} -o small main.c"),
+        ],
+        images: &["bin/small"],
+    }),
+    program: "bin/small",
+    ..SMALL
+};
+
+#[test]
+fn script_makes_its_images_step_by_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let seen = Mutex::new(Vec::new());
+    let see = |event| seen.lock().unwrap().push(event);
+    let build = build(&SCRIPTED, &[NATIVE], &options(folder.path()), &see).unwrap().remove(0);
+    let step = |doing| Progress::Step { build: "native", doing, what: SMALL.title };
+    let done = Progress::Done { build: "native" };
+    assert_eq!(*seen.lock().unwrap(), [step("unpacking"), step("compiling"), done]);
+    assert_eq!(build.images, std::slice::from_ref(&build.program));
+    assert!(std::process::Command::new(&build.program).status().unwrap().success());
+}
+
+#[test]
+fn missing_tool_of_a_script_says_what_to_install() {
+    let Recipe::Script(script) = SCRIPTED.recipe else { unreachable!() };
+    let script = Script { tools: &[("sh", "dash"), ("no-such-tool", "its-package")], ..script };
+    let (_folder, error) = error(&Workload { recipe: Recipe::Script(script), ..SCRIPTED }, NATIVE);
+    assert!(error.to_string().contains("apt-get install its-package"), "{error}");
+}
+
+#[test]
+fn failing_step_stops_the_script_and_shows_what_it_said() {
+    let steps = &[("failing", "echo reason >&2; false; touch late"), ("late", "echo late >&2; false")];
+    let script = Recipe::Script(Script { tools: &[], steps, images: &[] });
+    let (folder, error) = error(&Workload { recipe: script, ..SCRIPTED }, NATIVE);
+    assert!(error.to_string().ends_with("\nreason"), "{error}");
+    assert_eq!(fs::read_dir(folder.path().join("small")).unwrap().count(), 0);
+}
+
+#[test]
+fn debian_archive_is_found_in_a_named_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = BuildOptions { sources: Some(folder.path().into()), ..options(folder.path()) };
+    let workload = Workload {
+        sources: &[Source::Debian { package: "little", home: "https://example.org/little" }],
+        recipe: Recipe::Script(Script { tools: &[], steps: &[("", "cp little* copy")], images: &["copy"] }),
+        ..SCRIPTED
+    };
+    let make = || build(&workload, &[NATIVE], &options, &|_| {});
+    assert!(make().unwrap_err().to_string().contains("https://example.org/little"));
+    fs::write(folder.path().join("little_1.debian.tar.xz"), "packaging").unwrap();
+    fs::write(folder.path().join("little_1.orig.tar.xz"), "original").unwrap();
+    let build = make().unwrap().remove(0);
+    assert_eq!(build.sources, ["little_1.orig.tar.xz"]);
+    assert_eq!(fs::read_to_string(&build.images[0]).unwrap(), "original");
 }
 
 /// TPC-B, with a small bank, does the same on the host as its specification says anywhere.

@@ -1,5 +1,6 @@
 //! One module a subcommand.
 
+pub mod build;
 pub mod compare;
 pub mod count;
 pub mod run;
@@ -7,7 +8,6 @@ pub mod statics;
 pub mod study;
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use analysis::units::SteadyRules;
@@ -24,18 +24,37 @@ fn configuration(
     arguments: &[OsString],
     repeatable: bool,
 ) -> Configuration {
-    let environment = std::env::vars_os()
-        .map(|(name, value)| OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat()));
     let (clock, random) =
         if repeatable { (Clock::Virtual, Random::Seeded(0)) } else { (Clock::Host, Random::Host) };
-    let settings = Settings { sysroot: engine.sysroot.clone(), clock, random, ..Settings::default() };
+    let host_environment = host_environment(engine).unwrap_or_else(|error| {
+        eprintln!("pathlength: note: host programs cannot start Alpha programs: {error}");
+        Vec::new()
+    });
+    let settings =
+        Settings { sysroot: engine.sysroot.clone(), clock, random, host_environment, ..Settings::default() };
     Configuration {
         program: program.into(),
+        name: None,
         arguments: arguments.to_vec(),
-        environment: environment.collect(),
+        environment: interpose::inherited().collect(),
         model: engine.cpu,
         settings,
     }
+}
+
+/// How programs of the host's that the program starts come back to us with Alpha programs.
+fn host_environment(engine: &EngineOptions) -> std::io::Result<Vec<OsString>> {
+    let sysroot = std::path::absolute(&engine.sysroot)?;
+    let command = [
+        std::env::current_exe()?.into(),
+        "run".into(),
+        "--cpu".into(),
+        engine.cpu.to_string().into(),
+        "--sysroot".into(),
+        sysroot.into(),
+        "--name".into(),
+    ];
+    Ok(interpose::environment(&command)?.into())
 }
 
 /// The unit of work and the rules of its measurement, if one was asked for.

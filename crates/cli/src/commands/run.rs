@@ -10,7 +10,8 @@ use crate::arguments::RunOptions;
 
 /// Runs the program; the exit status is its own, and a signal that ended it ends us.
 pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
-    let configuration = configuration(&options.engine, &options.program, &options.arguments, false);
+    let mut configuration = configuration(&options.engine, &options.program, &options.arguments, false);
+    configuration.name.clone_from(&options.name);
     let mut process = Process::new(&configuration)?;
     match measure::run(&mut process, &mut (), &configuration)? {
         End::Exited(status) => Ok(ExitCode::from(status as u8)),

@@ -1,6 +1,7 @@
 //! The command as its users meet it: what it prints, its exit status, and what it does with bad input.
 
 mod bad_input;
+mod build;
 mod compare;
 mod count;
 mod crashes;

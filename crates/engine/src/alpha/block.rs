@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use isa::{Flags, Format, Instruction, Op, Operands};
+use isa::{Flags, Format, Instruction, Op};
 use trace::BlockId;
 
 use super::cpu::{Exception, register::SINK};
@@ -46,6 +46,9 @@ impl Block {
 
 /// Instructions in a block, at most.
 const LONGEST: usize = 256;
+
+/// The heat of a block that is never to be compiled.
+const COLD: u32 = u32::MAX;
 
 /// Places that a jump goes to, remembered at most.
 const MOST_JUMPS: usize = 512;
@@ -112,8 +115,16 @@ impl BlockCache {
     #[inline(always)]
     pub(super) fn warm(&mut self, id: BlockId, hot: u32) -> bool {
         let block = &mut self.blocks[id as usize];
-        block.heat = block.heat.saturating_add(1);
+        if block.heat == COLD {
+            return false;
+        }
+        block.heat = block.heat.saturating_add(1).min(COLD - 1);
         !block.code.is_null() || block.heat >= hot
+    }
+
+    /// The block is never to be compiled.
+    pub fn freeze(&mut self, id: BlockId) {
+        self.blocks[id as usize].heat = COLD;
     }
 
     /// The block could not be compiled.
@@ -125,7 +136,7 @@ impl BlockCache {
     pub(super) fn ran(&self, address: u64, least: u32) -> Option<BlockId> {
         let valid = |id: &&BlockId| {
             let block = &self.blocks[**id as usize];
-            block.generation == self.generation && block.heat >= least
+            block.generation == self.generation && block.heat >= least && block.heat != COLD
         };
         self.by_address.get(&address)?.iter().find(valid).copied()
     }
@@ -298,9 +309,7 @@ fn step(instruction: Instruction, address: u64) -> Step {
             Step { op, a: ra, b: rb, c, immediate: displacement << scale }
         }
         Format::MemoryFunction | Format::MemoryJump => {
-            // Barriers and hints ignore the field.
-            let ignored = matches!(op.row().operands, Operands::Nothing | Operands::Address);
-            Step { op, a: ZERO, b: rb, c: if ignored { SINK as u8 } else { target(ra) }, immediate: 0 }
+            Step { op, a: ZERO, b: rb, c: target(ra), immediate: 0 }
         }
         Format::Branch => {
             let immediate = address.wrapping_add(4).wrapping_add(displacement as u64) as i64;

@@ -47,6 +47,8 @@ pub struct HostSide {
     pub(crate) pending: *const std::sync::atomic::AtomicBool,
     /// The host instruction that faulted last.
     pub(crate) fault: usize,
+    /// How often each block was executed, by number: the observer's.
+    pub(crate) counts: *mut u64,
     /// Executes the program from an address on until another: what the interpreter does for compiled
     /// code. Returns where the program goes on.
     pub(crate) go_on: Option<extern "C" fn(cpu: *mut Cpu, from: u64, until: u64) -> u64>,
@@ -109,6 +111,7 @@ impl Default for Cpu {
                 address_limit: crate::memory::ADDRESS_SPACE,
                 pending: std::ptr::null(),
                 fault: 0,
+                counts: std::ptr::null_mut(),
                 go_on: None,
                 runner: std::ptr::null_mut(),
                 memory: std::ptr::null(),

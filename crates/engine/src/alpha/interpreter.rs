@@ -7,10 +7,21 @@ use super::cpu::{Cpu, Exception};
 use super::meaning::{Break, execute};
 use crate::memory::Memory;
 
+/// What an observer wants to hear of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Nothing.
+    Nothing,
+    /// How often each block is executed; of single executions only where [`Observer::wants`] says so.
+    Counts,
+    /// Each execution of a block.
+    Blocks,
+}
+
 /// Watches what is executed. Each method must not change what the program sees.
 pub trait Observer: Send {
-    /// False if it hears of nothing, so that blocks may run unannounced.
-    const WATCHES: bool = true;
+    /// Of what it wants to hear: the less, the faster the program runs.
+    const INTEREST: Interest = Interest::Blocks;
     /// Control is at the first instruction of a block, which counts as executed.
     fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory);
     /// The block entered last was left early; `executed` (None for nothing) is the block of the
@@ -25,6 +36,23 @@ pub trait Observer: Send {
     fn thread(&self) -> Self;
     /// The thread has ended, but not the program: what is not kept now is lost.
     fn ended(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache);
+    /// With [`Interest::Counts`]: the counts of executions, by block, of all blocks in the cache. Compiled
+    /// code adds to them until the next call of this, or of another method.
+    fn counts(&mut self, _: &BlockCache) -> *mut u64 {
+        std::ptr::null_mut()
+    }
+    /// With [`Interest::Counts`]: whether each execution of the block must be told.
+    fn wants(&self, _: &Block) -> bool {
+        false
+    }
+    /// Whether [`Observer::wants`] is true for more blocks than before.
+    fn wants_more(&mut self) -> bool {
+        false
+    }
+    /// With [`Interest::Counts`]: the instructions that were counted.
+    fn instructions(&self, _: &BlockCache) -> u64 {
+        0
+    }
     /// The process is a copy of the one watched so far, made by fork. Of what other threads' observers
     /// share with this one, nobody will ever unlock what was locked.
     fn forked(&mut self);
@@ -32,7 +60,8 @@ pub trait Observer: Send {
 
 /// Watches nothing, at no cost.
 impl Observer for () {
-    const WATCHES: bool = false;
+    const INTEREST: Interest = Interest::Nothing;
+
     #[inline(always)]
     fn enter(&mut self, _: BlockId, _: &Block, _: &Cpu, _: &Memory) {}
     #[inline(always)]
@@ -78,11 +107,13 @@ pub struct Limits {
     pub hot: u32,
     /// The first block is executed here even if it has code.
     pub interpret_first: bool,
+    /// The block, and the instruction in it, at which `pc` is: it was entered before.
+    pub resume: Option<(BlockId, usize)>,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { until: 1, hot: 0, interpret_first: false }
+        Limits { until: 1, hot: 0, interpret_first: false, resume: None }
     }
 }
 
@@ -97,24 +128,32 @@ pub fn run<O: Observer>(
 ) -> Next {
     let model = cache.model();
     let mut interpret = limits.interpret_first;
-    let mut id = match cache.find(cpu.pc, memory) {
+    let mut resume = limits.resume;
+    let mut id = match resume.map_or_else(|| cache.find(cpu.pc, memory), |(id, _)| Ok(id)) {
         Ok(id) => id,
         Err(exception) => return Next::Stop(Stop::Exception(exception)),
     };
     loop {
-        if interrupted() {
-            return Next::Stop(Stop::Signal);
+        let mut first = 0;
+        match resume.take() {
+            Some((_, index)) => first = index,
+            None => {
+                if interrupted() {
+                    return Next::Stop(Stop::Signal);
+                }
+                if limits.hot > 0 && cache.warm(id, limits.hot) && !interpret {
+                    return Next::Code(id);
+                }
+                interpret = false;
+                let block = cache.block(id);
+                observer.enter(id, block, cpu, memory);
+                cpu.instructions += block.steps.len() as u64;
+            }
         }
-        if limits.hot > 0 && cache.warm(id, limits.hot) && !interpret {
-            return Next::Code(id);
-        }
-        interpret = false;
         let block = cache.block(id);
-        observer.enter(id, block, cpu, memory);
-        cpu.instructions += block.steps.len() as u64;
         cpu.pc = block.end();
         let mut left = None;
-        for (index, step) in block.steps.iter().enumerate() {
+        for (step, index) in block.steps[first..].iter().zip(first..) {
             if let Err(reason) = execute(step, cpu, memory, model) {
                 left = Some((index, reason));
                 break;

@@ -64,6 +64,9 @@ pub struct Settings {
     pub random: Random,
     /// Size of the stack in bytes.
     pub stack_bytes: u64,
+    /// What the host's programs find in their environment when the program executes one: `NAME=value`,
+    /// instead of what the program has under that name.
+    pub host_environment: Vec<OsString>,
 }
 
 impl Default for Settings {
@@ -73,6 +76,7 @@ impl Default for Settings {
             clock: Clock::Virtual,
             random: Random::Seeded(0),
             stack_bytes: 8 << 20,
+            host_environment: Vec::new(),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Outcome};
 use super::errno::Errno;
 use super::layout::Record;
-use super::{Control, Execute, host, signals};
+use super::{Control, Execute, Kernel, host, signals};
 use crate::alpha::cpu::register;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
@@ -70,7 +70,7 @@ fn execute(call: &mut Call, path: CString, arguments: u64, environment: u64) -> 
     let arguments = strings(call, arguments, &mut budget)?;
     let environment = strings(call, environment, &mut budget)?;
     let os_path = PathBuf::from(OsString::from_vec(path.as_bytes().to_vec()));
-    match alpha_program(call, &os_path, arguments.clone(), 0)? {
+    match alpha_program(call.kernel, &os_path, arguments.clone(), 0)? {
         Some((program, arguments)) => {
             // The descriptor of execveat is about to be closed.
             let program = std::fs::canonicalize(&program).unwrap_or(program);
@@ -90,7 +90,7 @@ type AlphaProgram = (PathBuf, Vec<Vec<u8>>);
 /// The Alpha image to run for a path, and its arguments: the path itself, or the interpreter that a
 /// script names. None if it is no Alpha image: the host may know what to do with it.
 fn alpha_program(
-    call: &Call,
+    kernel: &Kernel,
     path: &Path,
     arguments: Vec<Vec<u8>>,
     depth: usize,
@@ -109,7 +109,7 @@ fn alpha_program(
     std::io::Read::read_to_end(&mut std::io::Read::take(std::fs::File::open(path)?, 256), &mut start)?;
     if start.starts_with(b"\x7fELF") && start.get(18..20) == Some(&MACHINE_ALPHA) {
         let image = Image::open(path).map_err(|_| Errno(libc::ENOEXEC))?;
-        let missing = |interpreter| !call.kernel.locate(Path::new(interpreter)).exists();
+        let missing = |interpreter| !kernel.locate(Path::new(interpreter)).exists();
         if image.interpreter().is_some_and(missing) {
             return Err(Errno(libc::ENOENT));
         }
@@ -129,12 +129,37 @@ fn alpha_program(
     with_script.extend(words.next().map(|word| word.trim_ascii().to_vec()));
     with_script.push(path.as_os_str().as_bytes().to_vec());
     with_script.extend(arguments.into_iter().skip(1));
-    let interpreter = call.kernel.locate(Path::new(&OsString::from_vec(interpreter)));
-    alpha_program(call, &interpreter, with_script, depth + 1)
+    let interpreter = kernel.locate(Path::new(&OsString::from_vec(interpreter)));
+    alpha_program(kernel, &interpreter, with_script, depth + 1)
+}
+
+impl Kernel {
+    /// The image to load for a program, and its arguments: those of a script's interpreter, if that is
+    /// an Alpha image; for any other file the program itself.
+    pub fn program(&self, path: &Path, arguments: Vec<OsString>) -> (PathBuf, Vec<OsString>) {
+        let bytes = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
+        match alpha_program(self, path, bytes, 0) {
+            Ok(Some((program, arguments))) => {
+                (program, arguments.into_iter().map(OsString::from_vec).collect())
+            }
+            _ => (path.into(), arguments),
+        }
+    }
 }
 
 /// Lets the host run one of its own programs in the engine's place.
-fn execute_host(call: &Call, path: &CString, arguments: Vec<Vec<u8>>, environment: Vec<Vec<u8>>) -> Outcome {
+fn execute_host(
+    call: &Call,
+    path: &CString,
+    arguments: Vec<Vec<u8>>,
+    mut environment: Vec<Vec<u8>>,
+) -> Outcome {
+    for variable in &call.kernel.settings.host_environment {
+        let variable = variable.as_bytes();
+        let name = variable.split_inclusive(|&byte| byte == b'=').next().unwrap_or_default();
+        environment.retain(|other| !other.starts_with(name));
+        environment.push(variable.to_vec());
+    }
     let c = |strings: Vec<Vec<u8>>| {
         let strings: Result<Vec<CString>, _> = strings.into_iter().map(CString::new).collect();
         strings.map_err(|_| EINVAL)

@@ -27,7 +27,7 @@ pub struct VirtualClock {
 
 impl Kernel {
     /// True if the clocks depend on the program alone.
-    pub(super) fn is_virtual(&self) -> bool {
+    pub(crate) fn is_virtual(&self) -> bool {
         self.settings.clock == Clock::Virtual
     }
 

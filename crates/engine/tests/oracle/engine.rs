@@ -190,6 +190,7 @@ fn child() {
 fn execute(run: &Run, stream: File) -> Summary {
     let mut process = Process::new(&Configuration {
         program: run.program.clone(),
+        name: None,
         arguments: run.arguments.iter().map(Into::into).collect(),
         environment: run.environment.iter().map(Into::into).collect(),
         model: run.cpu.parse().expect("a processor"),

@@ -294,13 +294,14 @@ fn request(
     };
     let configuration = Configuration {
         program: build.program.clone(),
+        name: None,
         arguments: arguments.into_iter().chain(transactions).collect(),
         // The same everywhere: what is in the environment may change what a program does.
         environment: vec!["LC_ALL=C".into()],
         model,
         settings,
     };
-    let gauges = workload.gauges.map(String::from).to_vec();
+    let gauges = workload.gauges.iter().map(|&gauge| gauge.into()).collect();
     let work = UnitOfWork { function: workload.unit.into(), gauges };
     let rules = SteadyRules {
         window: WINDOW,

@@ -5,15 +5,19 @@ use std::mem::offset_of;
 
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{
-    self, AbiParam, Function, InstBuilder, MemFlagsData, SigRef, Signature, SourceLoc, UserFuncName, Value,
+    self, AbiParam, Function, InstBuilder, MemFlagsData, SigRef, Signature, SourceLoc, TrapCode,
+    UserFuncName, Value,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
-use isa::Op;
 
+use super::Site;
 use super::arena::Entries;
 use super::liveness::{self, Registers};
 use super::region::{Edge, Region};
+use isa::Op;
+use trace::BlockId;
+
 use crate::alpha::block::BlockCache;
 use crate::alpha::cpu::{Cpu, HostSide, register::SINK};
 use crate::alpha::meaning::{Break, Step, execute};
@@ -32,8 +36,8 @@ pub(super) fn signature() -> Signature {
     signature
 }
 
-/// Writes the region's code into `function`. Source locations there are indices into the result: the
-/// guest addresses at which the interpreter takes over after a fault.
+/// Writes the region's code into `function`. Source locations there are indices into the result:
+/// where the interpreter takes over after a fault.
 ///
 /// A fault of a load leaves registers in the Cpu that are older than the load. That does no harm: nothing
 /// but loads and arithmetic was executed since the last instruction after which the Cpu was up to date,
@@ -42,11 +46,12 @@ pub(super) fn signature() -> Signature {
 pub(super) fn emit(
     region: &Region,
     cache: &BlockCache,
+    counting: bool,
     entries: &mut Entries,
     target: TargetFrontendConfig,
     function: &mut Function,
     context: &mut FunctionBuilderContext,
-) -> Vec<u64> {
+) -> Vec<Site> {
     function.name = UserFuncName::default();
     let mut builder = FunctionBuilder::new(function, context);
     let region_signature = builder.import_signature(signature());
@@ -61,6 +66,7 @@ pub(super) fn emit(
     for (index, edges) in region.edges.iter().enumerate() {
         edges.iter().for_each(|edge| before[edge.to].push(index));
     }
+    let builder_executed = builder.declare_var(I64);
     let emitter = Emitter {
         blocks: region.nodes.iter().map(|_| builder.create_block()).collect(),
         leave: builder.create_block(),
@@ -79,8 +85,9 @@ pub(super) fn emit(
         before,
         checked: vec![Vec::new(); region.nodes.len()],
         carried: vec![None; region.nodes.len()],
-        segments: Vec::new(),
-        segment: 0,
+        executed: builder_executed,
+        counting,
+        sites: Vec::new(),
         index: 0,
     };
     emitter.all(target)
@@ -113,14 +120,19 @@ struct Emitter<'a> {
     /// At the end of each block that was written: addresses found to lie in the address space.
     checked: Vec<Vec<Value>>,
     /// For each block to which control comes from one place only, what is dirty there, and the segment.
-    carried: Vec<Option<(Registers, usize)>>,
-    /// The guest address at which each segment begins.
-    segments: Vec<u64>,
-    /// The segment that is written.
-    segment: usize,
+    carried: Vec<Option<(Registers, Site)>>,
+    /// Whether executions are counted, in the observer's counts and in the Cpu's instructions.
+    counting: bool,
+    /// Instructions that are not in the Cpu's count yet.
+    executed: Variable,
+    /// Where the interpreter takes over after a fault: the last one after faults of what is written next.
+    sites: Vec<Site>,
     /// The block that is written.
     index: usize,
 }
+
+/// What compiled code leaves to the interpreter by a fault.
+const TRAP: TrapCode = TrapCode::unwrap_user(1);
 
 /// Accesses to the Cpu: they never fault.
 fn state() -> MemFlagsData {
@@ -142,7 +154,7 @@ fn offset((is_float, number): (bool, u8)) -> i32 {
 }
 
 impl<'a> Emitter<'a> {
-    fn all(mut self, target: TargetFrontendConfig) -> Vec<u64> {
+    fn all(mut self, target: TargetFrontendConfig) -> Vec<Site> {
         self.entry();
         for index in 0..self.blocks.len() {
             self.block(index);
@@ -151,7 +163,7 @@ impl<'a> Emitter<'a> {
         self.shared_exits();
         self.builder.seal_all_blocks();
         self.builder.finalize(target);
-        self.segments
+        self.sites
     }
 
     fn entry(&mut self) {
@@ -160,11 +172,12 @@ impl<'a> Emitter<'a> {
         self.builder.switch_to_block(entry);
         self.builder.seal_block(entry);
         self.cpu = self.builder.ins().get_pinned_reg(I64);
+        self.reset_executed();
         self.reload(self.live[0]);
-        // The place a call returns to need not be in the region: nobody may have returned yet.
-        let mut ends = self.region.nodes.iter().map(|node| self.cache.block(node.id).steps.last());
-        if ends.any(|end| end.is_some_and(|step| matches!(step.op, Op::Bsr | Op::Jsr | Op::CallPal))) {
-            let here = self.constant(self.cache.block(self.region.nodes[0].id).address);
+        let here = self.cache.block(self.region.nodes[0].id).address;
+        self.poll(here);
+        if self.region.calls {
+            let here = self.constant(here);
             self.check_stack(here);
         }
         self.builder.ins().jump(self.blocks[0], &[]);
@@ -193,19 +206,21 @@ impl<'a> Emitter<'a> {
         }
         let cache: &'a BlockCache = self.cache;
         let block = cache.block(self.region.nodes[index].id);
-        match self.carried[index] {
-            Some((dirty, segment)) => {
-                (self.dirty, self.segment) = (dirty, segment);
-                self.builder.set_srcloc(SourceLoc::new(segment as u32));
+        match self.carried[index].take() {
+            Some((dirty, mut site)) => {
+                self.dirty = dirty;
+                site.undone.push(self.region.nodes[index].id);
+                self.new_site(site);
             }
-            None => self.begin_segment(block.address),
+            None => self.begin_segment(0),
         }
+        self.count(self.region.nodes[index].id, block.steps.len());
         for (at, step) in block.steps.iter().enumerate() {
             let here = block.address + 4 * at as u64;
-            if self.transfer(step, here, block) {
+            if self.transfer(step, at, here, block) {
                 return;
             }
-            self.instruction(step, here);
+            self.instruction(step, at);
         }
         self.go(block.end());
     }
@@ -273,12 +288,48 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// From here on a fault makes the interpreter begin at `address`. Nothing may be dirty.
-    fn begin_segment(&mut self, address: u64) {
+    /// From here on a fault makes the interpreter begin at an instruction of the block. Nothing may be
+    /// dirty.
+    fn begin_segment(&mut self, index: usize) {
         debug_assert_eq!(self.dirty, Registers::default());
-        self.segment = self.segments.len();
-        self.segments.push(address);
-        self.builder.set_srcloc(SourceLoc::new(self.segment as u32));
+        self.new_site(Site { block: self.region.nodes[self.index].id, index, undone: Vec::new() });
+    }
+
+    fn new_site(&mut self, site: Site) {
+        self.builder.set_srcloc(SourceLoc::new(self.sites.len() as u32));
+        self.sites.push(site);
+    }
+
+    /// Counts an execution of a block.
+    fn count(&mut self, id: BlockId, instructions: usize) {
+        if !self.counting {
+            return;
+        }
+        let counts = self.builder.ins().load(I64, state(), self.cpu, host_field!(counts));
+        let offset = 8 * id as i32;
+        let count = self.builder.ins().load(I64, state(), counts, offset);
+        let count = self.builder.ins().iadd_imm_s(count, 1);
+        self.builder.ins().store(state(), count, counts, offset);
+        let executed = self.builder.use_var(self.executed);
+        let executed = self.builder.ins().iadd_imm_s(executed, instructions as i64);
+        self.builder.def_var(self.executed, executed);
+    }
+
+    /// Brings the Cpu's count of instructions up to date, for others to see.
+    fn settle_executed(&mut self) {
+        if self.counting {
+            let executed = self.builder.use_var(self.executed);
+            let offset = offset_of!(Cpu, instructions) as i32;
+            let sum = self.builder.ins().load(I64, state(), self.cpu, offset);
+            let sum = self.builder.ins().iadd(sum, executed);
+            self.builder.ins().store(state(), sum, self.cpu, offset);
+            self.reset_executed();
+        }
+    }
+
+    fn reset_executed(&mut self) {
+        let zero = self.constant(0);
+        self.builder.def_var(self.executed, zero);
     }
 
     /// Writes to the Cpu what only host registers hold.
@@ -289,23 +340,27 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn instruction(&mut self, step: &Step, here: u64) {
-        if !self.access(step, here) && !self.operate(step) {
-            self.by_interpreter(step, here);
+    fn instruction(&mut self, step: &Step, at: usize) {
+        if !self.access(step, at) && !self.operate(step) {
+            self.by_interpreter(step, at);
         }
     }
 
-    /// Lets the interpreter execute one instruction; leaves if it does not complete.
-    fn by_interpreter(&mut self, step: &Step, here: u64) {
+    /// Lets the interpreter execute one instruction; it executes it again if it does not complete.
+    fn by_interpreter(&mut self, step: &Step, at: usize) {
         self.flush();
+        self.begin_segment(at);
+        if step.op == Op::Rpcc {
+            self.settle_executed();
+        }
         let function = self.constant(one as *const () as u64);
         let step_address = self.constant(step as *const Step as u64);
         let done =
             self.builder.ins().call_indirect(self.helper_signature, function, &[self.cpu, step_address]);
         let failed = self.builder.inst_results(done)[0];
-        self.leave_if(failed, here);
+        self.builder.ins().trapnz(failed, TRAP);
         self.reload(Registers::integer(step.c).and(Registers::float(step.c)));
-        self.begin_segment(here + 4);
+        self.begin_segment(at + 1);
     }
 }
 

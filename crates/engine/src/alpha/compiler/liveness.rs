@@ -1,7 +1,7 @@
 //! Which registers each block of a region may read before it writes them: what must be in host
 //! registers when control comes to it.
 
-use isa::{Flags, Op};
+use isa::{Flags, Format, Op};
 
 use super::region::Region;
 use crate::alpha::block::BlockCache;
@@ -51,6 +51,8 @@ fn effect(step: &Step) -> (Registers, Registers) {
         Op::CallPal if step.immediate == pal::RDUNIQ => (none, Registers::integer(0)),
         _ if op.is_float() => (operands.and(Registers::float(step.a)).and(Registers::float(step.b)), none),
         _ if op.is(Flags::STORE) || op.is(Flags::CONDITIONAL) => (operands, none),
+        // Barriers and hints ignore their register's field.
+        _ if op.format() == Format::MemoryFunction => (operands, none),
         // A conditional move may keep what was there.
         Op::Cmoveq
         | Op::Cmovne

@@ -10,6 +10,9 @@
 //! writes them back before anything that may fault, so that the interpreter can take over at any
 //! instruction: whatever is rare or faults is left to it, by returning the instruction's address.
 
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 mod arena;
 mod emit;
 mod enter;
@@ -25,7 +28,7 @@ use trace::BlockId;
 
 use self::arena::{Arena, Entries};
 pub(crate) use self::enter::{Left, UNWIND, caught, enter, is_stack_full};
-use super::block::BlockCache;
+use super::block::{Block, BlockCache};
 use crate::memory::Memory;
 
 /// Executions of a block in the interpreter after which it is compiled.
@@ -42,6 +45,17 @@ const TRAP: ([u8; 2], [u8; 2]) = ([0x0f, 0x0b], [0xf4, 0x90]);
 #[cfg(target_arch = "aarch64")]
 const TRAP: ([u8; 4], [u8; 4]) = ([0x1f, 0xc1, 0x00, 0x00], [0x1f, 0x00, 0x40, 0xf8]);
 
+/// Where the interpreter takes over after a fault.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The block, which was entered and counted.
+    pub block: BlockId,
+    /// The instruction in it: what lies before is executed, and the registers are as they are there.
+    pub index: usize,
+    /// Blocks behind it that were counted already.
+    pub undone: Vec<BlockId>,
+}
+
 /// Compiles regions and keeps them.
 pub struct Compiler {
     isa: OwnedTargetIsa,
@@ -49,20 +63,22 @@ pub struct Compiler {
     builder: FunctionBuilderContext,
     arena: Arena,
     entries: Entries,
+    /// Whether code counts what it executes.
+    counting: bool,
     /// Where the interpreter takes over after a fault, by host address: each holds up to the next.
-    sites: std::collections::BTreeMap<usize, u64>,
+    sites: BTreeMap<usize, Rc<Site>>,
 }
 
 impl Compiler {
     /// A compiler for this host, if it is one that Cranelift knows and memory lies at guest
     /// address = host address.
-    pub fn new(memory: &Memory) -> Option<Compiler> {
+    pub fn new(memory: &Memory, counting: bool) -> Option<Compiler> {
         if !memory.is_identity() {
             return None;
         }
         let mut flags = settings::builder();
         for (name, value) in [
-            ("opt_level", "speed"),
+            ("opt_level", "none"),
             ("enable_pinned_reg", "true"),
             ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
             ("enable_probestack", "false"),
@@ -79,19 +95,22 @@ impl Compiler {
             builder: FunctionBuilderContext::new(),
             arena: Arena::new()?,
             entries: Entries::new(enter::missing()),
-            sites: Default::default(),
+            counting,
+            sites: BTreeMap::new(),
         })
     }
 
     /// Compiles the region that begins with block `id`, which was executed `hot` times, and notes its entry in
     /// the block.
-    pub fn compile(&mut self, id: BlockId, hot: u32, cache: &mut BlockCache) {
-        let region = region::find(id, (hot / LEAST).max(1), cache);
+    /// Blocks that an observer wants to be told of are left out.
+    pub fn compile(&mut self, id: BlockId, hot: u32, wants: &dyn Fn(&Block) -> bool, cache: &mut BlockCache) {
+        let region = region::find(id, (hot / LEAST).max(1), wants, cache);
         self.context.clear();
         self.context.func.signature = emit::signature();
-        let segments = emit::emit(
+        let sites = emit::emit(
             &region,
             cache,
+            self.counting,
             &mut self.entries,
             self.isa.frontend_config(),
             &mut self.context.func,
@@ -113,9 +132,10 @@ impl Compiler {
             }
         }
         let Some(code) = self.arena.add(&bytes) else { return cache.cool(id) };
+        let sites: Vec<Rc<Site>> = sites.into_iter().map(Rc::new).collect();
         for place in compiled.buffer.get_srclocs_sorted() {
-            if let Some(&address) = segments.get(place.loc.bits() as usize) {
-                self.sites.insert(code as usize + place.start as usize, address);
+            if let Some(site) = sites.get(place.loc.bits() as usize) {
+                self.sites.insert(code as usize + place.start as usize, site.clone());
             }
         }
         self.entries.set(cache.block(id).address, code);
@@ -123,8 +143,8 @@ impl Compiler {
     }
 
     /// Where the interpreter takes over when the host's instruction at `host` faulted.
-    pub fn site(&self, host: usize) -> Option<u64> {
-        self.sites.range(..=host).next_back().map(|(_, address)| *address)
+    pub fn site(&self, host: usize) -> Option<Rc<Site>> {
+        self.sites.range(..=host).next_back().map(|(_, site)| site.clone())
     }
 
     /// Forgets all code. None of it may be running.

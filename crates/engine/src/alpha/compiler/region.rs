@@ -44,6 +44,8 @@ pub(super) struct Region {
     pub(super) frames: Vec<Frame>,
     /// From each node.
     pub(super) edges: Vec<Vec<Edge>>,
+    /// Whether it calls other code, though it may never have come back from there.
+    pub(super) calls: bool,
     by_place: HashMap<(usize, u64), usize>,
 }
 
@@ -63,13 +65,14 @@ impl Region {
     }
 }
 
-/// Finds the region that begins with `entry`. Code that hardly ran is left out: it is compiled when it
-/// runs often.
-pub(super) fn find(entry: BlockId, least: u32, cache: &BlockCache) -> Region {
+/// Finds the region that begins with `entry`. Code that ran less often than `least` is left out: it is
+/// compiled when it runs often; and what an observer `wants`.
+pub(super) fn find(entry: BlockId, least: u32, wants: &dyn Fn(&Block) -> bool, cache: &BlockCache) -> Region {
     let root = Frame { entry: cache.block(entry).address, caller: None, depth: 0 };
     let mut finder = Finder {
         cache,
         least,
+        wants,
         nodes: Vec::new(),
         frames: vec![root],
         by_place: HashMap::new(),
@@ -88,6 +91,8 @@ struct Finder<'a> {
     cache: &'a BlockCache,
     /// Executions that make a block worth its compilation.
     least: u32,
+    /// Blocks that must be left out.
+    wants: &'a dyn Fn(&Block) -> bool,
     nodes: Vec<Node>,
     frames: Vec<Frame>,
     by_place: HashMap<(usize, u64), usize>,
@@ -97,6 +102,11 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
+    /// The block at an address, if it is worth its compilation.
+    fn ran(&self, address: u64) -> Option<BlockId> {
+        self.cache.ran(address, self.least).filter(|&id| !(self.wants)(self.cache.block(id)))
+    }
+
     fn add(&mut self, frame: usize, id: BlockId) {
         let block = self.cache.block(id);
         self.instructions += block.steps.len();
@@ -124,7 +134,7 @@ impl Finder<'_> {
         if self.by_place.contains_key(&(frame, address)) {
             return;
         }
-        let Some(id) = self.cache.ran(address, self.least) else { return };
+        let Some(id) = self.ran(address) else { return };
         if self.instructions + self.cache.block(id).steps.len() <= LARGEST {
             self.add(frame, id);
         }
@@ -147,7 +157,7 @@ impl Finder<'_> {
             outer = self.frames[around].caller.map(|(caller, _)| caller);
         }
         // It returns here.
-        self.cache.ran(block.end(), self.least)?;
+        self.ran(block.end())?;
         let size = self.size(callee)?;
         if self.inlined + size > INLINED {
             return None;
@@ -161,7 +171,7 @@ impl Finder<'_> {
         let (mut seen, mut rest, mut size) = (HashSet::from([entry]), vec![entry], 0);
         let mut returns = false;
         while let Some(address) = rest.pop() {
-            let Some(id) = self.cache.ran(address, self.least) else {
+            let Some(id) = self.ran(address) else {
                 if address == entry {
                     return None;
                 }
@@ -196,13 +206,23 @@ impl Finder<'_> {
         if let (Some(Op::Ret), Some((caller, back))) = (last(block), self.frames[frame].caller) {
             to(at(caller, back), false);
         }
-        let through_call =
-            matches!(last(block), Some(Op::Bsr | Op::Jsr)) || pal_call(block) == Some(pal::CALLSYS);
         // An inlined call to a fixed address is no call any more.
         if inlined.is_none() || last(block) == Some(Op::Jsr) {
+            let through_call = self.calls(index);
             successors(block).into_iter().for_each(|address| to(at(frame, address), through_call));
         }
         edges
+    }
+
+    /// Whether other code is called at a node's end.
+    fn calls(&self, index: usize) -> bool {
+        let Node { id, inlined, .. } = self.nodes[index];
+        let block = self.cache.block(id);
+        match last(block) {
+            Some(Op::Bsr) => inlined.is_none(),
+            Some(Op::Jsr) => true,
+            _ => pal_call(block) == Some(pal::CALLSYS),
+        }
     }
 
     /// Brings the nodes into reverse postorder.
@@ -231,10 +251,12 @@ impl Finder<'_> {
         let renumbered = |&old: &usize| {
             edges[old].iter().map(|edge| Edge { to: place[edge.to], ..*edge }).collect::<Vec<_>>()
         };
+        let calls = |&old: &usize| self.calls(old);
         let reached = self.by_place.iter().filter(|(_, old)| place[**old] != usize::MAX);
         Region {
             nodes: order.iter().map(|&old| self.nodes[old]).collect(),
             edges: order.iter().map(renumbered).collect(),
+            calls: order.iter().any(calls),
             by_place: reached.map(|(&key, &old)| (key, place[old])).collect(),
             frames: self.frames,
         }

@@ -2,11 +2,12 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I64};
-use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, Value};
+use cranelift_codegen::ir::{self, InstBuilder, InstructionData, MemFlagsData, Opcode, Value};
 use cranelift_frontend::Switch;
 use isa::{Flags, Op};
 
-use super::{Cpu, Edge, Emitter, Entries, HostSide, host_field, offset_of, state};
+use super::Registers;
+use super::{Cpu, Edge, Emitter, Entries, HostSide, TRAP, host_field, offset_of, state};
 use crate::alpha::block::Block;
 use crate::alpha::meaning::{Step, pal};
 
@@ -22,8 +23,9 @@ impl Emitter<'_> {
         self.builder.ins().return_(&[result]);
 
         let next = self.builder.append_block_param(self.leave, I64);
-        self.builder.switch_to_block(self.leave);
+        self.begin(self.leave);
         self.builder.set_cold_block(self.leave);
+        self.settle_executed();
         self.builder.ins().return_(&[next]);
     }
 
@@ -68,13 +70,21 @@ impl Emitter<'_> {
 
     /// Ends the block: control goes to a node.
     fn go_to(&mut self, index: usize) {
-        if self.is_only_way_to(index) {
-            self.carried[index] = Some((self.dirty, self.segment));
-        } else {
+        if !self.is_only_way_to(index) {
             self.flush();
         }
-        let block = self.blocks[index];
+        let block = self.carry_to(index);
         self.builder.ins().jump(block, &[]);
+    }
+
+    /// The block of a node to which control goes now, with what is dirty if this is the only way there.
+    fn carry_to(&mut self, index: usize) -> ir::Block {
+        // With all in the Cpu the interpreter can take over there, and must not go back further.
+        if self.is_only_way_to(index) && self.dirty != Registers::default() {
+            let site = self.sites.last().expect("each block begins with one").clone();
+            self.carried[index] = Some((self.dirty, site));
+        }
+        self.blocks[index]
     }
 
     /// The code for a fixed address.
@@ -99,6 +109,7 @@ impl Emitter<'_> {
 
     /// Calls `code` and gives what it returns.
     fn call_code(&mut self, target: Value, code: Value) -> Value {
+        self.settle_executed();
         let done = self.builder.ins().call_indirect(self.region_signature, code, &[target]);
         self.builder.inst_results(done)[0]
     }
@@ -168,6 +179,8 @@ impl Emitter<'_> {
         self.call(target, code, back);
         self.dirty = dirty;
         self.continue_in(same);
+        self.flush();
+        self.poll(known);
         // What is computed from the register is known now, too.
         let known = self.constant(known);
         self.builder.def_var(self.variable((false, register)), known);
@@ -180,6 +193,7 @@ impl Emitter<'_> {
         let behind = frame.caller.and_then(|(caller, back)| Some((self.region.node(caller, back)?, back)));
         let Some((index, back)) = behind else {
             self.flush();
+            self.settle_executed();
             self.builder.ins().return_(&[target]);
             return;
         };
@@ -193,7 +207,7 @@ impl Emitter<'_> {
         self.continue_in(elsewhere);
         self.builder.set_cold_block(elsewhere);
         self.flush();
-        self.builder.ins().return_(&[target]);
+        self.builder.ins().jump(self.leave, &[target.into()]);
         self.dirty = dirty;
         self.continue_in(here);
         self.go_to(index);
@@ -208,27 +222,26 @@ impl Emitter<'_> {
         )
     }
 
-    /// Before a transfer backwards: leaves if a signal waits, so that loops end.
-    fn poll(&mut self, here: u64, target: u64) {
-        if target <= here {
-            self.flush();
-            let flag = self.builder.ins().load(I64, state(), self.cpu, host_field!(pending));
-            let pending = self.builder.ins().load(I8, MemFlagsData::new().with_notrap(), flag, 0);
-            self.leave_if(pending, target);
-            // What was written to the Cpu must not be executed again.
-            self.begin_segment(target);
-        }
+    /// Leaves for `next` if something waits for the thread. Before transfers backwards, so that loops end;
+    /// at the beginning of functions, for others may have written their instructions anew.
+    pub(super) fn poll(&mut self, next: u64) {
+        let flag = self.builder.ins().load(I64, state(), self.cpu, host_field!(pending));
+        let pending = self.builder.ins().load(I8, MemFlagsData::new().with_notrap(), flag, 0);
+        self.leave_if(pending, next);
     }
 
     /// A transfer of control, which ends the block; false if the instruction is none.
-    pub(super) fn transfer(&mut self, step: &Step, here: u64, block: &Block) -> bool {
+    pub(super) fn transfer(&mut self, step: &Step, at: usize, here: u64, block: &Block) -> bool {
         let (back, target) = (here + 4, step.immediate as u64);
         match step.op {
             Op::Br | Op::Bsr => {
                 let link = self.constant(back);
                 self.write(step.c, link);
                 if step.op == Op::Br {
-                    self.poll(here, target);
+                    if target <= here {
+                        self.flush();
+                        self.poll(target);
+                    }
                     self.go(target);
                 } else if let Some(inner) = self.inlined() {
                     self.go_to(inner);
@@ -253,11 +266,11 @@ impl Emitter<'_> {
             }
             Op::CallPal if !matches!(step.immediate, pal::RDUNIQ | pal::WRUNIQ) => {
                 self.flush();
-                let from = self.constant(here);
                 if step.immediate == pal::CALLSYS {
-                    self.system_call(from, back);
+                    self.system_call(here, back);
                 } else {
-                    self.builder.ins().jump(self.leave, &[from.into()]);
+                    self.begin_segment(at);
+                    self.builder.ins().trap(TRAP);
                 }
             }
             op if op.is(Flags::CONDITIONAL) => self.branch(step, here, target),
@@ -266,9 +279,11 @@ impl Emitter<'_> {
         true
     }
 
-    /// Lets the interpreter make the system call, and all that may come of it.
-    fn system_call(&mut self, from: Value, back: u64) {
-        // The lowest bit: here is the interpreter's, whatever code there is.
+    /// Makes the system call, and all that may come of it.
+    fn system_call(&mut self, here: u64, back: u64) {
+        self.settle_executed();
+        let from = self.constant(here);
+        // The lowest bit says that it is one.
         let until = self.constant(back | 1);
         let go_on = self.builder.ins().load(I64, state(), self.cpu, host_field!(go_on));
         let arguments = [self.cpu, from, until];
@@ -279,15 +294,33 @@ impl Emitter<'_> {
 
     fn branch(&mut self, step: &Step, here: u64, target: u64) {
         let condition = self.condition(step);
-        let (taken, not) = (self.builder.create_block(), self.builder.create_block());
-        self.builder.ins().brif(condition, taken, &[], not, &[]);
-        let before = (self.dirty, self.segment);
-        self.continue_in(taken);
-        self.poll(here, target);
-        self.go(target);
-        (self.dirty, self.segment) = before;
-        self.continue_in(not);
-        self.go(here + 4);
+        let frame = self.region.nodes[self.index].frame;
+        // Where nothing is to do on the way, there is no block of its own for it.
+        let mut direct = |address: u64| {
+            let index = self.region.node(frame, address)?;
+            let nothing = self.dirty == Registers::default() || self.is_only_way_to(index);
+            (address > here && nothing).then(|| self.carry_to(index))
+        };
+        let (taken, not) = (direct(target), direct(here + 4));
+        let (taken_block, not_block) = (
+            taken.unwrap_or_else(|| self.builder.create_block()),
+            not.unwrap_or_else(|| self.builder.create_block()),
+        );
+        self.builder.ins().brif(condition, taken_block, &[], not_block, &[]);
+        let dirty = self.dirty;
+        if taken.is_none() {
+            self.continue_in(taken_block);
+            if target <= here {
+                self.flush();
+                self.poll(target);
+            }
+            self.go(target);
+        }
+        if not.is_none() {
+            self.dirty = dirty;
+            self.continue_in(not_block);
+            self.go(here + 4);
+        }
     }
 
     /// A jump within the function, by a table: to the places it went before without leaving.

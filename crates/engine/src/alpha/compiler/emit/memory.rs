@@ -2,18 +2,15 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, TrapCode, Type, Value};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value};
 use isa::Op;
 
-use super::{Cpu, Emitter, HostSide, host_field, offset_of, state};
+use super::{Cpu, Emitter, HostSide, TRAP, host_field, offset_of, state};
 use crate::alpha::meaning::Step;
-
-/// An address outside the address space: the interpreter raises the exception.
-const OUTSIDE: TrapCode = TrapCode::unwrap_user(1);
 
 impl Emitter<'_> {
     /// An access to memory; false if the instruction is none of the common ones.
-    pub(super) fn access(&mut self, step: &Step, here: u64) -> bool {
+    pub(super) fn access(&mut self, step: &Step, at: usize) -> bool {
         let op = step.op;
         let kind = match op {
             Op::Ldbu | Op::Stb => I8,
@@ -25,11 +22,15 @@ impl Emitter<'_> {
         let is_store = matches!(op, Op::Stb | Op::Stw | Op::Stl | Op::Stq | Op::StqU | Op::Stt);
         if is_store {
             self.flush();
-            self.begin_segment(here);
+            self.begin_segment(at);
         }
         let mut address = self.address(step);
         if matches!(op, Op::LdqU | Op::StqU) {
             address = self.builder.ins().band_imm_s(address, !7);
+        } else if self.counting && kind != I8 {
+            // The interpreter counts accesses that are not aligned.
+            let low = self.builder.ins().band_imm_s(address, i64::from(kind.bytes()) - 1);
+            self.builder.ins().trapnz(low, TRAP);
         }
         match op {
             Op::Stb | Op::Stw | Op::Stl | Op::Stq | Op::StqU => {
@@ -52,7 +53,7 @@ impl Emitter<'_> {
             }
         }
         if is_store {
-            self.begin_segment(here + 4);
+            self.begin_segment(at + 1);
         }
         true
     }
@@ -65,7 +66,7 @@ impl Emitter<'_> {
             // The displacement reaches at most 32 KB further, where nothing is ever mapped.
             let limit = self.builder.ins().load(I64, state(), self.cpu, host_field!(address_limit));
             let outside = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, base, limit);
-            self.builder.ins().trapnz(outside, OUTSIDE);
+            self.builder.ins().trapnz(outside, TRAP);
             self.checked[self.index].push(base);
         }
         self.builder.ins().iadd_imm_s(base, step.immediate)

@@ -1,0 +1,37 @@
+//! `pathlength build`: the builds of a workload.
+
+use std::process::ExitCode;
+
+use analysis::table::{Kind, Table};
+use anyhow::Context;
+use lab::build::{self, build};
+use lab::study::Progress;
+use lab::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
+use lab::workload::Workload;
+
+use crate::arguments::BuildOptions;
+use crate::progress::Steps;
+
+/// Builds for both of Alpha's instruction sets and for the host, and lists the programs.
+pub fn run(options: &BuildOptions) -> anyhow::Result<ExitCode> {
+    let workload = Workload::named(&options.workload).context("no such workload")?;
+    let places = build::BuildOptions { folder: options.folder.clone(), sources: options.sources.clone() };
+    let steps = Steps::new();
+    steps.animate();
+    let builds = build(workload, &[ORIGINAL, BYTE_WORD, NATIVE], &places, &|progress| {
+        steps.show(&Progress::Building(progress));
+    })?;
+    steps.clear();
+    let title = format!("Builds of {}", workload.title);
+    let columns = ["build", "program", "switches", "compiler", "sources"].map(|name| (name, Kind::Text));
+    let mut table = Table::new("builds", &title, &columns);
+    for build in &builds {
+        let program = build.program.display().to_string();
+        let (switches, sources) = (build.flags.join(" "), build.sources.join(" "));
+        table.row(
+            [build.name.into(), program, switches, build.compiler.clone(), sources].map(Into::into).to_vec(),
+        );
+    }
+    report::write_all(&[table], options.output.format, options.output.path.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}

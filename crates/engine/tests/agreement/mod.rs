@@ -1,0 +1,119 @@
+//! Programs must print the same natively, under qemu-alpha and on the engine, in both builds, at
+//! several levels of optimization. What is special about a program stands in its source's first lines:
+//! `flags:` and `alpha flags:` for the compiler, and `not under qemu-alpha 7.2:` with the reason. A
+//! single line of output that qemu-alpha gets wrong says `[not qemu]` and is not compared there. A
+//! source that asks for `LIBRARY` is also the library that it loads as `../library.so`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const SYSROOT: &str = "/usr/alpha-linux-gnu";
+/// Original and byte/word.
+const BUILDS: [&[&str]; 2] = [&["-mcpu=ev5", "-mno-bwx"], &["-mcpu=ev56", "-mbwx"]];
+
+/// Compares a program's runs; each build runs `runs` times on the engine, for what depends on timing
+/// may show only now and then.
+pub fn agree(name: &str, levels: &[&str], runs: usize) {
+    let program = Program::find(name);
+    let directory = tempfile::tempdir().expect("a directory for temporary files");
+    let native = program.compile("cc", &["-O2"], &directory.path().join("native"));
+    let expected = Run::of(&mut Command::new(&native), &native);
+    for (build, mcpu) in BUILDS.iter().enumerate() {
+        for level in levels {
+            let switches = [*mcpu, &[level]].concat();
+            let folder = directory.path().join(format!("{build}{level}"));
+            let alpha = program.compile("alpha-linux-gnu-gcc", &switches, &folder);
+            for time in 0..runs {
+                let found = Run::of(Command::new(engine()).arg(&alpha), &alpha);
+                assert_eq!(found, expected, "{name} {switches:?}, run {time}");
+            }
+            if program.word("not under qemu-alpha 7.2:").is_none() {
+                let found = Run::of(Command::new("qemu-alpha").args(["-L", SYSROOT]).arg(&alpha), &alpha);
+                let (found, expected) = (found.for_qemu(), expected.for_qemu());
+                assert_eq!(found, expected, "{name} {switches:?} under qemu-alpha");
+            }
+        }
+    }
+}
+
+struct Program {
+    path: PathBuf,
+    source: String,
+}
+
+impl Program {
+    fn find(name: &str) -> Program {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/tests").join(name);
+        let path = path.with_extension("c");
+        let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        Program { path, source }
+    }
+
+    /// What the source says of itself behind a keyword in one of its first lines.
+    fn word(&self, keyword: &str) -> Option<&str> {
+        let mut first =
+            self.source.lines().take_while(|line| line.starts_with("/*") || line.starts_with(" *"));
+        first.find_map(|line| {
+            Some(line.strip_prefix("/* ")?.strip_prefix(keyword)?.trim_end_matches("*/").trim())
+        })
+    }
+
+    fn compile(&self, compiler: &str, switches: &[&str], folder: &Path) -> PathBuf {
+        std::fs::create_dir(folder).expect("a new folder");
+        let own = if compiler == "cc" { None } else { self.word("alpha flags:") };
+        let own = own.into_iter().flat_map(str::split_whitespace);
+        let switches: Vec<&str> = own.chain(switches.iter().copied()).collect();
+        let program = folder.join("program");
+        self.run_compiler(compiler, &switches, &program);
+        if self.source.contains("LIBRARY") {
+            let library = [&switches[..], &["-DLIBRARY", "-shared", "-fPIC"]].concat();
+            self.run_compiler(compiler, &library, &folder.join("library.so"));
+        }
+        program
+    }
+
+    fn run_compiler(&self, compiler: &str, switches: &[&str], output: &Path) {
+        let mut command = Command::new(compiler);
+        command.args(switches).arg("-w").arg("-o").arg(output).arg(&self.path);
+        command.args(self.word("flags:").into_iter().flat_map(str::split_whitespace));
+        let result = execute(&mut command);
+        assert!(result.status.success(), "{command:?}: {}", String::from_utf8_lossy(&result.stderr));
+    }
+}
+
+/// What a program printed and how it ended.
+#[derive(Debug, PartialEq, Eq)]
+struct Run {
+    output: String,
+    status: Option<i32>,
+}
+
+impl Run {
+    /// Runs a program in an empty folder beside it, without input.
+    fn of(command: &mut Command, program: &Path) -> Run {
+        let folder = tempfile::tempdir_in(program.parent().expect("a folder")).expect("a folder");
+        let result = execute(command.current_dir(folder.path()).stdin(Stdio::null()));
+        eprint!("{}", String::from_utf8_lossy(&result.stderr));
+        let output = String::from_utf8_lossy(&result.stdout).into_owned();
+        Run { output, status: result.status.code() }
+    }
+
+    /// Without the lines that qemu-alpha gets wrong.
+    fn for_qemu(&self) -> Run {
+        let right = self.output.split_inclusive('\n').filter(|line| !line.contains("[not qemu]"));
+        Run { output: right.collect(), status: self.status }
+    }
+}
+
+/// The engine's program, which Cargo builds beside the tests.
+fn engine() -> PathBuf {
+    let test = std::env::current_exe().expect("a test");
+    let engine = test.ancestors().nth(2).expect("two folders").join("examples/run");
+    let hint = "build the engine's program first: cargo build -p pathlength-engine --example run";
+    assert!(engine.exists(), "{hint}");
+    engine
+}
+
+fn execute(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?} is needed for this test: {error}"))
+}

@@ -1,0 +1,98 @@
+//! Ctrl-C and the like while something is built: the commands of the build are ended, and we live on to
+//! remove what is half done.
+
+use std::io;
+use std::mem;
+use std::process::{Child, ExitStatus};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::build::Error;
+
+/// What users, terminals that are closed and other programs send to end a command.
+const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// Whether there was one since the first of the present [`Caught`] began.
+static SEEN: AtomicBool = AtomicBool::new(false);
+
+/// How many there are, and what the signals did before the first.
+static USERS: Mutex<(usize, Vec<(libc::c_int, libc::sigaction)>)> = Mutex::new((0, Vec::new()));
+
+/// As long as one lives, those signals do not end this process.
+pub(crate) struct Caught(());
+
+impl Caught {
+    pub(crate) fn new() -> Caught {
+        let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+        users.0 += 1;
+        if users.0 == 1 {
+            SEEN.store(false, Ordering::Relaxed);
+            users.1 = SIGNALS.into_iter().filter_map(|signal| Some((signal, install(signal)?))).collect();
+        }
+        Caught(())
+    }
+
+    /// An error if there was one.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if SEEN.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// The error, or what is behind it.
+    pub(crate) fn or(&self, error: Error) -> Error {
+        self.check().err().unwrap_or(error)
+    }
+
+    /// Waits for a command that leads a process group. A signal ends the whole group at once: to wait
+    /// until each of its processes has heard of it would be to wait for those that missed it.
+    pub(crate) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        const PAUSE: Duration = Duration::from_millis(10);
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            if self.check().is_err() {
+                // SAFETY: no memory is involved; the child has not been waited for, so the group is its.
+                unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
+                return child.wait();
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Drop for Caught {
+    fn drop(&mut self) {
+        let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+        users.0 -= 1;
+        if users.0 == 0 {
+            for (signal, former) in mem::take(&mut users.1) {
+                // SAFETY: the action is as the system told it.
+                unsafe { libc::sigaction(signal, &former, ptr::null_mut()) };
+            }
+        }
+    }
+}
+
+extern "C" fn note(_: libc::c_int) {
+    SEEN.store(true, Ordering::Relaxed);
+}
+
+/// Installs the handler, unless the signal is ignored (nohup): then it stays so. Returns what it replaced.
+fn install(signal: libc::c_int) -> Option<libc::sigaction> {
+    // SAFETY: both structures are valid as zeros, and the handler does nothing but store.
+    unsafe {
+        let mut former: libc::sigaction = mem::zeroed();
+        libc::sigaction(signal, ptr::null(), &mut former);
+        if former.sa_sigaction == libc::SIG_IGN {
+            return None;
+        }
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = note as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal, &action, ptr::null_mut());
+        Some(former)
+    }
+}
