@@ -261,7 +261,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
                         Some(Left::At(UNWIND)) => return UNWIND,
                         // What compiled code leaves at once is the interpreter's.
                         Some(Left::At(next)) => (self.cpu.pc, interpret_first) = (next, next == from),
-                        Some(Left::Fault(host)) => resume = Some(self.undo(host)),
+                        Some(Left::Fault(host)) => resume = Some(self.fault(host)),
                         None => interpret_first = true,
                     }
                 }
@@ -281,19 +281,15 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         self.ended.is_some() || self.stale || self.shared.memory.code_generation() != self.code_generation
     }
 
-    /// What compiled code counted and did not execute is taken back after its fault; where the
-    /// interpreter takes over.
-    fn undo(&mut self, fault: usize) -> (BlockId, usize) {
+    /// Where the interpreter takes over after a fault of compiled code.
+    fn fault(&mut self, host: usize) -> (BlockId, usize) {
         let compiler = self.compiler.as_ref().expect("compiled code has a compiler");
-        let site = compiler.site(fault).expect("every access of compiled code is a known site");
-        if O::INTEREST == Interest::Counts {
-            site.undone.iter().for_each(|&id| self.observer.cut(id, None));
-            self.cpu.instructions = self.began + self.observer.instructions(self.cache);
-        } else {
+        let (block, index) = compiler.site(host);
+        if O::INTEREST != Interest::Counts {
             // What does not count compiled code counts what the interpreter goes on with.
-            self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
+            self.cpu.instructions += self.cache.block(block).steps.len() as u64;
         }
-        (site.block, site.index)
+        (block, index)
     }
 
     /// Runs the compiled code of a block, made now if there is none. None if there can be none.
@@ -314,6 +310,9 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         if code.is_null() {
             return None;
         }
+        let compiler = self.compiler.as_mut()?;
+        compiler.refresh(self.cache.block(id));
+        let stubs = compiler.stubs();
         if self.depth > 0 && compiler::is_stack_full(self.cpu) {
             return Some(Left::At(UNWIND));
         }
@@ -326,7 +325,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         self.depth += 1;
         // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code comes
         // back to this runner by `go_on` only, while this call waits.
-        let left = unsafe { compiler::enter(self.cpu, code, self.depth == 1) };
+        let left = unsafe { compiler::enter(stubs, self.cpu, code, self.depth == 1) };
         self.depth -= 1;
         Some(left)
     }

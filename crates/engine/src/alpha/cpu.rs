@@ -45,6 +45,8 @@ pub struct HostSide {
     pub(crate) address_limit: u64,
     /// True if something waits for the thread.
     pub(crate) pending: *const std::sync::atomic::AtomicBool,
+    /// Where the host goes on after a fault in compiled code.
+    pub(crate) leave_by_fault: u64,
     /// The host instruction that faulted last.
     pub(crate) fault: usize,
     /// How often each block was executed, by number: the observer's.
@@ -110,6 +112,7 @@ impl Default for Cpu {
                 stack_limit: 0,
                 address_limit: crate::memory::ADDRESS_SPACE,
                 pending: std::ptr::null(),
+                leave_by_fault: 0,
                 fault: 0,
                 counts: std::ptr::null_mut(),
                 go_on: None,

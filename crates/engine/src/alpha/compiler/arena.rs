@@ -1,14 +1,19 @@
-//! Memory for compiled code, and the table that finds it by guest address.
+//! Memory for compiled code, and the tables that find it by guest address.
 
 use std::collections::HashMap;
 use std::ptr::{self, NonNull};
 
-use super::enter::{ARENA_BYTES, set_code};
+use super::assembler::{Assembler, Operand, RDX, Size};
 
-/// One contiguous piece of executable memory, filled from the beginning.
+/// Where compiled code may lie, in bytes: all of it within reach of all of it.
+pub(super) const ARENA_BYTES: usize = 256 << 20;
+
+/// One contiguous piece of executable memory: code from the beginning, cells from the end.
 pub(super) struct Arena {
     base: NonNull<u8>,
     used: usize,
+    /// Where the cells begin.
+    cells: usize,
 }
 
 /// Reserves address space; pages come as they are touched.
@@ -22,26 +27,37 @@ fn reserve(bytes: usize, protection: i32) -> Option<NonNull<u8>> {
 impl Arena {
     pub(super) fn new() -> Option<Arena> {
         let base = reserve(ARENA_BYTES, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC)?;
-        set_code(base.as_ptr() as usize);
-        Some(Arena { base, used: 0 })
+        Some(Arena { base, used: 0, cells: ARENA_BYTES })
+    }
+
+    pub(super) fn start(&self) -> u64 {
+        self.base.as_ptr() as u64
+    }
+
+    /// Where the next code will lie.
+    pub(super) fn next(&self) -> u64 {
+        self.start() + self.used as u64
     }
 
     /// Copies code in; None if there is no room.
-    pub(super) fn add(&mut self, code: &[u8]) -> Option<*const u8> {
-        let start = self.used.next_multiple_of(64);
-        let end = start.checked_add(code.len()).filter(|&end| end <= ARENA_BYTES)?;
-        // SAFETY: the range lies in the arena, and nothing runs there yet.
-        let place = unsafe {
-            let place = self.base.as_ptr().add(start);
-            ptr::copy_nonoverlapping(code.as_ptr(), place, code.len());
-            place
-        };
-        self.used = end;
-        Some(place)
+    pub(super) fn add(&mut self, code: &[u8]) -> Option<u64> {
+        let (start, end) = (self.used, self.used.checked_add(code.len())?);
+        if end > self.cells {
+            return None;
+        }
+        self.write(start, code);
+        self.used = end.next_multiple_of(16);
+        Some(self.start() + start as u64)
     }
 
-    pub(super) fn clear(&mut self) {
-        self.used = 0;
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        // SAFETY: the callers' ranges lie in the arena, and nothing runs there yet.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(at), bytes.len()) };
+    }
+
+    /// Forgets what lies behind the first `kept` bytes.
+    fn clear(&mut self, kept: usize) {
+        (self.used, self.cells) = (kept, ARENA_BYTES);
     }
 }
 
@@ -52,65 +68,125 @@ impl Drop for Arena {
     }
 }
 
-/// Places in the table for indirect transfers.
-const TABLE: usize = 1 << 16;
-
-/// What to call for a guest address: an entry of the table for transfers to where a register points.
-/// Compiled code reads it.
+/// Where compiled code looks for other code: for transfers to a fixed address. In the arena.
+#[derive(Clone, Copy)]
 #[repr(C)]
-struct Entry {
-    /// Odd where the place is free.
+struct Cell {
+    /// What to call: the code, or `absent`.
+    code: u64,
+    /// The guest's address.
     address: u64,
-    code: *const u8,
+    /// Loads the guest's address into rdx and jumps to the stub for missing code.
+    absent: [u8; 16],
 }
 
-/// The code that begins at each guest address. Where there is none, `missing` stands, which lets the
-/// interpreter go on.
+/// The offset of a cell's guest address.
+pub(super) const CELL_ADDRESS: u64 = 8;
+
+/// An entry of the table for transfers to where a register points.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Entry {
+    address: u64,
+    code: u64,
+}
+
+/// Entries of the table, which a guest address's low bits select.
+const ENTRIES: usize = 1 << 18;
+const TABLE_BYTES: usize = ENTRIES * size_of::<Entry>();
+
+/// Compiled code, and the places where it begins by guest address.
 pub(super) struct Entries {
-    missing: *const u8,
-    /// For transfers to a fixed address: what compiled code calls.
-    cells: HashMap<u64, Box<*const u8>>,
-    /// For others: by the address's low bits, the code compiled last.
-    table: Box<[Entry]>,
+    pub(super) arena: Arena,
+    /// Code to keep for ever, in bytes: the stubs.
+    kept: usize,
+    /// The stub for missing code.
+    missing: u64,
+    /// The cells by guest address.
+    cells: HashMap<u64, u64>,
+    table: NonNull<Entry>,
 }
 
 impl Entries {
-    pub(super) fn new(missing: *const u8) -> Entries {
-        let table = (0..TABLE).map(|_| Entry { address: 1, code: missing }).collect();
-        Entries { missing, cells: HashMap::new(), table }
+    /// The bits of a guest address that select an entry; times 4 they are its offset.
+    pub(super) const MASK: u32 = (ENTRIES as u32 - 1) << 2;
+
+    pub(super) fn new() -> Option<Entries> {
+        let arena = Arena::new()?;
+        let table = reserve(TABLE_BYTES, libc::PROT_READ | libc::PROT_WRITE)?.cast();
+        Some(Entries { arena, kept: 0, missing: 0, cells: HashMap::new(), table })
     }
 
-    /// What stands where there is no code.
-    pub(super) fn missing(&self) -> *const u8 {
-        self.missing
+    /// The host address of the table.
+    pub(super) fn table(&self) -> u64 {
+        self.table.as_ptr() as u64
     }
 
-    /// The host address of the pointer to the code for a guest address.
-    pub(super) fn cell(&mut self, address: u64) -> usize {
-        let missing = self.missing;
-        let cell = self.cells.entry(address).or_insert_with(|| Box::new(missing));
-        &raw const **cell as usize
+    /// What lies in the arena now is to stay, the stub for missing code at `missing` among it.
+    pub(super) fn keep(&mut self, missing: u64) {
+        (self.kept, self.missing) = (self.arena.used, missing);
+        self.no_address_zero();
     }
 
-    /// The host address of the table of pairs: guest address and code.
-    pub(super) fn table(&self) -> usize {
-        self.table.as_ptr() as usize
+    /// The pages are zero: address 0 is what no free entry but the first is found by.
+    fn no_address_zero(&mut self) {
+        // SAFETY: the table has entries.
+        unsafe { self.table.write(Entry { address: 1, code: self.missing }) };
     }
 
-    /// The mask of the bits of a guest address that, shifted left by [`Entries::SHIFT`], are the offset in
-    /// the table.
-    pub(super) const MASK: u64 = (TABLE as u64 - 1) << 2;
-    /// From a guest address's bits to an offset in the table.
-    pub(super) const SHIFT: u32 = size_of::<Entry>().trailing_zeros() - 2;
-
-    pub(super) fn set(&mut self, address: u64, code: *const u8) {
-        let index = (address & Self::MASK) >> 2;
-        self.table[index as usize] = Entry { address, code };
-        let missing = self.missing;
-        **self.cells.entry(address).or_insert_with(|| Box::new(missing)) = code;
+    /// The host address of the cell for a guest address. None if there is no room.
+    pub(super) fn cell(&mut self, address: u64) -> Option<u64> {
+        if let Some(&cell) = self.cells.get(&address) {
+            return Some(cell);
+        }
+        let at = self.arena.cells.checked_sub(size_of::<Cell>()).filter(|&at| at >= self.arena.used)?;
+        let place = self.arena.start() + at as u64;
+        let code = place + std::mem::offset_of!(Cell, absent) as u64;
+        let mut absent = Assembler::new(code);
+        let own: Operand = absent.near(place + CELL_ADDRESS);
+        absent.load(Size::Quad, RDX, own);
+        absent.jump_to(self.missing);
+        let mut bytes = [0; size_of::<Cell>()];
+        bytes[..8].copy_from_slice(&code.to_le_bytes());
+        bytes[8..16].copy_from_slice(&address.to_le_bytes());
+        let absent = absent.finish();
+        bytes[16..16 + absent.len()].copy_from_slice(&absent);
+        self.arena.write(at, &bytes);
+        self.arena.cells = at;
+        self.cells.insert(address, place);
+        Some(place)
     }
 
+    /// Notes the code for a guest address.
+    pub(super) fn set(&mut self, address: u64, code: u64) {
+        self.find_by_register(address, code);
+        if let Some(cell) = self.cell(address) {
+            // SAFETY: cells lie in the arena; code reads them as the guest's threads of this process do not
+            // share them.
+            unsafe { (cell as *mut u64).write(code) };
+        }
+    }
+
+    /// Lets transfers to where a register points find the code for a guest address.
+    pub(super) fn find_by_register(&mut self, address: u64, code: u64) {
+        let index = (address as u32 & Self::MASK) >> 2;
+        // SAFETY: the mask keeps the index below `ENTRIES`.
+        unsafe { self.table.add(index as usize).write(Entry { address, code }) };
+    }
+
+    /// Forgets all code but what is kept.
     pub(super) fn clear(&mut self) {
-        *self = Entries::new(self.missing);
+        self.cells.clear();
+        self.arena.clear(self.kept);
+        // SAFETY: the table's own pages, which are zero afterwards.
+        unsafe { libc::madvise(self.table.as_ptr().cast(), TABLE_BYTES, libc::MADV_DONTNEED) };
+        self.no_address_zero();
+    }
+}
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`.
+        unsafe { libc::munmap(self.table.as_ptr().cast(), TABLE_BYTES) };
     }
 }

@@ -1,24 +1,19 @@
-//! From a region to Cranelift's intermediate code. Here: blocks and registers; in `control` transfers
-//! of control, in `memory` loads and stores, in `operate` what single instructions compute.
+//! From a region to machine code. Here: blocks, registers, and what leaves to the interpreter; in
+//! `control` transfers of control, in `memory` loads and stores, in `operate` what single instructions
+//! compute.
+//!
+//! Instructions are translated one by one, and each is either executed or not: where one faults, the
+//! registers are as they were before it.
 
 use std::mem::offset_of;
 
-use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{
-    self, AbiParam, Function, InstBuilder, MemFlagsData, SigRef, Signature, SourceLoc, TrapCode,
-    UserFuncName, Value,
-};
-use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
-
 use super::Site;
 use super::arena::Entries;
-use super::liveness::{self, Registers};
-use super::region::{Edge, Region};
-use isa::Op;
-use trace::BlockId;
-
-use crate::alpha::block::BlockCache;
+use super::assembler::*;
+use super::region::Region;
+use super::registers::{INSTRUCTIONS, Registers, float, host_field, integer, stack_limit};
+use super::stubs::Stubs;
+use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::{Cpu, HostSide, register::SINK};
 use crate::alpha::meaning::{Break, Step, execute};
 
@@ -26,318 +21,139 @@ mod control;
 mod memory;
 mod operate;
 
-/// A region: its own guest address (which only the stand-in for missing code needs; the Cpu is in the
-/// pinned register), returns where the program goes on. The convention is the one in which nothing
-/// survives a call, as the guest's registers do not.
-pub(super) fn signature() -> Signature {
-    let mut signature = Signature::new(CallConv::Winch);
-    signature.params.push(AbiParam::new(I64));
-    signature.returns.push(AbiParam::new(I64));
-    signature
+/// A region's code, and what to know of it.
+pub(super) struct Emitted {
+    pub(super) code: Vec<u8>,
+    /// Where faults may come from, by position, ascending.
+    pub(super) sites: Vec<Site>,
+    /// Where control may enter: index in the region and position.
+    pub(super) entries: Vec<(usize, usize)>,
 }
 
-/// Writes the region's code into `function`. Source locations there are indices into the result:
-/// where the interpreter takes over after a fault.
-///
-/// A fault of a load leaves registers in the Cpu that are older than the load. That does no harm: nothing
-/// but loads and arithmetic was executed since the last instruction after which the Cpu was up to date,
-/// and the interpreter executes that again from there. A segment is what begins with such an
-/// instruction. Stores begin one, and the Cpu is brought up to date before them.
+/// Writes a region's code, for the place where the arena ends. None if there is no room in it.
 pub(super) fn emit(
     region: &Region,
     cache: &BlockCache,
-    counting: bool,
+    registers: &Registers,
+    stubs: &Stubs,
     entries: &mut Entries,
-    target: TargetFrontendConfig,
-    function: &mut Function,
-    context: &mut FunctionBuilderContext,
-) -> Vec<Site> {
-    function.name = UserFuncName::default();
-    let mut builder = FunctionBuilder::new(function, context);
-    let region_signature = builder.import_signature(signature());
-    let mut helper = Signature::new(CallConv::SystemV);
-    helper.params = vec![AbiParam::new(I64); 2];
-    helper.returns = vec![AbiParam::new(I64)];
-    let helper_signature = builder.import_signature(helper.clone());
-    helper.params.push(AbiParam::new(I64));
-    let go_on_signature = builder.import_signature(helper);
-    let variables = std::array::from_fn(|_| builder.declare_var(I64));
-    let mut before = vec![Vec::new(); region.nodes.len()];
+) -> Option<Emitted> {
+    let mut assembler = Assembler::new(entries.arena.next());
+    let labels = region.blocks.iter().map(|_| assembler.label()).collect();
+    let count = region.blocks.len();
+    let mut before = vec![Vec::new(); count];
     for (index, edges) in region.edges.iter().enumerate() {
-        edges.iter().for_each(|edge| before[edge.to].push(index));
+        edges.iter().for_each(|edge| before[edge.to].push((index, edge.through_call)));
     }
-    let builder_executed = builder.declare_var(I64);
     let emitter = Emitter {
-        blocks: region.nodes.iter().map(|_| builder.create_block()).collect(),
-        leave: builder.create_block(),
-        elsewhere: builder.create_block(),
-        builder,
+        assembler,
         region,
         cache,
+        registers,
+        stubs,
         entries,
-        region_signature,
-        helper_signature,
-        go_on_signature,
-        cpu: Value::from_u32(0),
-        variables,
-        live: liveness::live_in(region, cache),
-        dirty: Registers::default(),
+        labels,
         before,
-        checked: vec![Vec::new(); region.nodes.len()],
-        carried: vec![None; region.nodes.len()],
-        executed: builder_executed,
-        counting,
+        checked: vec![0; count],
+        known: 0,
         sites: Vec::new(),
+        behind: Vec::new(),
         index: 0,
+        is_full: false,
     };
-    emitter.all(target)
+    emitter.all()
+}
+
+/// What is written behind the blocks, as it is rare.
+enum Behind {
+    /// The interpreter is to execute an instruction of a block.
+    Fault { label: Label, block: usize, at: usize },
+    /// Leave for an address of the guest.
+    Leave { label: Label, address: u64 },
+    /// Leave for the address in rdx.
+    LeaveThere { label: Label },
+    /// Go on in other code.
+    Elsewhere { label: Label, address: u64 },
+    /// There is no code for the address in rdx.
+    Absent { label: Label },
+    /// Call what a register points to: the address is in rdx.
+    Call { label: Label, back: Label },
 }
 
 struct Emitter<'a> {
-    builder: FunctionBuilder<'a>,
+    assembler: Assembler,
     region: &'a Region,
     cache: &'a BlockCache,
+    registers: &'a Registers,
+    stubs: &'a Stubs,
     entries: &'a mut Entries,
-    /// Of the guest's blocks.
-    blocks: Vec<ir::Block>,
-    /// Returns its parameter: the program goes on there, by the interpreter or whoever called.
-    leave: ir::Block,
-    /// Goes on at its parameter, in other code if there is some.
-    elsewhere: ir::Block,
-    region_signature: SigRef,
-    helper_signature: SigRef,
-    go_on_signature: SigRef,
-    /// The address of the Cpu.
-    cpu: Value,
-    /// The registers' contents: integer, then floating-point.
-    variables: [Variable; 64],
-    /// The registers that must be in variables at each block's beginning.
-    live: Vec<Registers>,
-    /// Variables that must still be written to the Cpu.
-    dirty: Registers,
-    /// For each block those that pass control to it.
-    before: Vec<Vec<usize>>,
-    /// At the end of each block that was written: addresses found to lie in the address space.
-    checked: Vec<Vec<Value>>,
-    /// For each block to which control comes from one place only, what is dirty there, and the segment.
-    carried: Vec<Option<(Registers, Site)>>,
-    /// Whether executions are counted, in the observer's counts and in the Cpu's instructions.
-    counting: bool,
-    /// Instructions that are not in the Cpu's count yet.
-    executed: Variable,
-    /// Where the interpreter takes over after a fault: the last one after faults of what is written next.
+    /// Of the blocks.
+    labels: Vec<Label>,
+    /// For each block those that pass control to it, and whether through a call.
+    before: Vec<Vec<(usize, bool)>>,
+    /// At the end of each block that was written: `known`.
+    checked: Vec<u32>,
+    /// Registers, a bit each, that hold addresses in the guest's address space.
+    known: u32,
     sites: Vec<Site>,
+    behind: Vec<Behind>,
     /// The block that is written.
     index: usize,
+    /// The arena has no room for another cell.
+    is_full: bool,
 }
 
-/// What compiled code leaves to the interpreter by a fault.
-const TRAP: TrapCode = TrapCode::unwrap_user(1);
-
-/// Accesses to the Cpu: they never fault.
-fn state() -> MemFlagsData {
-    MemFlagsData::new().with_notrap().with_aligned()
-}
-
-/// Where a field of [`HostSide`] lies in the Cpu.
-macro_rules! host_field {
-    ($field:ident) => {
-        (offset_of!(Cpu, host) + offset_of!(HostSide, $field)) as i32
-    };
-}
-use host_field;
-
-/// Where a register lies in the Cpu.
-fn offset((is_float, number): (bool, u8)) -> i32 {
-    let file = if is_float { offset_of!(Cpu, f) } else { offset_of!(Cpu, r) };
-    (file + 8 * usize::from(number)) as i32
-}
-
-impl<'a> Emitter<'a> {
-    fn all(mut self, target: TargetFrontendConfig) -> Vec<Site> {
-        self.entry();
-        for index in 0..self.blocks.len() {
+impl Emitter<'_> {
+    fn all(mut self) -> Option<Emitted> {
+        for index in 0..self.labels.len() {
             self.block(index);
-            self.seal();
         }
-        self.shared_exits();
-        self.builder.seal_all_blocks();
-        self.builder.finalize(target);
-        self.sites
-    }
-
-    fn entry(&mut self) {
-        let entry = self.builder.create_block();
-        self.builder.append_block_params_for_function_params(entry);
-        self.builder.switch_to_block(entry);
-        self.builder.seal_block(entry);
-        self.cpu = self.builder.ins().get_pinned_reg(I64);
-        self.reset_executed();
-        self.reload(self.live[0]);
-        let here = self.cache.block(self.region.nodes[0].id).address;
-        self.poll(here);
-        if self.region.calls {
-            let here = self.constant(here);
-            self.check_stack(here);
-        }
-        self.builder.ins().jump(self.blocks[0], &[]);
-    }
-
-    /// Tells of each block all of whose predecessors are written: the earlier, the less work.
-    fn seal(&mut self) {
-        let mut sealed = Vec::new();
-        for &Edge { to, .. } in &self.region.edges[self.index] {
-            if self.before[to].iter().max() == Some(&self.index) && !sealed.contains(&to) {
-                sealed.push(to);
-                self.builder.seal_block(self.blocks[to]);
+        while !self.behind.is_empty() {
+            for rare in std::mem::take(&mut self.behind) {
+                self.rare(rare);
             }
         }
+        let entry = |index: usize| Some((index, self.assembler.offset(self.labels[index])?));
+        let entries = (0..self.labels.len()).filter(|&index| self.is_entered(index)).filter_map(entry).collect();
+        let emitted = Emitted { code: Vec::new(), sites: self.sites, entries };
+        (!self.is_full).then(|| Emitted { code: self.assembler.finish(), ..emitted })
+    }
+
+    /// The only block before this one, if it was written already and nothing runs between.
+    fn only_before(&self, index: usize) -> Option<usize> {
+        match self.before[index][..] {
+            [(from, false)] if index > 0 && from < index => Some(from),
+            _ => None,
+        }
+    }
+
+    /// Whether control may enter the region at this block: no more is known there than anywhere.
+    fn is_entered(&self, index: usize) -> bool {
+        self.only_before(index).is_none()
     }
 
     fn block(&mut self, index: usize) {
         self.index = index;
-        self.begin(self.blocks[index]);
-        // What the only way here has checked is checked.
-        if let &[from] = &self.before[index][..]
-            && index > 0
-            && from < index
-        {
-            self.checked[index] = self.checked[from].clone();
+        self.assembler.place(self.labels[index]);
+        self.known = self.only_before(index).map_or(0, |from| self.checked[from]);
+        let cache = self.cache;
+        let block: &Block = cache.block(self.region.blocks[index]);
+        if self.before[index].iter().any(|&(from, _)| from >= index) {
+            let leave = self.leave_for(block.address);
+            self.poll(leave);
         }
-        let cache: &'a BlockCache = self.cache;
-        let block = cache.block(self.region.nodes[index].id);
-        match self.carried[index].take() {
-            Some((dirty, mut site)) => {
-                self.dirty = dirty;
-                site.undone.push(self.region.nodes[index].id);
-                self.new_site(site);
-            }
-            None => self.begin_segment(0),
-        }
-        self.count(self.region.nodes[index].id, block.steps.len());
-        for (at, step) in block.steps.iter().enumerate() {
-            let here = block.address + 4 * at as u64;
-            if self.transfer(step, at, here, block) {
+        self.count(block);
+        let mut at = 0;
+        while let Some(step) = block.steps.get(at) {
+            if self.compare_and_branch(block, at) || self.transfer(step, at, block) {
+                self.checked[index] = self.known;
                 return;
             }
             self.instruction(step, at);
+            at += 1;
         }
+        self.checked[index] = self.known;
         self.go(block.end());
-    }
-
-    /// Begins a block to which control may come from several places.
-    fn begin(&mut self, block: ir::Block) {
-        self.builder.switch_to_block(block);
-        self.cpu = self.builder.ins().get_pinned_reg(I64);
-        self.dirty = Registers::default();
-    }
-
-    /// Begins a block to which control comes from one place, which was written just before.
-    fn continue_in(&mut self, block: ir::Block) {
-        self.builder.switch_to_block(block);
-        self.builder.seal_block(block);
-    }
-
-    // Registers
-
-    fn constant(&mut self, value: u64) -> Value {
-        self.builder.ins().iconst(I64, value as i64)
-    }
-
-    fn variable(&self, (is_float, number): (bool, u8)) -> Variable {
-        self.variables[usize::from(number) + 32 * usize::from(is_float)]
-    }
-
-    fn get(&mut self, register: (bool, u8)) -> Value {
-        if register.1 == 31 {
-            return self.constant(0);
-        }
-        self.builder.use_var(self.variable(register))
-    }
-
-    fn set(&mut self, register: (bool, u8), value: Value) {
-        if usize::from(register.1) != SINK {
-            self.builder.def_var(self.variable(register), value);
-            let (is_float, number) = register;
-            let one = if is_float { Registers::float(number) } else { Registers::integer(number) };
-            self.dirty = self.dirty.and(one);
-        }
-    }
-
-    fn read(&mut self, register: u8) -> Value {
-        self.get((false, register))
-    }
-
-    fn write(&mut self, register: u8, value: Value) {
-        self.set((false, register), value);
-    }
-
-    fn read_float(&mut self, register: u8) -> Value {
-        self.get((true, register))
-    }
-
-    fn write_float(&mut self, register: u8, value: Value) {
-        self.set((true, register), value);
-    }
-
-    /// Loads registers that others may have changed.
-    fn reload(&mut self, registers: Registers) {
-        for register in registers.each() {
-            let value = self.builder.ins().load(I64, state(), self.cpu, offset(register));
-            self.builder.def_var(self.variable(register), value);
-        }
-    }
-
-    /// From here on a fault makes the interpreter begin at an instruction of the block. Nothing may be
-    /// dirty.
-    fn begin_segment(&mut self, index: usize) {
-        debug_assert_eq!(self.dirty, Registers::default());
-        self.new_site(Site { block: self.region.nodes[self.index].id, index, undone: Vec::new() });
-    }
-
-    fn new_site(&mut self, site: Site) {
-        self.builder.set_srcloc(SourceLoc::new(self.sites.len() as u32));
-        self.sites.push(site);
-    }
-
-    /// Counts an execution of a block.
-    fn count(&mut self, id: BlockId, instructions: usize) {
-        if !self.counting {
-            return;
-        }
-        let counts = self.builder.ins().load(I64, state(), self.cpu, host_field!(counts));
-        let offset = 8 * id as i32;
-        let count = self.builder.ins().load(I64, state(), counts, offset);
-        let count = self.builder.ins().iadd_imm_s(count, 1);
-        self.builder.ins().store(state(), count, counts, offset);
-        let executed = self.builder.use_var(self.executed);
-        let executed = self.builder.ins().iadd_imm_s(executed, instructions as i64);
-        self.builder.def_var(self.executed, executed);
-    }
-
-    /// Brings the Cpu's count of instructions up to date, for others to see.
-    fn settle_executed(&mut self) {
-        if self.counting {
-            let executed = self.builder.use_var(self.executed);
-            let offset = offset_of!(Cpu, instructions) as i32;
-            let sum = self.builder.ins().load(I64, state(), self.cpu, offset);
-            let sum = self.builder.ins().iadd(sum, executed);
-            self.builder.ins().store(state(), sum, self.cpu, offset);
-            self.reset_executed();
-        }
-    }
-
-    fn reset_executed(&mut self) {
-        let zero = self.constant(0);
-        self.builder.def_var(self.executed, zero);
-    }
-
-    /// Writes to the Cpu what only host registers hold.
-    fn flush(&mut self) {
-        for register in std::mem::take(&mut self.dirty).each() {
-            let value = self.builder.use_var(self.variable(register));
-            self.builder.ins().store(state(), value, self.cpu, offset(register));
-        }
     }
 
     fn instruction(&mut self, step: &Step, at: usize) {
@@ -346,29 +162,183 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// Counts an execution of a block.
+    fn count(&mut self, block: &Block) {
+        if self.registers.counting {
+            let id = self.region.blocks[self.index];
+            self.assembler.load(Size::Quad, RAX, host_field(offset_of!(HostSide, counts)));
+            self.assembler.increment(Place { base: RAX, displacement: 8 * id as i32 });
+            let instructions = block.steps.len() as i32;
+            let sum = Place { base: INSTRUCTIONS, displacement: instructions };
+            self.assembler.address(Size::Quad, INSTRUCTIONS, sum);
+        }
+    }
+
+    /// Jumps if something waits for the thread. Takes rcx.
+    fn poll(&mut self, there: Label) {
+        self.assembler.load(Size::Quad, RCX, host_field(offset_of!(HostSide, pending)));
+        self.assembler.compare_byte(Place { base: RCX, displacement: 0 }, 0);
+        self.assembler.jump_if(Condition::NotEqual, there);
+    }
+
+    // Registers
+
+    /// Where an integer register is; not for register 31.
+    fn operand(&self, register: u8) -> Operand {
+        match self.registers.held(register) {
+            Some(host) => host.into(),
+            None => integer(register).into(),
+        }
+    }
+
+    /// An integer register in a register of the host: its own, or `scratch`.
+    fn read(&mut self, register: u8, scratch: Register) -> Register {
+        if register == 31 {
+            self.assembler.constant(scratch, 0);
+            return scratch;
+        }
+        match self.registers.held(register) {
+            Some(host) => host,
+            None => {
+                self.assembler.load(Size::Quad, scratch, integer(register));
+                scratch
+            }
+        }
+    }
+
+    /// An integer register in this register of the host.
+    fn read_into(&mut self, register: u8, to: Register) {
+        let from = self.read(register, to);
+        self.assembler.load(Size::Quad, to, from);
+    }
+
+    /// Where to compute what an instruction writes: [`Emitter::write`] follows.
+    fn target(&self, register: u8) -> Register {
+        self.held(register).unwrap_or(RAX)
+    }
+
+    /// The host's register that holds one of the guest's.
+    fn held(&self, register: u8) -> Option<Register> {
+        if register < 31 { self.registers.held(register) } else { None }
+    }
+
+    /// Sets an integer register.
+    fn write(&mut self, register: u8, value: Register) {
+        if usize::from(register) == SINK {
+            return;
+        }
+        self.known &= !(1 << register);
+        let to = self.operand(register);
+        self.assembler.store(Size::Quad, to, value);
+    }
+
+    fn write_constant(&mut self, register: u8, value: u64) {
+        if usize::from(register) == SINK {
+            return;
+        }
+        self.known &= !(1 << register);
+        match (self.registers.held(register), i32::try_from(value as i64)) {
+            (Some(host), _) => self.assembler.constant(host, value),
+            (None, Ok(short)) => self.assembler.store_constant(integer(register), short),
+            (None, Err(_)) => {
+                self.assembler.constant(RAX, value);
+                self.assembler.store(Size::Quad, integer(register), RAX);
+            }
+        }
+    }
+
+    fn read_float(&mut self, register: u8, to: Register) {
+        if register == 31 {
+            self.assembler.constant(to, 0);
+        } else {
+            self.assembler.load(Size::Quad, to, float(register));
+        }
+    }
+
+    fn write_float(&mut self, register: u8, value: Register) {
+        if usize::from(register) != SINK {
+            self.assembler.store(Size::Quad, float(register), value);
+        }
+    }
+
+    // What is rare
+
+    /// Where to jump so that the interpreter executes an instruction of this block.
+    fn fault(&mut self, at: usize) -> Label {
+        let label = self.assembler.label();
+        self.behind.push(Behind::Fault { label, block: self.index, at });
+        label
+    }
+
+    /// Where to jump to leave for an address.
+    fn leave_for(&mut self, address: u64) -> Label {
+        let label = self.assembler.label();
+        self.behind.push(Behind::Leave { label, address });
+        label
+    }
+
+    /// Where to jump to leave for the address in rdx.
+    fn leave_there(&mut self) -> Label {
+        let label = self.assembler.label();
+        self.behind.push(Behind::LeaveThere { label });
+        label
+    }
+
+    /// What is written next may fault: the interpreter takes over at an instruction of a block.
+    fn may_fault(&mut self, block: usize, at: usize) {
+        let position = self.assembler.position() as u32;
+        self.sites.push(Site { position, block: self.region.blocks[block], index: at as u32 });
+    }
+
+    fn rare(&mut self, rare: Behind) {
+        match rare {
+            Behind::Fault { label, block, at } => {
+                self.assembler.place(label);
+                self.may_fault(block, at);
+                self.assembler.halt();
+            }
+            Behind::Leave { label, address } => {
+                self.assembler.place(label);
+                self.assembler.constant(RDX, address);
+                self.assembler.jump_to(self.stubs.leave);
+            }
+            Behind::LeaveThere { label } => {
+                self.assembler.place(label);
+                self.assembler.jump_to(self.stubs.leave);
+            }
+            Behind::Elsewhere { label, address } => {
+                self.assembler.place(label);
+                self.elsewhere(address);
+            }
+            Behind::Absent { label } => {
+                self.assembler.place(label);
+                self.assembler.jump_to(self.stubs.missing);
+            }
+            Behind::Call { label, back } => {
+                self.assembler.place(label);
+                self.assembler.call_to(self.stubs.find);
+                self.assembler.jump(back);
+            }
+        }
+    }
+
     /// Lets the interpreter execute one instruction; it executes it again if it does not complete.
     fn by_interpreter(&mut self, step: &Step, at: usize) {
-        self.flush();
-        self.begin_segment(at);
-        if step.op == Op::Rpcc {
-            self.settle_executed();
+        let fault = self.fault(at);
+        self.assembler.constant(RDX, step as *const Step as u64);
+        self.assembler.call_to(self.stubs.one);
+        self.assembler.jump_if(Condition::NotEqual, fault);
+        if step.c < 31 {
+            self.known &= !(1 << step.c);
         }
-        let function = self.constant(one as *const () as u64);
-        let step_address = self.constant(step as *const Step as u64);
-        let done =
-            self.builder.ins().call_indirect(self.helper_signature, function, &[self.cpu, step_address]);
-        let failed = self.builder.inst_results(done)[0];
-        self.builder.ins().trapnz(failed, TRAP);
-        self.reload(Registers::integer(step.c).and(Registers::float(step.c)));
-        self.begin_segment(at + 1);
     }
 }
 
 /// Executes one instruction that is no transfer of control. On an exception everything is as before,
 /// so that the interpreter can execute it again and raise the exception.
-extern "C" fn one(cpu: *mut Cpu, step: *const Step) -> u64 {
+pub(super) extern "C" fn one(cpu: *mut Cpu, step: *const Step) -> u64 {
     // SAFETY: compiled code passes its Cpu, and a step of a block that lives as long as the code;
-    // `run` noted the memory and the model for as long as compiled code runs.
+    // whoever entered it noted the memory and the model for as long as compiled code runs.
     let (cpu, step, memory, model) = unsafe {
         let cpu = &mut *cpu;
         let (memory, model) = (&*cpu.host.memory, cpu.host.model);

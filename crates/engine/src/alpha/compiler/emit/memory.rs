@@ -1,83 +1,84 @@
 //! Loads and stores.
 
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I16, I32, I64};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value};
 use isa::Op;
 
-use super::{Cpu, Emitter, HostSide, TRAP, host_field, offset_of, state};
-use crate::alpha::meaning::Step;
+use super::*;
 
 impl Emitter<'_> {
     /// An access to memory; false if the instruction is none of the common ones.
     pub(super) fn access(&mut self, step: &Step, at: usize) -> bool {
-        let op = step.op;
-        let kind = match op {
-            Op::Ldbu | Op::Stb => I8,
-            Op::Ldwu | Op::Stw => I16,
-            Op::Ldl | Op::Stl => I32,
-            Op::Ldq | Op::Stq | Op::LdqU | Op::StqU | Op::Ldt | Op::Stt => I64,
+        let size = match step.op {
+            Op::Ldbu | Op::Stb => Size::Byte,
+            Op::Ldwu | Op::Stw => Size::Word,
+            Op::Ldl | Op::Stl => Size::Long,
+            Op::Ldq | Op::Stq | Op::LdqU | Op::StqU | Op::Ldt | Op::Stt => Size::Quad,
             _ => return false,
         };
-        let is_store = matches!(op, Op::Stb | Op::Stw | Op::Stl | Op::Stq | Op::StqU | Op::Stt);
-        if is_store {
-            self.flush();
-            self.begin_segment(at);
+        if step.b == 31 {
+            // At a fixed address below 32 KB there is nothing.
+            return false;
         }
-        let mut address = self.address(step);
-        if matches!(op, Op::LdqU | Op::StqU) {
-            address = self.builder.ins().band_imm_s(address, !7);
-        } else if self.counting && kind != I8 {
-            // The interpreter counts accesses that are not aligned.
-            let low = self.builder.ins().band_imm_s(address, i64::from(kind.bytes()) - 1);
-            self.builder.ins().trapnz(low, TRAP);
-        }
-        match op {
+        let place = self.place(step, size, at);
+        match step.op {
             Op::Stb | Op::Stw | Op::Stl | Op::Stq | Op::StqU => {
-                let value = self.read(step.a);
-                let value = if kind == I64 { value } else { self.builder.ins().ireduce(kind, value) };
-                self.store(address, value);
+                let value = self.read(step.a, RCX);
+                self.may_fault(self.index, at);
+                self.assembler.store(size, place, value);
             }
             Op::Stt => {
-                let value = self.read_float(step.a);
-                self.store(address, value);
+                self.read_float(step.a, RCX);
+                self.may_fault(self.index, at);
+                self.assembler.store(size, place, RCX);
+            }
+            Op::Ldt => {
+                self.may_fault(self.index, at);
+                self.assembler.load(size, RAX, place);
+                self.write_float(step.c, RAX);
             }
             _ => {
-                let loaded = self.load(kind, address);
-                let value = match kind {
-                    I8 | I16 => self.builder.ins().uextend(I64, loaded),
-                    I32 => self.builder.ins().sextend(I64, loaded),
-                    _ => loaded,
-                };
-                self.set((op == Op::Ldt, step.c), value);
+                let to = self.target(step.c);
+                self.may_fault(self.index, at);
+                if size == Size::Long {
+                    self.assembler.load_sign_extended(size, to, place);
+                } else {
+                    self.assembler.load_zero_extended(size, to, place);
+                }
+                self.write(step.c, to);
             }
-        }
-        if is_store {
-            self.begin_segment(at + 1);
         }
         true
     }
 
-    /// The address of a memory operand, known to lie where only the guest's memory is: an access to
-    /// another address traps, and is left to the interpreter.
-    fn address(&mut self, step: &Step) -> Value {
-        let base = self.read(step.b);
-        if !self.checked[self.index].contains(&base) {
+    /// Where a memory operand is, which is known to lie where only the guest's memory is: an access to
+    /// another address is left to the interpreter. May take rax and rcx.
+    fn place(&mut self, step: &Step, size: Size, at: usize) -> Place {
+        let base = self.read(step.b, RAX);
+        if self.known & 1 << step.b == 0 {
             // The displacement reaches at most 32 KB further, where nothing is ever mapped.
-            let limit = self.builder.ins().load(I64, state(), self.cpu, host_field!(address_limit));
-            let outside = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, base, limit);
-            self.builder.ins().trapnz(outside, TRAP);
-            self.checked[self.index].push(base);
+            let fault = self.fault(at);
+            self.assembler.alu(Alu::Cmp, Size::Quad, base, host_field(offset_of!(HostSide, address_limit)));
+            self.assembler.jump_if(Condition::AboveOrEqual, fault);
+            self.known |= 1 << step.b;
         }
-        self.builder.ins().iadd_imm_s(base, step.immediate)
-    }
-
-    /// Guest loads are atomic for Cranelift so that they stay where they are: between the stores.
-    fn load(&mut self, kind: Type, address: Value) -> Value {
-        self.builder.ins().atomic_load(kind, MemFlagsData::new(), address)
-    }
-
-    fn store(&mut self, address: Value, value: Value) {
-        self.builder.ins().store(MemFlagsData::new(), value, address, 0);
+        let place = Place { base, displacement: step.immediate as i32 };
+        if matches!(step.op, Op::LdqU | Op::StqU) {
+            self.assembler.address(Size::Quad, RAX, place);
+            self.assembler.alu_constant(Alu::And, Size::Quad, RAX, !7);
+            return Place { base: RAX, displacement: 0 };
+        }
+        let low_bits = match size {
+            Size::Byte => 0,
+            Size::Word => 1,
+            Size::Long => 3,
+            Size::Quad => 7,
+        };
+        if self.registers.counting && low_bits != 0 {
+            // The interpreter counts accesses that are not aligned.
+            let fault = self.fault(at);
+            self.assembler.address(Size::Long, RCX, place);
+            self.assembler.test_bits(RCX, low_bits);
+            self.assembler.jump_if(Condition::NotEqual, fault);
+        }
+        place
     }
 }

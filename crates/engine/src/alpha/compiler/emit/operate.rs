@@ -1,352 +1,486 @@
-//! What integer operates and conditions compute, in Cranelift's terms: one line an instruction, as in
-//! the interpreter's `meaning`.
+//! What integer operates compute: one line an instruction, as in the interpreter's `meaning`.
 
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I8X16, I16, I32, I64, I64X2};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use isa::Op;
 
-use super::{Cpu, Emitter, Step, state};
+use super::*;
 use crate::alpha::meaning::pal;
 
-/// The low `size` bytes set.
-fn bytes(size: u32) -> u64 {
-    u64::MAX >> (64 - 8 * size)
+/// The second operand of an operate: a register of the guest, or a literal.
+#[derive(Clone, Copy)]
+enum Second {
+    Register(u8),
+    Literal(i32),
 }
 
 /// The 64-bit mask of the bytes whose bit is set.
-fn spread(bits: u64) -> u64 {
-    crate::alpha::bytes::keep(u64::MAX, bits)
+fn spread(bits: i32) -> u64 {
+    crate::alpha::bytes::keep(u64::MAX, bits as u64)
+}
+
+fn second(step: &Step) -> Second {
+    if step.b == 31 { Second::Literal(step.immediate as i32) } else { Second::Register(step.b) }
 }
 
 impl Emitter<'_> {
-    /// Whether a conditional branch is taken.
-    pub(super) fn condition(&mut self, step: &Step) -> Value {
-        let float = step.op.is_float();
-        let value = if float { self.read_float(step.a) } else { self.read(step.a) };
-        let compare = match step.op {
-            Op::Beq => IntCC::Equal,
-            Op::Bne => IntCC::NotEqual,
-            Op::Blt => IntCC::SignedLessThan,
-            Op::Ble => IntCC::SignedLessThanOrEqual,
-            Op::Bgt => IntCC::SignedGreaterThan,
-            Op::Bge => IntCC::SignedGreaterThanOrEqual,
-            Op::Blbs => return self.builder.ins().band_imm_u(value, 1),
-            Op::Blbc => {
-                let bit = self.builder.ins().band_imm_u(value, 1);
-                return self.builder.ins().icmp_imm_u(IntCC::Equal, bit, 0);
-            }
-            _ => return self.float_condition(step.op, value),
-        };
-        self.builder.ins().icmp_imm_s(compare, value, 0)
-    }
-
-    /// Minus zero counts as zero; all else is ordered as its sign says.
-    fn float_condition(&mut self, op: Op, value: Value) -> Value {
-        let magnitude = self.builder.ins().ishl_imm_u(value, 1);
-        let zero = self.builder.ins().icmp_imm_u(IntCC::Equal, magnitude, 0);
-        let nonzero = self.builder.ins().icmp_imm_u(IntCC::NotEqual, magnitude, 0);
-        let negative = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, value, 0);
-        let positive = self.builder.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, value, 0);
-        match op {
-            Op::Fbeq => zero,
-            Op::Fbne => nonzero,
-            Op::Fblt => self.builder.ins().band(negative, nonzero),
-            Op::Fble => self.builder.ins().bor(negative, zero),
-            Op::Fbgt => self.builder.ins().band(positive, nonzero),
-            _ => self.builder.ins().bor(positive, zero),
-        }
-    }
-
-    /// Register b plus the literal or displacement.
-    fn second(&mut self, step: &Step) -> Value {
-        if step.b == 31 {
-            return self.constant(step.immediate as u64);
-        }
-        let base = self.read(step.b);
-        if step.immediate == 0 { base } else { self.builder.ins().iadd_imm_s(base, step.immediate) }
-    }
-
     /// An instruction without access to memory; false if it is none of the common ones.
     pub(super) fn operate(&mut self, step: &Step) -> bool {
-        use IntCC::*;
-        let literal = (step.b == 31).then_some(step.immediate as u64);
-        let value = match step.op {
-            Op::Lda | Op::Ldah => self.second(step),
-            Op::Itoft => {
-                let value = self.read(step.a);
-                self.write_float(step.c, value);
-                return true;
-            }
-            Op::Ftoit => self.read_float(step.a),
-            Op::Addl | Op::S4addl | Op::S8addl | Op::Addq | Op::S4addq | Op::S8addq => {
-                let (a, b) = self.scaled(step);
-                let sum = self.builder.ins().iadd(a, b);
-                self.sized(step.op, sum)
-            }
-            Op::Subl | Op::S4subl | Op::S8subl | Op::Subq | Op::S4subq | Op::S8subq => {
-                let (a, b) = self.scaled(step);
-                let difference = self.builder.ins().isub(a, b);
-                self.sized(step.op, difference)
-            }
-            Op::Mull => {
-                let (a, b) = self.both(step);
-                let product = self.builder.ins().imul(a, b);
-                self.long(product)
-            }
-            Op::Mulq => self.binary(step, |i, a, b| i.imul(a, b)),
-            Op::Umulh => self.binary(step, |i, a, b| i.umulhi(a, b)),
-            Op::Cmpeq => self.compare(step, Equal),
-            Op::Cmplt => self.compare(step, SignedLessThan),
-            Op::Cmple => self.compare(step, SignedLessThanOrEqual),
-            Op::Cmpult => self.compare(step, UnsignedLessThan),
-            Op::Cmpule => self.compare(step, UnsignedLessThanOrEqual),
-            Op::Cmpbge => self.compare_bytes(step),
-            Op::And => self.binary(step, |i, a, b| i.band(a, b)),
-            Op::Bis => self.or(step),
-            Op::Xor => self.binary(step, |i, a, b| i.bxor(a, b)),
-            Op::Bic => self.binary(step, |i, a, b| i.band_not(a, b)),
-            Op::Ornot => self.binary(step, |i, a, b| i.bor_not(a, b)),
-            Op::Eqv => self.binary(step, |i, a, b| i.bxor_not(a, b)),
-            Op::Sll => self.binary(step, |i, a, b| i.ishl(a, b)),
-            Op::Srl => self.binary(step, |i, a, b| i.ushr(a, b)),
-            Op::Sra => self.binary(step, |i, a, b| i.sshr(a, b)),
-            Op::Cmoveq => self.conditional(step, Equal),
-            Op::Cmovne => self.conditional(step, NotEqual),
-            Op::Cmovlt => self.conditional(step, SignedLessThan),
-            Op::Cmovle => self.conditional(step, SignedLessThanOrEqual),
-            Op::Cmovgt => self.conditional(step, SignedGreaterThan),
-            Op::Cmovge => self.conditional(step, SignedGreaterThanOrEqual),
-            Op::Cmovlbc | Op::Cmovlbs => {
-                let a = self.read(step.a);
-                let bit = self.builder.ins().band_imm_u(a, 1);
-                self.select(step, bit, if step.op == Op::Cmovlbs { NotEqual } else { Equal })
-            }
-            Op::Sextb | Op::Sextw => {
-                let b = self.second(step);
-                let kind = if step.op == Op::Sextb { I8 } else { I16 };
-                let low = self.builder.ins().ireduce(kind, b);
-                self.builder.ins().sextend(I64, low)
-            }
-            Op::Ctpop => self.unary(step, |i, b| i.popcnt(b)),
-            Op::Ctlz => self.unary(step, |i, b| i.clz(b)),
-            Op::Cttz => self.unary(step, |i, b| i.ctz(b)),
-            Op::Zap | Op::Zapnot if literal.is_some() => {
-                let bits = literal.unwrap_or_default();
-                let a = self.read(step.a);
-                let mask = spread(if step.op == Op::Zap { !bits } else { bits });
-                self.mask(a, mask)
-            }
-            Op::Extbl => self.extract_low(step, 1),
-            Op::Extwl => self.extract_low(step, 2),
-            Op::Extll => self.extract_low(step, 4),
-            Op::Extql => self.extract_low(step, 8),
-            Op::Extwh => self.extract_high(step, 2),
-            Op::Extlh => self.extract_high(step, 4),
-            Op::Extqh => self.extract_high(step, 8),
-            Op::Insbl => self.insert_low(step, 1),
-            Op::Inswl => self.insert_low(step, 2),
-            Op::Insll => self.insert_low(step, 4),
-            Op::Insql => self.insert_low(step, 8),
-            Op::Inswh => self.insert_high(step, 2),
-            Op::Inslh => self.insert_high(step, 4),
-            Op::Insqh => self.insert_high(step, 8),
-            Op::Mskbl => self.mask_low(step, 1),
-            Op::Mskwl => self.mask_low(step, 2),
-            Op::Mskll => self.mask_low(step, 4),
-            Op::Mskql => self.mask_low(step, 8),
-            Op::Mskwh => self.mask_high(step, 2),
-            Op::Msklh => self.mask_high(step, 4),
-            Op::Mskqh => self.mask_high(step, 8),
-            Op::Trapb | Op::Excb | Op::Fetch | Op::FetchM | Op::Ecb | Op::Wh64 | Op::Wh64en => return true,
-            Op::Mb | Op::Wmb => {
-                self.builder.ins().fence();
-                return true;
-            }
+        use Size::{Long, Quad};
+        let is_void = usize::from(step.c) == SINK;
+        match step.op {
+            Op::Lda | Op::Ldah => self.load_address(step),
+            // Without a result there is nothing to do, but for what may trap and is not here.
+            Op::Trapb | Op::Excb | Op::Fetch | Op::FetchM | Op::Ecb | Op::Wh64 | Op::Wh64en => {}
+            Op::Mb => self.assembler.fence(),
+            // The host keeps the order of its writes.
+            Op::Wmb => {}
+            Op::Addl => self.add(step, Long, 0),
+            Op::Addq => self.add(step, Quad, 0),
+            Op::S4addl => self.add(step, Long, 2),
+            Op::S4addq => self.add(step, Quad, 2),
+            Op::S8addl => self.add(step, Long, 3),
+            Op::S8addq => self.add(step, Quad, 3),
+            Op::Subl => self.subtract(step, Long, 0),
+            Op::Subq => self.subtract(step, Quad, 0),
+            Op::S4subl => self.subtract(step, Long, 2),
+            Op::S4subq => self.subtract(step, Quad, 2),
+            Op::S8subl => self.subtract(step, Long, 3),
+            Op::S8subq => self.subtract(step, Quad, 3),
+            Op::Mull => self.multiply(step, Long),
+            Op::Mulq => self.multiply(step, Quad),
+            Op::Umulh => self.multiply_high(step),
+            Op::Cmpeq | Op::Cmplt | Op::Cmple | Op::Cmpult | Op::Cmpule => self.compare_into(step),
+            Op::And => self.logic(step, Alu::And),
+            Op::Bis => self.logic(step, Alu::Or),
+            Op::Xor => self.logic(step, Alu::Xor),
+            Op::Bic => self.logic_not(step, Alu::And),
+            Op::Ornot => self.logic_not(step, Alu::Or),
+            Op::Eqv => self.logic_not(step, Alu::Xor),
+            Op::Sll => self.shift(step, Shift::Left),
+            Op::Srl => self.shift(step, Shift::Right),
+            Op::Sra => self.shift(step, Shift::Arithmetic),
+            Op::Cmoveq => self.conditional(step, Condition::Equal),
+            Op::Cmovne => self.conditional(step, Condition::NotEqual),
+            Op::Cmovlt => self.conditional(step, Condition::Less),
+            Op::Cmovle => self.conditional(step, Condition::LessOrEqual),
+            Op::Cmovgt => self.conditional(step, Condition::Greater),
+            Op::Cmovge => self.conditional(step, Condition::GreaterOrEqual),
+            Op::Cmovlbc => self.conditional_on_bit(step, Condition::Equal),
+            Op::Cmovlbs => self.conditional_on_bit(step, Condition::NotEqual),
+            Op::Sextb => self.sign_extend(step, Size::Byte),
+            Op::Sextw => self.sign_extend(step, Size::Word),
+            Op::Ctpop if !is_void => self.population(step),
+            Op::Zap if step.b == 31 => self.keep_bytes(step, spread(!step.immediate as i32)),
+            Op::Zapnot if step.b == 31 => self.keep_bytes(step, spread(step.immediate as i32)),
+            Op::Extbl => self.extract_low(step, Size::Byte),
+            Op::Extwl => self.extract_low(step, Size::Word),
+            Op::Extll => self.extract_low(step, Size::Long),
+            Op::Extql => self.extract_low(step, Size::Quad),
+            Op::Extwh => self.extract_high(step, Size::Word),
+            Op::Extlh => self.extract_high(step, Size::Long),
+            Op::Extqh => self.extract_high(step, Size::Quad),
+            Op::Insbl => self.insert_low(step, Size::Byte),
+            Op::Inswl => self.insert_low(step, Size::Word),
+            Op::Insll => self.insert_low(step, Size::Long),
+            Op::Insql => self.insert_low(step, Size::Quad),
+            Op::Inswh => self.insert_high(step, Size::Word),
+            Op::Inslh => self.insert_high(step, Size::Long),
+            Op::Insqh => self.insert_high(step, Size::Quad),
+            Op::Mskbl => self.mask_low(step, Size::Byte),
+            Op::Mskwl => self.mask_low(step, Size::Word),
+            Op::Mskll => self.mask_low(step, Size::Long),
+            Op::Mskql => self.mask_low(step, Size::Quad),
+            Op::Mskwh => self.mask_high(step, Size::Word),
+            Op::Msklh => self.mask_high(step, Size::Long),
+            Op::Mskqh => self.mask_high(step, Size::Quad),
             Op::CallPal if step.immediate == pal::RDUNIQ => {
-                let offset = std::mem::offset_of!(Cpu, unique) as i32;
-                let unique = self.builder.ins().load(I64, state(), self.cpu, offset);
-                self.write(0, unique);
-                return true;
+                self.assembler.load(Quad, RAX, Self::unique());
+                self.write(0, RAX);
             }
-            Op::Cpys => {
-                if step.a != step.b {
-                    return false;
-                }
-                let value = self.read_float(step.a);
+            Op::CallPal if step.immediate == pal::WRUNIQ => {
+                let value = self.read(16, RAX);
+                self.assembler.store(Quad, Self::unique(), value);
+            }
+            Op::Itoft => {
+                let value = self.read(step.a, RAX);
                 self.write_float(step.c, value);
-                return true;
+            }
+            Op::Ftoit => {
+                self.read_float(step.a, RAX);
+                self.write(step.c, RAX);
+            }
+            Op::Cpys if step.a == step.b => {
+                self.read_float(step.a, RAX);
+                self.write_float(step.c, RAX);
             }
             _ => return false,
-        };
-        self.write(step.c, value);
+        }
         true
     }
 
-    fn both(&mut self, step: &Step) -> (Value, Value) {
-        (self.read(step.a), self.second(step))
-    }
-
-    fn binary(
-        &mut self,
-        step: &Step,
-        operation: impl FnOnce(cranelift_frontend::FuncInstBuilder<'_, '_>, Value, Value) -> Value,
-    ) -> Value {
-        let (a, b) = self.both(step);
-        operation(self.builder.ins(), a, b)
-    }
-
-    fn unary(
-        &mut self,
-        step: &Step,
-        operation: impl FnOnce(cranelift_frontend::FuncInstBuilder<'_, '_>, Value) -> Value,
-    ) -> Value {
-        let b = self.second(step);
-        operation(self.builder.ins(), b)
-    }
-
-    /// `bis` is also how registers are copied.
-    fn or(&mut self, step: &Step) -> Value {
-        if step.a == 31 {
-            self.second(step)
-        } else if step.b == 31 && step.immediate == 0 || step.a == step.b {
-            self.read(step.a)
-        } else {
-            self.binary(step, |i, a, b| i.bor(a, b))
-        }
-    }
-
-    /// The operands of an addition or subtraction, the first one scaled.
-    fn scaled(&mut self, step: &Step) -> (Value, Value) {
-        let (a, b) = self.both(step);
-        let shift = match step.op {
-            Op::S4addl | Op::S4addq | Op::S4subl | Op::S4subq => 2,
-            Op::S8addl | Op::S8addq | Op::S8subl | Op::S8subq => 3,
-            _ => return (a, b),
-        };
-        (self.builder.ins().ishl_imm_u(a, shift), b)
-    }
-
-    /// A longword result is sign-extended.
-    fn sized(&mut self, op: Op, value: Value) -> Value {
-        match op {
-            Op::Addl | Op::S4addl | Op::S8addl | Op::Subl | Op::S4subl | Op::S8subl => self.long(value),
-            _ => value,
-        }
-    }
-
-    fn long(&mut self, value: Value) -> Value {
-        let low = self.builder.ins().ireduce(I32, value);
-        self.builder.ins().sextend(I64, low)
-    }
-
-    fn compare(&mut self, step: &Step, condition: IntCC) -> Value {
-        let (a, b) = self.both(step);
-        let holds = self.builder.ins().icmp(condition, a, b);
-        self.builder.ins().uextend(I64, holds)
-    }
-
-    /// All bytes at once in a vector register.
-    fn compare_bytes(&mut self, step: &Step) -> Value {
-        let (a, b) = self.both(step);
-        let flags = MemFlagsData::new().with_endianness(cranelift_codegen::ir::Endianness::Little);
-        let mut vector = |value| {
-            let wide = self.builder.ins().scalar_to_vector(I64X2, value);
-            self.builder.ins().bitcast(I8X16, flags, wide)
-        };
-        let (a, b) = (vector(a), vector(b));
-        let holds = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, a, b);
-        let bits = self.builder.ins().vhigh_bits(I32, holds);
-        let bits = self.builder.ins().band_imm_u(bits, 0xff);
-        self.builder.ins().uextend(I64, bits)
-    }
-
-    /// A conditional move on register a compared with zero.
-    fn conditional(&mut self, step: &Step, condition: IntCC) -> Value {
-        let a = self.read(step.a);
-        self.select(step, a, condition)
-    }
-
-    fn select(&mut self, step: &Step, tested: Value, condition: IntCC) -> Value {
-        let b = self.second(step);
-        // A move into register 31 has no old value, and none is used.
-        let old = if step.c >= 31 { b } else { self.read(step.c) };
-        let holds = self.builder.ins().icmp_imm_s(condition, tested, 0);
-        self.builder.ins().select(holds, b, old)
-    }
-
-    fn mask(&mut self, value: Value, mask: u64) -> Value {
-        match mask {
-            u64::MAX => value,
-            0xff => self.zero_extended(I8, value),
-            0xffff => self.zero_extended(I16, value),
-            0xffff_ffff => self.zero_extended(I32, value),
-            _ => {
-                let mask = self.constant(mask);
-                self.builder.ins().band(value, mask)
+    /// The second operand in a register of the host: its own, or `scratch`.
+    fn read_second(&mut self, step: &Step, scratch: Register) -> Register {
+        match second(step) {
+            Second::Register(register) => self.read(register, scratch),
+            Second::Literal(value) => {
+                self.assembler.constant(scratch, value as u64);
+                scratch
             }
         }
     }
 
-    fn zero_extended(&mut self, kind: cranelift_codegen::ir::Type, value: Value) -> Value {
-        let low = self.builder.ins().ireduce(kind, value);
-        self.builder.ins().uextend(I64, low)
-    }
-
-    /// Eight times the byte number in the low three bits of the second operand.
-    fn shift(&mut self, step: &Step) -> Value {
+    fn load_address(&mut self, step: &Step) {
         if step.b == 31 {
-            return self.constant(8 * (step.immediate as u64 & 7));
+            return self.write_constant(step.c, step.immediate as u64);
         }
-        let b = self.second(step);
-        let bits = self.builder.ins().ishl_imm_u(b, 3);
-        self.builder.ins().band_imm_u(bits, 56)
+        let base = self.read(step.b, RAX);
+        if step.immediate == 0 {
+            return self.write(step.c, base);
+        }
+        let to = self.target(step.c);
+        self.sum(Size::Quad, to, base, step.immediate as i32);
+        self.write(step.c, to);
     }
 
-    fn extract_low(&mut self, step: &Step, size: u32) -> Value {
-        let (a, shift) = (self.read(step.a), self.shift(step));
-        let value = self.builder.ins().ushr(a, shift);
-        self.mask(value, bytes(size))
+    /// A register plus a constant.
+    fn sum(&mut self, size: Size, to: Register, register: Register, constant: i32) {
+        if to == register {
+            self.assembler.alu_constant(Alu::Add, size, to, constant);
+        } else {
+            self.assembler.address(size, to, Place { base: register, displacement: constant });
+        }
     }
 
-    fn extract_high(&mut self, step: &Step, size: u32) -> Value {
-        let (a, shift) = (self.read(step.a), self.shift(step));
+    /// A longword result, sign-extended; or a quadword as it is.
+    fn write_sized(&mut self, step: &Step, size: Size, value: Register) {
+        if size == Size::Long {
+            let to = self.target(step.c);
+            self.assembler.load_sign_extended(Size::Long, to, value);
+            self.write(step.c, to);
+        } else {
+            self.write(step.c, value);
+        }
+    }
+
+    /// Where to compute a result before it is written by `write_sized`.
+    fn sized_target(&self, step: &Step, size: Size) -> Register {
+        if size == Size::Long { RAX } else { self.target(step.c) }
+    }
+
+    fn add(&mut self, step: &Step, size: Size, scale: u8) {
+        let a = self.read(step.a, RAX);
+        let to = self.sized_target(step, size);
+        match second(step) {
+            Second::Literal(0) if scale == 0 => return self.write_sized(step, size, a),
+            Second::Literal(value) if scale == 0 => self.sum(size, to, a, value),
+            Second::Literal(value) => {
+                self.assembler.load(size, RAX, a);
+                self.assembler.shift(Shift::Left, size, RAX, scale);
+                self.sum(size, to, RAX, value);
+            }
+            Second::Register(b) => {
+                let b = self.read(b, RCX);
+                if scale == 0 && (to == a || to == b) {
+                    self.assembler.alu(Alu::Add, size, to, if to == a { b } else { a });
+                } else {
+                    self.assembler.address(size, to, Operand::Indexed(b, a, scale, 0));
+                }
+            }
+        }
+        self.write_sized(step, size, to);
+    }
+
+    fn subtract(&mut self, step: &Step, size: Size, scale: u8) {
+        let to = self.sized_target(step, size);
+        if step.a == step.b && step.b != 31 && scale == 0 {
+            return self.write_constant(step.c, 0);
+        }
+        // The first operand is copied to where the result comes, but not where the second one is.
+        let work = if self.held(step.b) == Some(to) { RAX } else { to };
+        if step.a != 31 || step.b == 31 {
+            self.read_into(step.a, work);
+            self.assembler.shift(Shift::Left, size, work, scale);
+            self.combine(Alu::Sub, size, work, step);
+        } else {
+            self.read_into(step.b, work);
+            self.assembler.unary(Unary::Negate, work);
+        }
+        self.write_sized(step, size, work);
+    }
+
+    /// Applies an operation to a host register and the second operand.
+    fn combine(&mut self, operation: Alu, size: Size, to: Register, step: &Step) {
+        match second(step) {
+            Second::Literal(value) => self.assembler.alu_constant(operation, size, to, value),
+            Second::Register(register) => {
+                let operand = self.operand(register);
+                self.assembler.alu(operation, size, to, operand);
+            }
+        }
+    }
+
+    /// Reads the first operand to where a result may be computed from it and the second one.
+    fn first(&mut self, step: &Step) -> Register {
+        let to = self.target(step.c);
+        let work = if self.held(step.b) == Some(to) { RAX } else { to };
+        self.read_into(step.a, work);
+        work
+    }
+
+    fn logic(&mut self, step: &Step, operation: Alu) {
+        // `bis` is also how registers are copied and constants loaded.
+        if operation != Alu::And && step.a == 31 || step.a == step.b && step.b != 31 {
+            match second(step) {
+                Second::Literal(value) => return self.write_constant(step.c, value as u64),
+                Second::Register(b) if step.a == 31 || operation != Alu::Xor => {
+                    let b = self.read(b, RAX);
+                    return self.write(step.c, b);
+                }
+                Second::Register(_) => return self.write_constant(step.c, 0),
+            }
+        }
+        if let (Second::Literal(0), Alu::Or | Alu::Xor) = (second(step), operation) {
+            let a = self.read(step.a, RAX);
+            return self.write(step.c, a);
+        }
+        let to = self.target(step.c);
+        if step.a != 31 && step.b != 31 && self.held(step.b) == Some(to) {
+            let a = self.operand(step.a);
+            self.assembler.alu(operation, Size::Quad, to, a);
+            return self.write(step.c, to);
+        }
+        let work = self.first(step);
+        self.combine(operation, Size::Quad, work, step);
+        self.write(step.c, work);
+    }
+
+    /// The second operand's complement goes in.
+    fn logic_not(&mut self, step: &Step, operation: Alu) {
+        let work = match second(step) {
+            Second::Literal(value) => {
+                let to = self.target(step.c);
+                self.read_into(step.a, to);
+                self.assembler.alu_constant(operation, Size::Quad, to, !value);
+                to
+            }
+            Second::Register(b) => {
+                self.read_into(b, RAX);
+                self.assembler.unary(Unary::Not, RAX);
+                let a = self.read(step.a, RCX);
+                self.assembler.alu(operation, Size::Quad, RAX, a);
+                RAX
+            }
+        };
+        self.write(step.c, work);
+    }
+
+    fn multiply(&mut self, step: &Step, size: Size) {
+        self.read_into(step.a, RAX);
+        let b = self.read_second(step, RCX);
+        self.assembler.multiply(size, RAX, b);
+        self.write_sized(step, size, RAX);
+    }
+
+    fn multiply_high(&mut self, step: &Step) {
+        self.read_into(step.a, RAX);
+        let b = self.read_second(step, RCX);
+        self.assembler.unary(Unary::Multiply, b);
+        self.write(step.c, RDX);
+    }
+
+    /// Sets the flags for a comparison, and says when it holds; None if the instruction is none.
+    pub(super) fn compare(&mut self, step: &Step) -> Option<Condition> {
+        let condition = match step.op {
+            Op::Cmpeq => Condition::Equal,
+            Op::Cmplt => Condition::Less,
+            Op::Cmple => Condition::LessOrEqual,
+            Op::Cmpult => Condition::Below,
+            Op::Cmpule => Condition::BelowOrEqual,
+            _ => return None,
+        };
+        match (second(step), self.held(step.a)) {
+            (Second::Literal(value), None) if step.a != 31 => {
+                self.assembler.alu_constant(Alu::Cmp, Size::Quad, integer(step.a), value);
+            }
+            _ => {
+                let a = self.read(step.a, RAX);
+                self.combine(Alu::Cmp, Size::Quad, a, step);
+            }
+        }
+        Some(condition)
+    }
+
+    fn compare_into(&mut self, step: &Step) {
+        if let Some(condition) = self.compare(step) {
+            self.assembler.set(condition, RAX);
+            let to = self.target(step.c);
+            self.assembler.load_zero_extended(Size::Byte, to, RAX);
+            self.write(step.c, to);
+        }
+    }
+
+    fn shift(&mut self, step: &Step, shift: Shift) {
+        match second(step) {
+            Second::Literal(by) => {
+                let to = self.target(step.c);
+                self.read_into(step.a, to);
+                self.assembler.shift(shift, Size::Quad, to, by as u8 & 63);
+                self.write(step.c, to);
+            }
+            Second::Register(b) => {
+                self.read_into(b, RCX);
+                self.read_into(step.a, RAX);
+                self.assembler.shift_by_rcx(shift, RAX);
+                self.write(step.c, RAX);
+            }
+        }
+    }
+
+    /// A conditional move on register a compared with zero.
+    fn conditional(&mut self, step: &Step, condition: Condition) {
+        self.test(step.a);
+        self.move_if(step, condition);
+    }
+
+    fn conditional_on_bit(&mut self, step: &Step, condition: Condition) {
+        self.test_low_bit(step.a);
+        self.move_if(step, condition);
+    }
+
+    fn move_if(&mut self, step: &Step, condition: Condition) {
+        if usize::from(step.c) == SINK {
+            return;
+        }
+        // Moves leave the flags alone.
+        let b = self.read_second(step, RCX);
+        let to = self.target(step.c);
+        self.read_into(step.c, to);
+        self.assembler.move_if(condition, to, b);
+        self.write(step.c, to);
+    }
+
+    fn sign_extend(&mut self, step: &Step, size: Size) {
+        let b = self.read_second(step, RAX);
+        let to = self.target(step.c);
+        self.assembler.load_sign_extended(size, to, b);
+        self.write(step.c, to);
+    }
+
+    fn population(&mut self, step: &Step) {
+        let b = self.read_second(step, RAX);
+        let to = self.target(step.c);
+        self.assembler.population(to, b);
+        self.write(step.c, to);
+    }
+
+    fn keep_bytes(&mut self, step: &Step, mask: u64) {
+        let to = self.target(step.c);
+        let a = self.read(step.a, RAX);
+        match mask {
+            u64::MAX => return self.write(step.c, a),
+            0xff => self.assembler.load_zero_extended(Size::Byte, to, a),
+            0xffff => self.assembler.load_zero_extended(Size::Word, to, a),
+            0xffff_ffff => self.assembler.load_zero_extended(Size::Long, to, a),
+            _ => {
+                self.assembler.constant(RCX, mask);
+                self.assembler.load(Size::Quad, to, a);
+                self.assembler.alu(Alu::And, Size::Quad, to, RCX);
+            }
+        }
+        self.write(step.c, to);
+    }
+
+    // Bytes, words and longwords at a byte's offset: as in the interpreter's `bytes`
+
+    /// Eight times the second operand's low three bits (and bits above them that shifts ignore) in rcx.
+    fn byte_shift(&mut self, step: &Step) {
+        match second(step) {
+            Second::Literal(at) => self.assembler.constant(RCX, 8 * (at as u64 & 7)),
+            Second::Register(b) => {
+                self.read_into(b, RCX);
+                self.assembler.shift(Shift::Left, Size::Long, RCX, 3);
+            }
+        }
+    }
+
+    /// The low part of a register, zero-extended, in rax.
+    fn low_part(&mut self, size: Size, from: Register) {
+        if size == Size::Quad {
+            self.assembler.load(Size::Quad, RAX, from);
+        } else {
+            self.assembler.load_zero_extended(size, RAX, from);
+        }
+    }
+
+    fn extract_low(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        self.read_into(step.a, RAX);
+        self.assembler.shift_by_rcx(Shift::Right, RAX);
+        self.low_part(size, RAX);
+        self.write(step.c, RAX);
+    }
+
+    fn extract_high(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
         // Shift counts are taken modulo 64, as the manual has it.
-        let left = self.builder.ins().ineg(shift);
-        let value = self.builder.ins().ishl(a, left);
-        self.mask(value, bytes(size))
+        self.assembler.unary(Unary::Negate, RCX);
+        self.read_into(step.a, RAX);
+        self.assembler.shift_by_rcx(Shift::Left, RAX);
+        self.low_part(size, RAX);
+        self.write(step.c, RAX);
     }
 
-    fn insert_low(&mut self, step: &Step, size: u32) -> Value {
-        let (a, shift) = (self.read(step.a), self.shift(step));
-        let value = self.mask(a, bytes(size));
-        self.builder.ins().ishl(value, shift)
+    fn insert_low(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        let a = self.read(step.a, RAX);
+        self.low_part(size, a);
+        self.assembler.shift_by_rcx(Shift::Left, RAX);
+        self.write(step.c, RAX);
     }
 
-    /// Shifts right by 64 less `shift`, in two steps, for a shift of 64 must give 0.
-    fn spill(&mut self, value: Value, shift: Value) -> Value {
-        let half = self.builder.ins().ushr_imm_u(value, 1);
-        let rest = self.builder.ins().bxor_imm_u(shift, 63);
-        self.builder.ins().ushr(half, rest)
+    /// Shifts rax right by 64 less what is in rcx, in two steps, for a shift of 64 must give 0.
+    fn spill(&mut self) {
+        self.assembler.shift(Shift::Right, Size::Quad, RAX, 1);
+        self.assembler.unary(Unary::Not, RCX);
+        self.assembler.shift_by_rcx(Shift::Right, RAX);
     }
 
-    fn insert_high(&mut self, step: &Step, size: u32) -> Value {
-        let (a, shift) = (self.read(step.a), self.shift(step));
-        let value = self.mask(a, bytes(size));
-        self.spill(value, shift)
+    fn insert_high(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        let a = self.read(step.a, RAX);
+        self.low_part(size, a);
+        self.spill();
+        self.write(step.c, RAX);
     }
 
-    fn mask_low(&mut self, step: &Step, size: u32) -> Value {
-        let (a, shift) = (self.read(step.a), self.shift(step));
-        let ones = self.constant(bytes(size));
-        let covered = self.builder.ins().ishl(ones, shift);
-        self.builder.ins().band_not(a, covered)
+    fn ones(&mut self, size: Size) {
+        let ones = match size {
+            Size::Byte => 0xff,
+            Size::Word => 0xffff,
+            Size::Long => 0xffff_ffff,
+            Size::Quad => u64::MAX,
+        };
+        self.assembler.constant(RAX, ones);
     }
 
-    fn mask_high(&mut self, step: &Step, size: u32) -> Value {
-        let (a, shift) = (self.read(step.a), self.shift(step));
-        let ones = self.constant(bytes(size));
-        let covered = self.spill(ones, shift);
-        self.builder.ins().band_not(a, covered)
+    /// Clears what rax covers.
+    fn clear(&mut self, step: &Step) {
+        self.assembler.unary(Unary::Not, RAX);
+        let a = self.read(step.a, RCX);
+        self.assembler.alu(Alu::And, Size::Quad, RAX, a);
+        self.write(step.c, RAX);
+    }
+
+    fn mask_low(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        self.ones(size);
+        self.assembler.shift_by_rcx(Shift::Left, RAX);
+        self.clear(step);
+    }
+
+    fn mask_high(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        self.ones(size);
+        self.spill();
+        self.clear(step);
     }
 }

@@ -1,0 +1,481 @@
+//! x86-64 machine code: the few forms of instructions that the compiler writes (AMD64 Architecture
+//! Programmer's Manual, volume 3: encoding in chapter 1, opcodes in appendix A).
+
+/// A general-purpose register by its number in the encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Register(pub(super) u8);
+
+pub(super) const RAX: Register = Register(0);
+pub(super) const RCX: Register = Register(1);
+pub(super) const RDX: Register = Register(2);
+pub(super) const RBX: Register = Register(3);
+pub(super) const RSP: Register = Register(4);
+pub(super) const RBP: Register = Register(5);
+pub(super) const RSI: Register = Register(6);
+pub(super) const RDI: Register = Register(7);
+pub(super) const R8: Register = Register(8);
+pub(super) const R9: Register = Register(9);
+pub(super) const R10: Register = Register(10);
+pub(super) const R11: Register = Register(11);
+pub(super) const R12: Register = Register(12);
+pub(super) const R13: Register = Register(13);
+pub(super) const R14: Register = Register(14);
+pub(super) const R15: Register = Register(15);
+
+/// A place in memory: a register plus a displacement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) base: Register,
+    pub(super) displacement: i32,
+}
+
+/// What an instruction takes its second operand from, or writes its result to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operand {
+    Register(Register),
+    Memory(Place),
+    /// Base plus index times 1, 2, 4 or 8 (as a power of two) plus displacement.
+    Indexed(Register, Register, u8, i32),
+    /// An address that the code reaches by its distance: the target, from the beginning of this code.
+    Relative(i64),
+}
+
+impl From<Register> for Operand {
+    fn from(register: Register) -> Operand {
+        Operand::Register(register)
+    }
+}
+
+impl From<Place> for Operand {
+    fn from(place: Place) -> Operand {
+        Operand::Memory(place)
+    }
+}
+
+/// How many bytes of its operands an instruction works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    Byte,
+    Word,
+    Long,
+    Quad,
+}
+
+/// Arithmetic with two operands, by its number in the opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Alu {
+    Add = 0,
+    Or = 1,
+    And = 4,
+    Sub = 5,
+    Xor = 6,
+    Cmp = 7,
+}
+
+/// Shifts, by their number in the opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shift {
+    Left = 4,
+    Right = 5,
+    Arithmetic = 7,
+}
+
+/// Operations with one operand (opcode f7), by their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unary {
+    Not = 2,
+    Negate = 3,
+    /// rdx:rax = rax * operand, unsigned.
+    Multiply = 4,
+}
+
+/// Conditions, by their number in the opcode; the opposite differs in the lowest bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    Below = 2,
+    AboveOrEqual = 3,
+    Equal = 4,
+    NotEqual = 5,
+    BelowOrEqual = 6,
+    Above = 7,
+    Negative = 8,
+    NotNegative = 9,
+    Less = 12,
+    GreaterOrEqual = 13,
+    LessOrEqual = 14,
+    Greater = 15,
+}
+
+impl Condition {
+    pub(super) fn opposite(self) -> Condition {
+        use Condition::*;
+        match self {
+            Below => AboveOrEqual,
+            AboveOrEqual => Below,
+            Equal => NotEqual,
+            NotEqual => Equal,
+            BelowOrEqual => Above,
+            Above => BelowOrEqual,
+            Negative => NotNegative,
+            NotNegative => Negative,
+            Less => GreaterOrEqual,
+            GreaterOrEqual => Less,
+            LessOrEqual => Greater,
+            Greater => LessOrEqual,
+        }
+    }
+}
+
+/// A place in the code that jumps go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Label(u32);
+
+/// Machine code as it is written. It will run where `origin` says.
+pub(super) struct Assembler {
+    origin: u64,
+    bytes: Vec<u8>,
+    labels: Vec<Option<usize>>,
+    /// Where the distance to a label is missing.
+    gaps: Vec<(usize, Label)>,
+}
+
+impl Assembler {
+    /// Code for an address.
+    pub(super) fn new(origin: u64) -> Assembler {
+        Assembler { origin, bytes: Vec::new(), labels: Vec::new(), gaps: Vec::new() }
+    }
+
+    /// How far the code has been written.
+    pub(super) fn position(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The code, complete.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        for (at, Label(label)) in self.gaps {
+            let target = self.labels[label as usize].expect("every label is set");
+            let distance = target as i64 - (at as i64 + 4);
+            self.bytes[at..at + 4].copy_from_slice(&(distance as i32).to_le_bytes());
+        }
+        self.bytes
+    }
+
+    pub(super) fn label(&mut self) -> Label {
+        self.labels.push(None);
+        Label(self.labels.len() as u32 - 1)
+    }
+
+    /// The label is here.
+    pub(super) fn place(&mut self, label: Label) {
+        self.labels[label.0 as usize] = Some(self.bytes.len());
+    }
+
+    /// Where a label is.
+    pub(super) fn offset(&self, label: Label) -> Option<usize> {
+        self.labels[label.0 as usize]
+    }
+
+    /// Moves a register, or loads it from memory.
+    pub(super) fn load(&mut self, size: Size, to: Register, from: impl Into<Operand>) {
+        let from = from.into();
+        if size == Size::Quad && from == Operand::Register(to) {
+            return;
+        }
+        self.instruction(size, &[0x8b], to.0, from, 0);
+    }
+
+    /// Moves a register, or stores it in memory.
+    pub(super) fn store(&mut self, size: Size, to: impl Into<Operand>, from: Register) {
+        let to = to.into();
+        if size == Size::Quad && to == Operand::Register(from) {
+            return;
+        }
+        self.instruction(size, if size == Size::Byte { &[0x88] } else { &[0x89] }, from.0, to, 0);
+    }
+
+    /// Stores a constant, sign-extended from 32 bits.
+    pub(super) fn store_constant(&mut self, to: impl Into<Operand>, value: i32) {
+        self.instruction(Size::Quad, &[0xc7], 0, to.into(), 4);
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    /// Loads fewer bytes than a register has, with zeroes before them.
+    pub(super) fn load_zero_extended(&mut self, size: Size, to: Register, from: impl Into<Operand>) {
+        match size {
+            Size::Byte => self.from_part(Size::Byte, Size::Long, &[0x0f, 0xb6], to, from.into()),
+            Size::Word => self.from_part(Size::Word, Size::Long, &[0x0f, 0xb7], to, from.into()),
+            Size::Long | Size::Quad => self.instruction(size, &[0x8b], to.0, from.into(), 0),
+        }
+    }
+
+    /// Loads fewer bytes than a register has, with copies of their sign before them.
+    pub(super) fn load_sign_extended(&mut self, size: Size, to: Register, from: impl Into<Operand>) {
+        match size {
+            Size::Byte => self.from_part(Size::Byte, Size::Quad, &[0x0f, 0xbe], to, from.into()),
+            Size::Word => self.from_part(Size::Word, Size::Quad, &[0x0f, 0xbf], to, from.into()),
+            Size::Long => self.instruction(Size::Quad, &[0x63], to.0, from.into(), 0),
+            Size::Quad => self.instruction(Size::Quad, &[0x8b], to.0, from.into(), 0),
+        }
+    }
+
+    /// Loads a constant; flags stay as they are.
+    pub(super) fn constant(&mut self, to: Register, value: u64) {
+        if let Ok(low) = u32::try_from(value) {
+            self.prefix(Size::Long, 0, Operand::Register(to), false);
+            self.bytes.push(0xb8 | to.0 & 7);
+            self.bytes.extend(low.to_le_bytes());
+        } else if let Ok(low) = i32::try_from(value as i64) {
+            self.store_constant(to, low);
+        } else {
+            self.prefix(Size::Quad, 0, Operand::Register(to), false);
+            self.bytes.push(0xb8 | to.0 & 7);
+            self.bytes.extend(value.to_le_bytes());
+        }
+    }
+
+    /// Loads the address that an operand in memory has.
+    pub(super) fn address(&mut self, size: Size, to: Register, of: impl Into<Operand>) {
+        self.instruction(size, &[0x8d], to.0, of.into(), 0);
+    }
+
+    pub(super) fn alu(&mut self, operation: Alu, size: Size, to: Register, from: impl Into<Operand>) {
+        self.instruction(size, &[(operation as u8) << 3 | 3], to.0, from.into(), 0);
+    }
+
+    pub(super) fn alu_constant(&mut self, operation: Alu, size: Size, to: impl Into<Operand>, value: i32) {
+        let to = to.into();
+        if let Ok(short) = i8::try_from(value) {
+            self.instruction(size, if size == Size::Byte { &[0x80] } else { &[0x83] }, operation as u8, to, 1);
+            self.bytes.push(short as u8);
+        } else {
+            self.instruction(size, &[0x81], operation as u8, to, 4);
+            self.bytes.extend(value.to_le_bytes());
+        }
+    }
+
+    /// Compares a byte in memory with a constant.
+    pub(super) fn compare_byte(&mut self, place: Place, value: u8) {
+        self.instruction(Size::Byte, &[0x80], Alu::Cmp as u8, place.into(), 1);
+        self.bytes.push(value);
+    }
+
+    /// Adds one to a place in memory.
+    pub(super) fn increment(&mut self, to: impl Into<Operand>) {
+        self.instruction(Size::Quad, &[0xff], 0, to.into(), 0);
+    }
+
+    /// Compares a register with zero.
+    pub(super) fn test(&mut self, register: Register) {
+        self.instruction(Size::Quad, &[0x85], register.0, register.into(), 0);
+    }
+
+    /// Tests bits of the low byte.
+    pub(super) fn test_bits(&mut self, operand: impl Into<Operand>, bits: u8) {
+        self.instruction(Size::Byte, &[0xf6], 0, operand.into(), 1);
+        self.bytes.push(bits);
+    }
+
+    pub(super) fn shift(&mut self, shift: Shift, size: Size, register: Register, by: u8) {
+        if by != 0 {
+            self.instruction(size, &[0xc1], shift as u8, register.into(), 1);
+            self.bytes.push(by);
+        }
+    }
+
+    /// Shifts by the low bits of rcx.
+    pub(super) fn shift_by_rcx(&mut self, shift: Shift, register: Register) {
+        self.instruction(Size::Quad, &[0xd3], shift as u8, register.into(), 0);
+    }
+
+    pub(super) fn unary(&mut self, operation: Unary, operand: impl Into<Operand>) {
+        self.instruction(Size::Quad, &[0xf7], operation as u8, operand.into(), 0);
+    }
+
+    pub(super) fn multiply(&mut self, size: Size, to: Register, by: impl Into<Operand>) {
+        self.instruction(size, &[0x0f, 0xaf], to.0, by.into(), 0);
+    }
+
+    pub(super) fn set(&mut self, condition: Condition, low_byte: Register) {
+        self.instruction(Size::Byte, &[0x0f, 0x90 | condition as u8], 0, low_byte.into(), 0);
+    }
+
+    pub(super) fn move_if(&mut self, condition: Condition, to: Register, from: impl Into<Operand>) {
+        self.instruction(Size::Quad, &[0x0f, 0x40 | condition as u8], to.0, from.into(), 0);
+    }
+
+    /// Counts bits that are set.
+    pub(super) fn population(&mut self, to: Register, of: impl Into<Operand>) {
+        self.bytes.push(0xf3);
+        self.instruction(Size::Quad, &[0x0f, 0xb8], to.0, of.into(), 0);
+    }
+
+    /// Writes become visible to others before later reads are made.
+    pub(super) fn fence(&mut self) {
+        self.bytes.extend([0x0f, 0xae, 0xf0]);
+    }
+
+    pub(super) fn push(&mut self, register: Register) {
+        self.prefix(Size::Long, 0, register.into(), false);
+        self.bytes.push(0x50 | register.0 & 7);
+    }
+
+    pub(super) fn pop(&mut self, register: Register) {
+        self.prefix(Size::Long, 0, register.into(), false);
+        self.bytes.push(0x58 | register.0 & 7);
+    }
+
+    /// An instruction that a user's program must not execute: it raises SIGSEGV.
+    pub(super) fn halt(&mut self) {
+        self.bytes.push(0xf4);
+    }
+
+    pub(super) fn ret(&mut self) {
+        self.bytes.push(0xc3);
+    }
+
+    pub(super) fn jump(&mut self, label: Label) {
+        self.bytes.push(0xe9);
+        self.gap(label);
+    }
+
+    pub(super) fn jump_if(&mut self, condition: Condition, label: Label) {
+        self.bytes.extend([0x0f, 0x80 | condition as u8]);
+        self.gap(label);
+    }
+
+    /// Jumps to code elsewhere, at an absolute address.
+    pub(super) fn jump_to(&mut self, target: u64) {
+        self.bytes.push(0xe9);
+        self.distance(target, 0);
+    }
+
+    /// Jumps to a position in this code.
+    pub(super) fn jump_back(&mut self, position: u64) {
+        self.jump_to(self.origin + position);
+    }
+
+    pub(super) fn jump_if_to(&mut self, condition: Condition, target: u64) {
+        self.bytes.extend([0x0f, 0x80 | condition as u8]);
+        self.distance(target, 0);
+    }
+
+    pub(super) fn call_to(&mut self, target: u64) {
+        self.bytes.push(0xe8);
+        self.distance(target, 0);
+    }
+
+    /// Jumps to where the operand points.
+    pub(super) fn jump_through(&mut self, operand: impl Into<Operand>) {
+        self.instruction(Size::Long, &[0xff], 4, operand.into(), 0);
+    }
+
+    /// Calls what the operand points to.
+    pub(super) fn call_through(&mut self, operand: impl Into<Operand>) {
+        self.instruction(Size::Long, &[0xff], 2, operand.into(), 0);
+    }
+
+    /// The operand for an absolute address near the code.
+    pub(super) fn near(&self, address: u64) -> Operand {
+        Operand::Relative(address.wrapping_sub(self.origin) as i64)
+    }
+
+    fn gap(&mut self, label: Label) {
+        match self.labels[label.0 as usize] {
+            Some(target) => {
+                let distance = target as i64 - (self.bytes.len() as i64 + 4);
+                self.bytes.extend((distance as i32).to_le_bytes());
+            }
+            None => {
+                self.gaps.push((self.bytes.len(), label));
+                self.bytes.extend([0; 4]);
+            }
+        }
+    }
+
+    /// The distance to an absolute address from behind the instruction, which has `trailing` more bytes.
+    fn distance(&mut self, target: u64, trailing: usize) {
+        let behind = self.origin + (self.bytes.len() + 4 + trailing) as u64;
+        let distance = i32::try_from(target.wrapping_sub(behind) as i64).expect("code is within 2 GB");
+        self.bytes.extend(distance.to_le_bytes());
+    }
+
+    /// Operand-size, REX prefix.
+    fn prefix(&mut self, size: Size, register: u8, operand: Operand, low_bytes: bool) {
+        if size == Size::Word {
+            self.bytes.push(0x66);
+        }
+        let (base, index) = match operand {
+            Operand::Register(base) | Operand::Memory(Place { base, .. }) => (base.0, 0),
+            Operand::Indexed(base, index, ..) => (base.0, index.0),
+            Operand::Relative(_) => (0, 0),
+        };
+        let wide = u8::from(size == Size::Quad);
+        let rex = wide << 3 | (register >> 3) << 2 | (index >> 3) << 1 | base >> 3;
+        // Without a prefix 4 to 7 are ah, ch, dh and bh.
+        let is_plain = matches!(operand, Operand::Register(_));
+        let needs = low_bytes && (register >= 4 || is_plain && base >= 4);
+        if rex != 0 || needs {
+            self.bytes.push(0x40 | rex);
+        }
+    }
+
+    /// Loads that read fewer bytes than they write.
+    fn from_part(&mut self, part: Size, size: Size, opcode: &[u8], to: Register, from: Operand) {
+        let low_bytes = part == Size::Byte && matches!(from, Operand::Register(Register(4..)));
+        self.prefix(size, to.0, from, low_bytes);
+        self.bytes.extend(opcode);
+        self.operand(to.0, from, 0);
+    }
+
+    /// Prefixes, opcode and operands; `trailing` bytes of a constant follow.
+    fn instruction(&mut self, size: Size, opcode: &[u8], register: u8, operand: Operand, trailing: usize) {
+        self.prefix(size, register, operand, size == Size::Byte);
+        self.bytes.extend(opcode);
+        self.operand(register, operand, trailing);
+    }
+
+    /// ModRM, SIB, displacement.
+    fn operand(&mut self, register: u8, operand: Operand, trailing: usize) {
+        let field = (register & 7) << 3;
+        match operand {
+            Operand::Register(Register(number)) => self.bytes.push(0xc0 | field | number & 7),
+            Operand::Memory(Place { base, displacement }) => {
+                let mode = displacement_mode(base, displacement);
+                self.bytes.push(mode << 6 | field | base.0 & 7);
+                // rsp and r12 as a base need a second byte.
+                if base.0 & 7 == 4 {
+                    self.bytes.push(0x24);
+                }
+                self.displacement(mode, displacement);
+            }
+            Operand::Indexed(base, index, scale, displacement) => {
+                debug_assert!(index != RSP);
+                let mode = displacement_mode(base, displacement);
+                self.bytes.push(mode << 6 | field | 4);
+                self.bytes.push(scale << 6 | (index.0 & 7) << 3 | base.0 & 7);
+                self.displacement(mode, displacement);
+            }
+            Operand::Relative(target) => {
+                self.bytes.push(field | 5);
+                self.distance(self.origin.wrapping_add(target as u64), trailing);
+            }
+        }
+    }
+
+    fn displacement(&mut self, mode: u8, displacement: i32) {
+        match mode {
+            0 => {}
+            1 => self.bytes.push(displacement as u8),
+            _ => self.bytes.extend(displacement.to_le_bytes()),
+        }
+    }
+}
+
+/// How many bytes a displacement takes; rbp and r13 as a base need one.
+fn displacement_mode(base: Register, displacement: i32) -> u8 {
+    match displacement {
+        0 if base.0 & 7 != 5 => 0,
+        -128..=127 => 1,
+        _ => 2,
+    }
+}

@@ -1,0 +1,85 @@
+//! Where compiled code keeps the guest's registers: the same place everywhere, so that any code can go on
+//! with any other, and the interpreter with both, without moving anything.
+
+use std::mem::offset_of;
+
+use super::assembler::*;
+use crate::alpha::cpu::{Cpu, HostSide};
+
+/// Points into the Cpu, so that a displacement of one byte reaches every integer register.
+pub(super) const CPU: Register = R15;
+/// How far into it.
+pub(super) const BIAS: usize = 128;
+
+/// Integer registers that live in the host's: those that compilers' code uses most. All others, and the
+/// floating-point registers, live in the Cpu.
+const HELD: [(u8, Register); 11] = [
+    (1, RBX),
+    (2, RSI),
+    (3, RDI),
+    (4, R8),
+    (5, R11),
+    (9, R9),
+    (10, R12),
+    (11, R14),
+    (12, R13),
+    (29, R10),
+    (30, RBP),
+];
+
+/// Where counting code has the number of instructions, instead of a register of the guest.
+pub(super) const INSTRUCTIONS: Register = R14;
+
+/// Which registers of the guest are in which of the host's.
+pub(super) struct Registers {
+    held: [Option<Register>; 32],
+    /// Whether [`INSTRUCTIONS`] is in use.
+    pub(super) counting: bool,
+}
+
+impl Registers {
+    pub(super) fn new(counting: bool) -> Registers {
+        let mut held = [None; 32];
+        for (guest, host) in HELD.into_iter().filter(|&(_, host)| !(counting && host == INSTRUCTIONS)) {
+            held[usize::from(guest)] = Some(host);
+        }
+        Registers { held, counting }
+    }
+
+    /// The host's register that holds an integer register of the guest.
+    pub(super) fn held(&self, guest: u8) -> Option<Register> {
+        self.held[usize::from(guest)]
+    }
+
+    /// What is in host registers while compiled code runs, and its place in the Cpu.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Register, Place)> + '_ {
+        let guest = (0u8..).zip(self.held).filter_map(|(guest, host)| Some((host?, integer(guest))));
+        let count = (INSTRUCTIONS, field(offset_of!(Cpu, instructions)));
+        guest.chain(self.counting.then_some(count))
+    }
+}
+
+/// The place of a field of the Cpu.
+pub(super) fn field(offset: usize) -> Place {
+    Place { base: CPU, displacement: offset as i32 - BIAS as i32 }
+}
+
+/// The place of a field of [`HostSide`].
+pub(super) fn host_field(offset: usize) -> Place {
+    field(offset_of!(Cpu, host) + offset)
+}
+
+/// The place in the Cpu of an integer register.
+pub(super) fn integer(number: u8) -> Place {
+    field(offset_of!(Cpu, r) + 8 * usize::from(number))
+}
+
+/// The place of a floating-point register.
+pub(super) fn float(number: u8) -> Place {
+    field(offset_of!(Cpu, f) + 8 * usize::from(number))
+}
+
+/// Where calls must not go deeper.
+pub(super) fn stack_limit() -> Place {
+    host_field(offset_of!(HostSide, stack_limit))
+}

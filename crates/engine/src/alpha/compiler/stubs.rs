@@ -1,0 +1,203 @@
+//! The ways into compiled code and out of it, written once for each compiler.
+//!
+//! While compiled code runs, the host's stack holds for each guest call at work two words: where the host
+//! goes on after it, and above that the guest's address for that, by which `ret` sees whether it returns
+//! there. `enter` puts [`UNWIND`] in its place: no address that anything returns to.
+
+use std::mem::offset_of;
+
+use super::assembler::*;
+use super::enter::UNWIND;
+use super::registers::{BIAS, CPU, Registers, field, host_field};
+use crate::alpha::cpu::{Cpu, HostSide};
+
+/// Where each begins, in bytes behind the first one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stubs {
+    /// `extern "C" fn(cpu, code, where to note the stack pointer) -> next`: runs code until it leaves.
+    pub(super) enter: u64,
+    /// Leaves for the guest's address in rdx, and forgets the calls at work.
+    pub(super) leave: u64,
+    /// The same after a fault.
+    pub(super) leave_by_fault: u64,
+    /// Jumped to where there is no code for the guest's address in rdx: lets the interpreter go on until
+    /// the call at work returns, and returns from it.
+    pub(super) missing: u64,
+    /// Jumped to with the guest's address in rdx: goes on with the code for that.
+    pub(super) find: u64,
+    /// Called with the guest's address of a system call in rdx: makes it.
+    pub(super) system_call: u64,
+    /// Called with the address of a step in rdx: lets the interpreter execute it; clears the flag of zero if
+    /// that failed.
+    pub(super) one: u64,
+}
+
+impl Stubs {
+    /// The stubs' addresses, from their positions.
+    pub(super) fn at(self, origin: u64) -> Stubs {
+        let Stubs { enter, leave, leave_by_fault, missing, find, system_call, one } = self;
+        Stubs {
+            enter: origin + enter,
+            leave: origin + leave,
+            leave_by_fault: origin + leave_by_fault,
+            missing: origin + missing,
+            find: origin + find,
+            system_call: origin + system_call,
+            one: origin + one,
+        }
+    }
+}
+
+/// What the host's calling convention wants preserved.
+const PRESERVED: [Register; 6] = [RBP, RBX, R12, R13, R14, R15];
+
+/// The word above the host's return address: where the guest's call returns to.
+pub(super) const EXPECTED: Place = Place { base: RSP, displacement: 8 };
+
+/// Everything to write the stubs.
+pub(super) struct Writer<'a> {
+    pub(super) assembler: &'a mut Assembler,
+    pub(super) registers: &'a Registers,
+    /// `extern "C" fn(cpu, step) -> failed`.
+    pub(super) one: u64,
+    /// The table of entries, and the mask of a guest address's bits that count there.
+    pub(super) table: (u64, u32),
+}
+
+impl Writer<'_> {
+    /// Writes all; their positions.
+    pub(super) fn write(mut self) -> Stubs {
+        let enter = self.begin();
+        self.enter();
+        let leave = self.begin();
+        self.leave(|code| code.load(Size::Quad, RAX, RDX));
+        let leave_by_fault = self.begin();
+        self.leave(|code| code.constant(RAX, u64::MAX));
+        let missing = self.begin();
+        self.missing();
+        let find = self.begin();
+        self.find(missing);
+        let system_call = self.begin();
+        self.system_call();
+        let one = self.begin();
+        self.one();
+        Stubs { enter, leave, leave_by_fault, missing, find, system_call, one }
+    }
+
+    fn begin(&mut self) -> u64 {
+        self.assembler.position() as u64
+    }
+
+    fn enter(&mut self) {
+        let code = &mut *self.assembler;
+        PRESERVED.iter().for_each(|&register| code.push(register));
+        code.address(Size::Quad, CPU, Place { base: RDI, displacement: BIAS as i32 });
+        // A dummy return address, so that code is called with the stack as any call leaves it.
+        code.constant(RAX, UNWIND);
+        code.store(Size::Quad, Place { base: RDX, displacement: 0 }, RSP);
+        code.push(RAX);
+        code.push(RAX);
+        code.load(Size::Quad, RAX, RSI);
+        self.reload();
+        self.assembler.jump_through(RAX);
+    }
+
+    fn leave(&mut self, result: impl FnOnce(&mut Assembler)) {
+        self.spill();
+        let code = &mut *self.assembler;
+        result(code);
+        code.load(Size::Quad, RSP, host_field(offset_of!(HostSide, stack_pointer)));
+        PRESERVED.iter().rev().for_each(|&register| code.pop(register));
+        code.ret();
+    }
+
+    /// Calls `go_on` with rsi and rdx; the result is in rax.
+    fn go_on(&mut self) {
+        let code = &mut *self.assembler;
+        code.address(Size::Quad, RDI, field(0));
+        code.call_through(host_field(offset_of!(HostSide, go_on)));
+    }
+
+    fn missing(&mut self) {
+        let leave = self.assembler.label();
+        self.assembler.alu_constant(Alu::Cmp, Size::Quad, EXPECTED, UNWIND as i32);
+        self.assembler.jump_if(Condition::Equal, leave);
+        self.spill();
+        let code = &mut *self.assembler;
+        code.load(Size::Quad, RSI, RDX);
+        code.load(Size::Quad, RDX, EXPECTED);
+        // Calls want the stack aligned to 16 bytes.
+        code.push(RAX);
+        self.go_on();
+        self.assembler.pop(RDX);
+        self.reload();
+        let code = &mut *self.assembler;
+        code.load(Size::Quad, RDX, RAX);
+        code.alu(Alu::Cmp, Size::Quad, RDX, EXPECTED);
+        code.jump_if(Condition::NotEqual, leave);
+        code.ret();
+        code.place(leave);
+        self.leave(|code| code.load(Size::Quad, RAX, RDX));
+    }
+
+    fn find(&mut self, missing: u64) {
+        let (table, mask) = self.table;
+        let code = &mut *self.assembler;
+        code.load(Size::Long, RCX, RDX);
+        code.alu_constant(Alu::And, Size::Long, RCX, mask as i32);
+        code.constant(RAX, table);
+        code.alu(Alu::Cmp, Size::Quad, RDX, Operand::Indexed(RAX, RCX, 2, 0));
+        let absent = code.label();
+        code.jump_if(Condition::NotEqual, absent);
+        code.jump_through(Operand::Indexed(RAX, RCX, 2, 8));
+        code.place(absent);
+        code.jump_back(missing);
+    }
+
+    fn system_call(&mut self) {
+        self.spill();
+        let code = &mut *self.assembler;
+        code.load(Size::Quad, RSI, RDX);
+        // Where it returns to; the lowest bit says that it is a system call.
+        code.alu_constant(Alu::Add, Size::Quad, RDX, 5);
+        code.push(RDX);
+        code.push(RDX);
+        self.go_on();
+        self.assembler.pop(RDX);
+        self.assembler.pop(RDX);
+        self.reload();
+        let code = &mut *self.assembler;
+        code.alu_constant(Alu::And, Size::Quad, RDX, !3);
+        code.alu(Alu::Cmp, Size::Quad, RDX, RAX);
+        let leave = code.label();
+        code.jump_if(Condition::NotEqual, leave);
+        code.ret();
+        code.place(leave);
+        code.load(Size::Quad, RDX, RAX);
+        self.leave(|code| code.load(Size::Quad, RAX, RDX));
+    }
+
+    fn one(&mut self) {
+        self.spill();
+        let code = &mut *self.assembler;
+        code.address(Size::Quad, RDI, field(0));
+        code.load(Size::Quad, RSI, RDX);
+        code.constant(RAX, self.one);
+        code.call_through(RAX);
+        self.reload();
+        self.assembler.test(RAX);
+        self.assembler.ret();
+    }
+
+    /// Writes all that is in host registers to the Cpu.
+    fn spill(&mut self) {
+        self.registers.all().for_each(|(host, place)| self.assembler.store(Size::Quad, place, host));
+    }
+
+    /// The opposite.
+    fn reload(&mut self) {
+        self.registers.all().for_each(|(host, place)| self.assembler.load(Size::Quad, host, place));
+    }
+}
+
+const _: () = assert!(offset_of!(Cpu, r) == 0);
