@@ -286,12 +286,13 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     /// Where the interpreter takes over after a fault of compiled code.
     fn fault(&mut self, host: usize) -> (BlockId, usize) {
         let compiler = self.compiler.as_ref().expect("compiled code has a compiler");
-        let (block, index) = compiler.site(host);
+        let site = compiler.site(host);
+        site.complete(self.cpu);
         if O::INTEREST != Interest::Counts {
             // What does not count compiled code counts what the interpreter goes on with.
-            self.cpu.instructions += self.cache.block(block).steps.len() as u64;
+            self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
         }
-        (block, index)
+        (site.block, site.index as usize)
     }
 
     /// Runs the compiled code of a block, made now if there is none. None if there can be none.
@@ -320,8 +321,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         }
         self.cpu.host.counts = self.observer.counts(self.cache);
         let host = &mut self.cpu.host;
-        (host.memory, host.model, host.pending) =
-            (self.shared.memory, self.cache.model(), linux::pending_flag());
+        (host.memory, host.model) = (self.shared.memory, self.cache.model());
         host.go_on = Some(go_on::<O>);
         self.cpu.host.runner = (&raw mut *self).cast();
         self.depth += 1;
@@ -540,5 +540,8 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
         runner.go(until)
     };
     runner.cpu.host.counts = runner.observer.counts(runner.cache);
+    if runner.cpu.host.stack_limit != runner.cpu.host.stack_end {
+        compiler::watch(runner.cpu);
+    }
     next
 }

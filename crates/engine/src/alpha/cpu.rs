@@ -37,20 +37,21 @@ pub struct Lock {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct HostSide {
-    /// The host stack pointer with which compiled code was entered last.
-    pub(crate) stack_pointer: usize,
-    /// Guest calls become host calls while the host's stack pointer is above this.
-    pub(crate) stack_limit: usize,
     /// Guest addresses are below this.
     pub(crate) address_limit: u64,
-    /// True if something waits for the thread.
-    pub(crate) pending: *const std::sync::atomic::AtomicBool,
+    /// Guest calls become host calls, and loops go round, while the host's stack pointer is not below this.
+    /// Others raise it when something waits for the thread.
+    pub(crate) stack_limit: usize,
+    /// How often each block was executed, by number: the observer's.
+    pub(crate) counts: *mut u64,
+    /// What `stack_limit` is when nothing waits.
+    pub(crate) stack_end: usize,
+    /// The host stack pointer with which compiled code was entered last.
+    pub(crate) stack_pointer: usize,
     /// Where the host goes on after a fault in compiled code.
     pub(crate) leave_by_fault: u64,
     /// The host instruction that faulted last.
     pub(crate) fault: usize,
-    /// How often each block was executed, by number: the observer's.
-    pub(crate) counts: *mut u64,
     /// Executes the program from an address on until another: what the interpreter does for compiled
     /// code. Returns where the program goes on.
     pub(crate) go_on: Option<extern "C" fn(cpu: *mut Cpu, from: u64, until: u64) -> u64>,
@@ -62,6 +63,24 @@ pub struct HostSide {
     pub(crate) model: isa::Cpu,
 }
 
+impl Default for HostSide {
+    fn default() -> HostSide {
+        HostSide {
+            address_limit: crate::memory::ADDRESS_SPACE,
+            stack_limit: 0,
+            counts: std::ptr::null_mut(),
+            stack_end: 0,
+            stack_pointer: 0,
+            leave_by_fault: 0,
+            fault: 0,
+            go_on: None,
+            runner: std::ptr::null_mut(),
+            memory: std::ptr::null(),
+            model: isa::Cpu::Ev67,
+        }
+    }
+}
+
 // SAFETY: the pointers are set anew by each thread's run and used only during it.
 unsafe impl Send for HostSide {}
 
@@ -71,6 +90,8 @@ unsafe impl Send for HostSide {}
 pub struct Cpu {
     /// Integer registers; 31 is always 0, 32 takes what is written to 31.
     pub r: [u64; 33],
+    /// For compiled code: near the integer registers, as what it needs all the time is.
+    pub host: HostSide,
     /// Floating-point registers, in register format; 31 is always 0, 32 takes what is written to 31.
     pub f: [u64; 33],
     /// Address of the next instruction.
@@ -90,8 +111,6 @@ pub struct Cpu {
     pub instructions: u64,
     /// Accesses that were not aligned and that Linux would have fixed up.
     pub unaligned: u64,
-    /// For compiled code.
-    pub host: HostSide,
 }
 
 impl Default for Cpu {
@@ -107,19 +126,7 @@ impl Default for Cpu {
             interrupt_flag: false,
             instructions: 0,
             unaligned: 0,
-            host: HostSide {
-                stack_pointer: 0,
-                stack_limit: 0,
-                address_limit: crate::memory::ADDRESS_SPACE,
-                pending: std::ptr::null(),
-                leave_by_fault: 0,
-                fault: 0,
-                counts: std::ptr::null_mut(),
-                go_on: None,
-                runner: std::ptr::null_mut(),
-                memory: std::ptr::null(),
-                model: isa::Cpu::Ev67,
-            },
+            host: HostSide::default(),
         }
     }
 }

@@ -8,14 +8,54 @@
 //! interrupts that routine between test and call, moves on to the routine's exit "not begun".
 
 use std::cell::{Cell, UnsafeCell};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use super::errno::Errno;
 
+/// Says whether something waits for a thread: a signal, or news from another thread.
+struct Flag {
+    is_up: AtomicBool,
+    /// Where compiled code looks, if some is at work: how far down its stack may reach. Nowhere, if
+    /// something waits.
+    limit: AtomicPtr<AtomicUsize>,
+}
+
+impl Flag {
+    const fn new() -> Flag {
+        Flag { is_up: AtomicBool::new(false), limit: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    fn raise(&self) {
+        self.is_up.store(true, Ordering::SeqCst);
+        // SAFETY: null, or what lives for as long as compiled code runs; see `set_limit`.
+        if let Some(limit) = unsafe { self.limit.load(Ordering::SeqCst).as_ref() } {
+            limit.store(usize::MAX, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Where compiled code of the calling thread looks from now on: `limit`, which is `free` when nothing waits.
+/// Null for nowhere.
+///
+/// # Safety
+/// It must live until the next call, or the end of the thread.
+pub unsafe fn set_limit(limit: *mut AtomicUsize, free: usize) {
+    MAILBOX.with(|mailbox| {
+        mailbox.flag.limit.store(limit, Ordering::SeqCst);
+        // SAFETY: the caller's promise.
+        if let Some(limit) = unsafe { limit.as_ref() } {
+            limit.store(free, Ordering::SeqCst);
+            // Whoever raised the flag before may not have known where to tell.
+            if mailbox.flag.is_up.load(Ordering::SeqCst) {
+                limit.store(usize::MAX, Ordering::SeqCst);
+            }
+        }
+    });
+}
+
 /// What the host's handlers, and other threads, leave for a thread of the guest.
 struct Mailbox {
-    /// Something waits for the thread: a signal, or news from another thread.
-    flag: AtomicBool,
+    flag: Flag,
     /// True if `recorded` holds a signal.
     is_recorded: AtomicBool,
     /// Written by the handler only while `is_recorded` is false, read by the thread only while it is
@@ -30,7 +70,7 @@ struct Mailbox {
 thread_local! {
     static MAILBOX: Mailbox = const {
         Mailbox {
-            flag: AtomicBool::new(false),
+            flag: Flag::new(),
             is_recorded: AtomicBool::new(false),
             recorded: UnsafeCell::new(Information([0; 16])),
             sent_faults: [const { (AtomicBool::new(false), AtomicU64::new(0)) }; 2],
@@ -68,15 +108,10 @@ impl Information {
     }
 }
 
-/// Where [`pending`] is kept for the calling thread, for compiled code to look.
-pub fn pending_flag() -> *const AtomicBool {
-    MAILBOX.with(|mailbox| &raw const mailbox.flag)
-}
-
 /// True if something waits for the calling thread: the guest must be left.
 #[inline]
 pub fn pending() -> bool {
-    MAILBOX.with(|mailbox| mailbox.flag.load(Ordering::Relaxed))
+    MAILBOX.with(|mailbox| mailbox.flag.is_up.load(Ordering::Relaxed))
 }
 
 /// True if a signal waits for the calling thread.
@@ -90,7 +125,7 @@ pub fn is_recorded() -> bool {
 /// Lowers the flag and takes a recorded signal. All signals stay blocked until [`set_mask`].
 pub fn take() -> Option<Information> {
     MAILBOX.with(|mailbox| {
-        if !mailbox.flag.swap(false, Ordering::AcqRel) {
+        if !mailbox.flag.is_up.swap(false, Ordering::AcqRel) {
             return None;
         }
         let taken = if mailbox.is_recorded.load(Ordering::Relaxed) {
@@ -105,7 +140,7 @@ pub fn take() -> Option<Information> {
             sent.map(|(sent, signal)| Information::new(signal, libc::SI_USER, &sender(sent)))
         };
         if mailbox.sent_faults.iter().any(|sent| sent.0.load(Ordering::Relaxed)) {
-            mailbox.flag.store(true, Ordering::Release);
+            mailbox.flag.raise();
         }
         taken
     })
@@ -139,7 +174,7 @@ pub fn note_sent_fault(information: &libc::siginfo_t, context: &mut libc::uconte
             sender.store(information.0[2], Ordering::Relaxed);
             sent.store(true, Ordering::Release);
         }
-        mailbox.flag.store(true, Ordering::Release);
+        mailbox.flag.raise();
         leave_wait(context);
     });
 }
@@ -149,7 +184,7 @@ pub fn note_sent_fault(information: &libc::siginfo_t, context: &mut libc::uconte
 pub struct Address {
     /// The host's id of it.
     pub id: i32,
-    flag: *const AtomicBool,
+    flag: *const Flag,
 }
 
 // SAFETY: what is behind the pointer is atomic; that it is still there is what `call` asks for.
@@ -162,7 +197,7 @@ impl Address {
     /// The thread must not have ended.
     pub unsafe fn notify(self) {
         // SAFETY: the caller's promise: the thread and with it its mailbox exist.
-        unsafe { (*self.flag).store(true, Ordering::Release) };
+        unsafe { (*self.flag).raise() };
     }
 
     /// Makes the thread look at the news at once.
@@ -254,7 +289,7 @@ pub unsafe fn call(number: libc::c_long, arguments: [u64; 6]) -> Result<u64, Err
 /// As for [`call`].
 pub unsafe fn wait(number: libc::c_long, arguments: [u64; 6]) -> Result<u64, Errno> {
     // SAFETY: the caller's promise; the routine clobbers caller-saved registers only.
-    let result = MAILBOX.with(|mailbox| unsafe { pathlength_wait(number, &arguments, &mailbox.flag) });
+    let result = MAILBOX.with(|mailbox| unsafe { pathlength_wait(number, &arguments, &mailbox.flag.is_up) });
     if (-4095..0).contains(&result) { Err(Errno(-result as i32)) } else { Ok(result as u64) }
 }
 
@@ -276,7 +311,7 @@ extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, context: *m
         }
         *mailbox.recorded.get() = *information;
         mailbox.is_recorded.store(true, Ordering::Relaxed);
-        mailbox.flag.store(true, Ordering::Release);
+        mailbox.flag.raise();
         let context = &mut *context.cast::<libc::ucontext_t>();
         (&raw mut context.uc_sigmask).cast::<u64>().write(all_blockable());
         leave_wait(context);

@@ -84,7 +84,6 @@ pub(super) enum Shift {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unary {
     Not = 2,
-    Negate = 3,
     /// rdx:rax = rax * operand, unsigned.
     Multiply = 4,
 }
@@ -253,20 +252,14 @@ impl Assembler {
         }
     }
 
-    /// Compares a byte in memory with a constant.
-    pub(super) fn compare_byte(&mut self, place: Place, value: u8) {
-        self.instruction(Size::Byte, &[0x80], Alu::Cmp as u8, place.into(), 1);
-        self.bytes.push(value);
-    }
-
     /// Adds one to a place in memory.
     pub(super) fn increment(&mut self, to: impl Into<Operand>) {
         self.instruction(Size::Quad, &[0xff], 0, to.into(), 0);
     }
 
     /// Compares a register with zero.
-    pub(super) fn test(&mut self, register: Register) {
-        self.instruction(Size::Quad, &[0x85], register.0, register.into(), 0);
+    pub(super) fn test(&mut self, size: Size, register: Register) {
+        self.instruction(size, &[0x85], register.0, register.into(), 0);
     }
 
     /// Tests bits of the low byte.
@@ -285,6 +278,10 @@ impl Assembler {
     /// Shifts by the low bits of rcx.
     pub(super) fn shift_by_rcx(&mut self, shift: Shift, register: Register) {
         self.instruction(Size::Quad, &[0xd3], shift as u8, register.into(), 0);
+    }
+
+    pub(super) fn negate(&mut self, size: Size, register: Register) {
+        self.instruction(size, &[0xf7], 3, register.into(), 0);
     }
 
     pub(super) fn unary(&mut self, operation: Unary, operand: impl Into<Operand>) {
@@ -352,11 +349,6 @@ impl Assembler {
     /// Jumps to a position in this code.
     pub(super) fn jump_back(&mut self, position: u64) {
         self.jump_to(self.origin + position);
-    }
-
-    pub(super) fn jump_if_to(&mut self, condition: Condition, target: u64) {
-        self.bytes.extend([0x0f, 0x80 | condition as u8]);
-        self.distance(target, 0);
     }
 
     pub(super) fn call_to(&mut self, target: u64) {

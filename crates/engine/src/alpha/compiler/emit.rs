@@ -56,6 +56,7 @@ pub(super) fn emit(
         before,
         checked: vec![0; count],
         known: 0,
+        narrow: 0,
         sites: Vec::new(),
         behind: Vec::new(),
         index: 0,
@@ -67,7 +68,7 @@ pub(super) fn emit(
 /// What is written behind the blocks, as it is rare.
 enum Behind {
     /// The interpreter is to execute an instruction of a block.
-    Fault { label: Label, block: usize, at: usize },
+    Fault { label: Label, block: usize, at: usize, narrow: u32 },
     /// Leave for an address of the guest.
     Leave { label: Label, address: u64 },
     /// Leave for the address in rdx.
@@ -95,6 +96,8 @@ struct Emitter<'a> {
     checked: Vec<u32>,
     /// Registers, a bit each, that hold addresses in the guest's address space.
     known: u32,
+    /// Registers, a bit each, of which the host's hold the low half only: what lies above is its sign.
+    narrow: u32,
     sites: Vec<Site>,
     behind: Vec<Behind>,
     /// The block that is written.
@@ -136,6 +139,7 @@ impl Emitter<'_> {
         self.index = index;
         self.assembler.place(self.labels[index]);
         self.known = self.only_before(index).map_or(0, |from| self.checked[from]);
+        debug_assert_eq!(self.narrow, 0);
         let cache = self.cache;
         let block: &Block = cache.block(self.region.blocks[index]);
         if self.before[index].iter().any(|&(from, _)| from >= index) {
@@ -153,6 +157,7 @@ impl Emitter<'_> {
             at += 1;
         }
         self.checked[index] = self.known;
+        self.widen_all();
         self.go(block.end());
     }
 
@@ -174,28 +179,54 @@ impl Emitter<'_> {
         }
     }
 
-    /// Jumps if something waits for the thread. Takes rcx.
+    /// Jumps if something waits for the thread, or the host's stack is full.
     fn poll(&mut self, there: Label) {
-        self.assembler.load(Size::Quad, RCX, host_field(offset_of!(HostSide, pending)));
-        self.assembler.compare_byte(Place { base: RCX, displacement: 0 }, 0);
-        self.assembler.jump_if(Condition::NotEqual, there);
+        self.assembler.alu(Alu::Cmp, Size::Quad, RSP, stack_limit());
+        self.assembler.jump_if(Condition::Below, there);
     }
 
     // Registers
 
     /// Where an integer register is; not for register 31.
-    fn operand(&self, register: u8) -> Operand {
+    fn operand(&mut self, size: Size, register: u8) -> Operand {
+        if size == Size::Quad {
+            self.widen(register);
+        }
         match self.registers.held(register) {
             Some(host) => host.into(),
             None => integer(register).into(),
         }
     }
 
-    /// An integer register in a register of the host: its own, or `scratch`.
-    fn read(&mut self, register: u8, scratch: Register) -> Register {
+    /// Gives a register its upper half.
+    fn widen(&mut self, register: u8) {
+        if self.narrow & 1 << register != 0
+            && let Some(host) = self.registers.held(register)
+        {
+            self.assembler.load_sign_extended(Size::Long, host, host);
+            self.narrow &= !(1 << register);
+        }
+    }
+
+    /// Gives all registers their upper halves, as who goes on elsewhere expects it. Flags stay as they are.
+    fn widen_all(&mut self) {
+        (0..31).for_each(|register| self.widen(register));
+    }
+
+    /// Whether the low half of a register is known to tell all.
+    fn is_narrow(&self, register: u8) -> bool {
+        register == 31 || self.narrow & 1 << register != 0
+    }
+
+    /// An integer register in a register of the host: its own, or `scratch`. If less than a quadword is
+    /// wanted, what lies above means nothing.
+    fn read(&mut self, size: Size, register: u8, scratch: Register) -> Register {
         if register == 31 {
             self.assembler.constant(scratch, 0);
             return scratch;
+        }
+        if size == Size::Quad {
+            self.widen(register);
         }
         match self.registers.held(register) {
             Some(host) => host,
@@ -207,8 +238,8 @@ impl Emitter<'_> {
     }
 
     /// An integer register in this register of the host.
-    fn read_into(&mut self, register: u8, to: Register) {
-        let from = self.read(register, to);
+    fn read_into(&mut self, size: Size, register: u8, to: Register) {
+        let from = self.read(size, register, to);
         self.assembler.load(Size::Quad, to, from);
     }
 
@@ -227,16 +258,41 @@ impl Emitter<'_> {
         if usize::from(register) == SINK {
             return;
         }
+        self.forget(register);
+        match self.registers.held(register) {
+            Some(host) => self.assembler.load(Size::Quad, host, value),
+            None => self.assembler.store(Size::Quad, integer(register), value),
+        }
+    }
+
+    /// Sets an integer register to a longword's value, sign-extended: at once only in memory.
+    fn write_low(&mut self, register: u8, value: Register) {
+        match self.held(register) {
+            Some(host) => {
+                if host != value {
+                    self.assembler.load(Size::Long, host, value);
+                }
+                self.forget(register);
+                self.narrow |= 1 << register;
+            }
+            None => {
+                self.assembler.load_sign_extended(Size::Long, RAX, value);
+                self.write(register, RAX);
+            }
+        }
+    }
+
+    /// A register gets another value.
+    fn forget(&mut self, register: u8) {
         self.known &= !(1 << register);
-        let to = self.operand(register);
-        self.assembler.store(Size::Quad, to, value);
+        self.narrow &= !(1 << register);
     }
 
     fn write_constant(&mut self, register: u8, value: u64) {
         if usize::from(register) == SINK {
             return;
         }
-        self.known &= !(1 << register);
+        self.forget(register);
         match (self.registers.held(register), i32::try_from(value as i64)) {
             (Some(host), _) => self.assembler.constant(host, value),
             (None, Ok(short)) => self.assembler.store_constant(integer(register), short),
@@ -266,7 +322,7 @@ impl Emitter<'_> {
     /// Where to jump so that the interpreter executes an instruction of this block.
     fn fault(&mut self, at: usize) -> Label {
         let label = self.assembler.label();
-        self.behind.push(Behind::Fault { label, block: self.index, at });
+        self.behind.push(Behind::Fault { label, block: self.index, at, narrow: self.narrow });
         label
     }
 
@@ -285,16 +341,16 @@ impl Emitter<'_> {
     }
 
     /// What is written next may fault: the interpreter takes over at an instruction of a block.
-    fn may_fault(&mut self, block: usize, at: usize) {
+    fn may_fault(&mut self, block: usize, at: usize, narrow: u32) {
         let position = self.assembler.position() as u32;
-        self.sites.push(Site { position, block: self.region.blocks[block], index: at as u32 });
+        self.sites.push(Site { position, block: self.region.blocks[block], index: at as u32, narrow });
     }
 
     fn rare(&mut self, rare: Behind) {
         match rare {
-            Behind::Fault { label, block, at } => {
+            Behind::Fault { label, block, at, narrow } => {
                 self.assembler.place(label);
-                self.may_fault(block, at);
+                self.may_fault(block, at, narrow);
                 self.assembler.halt();
             }
             Behind::Leave { label, address } => {
@@ -324,12 +380,13 @@ impl Emitter<'_> {
 
     /// Lets the interpreter execute one instruction; it executes it again if it does not complete.
     fn by_interpreter(&mut self, step: &Step, at: usize) {
+        self.widen_all();
         let fault = self.fault(at);
         self.assembler.constant(RDX, step as *const Step as u64);
         self.assembler.call_to(self.stubs.one);
         self.assembler.jump_if(Condition::NotEqual, fault);
         if step.c < 31 {
-            self.known &= !(1 << step.c);
+            self.forget(step.c);
         }
     }
 }

@@ -6,6 +6,7 @@ use super::arena::ARENA_BYTES;
 use super::registers::{BIAS, CPU};
 use super::stubs::Stubs;
 use crate::alpha::cpu::Cpu;
+use crate::linux;
 
 /// What compiled code returns to make everybody who called leave too. No address of an instruction.
 pub(crate) const UNWIND: u64 = 1;
@@ -27,7 +28,7 @@ const STACK_BYTES: usize = 3 << 20;
 pub(crate) fn is_stack_full(cpu: &Cpu) -> bool {
     const RESERVE: usize = 64 << 10;
     let here = 0u8;
-    (&raw const here as usize) < cpu.host.stack_limit + RESERVE
+    (&raw const here as usize) < cpu.host.stack_end + RESERVE
 }
 
 /// What came out of compiled code.
@@ -36,6 +37,13 @@ pub(crate) enum Left {
     At(u64),
     /// The host instruction at this address faulted.
     Fault(usize),
+}
+
+/// Makes compiled code notice what waits for the thread; anew when that was looked at.
+pub(crate) fn watch(cpu: &mut Cpu) {
+    let end = cpu.host.stack_end;
+    // SAFETY: the Cpu outlives the code that runs on it, and after that `enter` takes the place back.
+    unsafe { linux::set_limit((&raw mut cpu.host.stack_limit).cast(), end) };
 }
 
 /// Runs code. The first entry of a thread, with no other below it, says so: guest calls may take the
@@ -48,8 +56,9 @@ pub(crate) unsafe fn enter(stubs: Stubs, cpu: &mut Cpu, code: *const u8, is_firs
     type Enter = unsafe extern "C" fn(cpu: *mut Cpu, code: *const u8, stack_pointer: *mut usize) -> u64;
     if is_first {
         let here = 0u8;
-        cpu.host.stack_limit = (&raw const here as usize).saturating_sub(STACK_BYTES);
+        cpu.host.stack_end = (&raw const here as usize).saturating_sub(STACK_BYTES);
     }
+    watch(cpu);
     cpu.host.leave_by_fault = stubs.leave_by_fault;
     let before = cpu.host.stack_pointer;
     let noted = &raw mut cpu.host.stack_pointer;
@@ -58,6 +67,10 @@ pub(crate) unsafe fn enter(stubs: Stubs, cpu: &mut Cpu, code: *const u8, is_firs
     // SAFETY: the caller's promise.
     let next = unsafe { enter(&raw mut *cpu, code, noted) };
     cpu.host.stack_pointer = before;
+    if is_first {
+        // SAFETY: no place at all lives for ever.
+        unsafe { linux::set_limit(std::ptr::null_mut(), 0) };
+    }
     if next == u64::MAX { Left::Fault(cpu.host.fault) } else { Left::At(next) }
 }
 

@@ -21,10 +21,11 @@ use trace::BlockId;
 
 use self::arena::Entries;
 use self::assembler::Assembler;
-pub(crate) use self::enter::{Left, UNWIND, caught, enter, is_stack_full};
+pub(crate) use self::enter::{Left, UNWIND, caught, enter, is_stack_full, watch};
 use self::registers::Registers;
 use self::stubs::Stubs;
 use super::block::{Block, BlockCache};
+use super::cpu::Cpu;
 use crate::memory::Memory;
 
 /// Executions of a block in the interpreter after which it is compiled.
@@ -42,6 +43,19 @@ pub struct Site {
     pub block: BlockId,
     /// The instruction in it: what lies before is executed.
     pub index: u32,
+    /// Registers, a bit each, whose upper halves are still to be filled with their signs.
+    narrow: u32,
+}
+
+impl Site {
+    /// Makes the registers what they are for the guest.
+    pub fn complete(&self, cpu: &mut Cpu) {
+        for (value, number) in cpu.r.iter_mut().zip(0..31) {
+            if self.narrow >> number & 1 != 0 {
+                *value = *value as i32 as u64;
+            }
+        }
+    }
 }
 
 /// Compiles regions and keeps them.
@@ -81,6 +95,13 @@ impl Compiler {
         let emitted = emit::emit(&region, cache, &self.registers, &self.stubs, &mut self.entries);
         let Some(emitted) = emitted else { return cache.cool(id) };
         let Some(code) = self.entries.arena.add(&emitted.code) else { return cache.cool(id) };
+        if std::env::var_os("DUMP").is_some() {
+            use std::io::Write;
+            let n: usize = region.blocks.iter().map(|b| cache.block(*b).steps.len()).sum();
+            let mut f = std::fs::OpenOptions::new().append(true).create(true).open("/tmp/dump.txt").unwrap();
+            writeln!(f, "R {:x} {:x} {} {} {}", cache.block(id).address, code, emitted.code.len(), n, region.blocks.len()).unwrap();
+            std::fs::write(format!("/tmp/code/{:x}", cache.block(id).address), &emitted.code).unwrap();
+        }
         let start = (code - self.entries.arena.start()) as u32;
         let moved = emitted.sites.iter().map(|site| Site { position: start + site.position, ..*site });
         self.sites.extend(moved);
@@ -100,13 +121,11 @@ impl Compiler {
         self.entries.find_by_register(block.address, block.code() as u64);
     }
 
-    /// Where the interpreter takes over when the host's instruction at `host` faulted: a block, which was
-    /// entered and counted, and the instruction in it.
-    pub fn site(&self, host: usize) -> (BlockId, usize) {
+    /// Where the interpreter takes over when the host's instruction at `host` faulted.
+    pub fn site(&self, host: usize) -> Site {
         let position = (host as u64 - self.entries.arena.start()) as u32;
         let behind = self.sites.partition_point(|site| site.position <= position);
-        let site = self.sites[behind - 1];
-        (site.block, site.index as usize)
+        self.sites[behind - 1]
     }
 
     /// The ways in and out.

@@ -6,10 +6,11 @@ use std::mem::offset_of;
 use super::assembler::*;
 use crate::alpha::cpu::{Cpu, HostSide};
 
-/// Points into the Cpu, so that a displacement of one byte reaches every integer register.
+/// Points into the Cpu, so that a displacement of one byte reaches the integer registers from 6 on and what
+/// lies behind them.
 pub(super) const CPU: Register = R15;
 /// How far into it.
-pub(super) const BIAS: usize = 128;
+pub(super) const BIAS: usize = 176;
 
 /// Integer registers that live in the host's: those that compilers' code uses most. All others, and the
 /// floating-point registers, live in the Cpu.

@@ -16,14 +16,14 @@ use crate::alpha::cpu::{Cpu, HostSide};
 pub(crate) struct Stubs {
     /// `extern "C" fn(cpu, code, where to note the stack pointer) -> next`: runs code until it leaves.
     pub(super) enter: u64,
-    /// Leaves for the guest's address in rdx, and forgets the calls at work.
+    /// Leaves for the guest's address in rdx, without its two lowest bits, and forgets the calls at work.
     pub(super) leave: u64,
     /// The same after a fault.
     pub(super) leave_by_fault: u64,
     /// Jumped to where there is no code for the guest's address in rdx: lets the interpreter go on until
     /// the call at work returns, and returns from it.
     pub(super) missing: u64,
-    /// Jumped to with the guest's address in rdx: goes on with the code for that.
+    /// Jumped to with the guest's address in rdx: goes on with the code for that, without its two lowest bits.
     pub(super) find: u64,
     /// Called with the guest's address of a system call in rdx: makes it.
     pub(super) system_call: u64,
@@ -70,6 +70,7 @@ impl Writer<'_> {
         let enter = self.begin();
         self.enter();
         let leave = self.begin();
+        self.assembler.alu_constant(Alu::And, Size::Quad, RDX, !3);
         self.leave(|code| code.load(Size::Quad, RAX, RDX));
         let leave_by_fault = self.begin();
         self.leave(|code| code.constant(RAX, u64::MAX));
@@ -143,6 +144,7 @@ impl Writer<'_> {
     fn find(&mut self, missing: u64) {
         let (table, mask) = self.table;
         let code = &mut *self.assembler;
+        code.alu_constant(Alu::And, Size::Quad, RDX, !3);
         code.load(Size::Long, RCX, RDX);
         code.alu_constant(Alu::And, Size::Long, RCX, mask as i32);
         code.constant(RAX, table);
@@ -185,7 +187,7 @@ impl Writer<'_> {
         code.constant(RAX, self.one);
         code.call_through(RAX);
         self.reload();
-        self.assembler.test(RAX);
+        self.assembler.test(Size::Quad, RAX);
         self.assembler.ret();
     }
 

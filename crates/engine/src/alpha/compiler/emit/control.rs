@@ -1,6 +1,6 @@
 //! Transfers of control: within the region, to other code, and out to the interpreter.
 
-use isa::{Flags, Op};
+use isa::{Flags, Format, Op};
 
 use super::super::arena::CELL_ADDRESS;
 use super::super::registers::field;
@@ -12,6 +12,14 @@ impl Emitter<'_> {
     /// A transfer of control, which ends the block; false if the instruction is none.
     pub(super) fn transfer(&mut self, step: &Step, at: usize, block: &Block) -> bool {
         let (back, target) = (block.end(), step.immediate as u64);
+        if step.op.is(Flags::CONDITIONAL) {
+            let condition = self.condition(step);
+            self.branch(condition, target, back);
+            return true;
+        }
+        if matches!(step.op.format(), Format::Branch | Format::MemoryJump | Format::Pal) {
+            self.widen_all();
+        }
         match step.op {
             Op::Br => {
                 self.write_constant(step.c, back);
@@ -27,7 +35,7 @@ impl Emitter<'_> {
             }
             Op::Jsr => self.call_register(step, block, back),
             Op::Ret => {
-                self.jump_target(step);
+                self.read_into(Size::Quad, step.b, RDX);
                 self.write_constant(step.c, back);
                 self.ret();
             }
@@ -37,10 +45,6 @@ impl Emitter<'_> {
                 self.jump();
             }
             Op::CallPal => return self.call_pal(step, at, block),
-            op if op.is(Flags::CONDITIONAL) => {
-                let condition = self.condition(step);
-                self.branch(condition, target, back);
-            }
             _ => return false,
         }
         true
@@ -101,6 +105,7 @@ impl Emitter<'_> {
 
     /// A conditional branch: the flags are set.
     fn branch(&mut self, condition: Condition, target: u64, next: u64) {
+        self.widen_all();
         if self.region.at(target) == Some(self.index + 1) {
             let there = self.place_of(next);
             self.assembler.jump_if(condition.opposite(), there);
@@ -113,7 +118,7 @@ impl Emitter<'_> {
 
     /// The address in a jump's register, without the bits that do not count, in rdx.
     fn jump_target(&mut self, step: &Step) {
-        self.read_into(step.b, RDX);
+        self.read_into(Size::Quad, step.b, RDX);
         self.assembler.alu_constant(Alu::And, Size::Quad, RDX, !3);
     }
 
@@ -136,8 +141,6 @@ impl Emitter<'_> {
         self.assembler.constant(RAX, back);
         self.write(register, RAX);
         self.poll(leave);
-        self.assembler.alu(Alu::Cmp, Size::Quad, RSP, stack_limit());
-        self.assembler.jump_if(Condition::Below, leave);
         self.assembler.push(RAX);
     }
 
@@ -149,7 +152,7 @@ impl Emitter<'_> {
 
     /// Calls what a register points to.
     fn call_register(&mut self, step: &Step, block: &Block, back: u64) {
-        self.jump_target(step);
+        self.read_into(Size::Quad, step.b, RDX);
         let leave = self.leave_there();
         self.link(step.c, back, leave);
         // Where it went before it may go again: at once.
@@ -228,11 +231,11 @@ impl Emitter<'_> {
         let (bound, condition) = match step.op {
             Op::Fbeq | Op::Fbne => {
                 self.assembler.shift(Shift::Left, Size::Quad, RAX, 1);
-                self.assembler.test(RAX);
+                self.assembler.test(Size::Quad, RAX);
                 return if step.op == Op::Fbeq { Condition::Equal } else { Condition::NotEqual };
             }
             Op::Fbgt => {
-                self.assembler.test(RAX);
+                self.assembler.test(Size::Quad, RAX);
                 return Condition::Greater;
             }
             Op::Fblt => (MINUS_ZERO, Condition::Above),
@@ -253,9 +256,12 @@ impl Emitter<'_> {
         match (register, self.held(register)) {
             (31, _) => {
                 self.assembler.constant(RCX, 0);
-                self.assembler.test(RCX);
+                self.assembler.test(Size::Quad, RCX);
             }
-            (_, Some(host)) => self.assembler.test(host),
+            (_, Some(host)) => {
+                let size = if self.is_narrow(register) { Size::Long } else { Size::Quad };
+                self.assembler.test(size, host);
+            }
             _ => self.assembler.alu_constant(Alu::Cmp, Size::Quad, integer(register), 0),
         }
     }
@@ -265,7 +271,7 @@ impl Emitter<'_> {
         if register == 31 {
             self.test(31);
         } else {
-            let operand = self.operand(register);
+            let operand = self.operand(Size::Byte, register);
             self.assembler.test_bits(operand, 1);
         }
     }

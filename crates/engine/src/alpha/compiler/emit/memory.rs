@@ -21,23 +21,23 @@ impl Emitter<'_> {
         let place = self.place(step, size, at);
         match step.op {
             Op::Stb | Op::Stw | Op::Stl | Op::Stq | Op::StqU => {
-                let value = self.read(step.a, RCX);
-                self.may_fault(self.index, at);
+                let value = self.read(size, step.a, RCX);
+                self.may_fault(self.index, at, self.narrow);
                 self.assembler.store(size, place, value);
             }
             Op::Stt => {
                 self.read_float(step.a, RCX);
-                self.may_fault(self.index, at);
+                self.may_fault(self.index, at, self.narrow);
                 self.assembler.store(size, place, RCX);
             }
             Op::Ldt => {
-                self.may_fault(self.index, at);
+                self.may_fault(self.index, at, self.narrow);
                 self.assembler.load(size, RAX, place);
                 self.write_float(step.c, RAX);
             }
             _ => {
                 let to = self.target(step.c);
-                self.may_fault(self.index, at);
+                self.may_fault(self.index, at, self.narrow);
                 if size == Size::Long {
                     self.assembler.load_sign_extended(size, to, place);
                 } else {
@@ -52,7 +52,7 @@ impl Emitter<'_> {
     /// Where a memory operand is, which is known to lie where only the guest's memory is: an access to
     /// another address is left to the interpreter. May take rax and rcx.
     fn place(&mut self, step: &Step, size: Size, at: usize) -> Place {
-        let base = self.read(step.b, RAX);
+        let base = self.read(Size::Quad, step.b, RAX);
         if self.known & 1 << step.b == 0 {
             // The displacement reaches at most 32 KB further, where nothing is ever mapped.
             let fault = self.fault(at);

@@ -97,11 +97,11 @@ impl Emitter<'_> {
                 self.write(0, RAX);
             }
             Op::CallPal if step.immediate == pal::WRUNIQ => {
-                let value = self.read(16, RAX);
+                let value = self.read(Quad, 16, RAX);
                 self.assembler.store(Quad, Self::unique(), value);
             }
             Op::Itoft => {
-                let value = self.read(step.a, RAX);
+                let value = self.read(Quad, step.a, RAX);
                 self.write_float(step.c, value);
             }
             Op::Ftoit => {
@@ -118,9 +118,9 @@ impl Emitter<'_> {
     }
 
     /// The second operand in a register of the host: its own, or `scratch`.
-    fn read_second(&mut self, step: &Step, scratch: Register) -> Register {
+    fn read_second(&mut self, size: Size, step: &Step, scratch: Register) -> Register {
         match second(step) {
-            Second::Register(register) => self.read(register, scratch),
+            Second::Register(register) => self.read(size, register, scratch),
             Second::Literal(value) => {
                 self.assembler.constant(scratch, value as u64);
                 scratch
@@ -132,7 +132,7 @@ impl Emitter<'_> {
         if step.b == 31 {
             return self.write_constant(step.c, step.immediate as u64);
         }
-        let base = self.read(step.b, RAX);
+        let base = self.read(Size::Quad, step.b, RAX);
         if step.immediate == 0 {
             return self.write(step.c, base);
         }
@@ -150,25 +150,18 @@ impl Emitter<'_> {
         }
     }
 
-    /// A longword result, sign-extended; or a quadword as it is.
+    /// A longword result, which is sign-extended; or a quadword as it is.
     fn write_sized(&mut self, step: &Step, size: Size, value: Register) {
         if size == Size::Long {
-            let to = self.target(step.c);
-            self.assembler.load_sign_extended(Size::Long, to, value);
-            self.write(step.c, to);
+            self.write_low(step.c, value);
         } else {
             self.write(step.c, value);
         }
     }
 
-    /// Where to compute a result before it is written by `write_sized`.
-    fn sized_target(&self, step: &Step, size: Size) -> Register {
-        if size == Size::Long { RAX } else { self.target(step.c) }
-    }
-
     fn add(&mut self, step: &Step, size: Size, scale: u8) {
-        let a = self.read(step.a, RAX);
-        let to = self.sized_target(step, size);
+        let a = self.read(size, step.a, RAX);
+        let to = self.target(step.c);
         match second(step) {
             Second::Literal(0) if scale == 0 => return self.write_sized(step, size, a),
             Second::Literal(value) if scale == 0 => self.sum(size, to, a, value),
@@ -178,7 +171,7 @@ impl Emitter<'_> {
                 self.sum(size, to, RAX, value);
             }
             Second::Register(b) => {
-                let b = self.read(b, RCX);
+                let b = self.read(size, b, RCX);
                 if scale == 0 && (to == a || to == b) {
                     self.assembler.alu(Alu::Add, size, to, if to == a { b } else { a });
                 } else {
@@ -190,19 +183,25 @@ impl Emitter<'_> {
     }
 
     fn subtract(&mut self, step: &Step, size: Size, scale: u8) {
-        let to = self.sized_target(step, size);
+        let to = self.target(step.c);
         if step.a == step.b && step.b != 31 && scale == 0 {
             return self.write_constant(step.c, 0);
         }
+        if let (Second::Literal(value), 0) = (second(step), scale) {
+            let a = self.read(size, step.a, RAX);
+            self.sum(size, to, a, -value);
+            return self.write_sized(step, size, to);
+        }
         // The first operand is copied to where the result comes, but not where the second one is.
         let work = if self.held(step.b) == Some(to) { RAX } else { to };
-        if step.a != 31 || step.b == 31 {
-            self.read_into(step.a, work);
+        if step.a == 31 {
+            let b = self.read_second(size, step, work);
+            self.assembler.load(size, work, b);
+            self.assembler.negate(size, work);
+        } else {
+            self.read_into(size, step.a, work);
             self.assembler.shift(Shift::Left, size, work, scale);
             self.combine(Alu::Sub, size, work, step);
-        } else {
-            self.read_into(step.b, work);
-            self.assembler.unary(Unary::Negate, work);
         }
         self.write_sized(step, size, work);
     }
@@ -212,7 +211,7 @@ impl Emitter<'_> {
         match second(step) {
             Second::Literal(value) => self.assembler.alu_constant(operation, size, to, value),
             Second::Register(register) => {
-                let operand = self.operand(register);
+                let operand = self.operand(size, register);
                 self.assembler.alu(operation, size, to, operand);
             }
         }
@@ -222,7 +221,7 @@ impl Emitter<'_> {
     fn first(&mut self, step: &Step) -> Register {
         let to = self.target(step.c);
         let work = if self.held(step.b) == Some(to) { RAX } else { to };
-        self.read_into(step.a, work);
+        self.read_into(Size::Quad, step.a, work);
         work
     }
 
@@ -232,19 +231,25 @@ impl Emitter<'_> {
             match second(step) {
                 Second::Literal(value) => return self.write_constant(step.c, value as u64),
                 Second::Register(b) if step.a == 31 || operation != Alu::Xor => {
-                    let b = self.read(b, RAX);
-                    return self.write(step.c, b);
+                    return self.copy(b, step.c);
                 }
                 Second::Register(_) => return self.write_constant(step.c, 0),
             }
         }
         if let (Second::Literal(0), Alu::Or | Alu::Xor) = (second(step), operation) {
-            let a = self.read(step.a, RAX);
-            return self.write(step.c, a);
+            return self.copy(step.a, step.c);
+        }
+        if let (Second::Literal(value), Alu::And) = (second(step), operation) {
+            let to = self.target(step.c);
+            let a = self.read(Size::Long, step.a, RAX);
+            self.assembler.load(Size::Long, to, a);
+            self.assembler.alu_constant(Alu::And, Size::Long, to, value);
+            return self.write(step.c, to);
         }
         let to = self.target(step.c);
         if step.a != 31 && step.b != 31 && self.held(step.b) == Some(to) {
-            let a = self.operand(step.a);
+            let a = self.operand(Size::Quad, step.a);
+            self.widen(step.b);
             self.assembler.alu(operation, Size::Quad, to, a);
             return self.write(step.c, to);
         }
@@ -253,19 +258,28 @@ impl Emitter<'_> {
         self.write(step.c, work);
     }
 
+    fn copy(&mut self, from: u8, to: u8) {
+        if self.is_narrow(from) && from != 31 {
+            let value = self.read(Size::Long, from, RAX);
+            return self.write_low(to, value);
+        }
+        let value = self.read(Size::Quad, from, RAX);
+        self.write(to, value);
+    }
+
     /// The second operand's complement goes in.
     fn logic_not(&mut self, step: &Step, operation: Alu) {
         let work = match second(step) {
             Second::Literal(value) => {
                 let to = self.target(step.c);
-                self.read_into(step.a, to);
+                self.read_into(Size::Quad, step.a, to);
                 self.assembler.alu_constant(operation, Size::Quad, to, !value);
                 to
             }
             Second::Register(b) => {
-                self.read_into(b, RAX);
+                self.read_into(Size::Quad, b, RAX);
                 self.assembler.unary(Unary::Not, RAX);
-                let a = self.read(step.a, RCX);
+                let a = self.read(Size::Quad, step.a, RCX);
                 self.assembler.alu(operation, Size::Quad, RAX, a);
                 RAX
             }
@@ -274,15 +288,15 @@ impl Emitter<'_> {
     }
 
     fn multiply(&mut self, step: &Step, size: Size) {
-        self.read_into(step.a, RAX);
-        let b = self.read_second(step, RCX);
+        self.read_into(size, step.a, RAX);
+        let b = self.read_second(size, step, RCX);
         self.assembler.multiply(size, RAX, b);
         self.write_sized(step, size, RAX);
     }
 
     fn multiply_high(&mut self, step: &Step) {
-        self.read_into(step.a, RAX);
-        let b = self.read_second(step, RCX);
+        self.read_into(Size::Quad, step.a, RAX);
+        let b = self.read_second(Size::Quad, step, RCX);
         self.assembler.unary(Unary::Multiply, b);
         self.write(step.c, RDX);
     }
@@ -297,13 +311,16 @@ impl Emitter<'_> {
             Op::Cmpule => Condition::BelowOrEqual,
             _ => return None,
         };
+        // The order of longwords is that of what they are extended to.
+        let is_narrow = self.is_narrow(step.a) && self.is_narrow(step.b);
+        let size = if is_narrow { Size::Long } else { Size::Quad };
         match (second(step), self.held(step.a)) {
             (Second::Literal(value), None) if step.a != 31 => {
                 self.assembler.alu_constant(Alu::Cmp, Size::Quad, integer(step.a), value);
             }
             _ => {
-                let a = self.read(step.a, RAX);
-                self.combine(Alu::Cmp, Size::Quad, a, step);
+                let a = self.read(size, step.a, RAX);
+                self.combine(Alu::Cmp, size, a, step);
             }
         }
         Some(condition)
@@ -322,13 +339,13 @@ impl Emitter<'_> {
         match second(step) {
             Second::Literal(by) => {
                 let to = self.target(step.c);
-                self.read_into(step.a, to);
+                self.read_into(Size::Quad, step.a, to);
                 self.assembler.shift(shift, Size::Quad, to, by as u8 & 63);
                 self.write(step.c, to);
             }
             Second::Register(b) => {
-                self.read_into(b, RCX);
-                self.read_into(step.a, RAX);
+                self.read_into(Size::Byte, b, RCX);
+                self.read_into(Size::Quad, step.a, RAX);
                 self.assembler.shift_by_rcx(shift, RAX);
                 self.write(step.c, RAX);
             }
@@ -351,22 +368,22 @@ impl Emitter<'_> {
             return;
         }
         // Moves leave the flags alone.
-        let b = self.read_second(step, RCX);
+        let b = self.read_second(Size::Quad, step, RCX);
         let to = self.target(step.c);
-        self.read_into(step.c, to);
+        self.read_into(Size::Quad, step.c, to);
         self.assembler.move_if(condition, to, b);
         self.write(step.c, to);
     }
 
     fn sign_extend(&mut self, step: &Step, size: Size) {
-        let b = self.read_second(step, RAX);
+        let b = self.read_second(size, step, RAX);
         let to = self.target(step.c);
         self.assembler.load_sign_extended(size, to, b);
         self.write(step.c, to);
     }
 
     fn population(&mut self, step: &Step) {
-        let b = self.read_second(step, RAX);
+        let b = self.read_second(Size::Quad, step, RAX);
         let to = self.target(step.c);
         self.assembler.population(to, b);
         self.write(step.c, to);
@@ -374,7 +391,8 @@ impl Emitter<'_> {
 
     fn keep_bytes(&mut self, step: &Step, mask: u64) {
         let to = self.target(step.c);
-        let a = self.read(step.a, RAX);
+        let size = if mask <= 0xffff_ffff { Size::Long } else { Size::Quad };
+        let a = self.read(size, step.a, RAX);
         match mask {
             u64::MAX => return self.write(step.c, a),
             0xff => self.assembler.load_zero_extended(Size::Byte, to, a),
@@ -396,7 +414,7 @@ impl Emitter<'_> {
         match second(step) {
             Second::Literal(at) => self.assembler.constant(RCX, 8 * (at as u64 & 7)),
             Second::Register(b) => {
-                self.read_into(b, RCX);
+                self.read_into(Size::Byte, b, RCX);
                 self.assembler.shift(Shift::Left, Size::Long, RCX, 3);
             }
         }
@@ -413,7 +431,7 @@ impl Emitter<'_> {
 
     fn extract_low(&mut self, step: &Step, size: Size) {
         self.byte_shift(step);
-        self.read_into(step.a, RAX);
+        self.read_into(Size::Quad, step.a, RAX);
         self.assembler.shift_by_rcx(Shift::Right, RAX);
         self.low_part(size, RAX);
         self.write(step.c, RAX);
@@ -422,8 +440,8 @@ impl Emitter<'_> {
     fn extract_high(&mut self, step: &Step, size: Size) {
         self.byte_shift(step);
         // Shift counts are taken modulo 64, as the manual has it.
-        self.assembler.unary(Unary::Negate, RCX);
-        self.read_into(step.a, RAX);
+        self.assembler.negate(Size::Long, RCX);
+        self.read_into(Size::Quad, step.a, RAX);
         self.assembler.shift_by_rcx(Shift::Left, RAX);
         self.low_part(size, RAX);
         self.write(step.c, RAX);
@@ -431,7 +449,7 @@ impl Emitter<'_> {
 
     fn insert_low(&mut self, step: &Step, size: Size) {
         self.byte_shift(step);
-        let a = self.read(step.a, RAX);
+        let a = self.read(size, step.a, RAX);
         self.low_part(size, a);
         self.assembler.shift_by_rcx(Shift::Left, RAX);
         self.write(step.c, RAX);
@@ -446,7 +464,7 @@ impl Emitter<'_> {
 
     fn insert_high(&mut self, step: &Step, size: Size) {
         self.byte_shift(step);
-        let a = self.read(step.a, RAX);
+        let a = self.read(size, step.a, RAX);
         self.low_part(size, a);
         self.spill();
         self.write(step.c, RAX);
@@ -465,7 +483,7 @@ impl Emitter<'_> {
     /// Clears what rax covers.
     fn clear(&mut self, step: &Step) {
         self.assembler.unary(Unary::Not, RAX);
-        let a = self.read(step.a, RCX);
+        let a = self.read(Size::Quad, step.a, RCX);
         self.assembler.alu(Alu::And, Size::Quad, RAX, a);
         self.write(step.c, RAX);
     }
