@@ -143,13 +143,12 @@ impl Entries {
         let place = self.arena.start() + at as u64;
         let code = place + std::mem::offset_of!(Cell, absent) as u64;
         let mut absent = Assembler::new(code);
-        let own: Operand = absent.near(place + CELL_ADDRESS);
-        absent.load(Size::Quad, RDX, own);
+        absent.load(Size::Quad, RDX, Operand::Near(place + CELL_ADDRESS));
         absent.jump_to(self.missing);
         let mut bytes = [0; size_of::<Cell>()];
         bytes[..8].copy_from_slice(&code.to_le_bytes());
         bytes[8..16].copy_from_slice(&address.to_le_bytes());
-        let absent = absent.finish();
+        let absent = absent.finish().bytes;
         bytes[16..16 + absent.len()].copy_from_slice(&absent);
         self.arena.write(at, &bytes);
         self.arena.cells = at;

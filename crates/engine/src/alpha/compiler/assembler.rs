@@ -36,8 +36,8 @@ pub(super) enum Operand {
     Memory(Place),
     /// Base plus index times 1, 2, 4 or 8 (as a power of two) plus displacement.
     Indexed(Register, Register, u8, i32),
-    /// An address that the code reaches by its distance: the target, from the beginning of this code.
-    Relative(i64),
+    /// An absolute address near the code.
+    Near(u64),
 }
 
 impl From<Register> for Operand {
@@ -129,34 +129,126 @@ impl Condition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(u32);
 
+/// A jump to a label, written in its short form.
+struct Jump {
+    at: usize,
+    to: Label,
+    /// None for always.
+    condition: Option<Condition>,
+    is_long: bool,
+}
+
+impl Jump {
+    /// Bytes of the short form.
+    const SHORT: usize = 2;
+
+    /// What the long form has more.
+    fn growth(&self) -> usize {
+        match (self.is_long, self.condition) {
+            (false, _) => 0,
+            (true, None) => 3,
+            (true, Some(_)) => 4,
+        }
+    }
+}
+
+/// The distance to a place outside, or in other code.
+struct Distance {
+    at: usize,
+    target: u64,
+    /// Bytes of the instruction behind it.
+    trailing: usize,
+}
+
 /// Machine code as it is written. It will run where `origin` says.
 pub(super) struct Assembler {
     origin: u64,
     bytes: Vec<u8>,
     labels: Vec<Option<usize>>,
-    /// Where the distance to a label is missing.
-    gaps: Vec<(usize, Label)>,
+    jumps: Vec<Jump>,
+    distances: Vec<Distance>,
+}
+
+/// Machine code that is complete.
+pub(super) struct Code {
+    pub(super) bytes: Vec<u8>,
+    /// Positions behind which the code has grown since it was written, and by how much up to there.
+    grown: Vec<(usize, usize)>,
+    labels: Vec<Option<usize>>,
+}
+
+impl Code {
+    /// Where something is that was written at a position.
+    pub(super) fn position(&self, written: usize) -> usize {
+        let before = self.grown.partition_point(|&(at, _)| at < written);
+        written + before.checked_sub(1).map_or(0, |last| self.grown[last].1)
+    }
+
+    /// Where a label is.
+    pub(super) fn label(&self, label: Label) -> Option<usize> {
+        self.labels[label.0 as usize].map(|written| self.position(written))
+    }
 }
 
 impl Assembler {
     /// Code for an address.
     pub(super) fn new(origin: u64) -> Assembler {
-        Assembler { origin, bytes: Vec::new(), labels: Vec::new(), gaps: Vec::new() }
+        let (labels, jumps, distances) = (Vec::new(), Vec::new(), Vec::new());
+        Assembler { origin, bytes: Vec::new(), labels, jumps, distances }
     }
 
-    /// How far the code has been written.
+    /// How far the code has been written. It may move until it is complete.
     pub(super) fn position(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The code, complete.
-    pub(super) fn finish(mut self) -> Vec<u8> {
-        for (at, Label(label)) in self.gaps {
-            let target = self.labels[label as usize].expect("every label is set");
-            let distance = target as i64 - (at as i64 + 4);
-            self.bytes[at..at + 4].copy_from_slice(&(distance as i32).to_le_bytes());
+    /// The code, complete: each jump as short as it can be.
+    pub(super) fn finish(mut self) -> Code {
+        let mut code = Code { bytes: Vec::new(), grown: Vec::new(), labels: self.labels };
+        loop {
+            let mut sum = 0;
+            code.grown.clear();
+            for jump in self.jumps.iter().filter(|jump| jump.is_long) {
+                sum += jump.growth();
+                code.grown.push((jump.at, sum));
+            }
+            let mut changed = false;
+            for jump in self.jumps.iter_mut().filter(|jump| !jump.is_long) {
+                let target = code.label(jump.to).expect("every label is set");
+                let distance = target as i64 - (code.position(jump.at) + Jump::SHORT) as i64;
+                jump.is_long = i8::try_from(distance).is_err();
+                changed |= jump.is_long;
+            }
+            if !changed {
+                break;
+            }
         }
-        self.bytes
+        let mut done = 0;
+        for jump in &self.jumps {
+            code.bytes.extend(&self.bytes[done..jump.at]);
+            done = jump.at + Jump::SHORT;
+            let target = code.label(jump.to).expect("every label is set") as i64;
+            let behind = (code.bytes.len() + Jump::SHORT + jump.growth()) as i64;
+            match (jump.is_long, jump.condition) {
+                (false, None) => code.bytes.push(0xeb),
+                (false, Some(condition)) => code.bytes.push(0x70 | condition as u8),
+                (true, None) => code.bytes.push(0xe9),
+                (true, Some(condition)) => code.bytes.extend([0x0f, 0x80 | condition as u8]),
+            }
+            if jump.is_long {
+                code.bytes.extend(((target - behind) as i32).to_le_bytes());
+            } else {
+                code.bytes.push((target - behind) as u8);
+            }
+        }
+        code.bytes.extend(&self.bytes[done..]);
+        for Distance { at, target, trailing } in self.distances {
+            let at = code.position(at);
+            let behind = self.origin + (at + 4 + trailing) as u64;
+            let distance = i32::try_from(target.wrapping_sub(behind) as i64).expect("code is within 2 GB");
+            code.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+        }
+        code
     }
 
     pub(super) fn label(&mut self) -> Label {
@@ -167,11 +259,6 @@ impl Assembler {
     /// The label is here.
     pub(super) fn place(&mut self, label: Label) {
         self.labels[label.0 as usize] = Some(self.bytes.len());
-    }
-
-    /// Where a label is.
-    pub(super) fn offset(&self, label: Label) -> Option<usize> {
-        self.labels[label.0 as usize]
     }
 
     /// Moves a register, or loads it from memory.
@@ -215,6 +302,11 @@ impl Assembler {
             Size::Long => self.instruction(Size::Quad, &[0x63], to.0, from.into(), 0),
             Size::Quad => self.instruction(Size::Quad, &[0x8b], to.0, from.into(), 0),
         }
+    }
+
+    /// Sets a register to zero; flags change.
+    pub(super) fn zero(&mut self, register: Register) {
+        self.alu(Alu::Xor, Size::Long, register, register);
     }
 
     /// Loads a constant; flags stay as they are.
@@ -331,24 +423,27 @@ impl Assembler {
     }
 
     pub(super) fn jump(&mut self, label: Label) {
-        self.bytes.push(0xe9);
-        self.gap(label);
+        self.jump_to_label(None, label);
     }
 
     pub(super) fn jump_if(&mut self, condition: Condition, label: Label) {
-        self.bytes.extend([0x0f, 0x80 | condition as u8]);
-        self.gap(label);
+        self.jump_to_label(Some(condition), label);
+    }
+
+    fn jump_to_label(&mut self, condition: Option<Condition>, to: Label) {
+        self.jumps.push(Jump { at: self.bytes.len(), to, condition, is_long: false });
+        self.bytes.extend([0; Jump::SHORT]);
+    }
+
+    /// Jumps into the instruction before, so many bytes back from its end.
+    pub(super) fn jump_into(&mut self, condition: Condition, back: u8) {
+        self.bytes.extend([0x70 | condition as u8, (back + Jump::SHORT as u8).wrapping_neg()]);
     }
 
     /// Jumps to code elsewhere, at an absolute address.
     pub(super) fn jump_to(&mut self, target: u64) {
         self.bytes.push(0xe9);
         self.distance(target, 0);
-    }
-
-    /// Jumps to a position in this code.
-    pub(super) fn jump_back(&mut self, position: u64) {
-        self.jump_to(self.origin + position);
     }
 
     pub(super) fn call_to(&mut self, target: u64) {
@@ -366,29 +461,10 @@ impl Assembler {
         self.instruction(Size::Long, &[0xff], 2, operand.into(), 0);
     }
 
-    /// The operand for an absolute address near the code.
-    pub(super) fn near(&self, address: u64) -> Operand {
-        Operand::Relative(address.wrapping_sub(self.origin) as i64)
-    }
-
-    fn gap(&mut self, label: Label) {
-        match self.labels[label.0 as usize] {
-            Some(target) => {
-                let distance = target as i64 - (self.bytes.len() as i64 + 4);
-                self.bytes.extend((distance as i32).to_le_bytes());
-            }
-            None => {
-                self.gaps.push((self.bytes.len(), label));
-                self.bytes.extend([0; 4]);
-            }
-        }
-    }
-
     /// The distance to an absolute address from behind the instruction, which has `trailing` more bytes.
     fn distance(&mut self, target: u64, trailing: usize) {
-        let behind = self.origin + (self.bytes.len() + 4 + trailing) as u64;
-        let distance = i32::try_from(target.wrapping_sub(behind) as i64).expect("code is within 2 GB");
-        self.bytes.extend(distance.to_le_bytes());
+        self.distances.push(Distance { at: self.bytes.len(), target, trailing });
+        self.bytes.extend([0; 4]);
     }
 
     /// Operand-size, REX prefix.
@@ -399,7 +475,7 @@ impl Assembler {
         let (base, index) = match operand {
             Operand::Register(base) | Operand::Memory(Place { base, .. }) => (base.0, 0),
             Operand::Indexed(base, index, ..) => (base.0, index.0),
-            Operand::Relative(_) => (0, 0),
+            Operand::Near(_) => (0, 0),
         };
         let wide = u8::from(size == Size::Quad);
         let rex = wide << 3 | (register >> 3) << 2 | (index >> 3) << 1 | base >> 3;
@@ -447,9 +523,9 @@ impl Assembler {
                 self.bytes.push(scale << 6 | (index.0 & 7) << 3 | base.0 & 7);
                 self.displacement(mode, displacement);
             }
-            Operand::Relative(target) => {
+            Operand::Near(target) => {
                 self.bytes.push(field | 5);
-                self.distance(self.origin.wrapping_add(target as u64), trailing);
+                self.distance(target, trailing);
             }
         }
     }

@@ -10,8 +10,9 @@ use std::mem::offset_of;
 use super::Site;
 use super::arena::Entries;
 use super::assembler::*;
+use super::known;
 use super::region::Region;
-use super::registers::{INSTRUCTIONS, Registers, float, host_field, integer, stack_limit};
+use super::registers::{INSTRUCTIONS, Registers, address_limit, float, host_field, integer, stack_limit};
 use super::stubs::Stubs;
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::{Cpu, HostSide, register::SINK};
@@ -41,9 +42,9 @@ pub(super) fn emit(
     let mut assembler = Assembler::new(entries.arena.next());
     let labels = region.blocks.iter().map(|_| assembler.label()).collect();
     let count = region.blocks.len();
-    let mut before = vec![Vec::new(); count];
+    let mut is_loop = vec![false; count];
     for (index, edges) in region.edges.iter().enumerate() {
-        edges.iter().for_each(|edge| before[edge.to].push((index, edge.through_call)));
+        edges.iter().filter(|edge| edge.to <= index).for_each(|edge| is_loop[edge.to] = true);
     }
     let emitter = Emitter {
         assembler,
@@ -53,8 +54,8 @@ pub(super) fn emit(
         stubs,
         entries,
         labels,
-        before,
-        checked: vec![0; count],
+        is_loop,
+        beginnings: known::at_beginnings(region, cache),
         known: 0,
         narrow: 0,
         sites: Vec::new(),
@@ -90,10 +91,10 @@ struct Emitter<'a> {
     entries: &'a mut Entries,
     /// Of the blocks.
     labels: Vec<Label>,
-    /// For each block those that pass control to it, and whether through a call.
-    before: Vec<Vec<(usize, bool)>>,
-    /// At the end of each block that was written: `known`.
-    checked: Vec<u32>,
+    /// Whether control comes back to a block.
+    is_loop: Vec<bool>,
+    /// For each block: `known`, and whether control may come there from anywhere.
+    beginnings: Vec<(u32, bool)>,
     /// Registers, a bit each, that hold addresses in the guest's address space.
     known: u32,
     /// Registers, a bit each, of which the host's hold the low half only: what lies above is its sign.
@@ -116,33 +117,26 @@ impl Emitter<'_> {
                 self.rare(rare);
             }
         }
-        let entry = |index: usize| Some((index, self.assembler.offset(self.labels[index])?));
-        let entries = (0..self.labels.len()).filter(|&index| self.is_entered(index)).filter_map(entry).collect();
-        let emitted = Emitted { code: Vec::new(), sites: self.sites, entries };
-        (!self.is_full).then(|| Emitted { code: self.assembler.finish(), ..emitted })
-    }
-
-    /// The only block before this one, if it was written already and nothing runs between.
-    fn only_before(&self, index: usize) -> Option<usize> {
-        match self.before[index][..] {
-            [(from, false)] if index > 0 && from < index => Some(from),
-            _ => None,
+        if self.is_full {
+            return None;
         }
-    }
-
-    /// Whether control may enter the region at this block: no more is known there than anywhere.
-    fn is_entered(&self, index: usize) -> bool {
-        self.only_before(index).is_none()
+        let code = self.assembler.finish();
+        for site in &mut self.sites {
+            site.position = code.position(site.position as usize) as u32;
+        }
+        let entered = self.labels.iter().enumerate().filter(|(index, _)| self.beginnings[*index].1);
+        let entries = entered.filter_map(|(index, &label)| Some((index, code.label(label)?))).collect();
+        Some(Emitted { code: code.bytes, sites: self.sites, entries })
     }
 
     fn block(&mut self, index: usize) {
         self.index = index;
         self.assembler.place(self.labels[index]);
-        self.known = self.only_before(index).map_or(0, |from| self.checked[from]);
+        self.known = self.beginnings[index].0;
         debug_assert_eq!(self.narrow, 0);
         let cache = self.cache;
         let block: &Block = cache.block(self.region.blocks[index]);
-        if self.before[index].iter().any(|&(from, _)| from >= index) {
+        if self.is_loop[index] {
             let leave = self.leave_for(block.address);
             self.poll(leave);
         }
@@ -150,21 +144,24 @@ impl Emitter<'_> {
         let mut at = 0;
         while let Some(step) = block.steps.get(at) {
             if self.compare_and_branch(block, at) || self.transfer(step, at, block) {
-                self.checked[index] = self.known;
                 return;
             }
-            self.instruction(step, at);
-            at += 1;
+            at += self.instruction(&block.steps[at..], at);
         }
-        self.checked[index] = self.known;
         self.widen_all();
         self.go(block.end());
     }
 
-    fn instruction(&mut self, step: &Step, at: usize) {
+    /// Writes an instruction, or two that are better done as one; how many.
+    fn instruction(&mut self, steps: &[Step], at: usize) -> usize {
+        if self.load_long_address(steps) {
+            return 2;
+        }
+        let step = &steps[0];
         if !self.access(step, at) && !self.operate(step) {
             self.by_interpreter(step, at);
         }
+        1
     }
 
     /// Counts an execution of a block.
@@ -294,6 +291,7 @@ impl Emitter<'_> {
         }
         self.forget(register);
         match (self.registers.held(register), i32::try_from(value as i64)) {
+            (Some(host), Ok(0)) => self.assembler.zero(host),
             (Some(host), _) => self.assembler.constant(host, value),
             (None, Ok(short)) => self.assembler.store_constant(integer(register), short),
             (None, Err(_)) => {

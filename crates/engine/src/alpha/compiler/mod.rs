@@ -13,6 +13,7 @@ mod arena;
 mod assembler;
 mod emit;
 mod enter;
+mod known;
 mod region;
 mod registers;
 mod stubs;
@@ -81,8 +82,10 @@ impl Compiler {
         let table = (entries.table(), Entries::MASK);
         let one = emit::one as *const () as u64;
         let writer = stubs::Writer { assembler: &mut assembler, registers: &registers, one, table };
-        let stubs = writer.write().at(origin);
-        entries.arena.add(&assembler.finish())?;
+        let written = writer.write();
+        let code = assembler.finish();
+        let stubs = written.at(origin, &code);
+        entries.arena.add(&code.bytes)?;
         entries.keep(stubs.missing);
         enter::set_code(origin);
         Some(Compiler { registers, stubs, entries, sites: Vec::new() })
@@ -95,13 +98,6 @@ impl Compiler {
         let emitted = emit::emit(&region, cache, &self.registers, &self.stubs, &mut self.entries);
         let Some(emitted) = emitted else { return cache.cool(id) };
         let Some(code) = self.entries.arena.add(&emitted.code) else { return cache.cool(id) };
-        if std::env::var_os("DUMP").is_some() {
-            use std::io::Write;
-            let n: usize = region.blocks.iter().map(|b| cache.block(*b).steps.len()).sum();
-            let mut f = std::fs::OpenOptions::new().append(true).create(true).open("/tmp/dump.txt").unwrap();
-            writeln!(f, "R {:x} {:x} {} {} {}", cache.block(id).address, code, emitted.code.len(), n, region.blocks.len()).unwrap();
-            std::fs::write(format!("/tmp/code/{:x}", cache.block(id).address), &emitted.code).unwrap();
-        }
         let start = (code - self.entries.arena.start()) as u32;
         let moved = emitted.sites.iter().map(|site| Site { position: start + site.position, ..*site });
         self.sites.extend(moved);

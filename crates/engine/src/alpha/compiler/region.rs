@@ -12,8 +12,8 @@ use crate::alpha::meaning::pal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edge {
     pub(super) to: usize,
-    /// Between them other code runs.
-    pub(super) through_call: bool,
+    /// Control may come there from anywhere: behind a call, or by a jump to where a register points.
+    pub(super) is_open: bool,
 }
 
 /// Blocks, the entry first, and how control flows among them.
@@ -91,11 +91,11 @@ fn in_order(blocks: &[BlockId], by_address: &HashMap<u64, usize>, cache: &BlockC
 }
 
 fn edges(block: &Block, by_address: &HashMap<u64, usize>) -> Vec<Edge> {
-    let through_call = match last(block) {
-        Some(Op::Bsr | Op::Jsr) => true,
+    let is_open = match last(block) {
+        Some(Op::Bsr | Op::Jsr | Op::Jmp) => true,
         _ => pal_call(block) == Some(pal::CALLSYS),
     };
-    let to = |address| Some(Edge { to: *by_address.get(&address)?, through_call });
+    let to = |address| Some(Edge { to: *by_address.get(&address)?, is_open });
     successors(block).into_iter().filter_map(to).collect()
 }
 

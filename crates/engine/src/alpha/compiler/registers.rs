@@ -6,11 +6,22 @@ use std::mem::offset_of;
 use super::assembler::*;
 use crate::alpha::cpu::{Cpu, HostSide};
 
-/// Points into the Cpu, so that a displacement of one byte reaches the integer registers from 6 on and what
-/// lies behind them.
+/// Points into the Cpu, so that a displacement of one byte reaches most integer registers and what lies
+/// behind them.
 pub(super) const CPU: Register = R15;
-/// How far into it.
-pub(super) const BIAS: usize = 176;
+/// How far into it: so that the displacement of the address limit is [`FAULTING`].
+pub(super) const BIAS: usize = ADDRESS_LIMIT - FAULTING as usize;
+
+const ADDRESS_LIMIT: usize = offset_of!(Cpu, host) + offset_of!(HostSide, address_limit);
+
+/// An instruction of one byte that no user's program may execute: `ins`. A jump to the last byte of a comparison
+/// with the address limit, its displacement, raises SIGSEGV.
+const FAULTING: u8 = 0x6c;
+
+/// The address limit.
+pub(super) fn address_limit() -> Place {
+    field(ADDRESS_LIMIT)
+}
 
 /// Integer registers that live in the host's: those that compilers' code uses most. All others, and the
 /// floating-point registers, live in the Cpu.

@@ -33,17 +33,17 @@ pub(crate) struct Stubs {
 }
 
 impl Stubs {
-    /// The stubs' addresses, from their positions.
-    pub(super) fn at(self, origin: u64) -> Stubs {
-        let Stubs { enter, leave, leave_by_fault, missing, find, system_call, one } = self;
+    /// The stubs' addresses, from where they were written.
+    pub(super) fn at(self, origin: u64, code: &Code) -> Stubs {
+        let address = |written: u64| origin + code.position(written as usize) as u64;
         Stubs {
-            enter: origin + enter,
-            leave: origin + leave,
-            leave_by_fault: origin + leave_by_fault,
-            missing: origin + missing,
-            find: origin + find,
-            system_call: origin + system_call,
-            one: origin + one,
+            enter: address(self.enter),
+            leave: address(self.leave),
+            leave_by_fault: address(self.leave_by_fault),
+            missing: address(self.missing),
+            find: address(self.find),
+            system_call: address(self.system_call),
+            one: address(self.one),
         }
     }
 }
@@ -65,7 +65,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes all; their positions.
+    /// Writes all; where they were written.
     pub(super) fn write(mut self) -> Stubs {
         let enter = self.begin();
         self.enter();
@@ -75,9 +75,11 @@ impl Writer<'_> {
         let leave_by_fault = self.begin();
         self.leave(|code| code.constant(RAX, u64::MAX));
         let missing = self.begin();
+        let missing_label = self.assembler.label();
+        self.assembler.place(missing_label);
         self.missing();
         let find = self.begin();
-        self.find(missing);
+        self.find(missing_label);
         let system_call = self.begin();
         self.system_call();
         let one = self.begin();
@@ -141,7 +143,7 @@ impl Writer<'_> {
         self.leave(|code| code.load(Size::Quad, RAX, RDX));
     }
 
-    fn find(&mut self, missing: u64) {
+    fn find(&mut self, missing: Label) {
         let (table, mask) = self.table;
         let code = &mut *self.assembler;
         code.alu_constant(Alu::And, Size::Quad, RDX, !3);
@@ -149,11 +151,8 @@ impl Writer<'_> {
         code.alu_constant(Alu::And, Size::Long, RCX, mask as i32);
         code.constant(RAX, table);
         code.alu(Alu::Cmp, Size::Quad, RDX, Operand::Indexed(RAX, RCX, 2, 0));
-        let absent = code.label();
-        code.jump_if(Condition::NotEqual, absent);
+        code.jump_if(Condition::NotEqual, missing);
         code.jump_through(Operand::Indexed(RAX, RCX, 2, 8));
-        code.place(absent);
-        code.jump_back(missing);
     }
 
     fn system_call(&mut self) {

@@ -100,7 +100,7 @@ impl Emitter<'_> {
     fn cell(&mut self, address: u64) -> Option<Operand> {
         let cell = self.entries.cell(address);
         self.is_full |= cell.is_none();
-        Some(self.assembler.near(cell?))
+        cell.map(Operand::Near)
     }
 
     /// A conditional branch: the flags are set.
@@ -161,11 +161,9 @@ impl Emitter<'_> {
             Some(cell) => {
                 let (label, returned) = (self.assembler.label(), self.assembler.label());
                 self.behind.push(Behind::Call { label, back: returned });
-                let expected = self.assembler.near(cell + CELL_ADDRESS);
-                self.assembler.alu(Alu::Cmp, Size::Quad, RDX, expected);
+                self.assembler.alu(Alu::Cmp, Size::Quad, RDX, Operand::Near(cell + CELL_ADDRESS));
                 self.assembler.jump_if(Condition::NotEqual, label);
-                let code = self.assembler.near(cell);
-                self.assembler.call_through(code);
+                self.assembler.call_through(Operand::Near(cell));
                 self.assembler.place(returned);
             }
             None => self.assembler.call_to(self.stubs.find),

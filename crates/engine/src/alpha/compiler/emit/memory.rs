@@ -14,8 +14,7 @@ impl Emitter<'_> {
             Op::Ldq | Op::Stq | Op::LdqU | Op::StqU | Op::Ldt | Op::Stt => Size::Quad,
             _ => return false,
         };
-        if step.b == 31 {
-            // At a fixed address below 32 KB there is nothing.
+        if !known::is_checked(step) {
             return false;
         }
         let place = self.place(step, size, at);
@@ -55,9 +54,9 @@ impl Emitter<'_> {
         let base = self.read(Size::Quad, step.b, RAX);
         if self.known & 1 << step.b == 0 {
             // The displacement reaches at most 32 KB further, where nothing is ever mapped.
-            let fault = self.fault(at);
-            self.assembler.alu(Alu::Cmp, Size::Quad, base, host_field(offset_of!(HostSide, address_limit)));
-            self.assembler.jump_if(Condition::AboveOrEqual, fault);
+            self.may_fault(self.index, at, self.narrow);
+            self.assembler.alu(Alu::Cmp, Size::Quad, base, address_limit());
+            self.assembler.jump_into(Condition::AboveOrEqual, 1);
             self.known |= 1 << step.b;
         }
         let place = Place { base, displacement: step.immediate as i32 };

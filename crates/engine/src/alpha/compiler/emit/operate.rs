@@ -141,6 +141,18 @@ impl Emitter<'_> {
         self.write(step.c, to);
     }
 
+    /// A constant of 32 bits added in two steps, as compilers do for the global pointer; false if the two
+    /// instructions are something else.
+    pub(super) fn load_long_address(&mut self, steps: &[Step]) -> bool {
+        let [high, low, ..] = steps else { return false };
+        let is_one = high.op == Op::Ldah && low.op == Op::Lda && low.b == high.c && low.c == high.c;
+        let Some(sum) = i32::try_from(high.immediate + low.immediate).ok().filter(|_| is_one) else {
+            return false;
+        };
+        self.load_address(&Step { immediate: i64::from(sum), ..*high });
+        true
+    }
+
     /// A register plus a constant.
     fn sum(&mut self, size: Size, to: Register, register: Register, constant: i32) {
         if to == register {

@@ -1,0 +1,58 @@
+//! Which registers hold addresses that were found to lie in the guest's address space, so that nobody need
+//! look again: at the beginning of each block of a region.
+
+use isa::Op;
+
+use super::region::Region;
+use crate::alpha::block::{Block, BlockCache};
+use crate::alpha::meaning::{Step, pal};
+
+/// Whether an access to memory is compiled: then its base is looked at.
+pub(super) fn is_checked(step: &Step) -> bool {
+    use Op::*;
+    let access = matches!(
+        step.op,
+        Ldbu | Ldwu | Ldl | Ldq | LdqU | Ldt | Stb | Stw | Stl | Stq | StqU | Stt
+    );
+    // At a fixed address below 32 KB there is nothing.
+    access && step.b != 31
+}
+
+/// The integer register that an instruction may change, as a bit. (That of a floating-point result counts too.)
+fn changed(step: &Step) -> u32 {
+    match step.op {
+        Op::CallPal if step.immediate == pal::RDUNIQ => 1,
+        _ if step.c < 31 => 1 << step.c,
+        _ => 0,
+    }
+}
+
+/// What is known behind a block, from what is known before it.
+fn behind(block: &Block, before: u32) -> u32 {
+    block.steps.iter().fold(before, |known, step| {
+        let found = if is_checked(step) { 1 << step.b } else { 0 };
+        (known | found) & !changed(step)
+    })
+}
+
+/// Registers, a bit each, at the beginning of each block; and whether control may come there from anywhere.
+pub(super) fn at_beginnings(region: &Region, cache: &BlockCache) -> Vec<(u32, bool)> {
+    let mut known = vec![(u32::MAX, false); region.blocks.len()];
+    known[0] = (0, true);
+    for edge in region.edges.iter().flatten().filter(|edge| edge.is_open) {
+        known[edge.to] = (0, true);
+    }
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (index, edges) in region.edges.iter().enumerate() {
+            let behind = behind(cache.block(region.blocks[index]), known[index].0);
+            for edge in edges {
+                let common = known[edge.to].0 & behind;
+                changed |= common != known[edge.to].0;
+                known[edge.to].0 = common;
+            }
+        }
+    }
+    known
+}
