@@ -38,11 +38,6 @@ impl Tally {
         self.0.as_mut_ptr()
     }
 
-    /// Instructions in all the executions of a cache's blocks.
-    fn instructions(&self, cache: &BlockCache) -> u64 {
-        self.0.iter().zip(cache.blocks()).map(|(n, block)| n * block.steps.len() as u64).sum()
-    }
-
     /// What is not zero, by number.
     fn nonzero(&self) -> impl Iterator<Item = (u32, u64)> {
         (0..).zip(&self.0).filter(|(_, n)| **n != 0).map(|(id, n)| (id, *n))
@@ -151,10 +146,6 @@ impl Observer for Counter {
 
     fn counts(&mut self, cache: &BlockCache) -> *mut u64 {
         self.executions.reserve(cache.blocks().len())
-    }
-
-    fn instructions(&self, cache: &BlockCache) -> u64 {
-        self.executions.instructions(cache)
     }
 
     fn forked(&mut self) {
@@ -351,8 +342,7 @@ impl<'a> UnitCounter<'a> {
 }
 
 impl<'a> Observer for UnitCounter<'a> {
-    // `Interest::Counts` is prepared for, but the study's runs crash with it: interpreted until that is mended.
-    const INTEREST: Interest = Interest::Blocks;
+    const INTEREST: Interest = Interest::Counts;
 
     #[inline(always)]
     fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory) {
@@ -387,10 +377,6 @@ impl<'a> Observer for UnitCounter<'a> {
         } else {
             Observer::counts(&mut self.total, cache)
         }
-    }
-
-    fn instructions(&self, cache: &BlockCache) -> u64 {
-        self.total.instructions(cache) + self.executions.instructions(cache)
     }
 
     /// Where units begin and end, and the calls of the unit's function.

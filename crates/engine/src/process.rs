@@ -184,8 +184,6 @@ struct Runner<'a, 'scope, 'env, O> {
     compiler: Option<Compiler>,
     /// Compiled code must be forgotten.
     stale: bool,
-    /// The thread's instructions when it began to be watched.
-    began: u64,
     /// How many calls of [`Runner::go`] are at work, one within the other with compiled code between.
     depth: u32,
     /// The thread's end, when it has come: [`Runner::go`] is to be left.
@@ -214,7 +212,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         let counting = O::INTEREST == Interest::Counts;
         let compiler =
             (compilable && shared.hot > 0).then(|| Compiler::new(shared.memory, counting)).flatten();
-        let (stale, began, depth, ended) = (false, cpu.instructions, 0, None);
+        let (stale, depth, ended) = (false, 0, None);
         Runner {
             shared,
             thread,
@@ -226,7 +224,6 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             images: 0,
             compiler,
             stale,
-            began,
             depth,
             ended,
         }
@@ -316,6 +313,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         let compiler = self.compiler.as_mut()?;
         compiler.refresh(self.cache.block(id));
         let stubs = compiler.stubs();
+        self.cpu.host.stack_end = compiler.stack_end();
         if self.depth > 0 && compiler::is_stack_full(self.cpu) {
             return Some(Left::At(UNWIND));
         }

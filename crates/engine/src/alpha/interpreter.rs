@@ -49,10 +49,6 @@ pub trait Observer: Send {
     fn wants_more(&mut self) -> bool {
         false
     }
-    /// With [`Interest::Counts`]: the instructions that were counted.
-    fn instructions(&self, _: &BlockCache) -> u64 {
-        0
-    }
     /// The process is a copy of the one watched so far, made by fork. Of what other threads' observers
     /// share with this one, nobody will ever unlock what was locked.
     fn forked(&mut self);

@@ -288,8 +288,8 @@ impl Assembler {
     /// Loads fewer bytes than a register has, with zeroes before them.
     pub(super) fn load_zero_extended(&mut self, size: Size, to: Register, from: impl Into<Operand>) {
         match size {
-            Size::Byte => self.from_part(Size::Byte, Size::Long, &[0x0f, 0xb6], to, from.into()),
-            Size::Word => self.from_part(Size::Word, Size::Long, &[0x0f, 0xb7], to, from.into()),
+            Size::Byte => self.extending(Size::Byte, Size::Long, &[0x0f, 0xb6], to, from.into()),
+            Size::Word => self.extending(Size::Word, Size::Long, &[0x0f, 0xb7], to, from.into()),
             Size::Long | Size::Quad => self.instruction(size, &[0x8b], to.0, from.into(), 0),
         }
     }
@@ -297,8 +297,8 @@ impl Assembler {
     /// Loads fewer bytes than a register has, with copies of their sign before them.
     pub(super) fn load_sign_extended(&mut self, size: Size, to: Register, from: impl Into<Operand>) {
         match size {
-            Size::Byte => self.from_part(Size::Byte, Size::Quad, &[0x0f, 0xbe], to, from.into()),
-            Size::Word => self.from_part(Size::Word, Size::Quad, &[0x0f, 0xbf], to, from.into()),
+            Size::Byte => self.extending(Size::Byte, Size::Quad, &[0x0f, 0xbe], to, from.into()),
+            Size::Word => self.extending(Size::Word, Size::Quad, &[0x0f, 0xbf], to, from.into()),
             Size::Long => self.instruction(Size::Quad, &[0x63], to.0, from.into(), 0),
             Size::Quad => self.instruction(Size::Quad, &[0x8b], to.0, from.into(), 0),
         }
@@ -488,7 +488,7 @@ impl Assembler {
     }
 
     /// Loads that read fewer bytes than they write.
-    fn from_part(&mut self, part: Size, size: Size, opcode: &[u8], to: Register, from: Operand) {
+    fn extending(&mut self, part: Size, size: Size, opcode: &[u8], to: Register, from: Operand) {
         let low_bytes = part == Size::Byte && matches!(from, Operand::Register(Register(4..)));
         self.prefix(size, to.0, from, low_bytes);
         self.bytes.extend(opcode);

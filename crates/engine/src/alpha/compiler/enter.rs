@@ -23,6 +23,25 @@ pub(super) fn set_code(start: u64) {
 
 /// How much of the host's stack guest calls may take, in bytes.
 const STACK_BYTES: usize = 3 << 20;
+/// How much of it they must leave.
+const STACK_RESERVE: usize = 256 << 10;
+
+/// The lowest address that guest calls may take of the calling thread's stack.
+pub(super) fn stack_end() -> usize {
+    let here = 0u8;
+    let wanted = (&raw const here as usize).saturating_sub(STACK_BYTES);
+    // SAFETY: `attributes` is initialised by the first call, if that succeeds, and given back by the last.
+    unsafe {
+        let mut attributes = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return wanted;
+        }
+        let (mut lowest, mut bytes) = (std::ptr::null_mut(), 0);
+        libc::pthread_attr_getstack(&attributes, &mut lowest, &mut bytes);
+        libc::pthread_attr_destroy(&mut attributes);
+        wanted.max(lowest as usize + STACK_RESERVE)
+    }
+}
 
 /// Whether so little of it is left that nobody should call further.
 pub(crate) fn is_stack_full(cpu: &Cpu) -> bool {
@@ -46,18 +65,13 @@ pub(crate) fn watch(cpu: &mut Cpu) {
     unsafe { linux::set_limit((&raw mut cpu.host.stack_limit).cast(), end) };
 }
 
-/// Runs code. The first entry of a thread, with no other below it, says so: guest calls may take the
-/// host's stack from there on.
+/// Runs code. The first entry of a thread, with no other below it, says so.
 ///
 /// # Safety
 /// `code` must be a block's code, made for the address space of this `cpu` by the compiler that the stubs
 /// belong to; the `host` of the Cpu must be set.
 pub(crate) unsafe fn enter(stubs: Stubs, cpu: &mut Cpu, code: *const u8, is_first: bool) -> Left {
     type Enter = unsafe extern "C" fn(cpu: *mut Cpu, code: *const u8, stack_pointer: *mut usize) -> u64;
-    if is_first {
-        let here = 0u8;
-        cpu.host.stack_end = (&raw const here as usize).saturating_sub(STACK_BYTES);
-    }
     watch(cpu);
     cpu.host.leave_by_fault = stubs.leave_by_fault;
     let before = cpu.host.stack_pointer;

@@ -66,6 +66,7 @@ pub struct Compiler {
     entries: Entries,
     /// By position in the arena.
     sites: Vec<Site>,
+    stack_end: usize,
 }
 
 impl Compiler {
@@ -88,7 +89,7 @@ impl Compiler {
         entries.arena.add(&code.bytes)?;
         entries.keep(stubs.missing);
         enter::set_code(origin);
-        Some(Compiler { registers, stubs, entries, sites: Vec::new() })
+        Some(Compiler { registers, stubs, entries, sites: Vec::new(), stack_end: enter::stack_end() })
     }
 
     /// Compiles the region that begins with block `id`, which was executed `hot` times, and notes in the
@@ -122,6 +123,11 @@ impl Compiler {
         let position = (host as u64 - self.entries.arena.start()) as u32;
         let behind = self.sites.partition_point(|site| site.position <= position);
         self.sites[behind - 1]
+    }
+
+    /// How far down guest calls may take the stack of the thread that made the compiler.
+    pub fn stack_end(&self) -> usize {
+        self.stack_end
     }
 
     /// The ways in and out.

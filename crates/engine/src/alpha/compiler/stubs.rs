@@ -13,7 +13,7 @@ use crate::alpha::cpu::{Cpu, HostSide};
 
 /// Where each begins, in bytes behind the first one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stubs {
+pub struct Stubs {
     /// `extern "C" fn(cpu, code, where to note the stack pointer) -> next`: runs code until it leaves.
     pub(super) enter: u64,
     /// Leaves for the guest's address in rdx, without its two lowest bits, and forgets the calls at work.
