@@ -264,6 +264,7 @@ pub fn catch_faults() {
 }
 
 extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    allow_unaligned();
     // SAFETY: the kernel passes valid pointers to a SA_SIGINFO handler; the three labels are
     // addresses inside this program's text.
     unsafe {
@@ -287,6 +288,17 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
         // Not a guest access: a bug of ours. Let it take its usual course.
         let slot = usize::from(signal == libc::SIGBUS);
         libc::sigaction(signal, &raw const PREVIOUS[slot], std::ptr::null_mut());
+    }
+}
+
+/// Lets a handler of signals access memory as the host's code does: compiled code that it interrupted may
+/// have had alignment checked.
+#[inline(always)]
+pub(crate) fn allow_unaligned() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: clears the flag of alignment checks and leaves all else as it is.
+    unsafe {
+        std::arch::asm!("pushfq", "and qword ptr [rsp], {}", "popfq", const !(1i32 << 18));
     }
 }
 

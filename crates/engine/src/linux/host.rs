@@ -294,6 +294,7 @@ pub unsafe fn wait(number: libc::c_long, arguments: [u64; 6]) -> Result<u64, Err
 }
 
 extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    crate::access::allow_unaligned();
     // SAFETY: the kernel passes valid pointers; only async-signal-safe calls are made; the labels
     // are addresses inside this program's text.
     unsafe {

@@ -413,6 +413,14 @@ impl Assembler {
         self.bytes.push(0x58 | register.0 & 7);
     }
 
+    pub(super) fn push_flags(&mut self) {
+        self.bytes.push(0x9c);
+    }
+
+    pub(super) fn pop_flags(&mut self) {
+        self.bytes.push(0x9d);
+    }
+
     /// An instruction that a user's program must not execute: it raises SIGSEGV.
     pub(super) fn halt(&mut self) {
         self.bytes.push(0xf4);

@@ -190,14 +190,28 @@ impl Writer<'_> {
         self.assembler.ret();
     }
 
-    /// Writes all that is in host registers to the Cpu.
+    /// Leaves the guest's world: writes all that is in host registers to the Cpu.
     fn spill(&mut self) {
+        self.check_alignment(false);
         self.registers.all().for_each(|(host, place)| self.assembler.store(Size::Quad, place, host));
     }
 
     /// The opposite.
     fn reload(&mut self) {
         self.registers.all().for_each(|(host, place)| self.assembler.load(Size::Quad, host, place));
+        self.check_alignment(true);
+    }
+
+    /// Counting code counts accesses that are not aligned: it lets the host's processor look for them. They
+    /// raise SIGBUS while bit 18 of the flags is set.
+    fn check_alignment(&mut self, on: bool) {
+        if self.registers.counting {
+            let code = &mut *self.assembler;
+            let (operation, bits) = if on { (Alu::Or, 4) } else { (Alu::And, !4) };
+            code.push_flags();
+            code.alu_constant(operation, Size::Byte, Place { base: RSP, displacement: 2 }, bits);
+            code.pop_flags();
+        }
     }
 }
 

@@ -17,7 +17,7 @@ impl Emitter<'_> {
         if !known::is_checked(step) {
             return false;
         }
-        let place = self.place(step, size, at);
+        let place = self.place(step, at);
         match step.op {
             Op::Stb | Op::Stw | Op::Stl | Op::Stq | Op::StqU => {
                 let value = self.read(size, step.a, RCX);
@@ -49,8 +49,8 @@ impl Emitter<'_> {
     }
 
     /// Where a memory operand is, which is known to lie where only the guest's memory is: an access to
-    /// another address is left to the interpreter. May take rax and rcx.
-    fn place(&mut self, step: &Step, size: Size, at: usize) -> Place {
+    /// another address is left to the interpreter. May take rax.
+    fn place(&mut self, step: &Step, at: usize) -> Place {
         let base = self.read(Size::Quad, step.b, RAX);
         if self.known & 1 << step.b == 0 {
             // The displacement reaches at most 32 KB further, where nothing is ever mapped.
@@ -64,19 +64,6 @@ impl Emitter<'_> {
             self.assembler.address(Size::Quad, RAX, place);
             self.assembler.alu_constant(Alu::And, Size::Quad, RAX, !7);
             return Place { base: RAX, displacement: 0 };
-        }
-        let low_bits = match size {
-            Size::Byte => 0,
-            Size::Word => 1,
-            Size::Long => 3,
-            Size::Quad => 7,
-        };
-        if self.registers.counting && low_bits != 0 {
-            // The interpreter counts accesses that are not aligned.
-            let fault = self.fault(at);
-            self.assembler.address(Size::Long, RCX, place);
-            self.assembler.test_bits(RCX, low_bits);
-            self.assembler.jump_if(Condition::NotEqual, fault);
         }
         place
     }
