@@ -310,10 +310,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         if code.is_null() {
             return None;
         }
-        let compiler = self.compiler.as_mut()?;
-        compiler.refresh(self.cache.block(id));
-        let stubs = compiler.stubs();
-        self.cpu.host.stack_end = compiler.stack_end();
+        self.compiler.as_mut()?.prepare(self.cache.block(id), self.cpu);
         if self.depth > 0 && compiler::is_stack_full(self.cpu) {
             return Some(Left::At(UNWIND));
         }
@@ -325,7 +322,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         self.depth += 1;
         // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code comes
         // back to this runner by `go_on` only, while this call waits.
-        let left = unsafe { compiler::enter(stubs, self.cpu, code, self.depth == 1) };
+        let left = unsafe { compiler::enter(self.cpu, code, self.depth == 1) };
         self.depth -= 1;
         Some(left)
     }

@@ -44,10 +44,14 @@ pub struct HostSide {
     pub(crate) stack_limit: usize,
     /// How often each block was executed, by number: the observer's.
     pub(crate) counts: *mut u64,
+    /// Where compiled code finds other code by the guest's address.
+    pub(crate) table: u64,
     /// What `stack_limit` is when nothing waits.
     pub(crate) stack_end: usize,
     /// The host stack pointer with which compiled code was entered last.
     pub(crate) stack_pointer: usize,
+    /// The way into compiled code.
+    pub(crate) enter: u64,
     /// Where the host goes on after a fault in compiled code.
     pub(crate) leave_by_fault: u64,
     /// The host instruction that faulted last.
@@ -69,8 +73,10 @@ impl Default for HostSide {
             address_limit: crate::memory::ADDRESS_SPACE,
             stack_limit: 0,
             counts: std::ptr::null_mut(),
+            table: 0,
             stack_end: 0,
             stack_pointer: 0,
+            enter: 0,
             leave_by_fault: 0,
             fault: 0,
             go_on: None,

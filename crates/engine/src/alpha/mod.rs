@@ -3,6 +3,10 @@
 
 pub mod block;
 pub mod bytes;
+#[cfg(target_arch = "x86_64")]
+pub mod compiler;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "no_compiler.rs"]
 pub mod compiler;
 pub mod cpu;
 pub mod float;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ptr::{self, NonNull};
 
-use super::assembler::{Assembler, Operand, RDX, Size};
+use super::assembler::{Assembler, Operand, RAX, Size};
 
 /// Where compiled code may lie, in bytes: all of it within reach of all of it.
 pub(super) const ARENA_BYTES: usize = 256 << 20;
@@ -76,7 +76,7 @@ struct Cell {
     code: u64,
     /// The guest's address.
     address: u64,
-    /// Loads the guest's address into rdx and jumps to the stub for missing code.
+    /// Loads the guest's address into rax and jumps to the stub for missing code.
     absent: [u8; 16],
 }
 
@@ -143,7 +143,7 @@ impl Entries {
         let place = self.arena.start() + at as u64;
         let code = place + std::mem::offset_of!(Cell, absent) as u64;
         let mut absent = Assembler::new(code);
-        absent.load(Size::Quad, RDX, Operand::Near(place + CELL_ADDRESS));
+        absent.load(Size::Quad, RAX, Operand::Near(place + CELL_ADDRESS));
         absent.jump_to(self.missing);
         let mut bytes = [0; size_of::<Cell>()];
         bytes[..8].copy_from_slice(&code.to_le_bytes());

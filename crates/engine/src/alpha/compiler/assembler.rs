@@ -1,6 +1,8 @@
 //! x86-64 machine code: the few forms of instructions that the compiler writes (AMD64 Architecture
 //! Programmer's Manual, volume 3: encoding in chapter 1, opcodes in appendix A).
 
+use super::code::{Code, Distance, Jump, Label};
+
 /// A general-purpose register by its number in the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Register(pub(super) u8);
@@ -125,41 +127,6 @@ impl Condition {
     }
 }
 
-/// A place in the code that jumps go to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Label(u32);
-
-/// A jump to a label, written in its short form.
-struct Jump {
-    at: usize,
-    to: Label,
-    /// None for always.
-    condition: Option<Condition>,
-    is_long: bool,
-}
-
-impl Jump {
-    /// Bytes of the short form.
-    const SHORT: usize = 2;
-
-    /// What the long form has more.
-    fn growth(&self) -> usize {
-        match (self.is_long, self.condition) {
-            (false, _) => 0,
-            (true, None) => 3,
-            (true, Some(_)) => 4,
-        }
-    }
-}
-
-/// The distance to a place outside, or in other code.
-struct Distance {
-    at: usize,
-    target: u64,
-    /// Bytes of the instruction behind it.
-    trailing: usize,
-}
-
 /// Machine code as it is written. It will run where `origin` says.
 pub(super) struct Assembler {
     origin: u64,
@@ -169,27 +136,6 @@ pub(super) struct Assembler {
     distances: Vec<Distance>,
 }
 
-/// Machine code that is complete.
-pub(super) struct Code {
-    pub(super) bytes: Vec<u8>,
-    /// Positions behind which the code has grown since it was written, and by how much up to there.
-    grown: Vec<(usize, usize)>,
-    labels: Vec<Option<usize>>,
-}
-
-impl Code {
-    /// Where something is that was written at a position.
-    pub(super) fn position(&self, written: usize) -> usize {
-        let before = self.grown.partition_point(|&(at, _)| at < written);
-        written + before.checked_sub(1).map_or(0, |last| self.grown[last].1)
-    }
-
-    /// Where a label is.
-    pub(super) fn label(&self, label: Label) -> Option<usize> {
-        self.labels[label.0 as usize].map(|written| self.position(written))
-    }
-}
-
 impl Assembler {
     /// Code for an address.
     pub(super) fn new(origin: u64) -> Assembler {
@@ -197,58 +143,14 @@ impl Assembler {
         Assembler { origin, bytes: Vec::new(), labels, jumps, distances }
     }
 
+    /// The code, complete.
+    pub(super) fn finish(self) -> Code {
+        Code::complete(self.origin, &self.bytes, self.labels, self.jumps, &self.distances)
+    }
+
     /// How far the code has been written. It may move until it is complete.
     pub(super) fn position(&self) -> usize {
         self.bytes.len()
-    }
-
-    /// The code, complete: each jump as short as it can be.
-    pub(super) fn finish(mut self) -> Code {
-        let mut code = Code { bytes: Vec::new(), grown: Vec::new(), labels: self.labels };
-        loop {
-            let mut sum = 0;
-            code.grown.clear();
-            for jump in self.jumps.iter().filter(|jump| jump.is_long) {
-                sum += jump.growth();
-                code.grown.push((jump.at, sum));
-            }
-            let mut changed = false;
-            for jump in self.jumps.iter_mut().filter(|jump| !jump.is_long) {
-                let target = code.label(jump.to).expect("every label is set");
-                let distance = target as i64 - (code.position(jump.at) + Jump::SHORT) as i64;
-                jump.is_long = i8::try_from(distance).is_err();
-                changed |= jump.is_long;
-            }
-            if !changed {
-                break;
-            }
-        }
-        let mut done = 0;
-        for jump in &self.jumps {
-            code.bytes.extend(&self.bytes[done..jump.at]);
-            done = jump.at + Jump::SHORT;
-            let target = code.label(jump.to).expect("every label is set") as i64;
-            let behind = (code.bytes.len() + Jump::SHORT + jump.growth()) as i64;
-            match (jump.is_long, jump.condition) {
-                (false, None) => code.bytes.push(0xeb),
-                (false, Some(condition)) => code.bytes.push(0x70 | condition as u8),
-                (true, None) => code.bytes.push(0xe9),
-                (true, Some(condition)) => code.bytes.extend([0x0f, 0x80 | condition as u8]),
-            }
-            if jump.is_long {
-                code.bytes.extend(((target - behind) as i32).to_le_bytes());
-            } else {
-                code.bytes.push((target - behind) as u8);
-            }
-        }
-        code.bytes.extend(&self.bytes[done..]);
-        for Distance { at, target, trailing } in self.distances {
-            let at = code.position(at);
-            let behind = self.origin + (at + 4 + trailing) as u64;
-            let distance = i32::try_from(target.wrapping_sub(behind) as i64).expect("code is within 2 GB");
-            code.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
-        }
-        code
     }
 
     pub(super) fn label(&mut self) -> Label {
@@ -336,7 +238,13 @@ impl Assembler {
     pub(super) fn alu_constant(&mut self, operation: Alu, size: Size, to: impl Into<Operand>, value: i32) {
         let to = to.into();
         if let Ok(short) = i8::try_from(value) {
-            self.instruction(size, if size == Size::Byte { &[0x80] } else { &[0x83] }, operation as u8, to, 1);
+            self.instruction(
+                size,
+                if size == Size::Byte { &[0x80] } else { &[0x83] },
+                operation as u8,
+                to,
+                1,
+            );
             self.bytes.push(short as u8);
         } else {
             self.instruction(size, &[0x81], operation as u8, to, 4);

@@ -10,6 +10,7 @@ use std::mem::offset_of;
 use super::Site;
 use super::arena::Entries;
 use super::assembler::*;
+use super::code::Label;
 use super::known;
 use super::region::Region;
 use super::registers::{INSTRUCTIONS, Registers, address_limit, float, host_field, integer, stack_limit};
@@ -18,6 +19,7 @@ use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::{Cpu, HostSide, register::SINK};
 use crate::alpha::meaning::{Break, Step, execute};
 
+mod bytes;
 mod control;
 mod memory;
 mod operate;
@@ -58,6 +60,7 @@ pub(super) fn emit(
         beginnings: known::at_beginnings(region, cache),
         known: 0,
         narrow: 0,
+        flags: (u8::MAX, 0),
         sites: Vec::new(),
         behind: Vec::new(),
         index: 0,
@@ -72,13 +75,13 @@ enum Behind {
     Fault { label: Label, block: usize, at: usize, narrow: u32 },
     /// Leave for an address of the guest.
     Leave { label: Label, address: u64 },
-    /// Leave for the address in rdx.
+    /// Leave for the address in rax.
     LeaveThere { label: Label },
     /// Go on in other code.
     Elsewhere { label: Label, address: u64 },
-    /// There is no code for the address in rdx.
+    /// There is no code for the address in rax.
     Absent { label: Label },
-    /// Call what a register points to: the address is in rdx.
+    /// Call what a register points to: the address is in rax.
     Call { label: Label, back: Label },
 }
 
@@ -99,6 +102,8 @@ struct Emitter<'a> {
     known: u32,
     /// Registers, a bit each, of which the host's hold the low half only: what lies above is its sign.
     narrow: u32,
+    /// The register that the host's flags tell of, compared with zero; and up to where.
+    flags: (u8, usize),
     sites: Vec<Site>,
     behind: Vec<Behind>,
     /// The block that is written.
@@ -295,8 +300,8 @@ impl Emitter<'_> {
             (Some(host), _) => self.assembler.constant(host, value),
             (None, Ok(short)) => self.assembler.store_constant(integer(register), short),
             (None, Err(_)) => {
-                self.assembler.constant(RAX, value);
-                self.assembler.store(Size::Quad, integer(register), RAX);
+                self.assembler.constant(RCX, value);
+                self.assembler.store(Size::Quad, integer(register), RCX);
             }
         }
     }
@@ -331,7 +336,7 @@ impl Emitter<'_> {
         label
     }
 
-    /// Where to jump to leave for the address in rdx.
+    /// Where to jump to leave for the address in rax.
     fn leave_there(&mut self) -> Label {
         let label = self.assembler.label();
         self.behind.push(Behind::LeaveThere { label });
@@ -353,7 +358,7 @@ impl Emitter<'_> {
             }
             Behind::Leave { label, address } => {
                 self.assembler.place(label);
-                self.assembler.constant(RDX, address);
+                self.assembler.constant(RAX, address);
                 self.assembler.jump_to(self.stubs.leave);
             }
             Behind::LeaveThere { label } => {
@@ -380,7 +385,7 @@ impl Emitter<'_> {
     fn by_interpreter(&mut self, step: &Step, at: usize) {
         self.widen_all();
         let fault = self.fault(at);
-        self.assembler.constant(RDX, step as *const Step as u64);
+        self.assembler.constant(RAX, step as *const Step as u64);
         self.assembler.call_to(self.stubs.one);
         self.assembler.jump_if(Condition::NotEqual, fault);
         if step.c < 31 {

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arena::ARENA_BYTES;
 use super::registers::{BIAS, CPU};
-use super::stubs::Stubs;
 use crate::alpha::cpu::Cpu;
 use crate::linux;
 
@@ -68,16 +67,15 @@ pub(crate) fn watch(cpu: &mut Cpu) {
 /// Runs code. The first entry of a thread, with no other below it, says so.
 ///
 /// # Safety
-/// `code` must be a block's code, made for the address space of this `cpu` by the compiler that the stubs
-/// belong to; the `host` of the Cpu must be set.
-pub(crate) unsafe fn enter(stubs: Stubs, cpu: &mut Cpu, code: *const u8, is_first: bool) -> Left {
+/// `code` must be a block's code, made for the address space of this `cpu` by the compiler that prepared the
+/// Cpu for it; the rest of the Cpu's `host` must be set.
+pub(crate) unsafe fn enter(cpu: &mut Cpu, code: *const u8, is_first: bool) -> Left {
     type Enter = unsafe extern "C" fn(cpu: *mut Cpu, code: *const u8, stack_pointer: *mut usize) -> u64;
     watch(cpu);
-    cpu.host.leave_by_fault = stubs.leave_by_fault;
     let before = cpu.host.stack_pointer;
     let noted = &raw mut cpu.host.stack_pointer;
     // SAFETY: the stub is such a function.
-    let enter: Enter = unsafe { std::mem::transmute(stubs.enter as *const u8) };
+    let enter: Enter = unsafe { std::mem::transmute(cpu.host.enter as *const u8) };
     // SAFETY: the caller's promise.
     let next = unsafe { enter(&raw mut *cpu, code, noted) };
     cpu.host.stack_pointer = before;

@@ -11,6 +11,7 @@
 
 mod arena;
 mod assembler;
+mod code;
 mod emit;
 mod enter;
 mod known;
@@ -80,9 +81,8 @@ impl Compiler {
         let registers = Registers::new(counting);
         let origin = entries.arena.next();
         let mut assembler = Assembler::new(origin);
-        let table = (entries.table(), Entries::MASK);
         let one = emit::one as *const () as u64;
-        let writer = stubs::Writer { assembler: &mut assembler, registers: &registers, one, table };
+        let writer = stubs::Writer { assembler: &mut assembler, registers: &registers, one };
         let written = writer.write();
         let code = assembler.finish();
         let stubs = written.at(origin, &code);
@@ -112,10 +112,13 @@ impl Compiler {
         }
     }
 
-    /// Lets transfers to where a register points find a block's code: that of another one may have taken its
-    /// place.
-    pub fn refresh(&mut self, block: &Block) {
+    /// Prepares to enter a block's code: transfers to where a register points find it, though another
+    /// block's may have taken its place; and the Cpu gets what the code needs of this compiler.
+    pub fn prepare(&mut self, block: &Block, cpu: &mut Cpu) {
         self.entries.find_by_register(block.address, block.code() as u64);
+        let host = &mut cpu.host;
+        (host.stack_end, host.table) = (self.stack_end, self.entries.table());
+        (host.enter, host.leave_by_fault) = (self.stubs.enter, self.stubs.leave_by_fault);
     }
 
     /// Where the interpreter takes over when the host's instruction at `host` faulted.
@@ -123,16 +126,6 @@ impl Compiler {
         let position = (host as u64 - self.entries.arena.start()) as u32;
         let behind = self.sites.partition_point(|site| site.position <= position);
         self.sites[behind - 1]
-    }
-
-    /// How far down guest calls may take the stack of the thread that made the compiler.
-    pub fn stack_end(&self) -> usize {
-        self.stack_end
-    }
-
-    /// The ways in and out.
-    pub fn stubs(&self) -> Stubs {
-        self.stubs
     }
 
     /// Forgets all code. None of it may be running.

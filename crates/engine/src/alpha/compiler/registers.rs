@@ -25,7 +25,7 @@ pub(super) fn address_limit() -> Place {
 
 /// Integer registers that live in the host's: those that compilers' code uses most. All others, and the
 /// floating-point registers, live in the Cpu.
-const HELD: [(u8, Register); 11] = [
+const HELD: [(u8, Register); 12] = [
     (1, RBX),
     (2, RSI),
     (3, RDI),
@@ -35,6 +35,7 @@ const HELD: [(u8, Register); 11] = [
     (10, R12),
     (11, R14),
     (12, R13),
+    (16, RDX),
     (29, R10),
     (30, RBP),
 ];

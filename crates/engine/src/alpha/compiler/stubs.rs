@@ -6,28 +6,30 @@
 
 use std::mem::offset_of;
 
+use super::arena::Entries;
 use super::assembler::*;
+use super::code::{Code, Label};
 use super::enter::UNWIND;
 use super::registers::{BIAS, CPU, Registers, field, host_field};
 use crate::alpha::cpu::{Cpu, HostSide};
 
 /// Where each begins, in bytes behind the first one.
 #[derive(Clone, Copy, Debug)]
-pub struct Stubs {
+pub(super) struct Stubs {
     /// `extern "C" fn(cpu, code, where to note the stack pointer) -> next`: runs code until it leaves.
     pub(super) enter: u64,
-    /// Leaves for the guest's address in rdx, without its two lowest bits, and forgets the calls at work.
+    /// Leaves for the guest's address in rax, without its two lowest bits, and forgets the calls at work.
     pub(super) leave: u64,
     /// The same after a fault.
     pub(super) leave_by_fault: u64,
-    /// Jumped to where there is no code for the guest's address in rdx: lets the interpreter go on until
+    /// Jumped to where there is no code for the guest's address in rax: lets the interpreter go on until
     /// the call at work returns, and returns from it.
     pub(super) missing: u64,
-    /// Jumped to with the guest's address in rdx: goes on with the code for that, without its two lowest bits.
+    /// Jumped to with the guest's address in rax: goes on with the code for that, without its two lowest bits.
     pub(super) find: u64,
-    /// Called with the guest's address of a system call in rdx: makes it.
+    /// Called with the guest's address of a system call in rax: makes it.
     pub(super) system_call: u64,
-    /// Called with the address of a step in rdx: lets the interpreter execute it; clears the flag of zero if
+    /// Called with the address of a step in rax: lets the interpreter execute it; clears the flag of zero if
     /// that failed.
     pub(super) one: u64,
 }
@@ -60,8 +62,6 @@ pub(super) struct Writer<'a> {
     pub(super) registers: &'a Registers,
     /// `extern "C" fn(cpu, step) -> failed`.
     pub(super) one: u64,
-    /// The table of entries, and the mask of a guest address's bits that count there.
-    pub(super) table: (u64, u32),
 }
 
 impl Writer<'_> {
@@ -70,8 +70,8 @@ impl Writer<'_> {
         let enter = self.begin();
         self.enter();
         let leave = self.begin();
-        self.assembler.alu_constant(Alu::And, Size::Quad, RDX, !3);
-        self.leave(|code| code.load(Size::Quad, RAX, RDX));
+        self.assembler.alu_constant(Alu::And, Size::Quad, RAX, !3);
+        self.leave(|_| {});
         let leave_by_fault = self.begin();
         self.leave(|code| code.constant(RAX, u64::MAX));
         let missing = self.begin();
@@ -127,62 +127,54 @@ impl Writer<'_> {
         self.assembler.jump_if(Condition::Equal, leave);
         self.spill();
         let code = &mut *self.assembler;
-        code.load(Size::Quad, RSI, RDX);
+        code.load(Size::Quad, RSI, RAX);
         code.load(Size::Quad, RDX, EXPECTED);
         // Calls want the stack aligned to 16 bytes.
         code.push(RAX);
         self.go_on();
-        self.assembler.pop(RDX);
+        self.assembler.pop(RCX);
         self.reload();
         let code = &mut *self.assembler;
-        code.load(Size::Quad, RDX, RAX);
-        code.alu(Alu::Cmp, Size::Quad, RDX, EXPECTED);
+        code.alu(Alu::Cmp, Size::Quad, RAX, EXPECTED);
         code.jump_if(Condition::NotEqual, leave);
         code.ret();
         code.place(leave);
-        self.leave(|code| code.load(Size::Quad, RAX, RDX));
+        self.leave(|_| {});
     }
 
     fn find(&mut self, missing: Label) {
-        let (table, mask) = self.table;
         let code = &mut *self.assembler;
-        code.alu_constant(Alu::And, Size::Quad, RDX, !3);
-        code.load(Size::Long, RCX, RDX);
-        code.alu_constant(Alu::And, Size::Long, RCX, mask as i32);
-        code.constant(RAX, table);
-        code.alu(Alu::Cmp, Size::Quad, RDX, Operand::Indexed(RAX, RCX, 2, 0));
-        code.jump_if(Condition::NotEqual, missing);
-        code.jump_through(Operand::Indexed(RAX, RCX, 2, 8));
+        code.alu_constant(Alu::And, Size::Quad, RAX, !3);
+        find_entry(code, missing);
     }
 
     fn system_call(&mut self) {
         self.spill();
         let code = &mut *self.assembler;
-        code.load(Size::Quad, RSI, RDX);
+        code.load(Size::Quad, RSI, RAX);
         // Where it returns to; the lowest bit says that it is a system call.
-        code.alu_constant(Alu::Add, Size::Quad, RDX, 5);
+        code.address(Size::Quad, RDX, Place { base: RAX, displacement: 5 });
         code.push(RDX);
         code.push(RDX);
         self.go_on();
-        self.assembler.pop(RDX);
-        self.assembler.pop(RDX);
+        self.assembler.pop(RCX);
+        self.assembler.pop(RCX);
         self.reload();
         let code = &mut *self.assembler;
-        code.alu_constant(Alu::And, Size::Quad, RDX, !3);
-        code.alu(Alu::Cmp, Size::Quad, RDX, RAX);
+        code.alu_constant(Alu::And, Size::Quad, RCX, !3);
+        code.alu(Alu::Cmp, Size::Quad, RCX, RAX);
         let leave = code.label();
         code.jump_if(Condition::NotEqual, leave);
         code.ret();
         code.place(leave);
-        code.load(Size::Quad, RDX, RAX);
-        self.leave(|code| code.load(Size::Quad, RAX, RDX));
+        self.leave(|_| {});
     }
 
     fn one(&mut self) {
         self.spill();
         let code = &mut *self.assembler;
         code.address(Size::Quad, RDI, field(0));
-        code.load(Size::Quad, RSI, RDX);
+        code.load(Size::Quad, RSI, RAX);
         code.constant(RAX, self.one);
         code.call_through(RAX);
         self.reload();
@@ -213,6 +205,17 @@ impl Writer<'_> {
             code.pop_flags();
         }
     }
+}
+
+/// Goes on with the code for the guest's address in rax. Takes rcx.
+pub(super) fn find_entry(code: &mut Assembler, missing: Label) {
+    code.load(Size::Long, RCX, RAX);
+    code.alu_constant(Alu::And, Size::Long, RCX, Entries::MASK as i32);
+    code.shift(Shift::Left, Size::Long, RCX, 2);
+    code.alu(Alu::Add, Size::Quad, RCX, host_field(offset_of!(HostSide, table)));
+    code.alu(Alu::Cmp, Size::Quad, RAX, Place { base: RCX, displacement: 0 });
+    code.jump_if(Condition::NotEqual, missing);
+    code.jump_through(Place { base: RCX, displacement: 8 });
 }
 
 const _: () = assert!(offset_of!(Cpu, r) == 0);

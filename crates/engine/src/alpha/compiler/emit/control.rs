@@ -4,7 +4,7 @@ use isa::{Flags, Format, Op};
 
 use super::super::arena::CELL_ADDRESS;
 use super::super::registers::field;
-use super::super::stubs::EXPECTED;
+use super::super::stubs::{EXPECTED, find_entry};
 use super::*;
 use crate::alpha::meaning::pal;
 
@@ -35,7 +35,7 @@ impl Emitter<'_> {
             }
             Op::Jsr => self.call_register(step, block, back),
             Op::Ret => {
-                self.read_into(Size::Quad, step.b, RDX);
+                self.read_into(Size::Quad, step.b, RAX);
                 self.write_constant(step.c, back);
                 self.ret();
             }
@@ -54,7 +54,7 @@ impl Emitter<'_> {
         match step.immediate {
             pal::RDUNIQ | pal::WRUNIQ => return false,
             pal::CALLSYS => {
-                self.assembler.constant(RDX, block.end() - 4);
+                self.assembler.constant(RAX, block.end() - 4);
                 self.assembler.call_to(self.stubs.system_call);
                 self.known = 0;
                 self.go(block.end());
@@ -116,32 +116,27 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address in a jump's register, without the bits that do not count, in rdx.
+    /// The address in a jump's register, without the bits that do not count, in rax.
     fn jump_target(&mut self, step: &Step) {
-        self.read_into(Size::Quad, step.b, RDX);
-        self.assembler.alu_constant(Alu::And, Size::Quad, RDX, !3);
+        self.read_into(Size::Quad, step.b, RAX);
+        self.assembler.alu_constant(Alu::And, Size::Quad, RAX, !3);
     }
 
-    /// A jump to the address in rdx.
+    /// A jump to the address in rax.
     fn jump(&mut self) {
         let leave = self.leave_there();
         self.poll(leave);
-        self.assembler.load(Size::Long, RCX, RDX);
-        self.assembler.alu_constant(Alu::And, Size::Long, RCX, Entries::MASK as i32);
-        self.assembler.constant(RAX, self.entries.table());
-        self.assembler.alu(Alu::Cmp, Size::Quad, RDX, Operand::Indexed(RAX, RCX, 2, 0));
         let absent = self.assembler.label();
         self.behind.push(Behind::Absent { label: absent });
-        self.assembler.jump_if(Condition::NotEqual, absent);
-        self.assembler.jump_through(Operand::Indexed(RAX, RCX, 2, 8));
+        find_entry(&mut self.assembler, absent);
     }
 
     /// Notes where a call returns to: in the guest's register, and on the host's stack if there is room.
     fn link(&mut self, register: u8, back: u64, leave: Label) {
-        self.assembler.constant(RAX, back);
-        self.write(register, RAX);
+        self.assembler.constant(RCX, back);
+        self.write(register, RCX);
         self.poll(leave);
-        self.assembler.push(RAX);
+        self.assembler.push(RCX);
     }
 
     fn behind_call(&mut self, back: u64) {
@@ -152,7 +147,7 @@ impl Emitter<'_> {
 
     /// Calls what a register points to.
     fn call_register(&mut self, step: &Step, block: &Block, back: u64) {
-        self.read_into(Size::Quad, step.b, RDX);
+        self.read_into(Size::Quad, step.b, RAX);
         let leave = self.leave_there();
         self.link(step.c, back, leave);
         // Where it went before it may go again: at once.
@@ -161,7 +156,7 @@ impl Emitter<'_> {
             Some(cell) => {
                 let (label, returned) = (self.assembler.label(), self.assembler.label());
                 self.behind.push(Behind::Call { label, back: returned });
-                self.assembler.alu(Alu::Cmp, Size::Quad, RDX, Operand::Near(cell + CELL_ADDRESS));
+                self.assembler.alu(Alu::Cmp, Size::Quad, RAX, Operand::Near(cell + CELL_ADDRESS));
                 self.assembler.jump_if(Condition::NotEqual, label);
                 self.assembler.call_through(Operand::Near(cell));
                 self.assembler.place(returned);
@@ -171,10 +166,10 @@ impl Emitter<'_> {
         self.behind_call(back);
     }
 
-    /// Returns to the address in rdx: to whom called, if it called from before there.
+    /// Returns to the address in rax: to whom called, if it called from before there.
     fn ret(&mut self) {
         let leave = self.leave_there();
-        self.assembler.alu(Alu::Cmp, Size::Quad, RDX, EXPECTED);
+        self.assembler.alu(Alu::Cmp, Size::Quad, RAX, EXPECTED);
         self.assembler.jump_if(Condition::NotEqual, leave);
         self.assembler.ret();
     }
@@ -251,6 +246,9 @@ impl Emitter<'_> {
 
     /// Compares an integer register with zero.
     pub(super) fn test(&mut self, register: u8) {
+        if self.flags == (register, self.assembler.position()) {
+            return;
+        }
         match (register, self.held(register)) {
             (31, _) => {
                 self.assembler.constant(RCX, 0);

@@ -7,7 +7,7 @@ use crate::alpha::meaning::pal;
 
 /// The second operand of an operate: a register of the guest, or a literal.
 #[derive(Clone, Copy)]
-enum Second {
+pub(super) enum Second {
     Register(u8),
     Literal(i32),
 }
@@ -17,7 +17,7 @@ fn spread(bits: i32) -> u64 {
     crate::alpha::bytes::keep(u64::MAX, bits as u64)
 }
 
-fn second(step: &Step) -> Second {
+pub(super) fn second(step: &Step) -> Second {
     if step.b == 31 { Second::Literal(step.immediate as i32) } else { Second::Register(step.b) }
 }
 
@@ -256,18 +256,24 @@ impl Emitter<'_> {
             let a = self.read(Size::Long, step.a, RAX);
             self.assembler.load(Size::Long, to, a);
             self.assembler.alu_constant(Alu::And, Size::Long, to, value);
-            return self.write(step.c, to);
+            return self.write_compared(step.c, to);
         }
         let to = self.target(step.c);
         if step.a != 31 && step.b != 31 && self.held(step.b) == Some(to) {
             let a = self.operand(Size::Quad, step.a);
             self.widen(step.b);
             self.assembler.alu(operation, Size::Quad, to, a);
-            return self.write(step.c, to);
+            return self.write_compared(step.c, to);
         }
         let work = self.first(step);
         self.combine(operation, Size::Quad, work, step);
-        self.write(step.c, work);
+        self.write_compared(step.c, work);
+    }
+
+    /// Sets an integer register; the flags tell how it compares with zero.
+    fn write_compared(&mut self, register: u8, value: Register) {
+        self.write(register, value);
+        self.flags = (register, self.assembler.position());
     }
 
     fn copy(&mut self, from: u8, to: u8) {
@@ -309,8 +315,12 @@ impl Emitter<'_> {
     fn multiply_high(&mut self, step: &Step) {
         self.read_into(Size::Quad, step.a, RAX);
         let b = self.read_second(Size::Quad, step, RCX);
+        // The product is in rdx and rax.
+        self.assembler.push(RDX);
         self.assembler.unary(Unary::Multiply, b);
-        self.write(step.c, RDX);
+        self.assembler.load(Size::Quad, RAX, RDX);
+        self.assembler.pop(RDX);
+        self.write(step.c, RAX);
     }
 
     /// Sets the flags for a comparison, and says when it holds; None if the instruction is none.
@@ -417,100 +427,5 @@ impl Emitter<'_> {
             }
         }
         self.write(step.c, to);
-    }
-
-    // Bytes, words and longwords at a byte's offset: as in the interpreter's `bytes`
-
-    /// Eight times the second operand's low three bits (and bits above them that shifts ignore) in rcx.
-    fn byte_shift(&mut self, step: &Step) {
-        match second(step) {
-            Second::Literal(at) => self.assembler.constant(RCX, 8 * (at as u64 & 7)),
-            Second::Register(b) => {
-                self.read_into(Size::Byte, b, RCX);
-                self.assembler.shift(Shift::Left, Size::Long, RCX, 3);
-            }
-        }
-    }
-
-    /// The low part of a register, zero-extended, in rax.
-    fn low_part(&mut self, size: Size, from: Register) {
-        if size == Size::Quad {
-            self.assembler.load(Size::Quad, RAX, from);
-        } else {
-            self.assembler.load_zero_extended(size, RAX, from);
-        }
-    }
-
-    fn extract_low(&mut self, step: &Step, size: Size) {
-        self.byte_shift(step);
-        self.read_into(Size::Quad, step.a, RAX);
-        self.assembler.shift_by_rcx(Shift::Right, RAX);
-        self.low_part(size, RAX);
-        self.write(step.c, RAX);
-    }
-
-    fn extract_high(&mut self, step: &Step, size: Size) {
-        self.byte_shift(step);
-        // Shift counts are taken modulo 64, as the manual has it.
-        self.assembler.negate(Size::Long, RCX);
-        self.read_into(Size::Quad, step.a, RAX);
-        self.assembler.shift_by_rcx(Shift::Left, RAX);
-        self.low_part(size, RAX);
-        self.write(step.c, RAX);
-    }
-
-    fn insert_low(&mut self, step: &Step, size: Size) {
-        self.byte_shift(step);
-        let a = self.read(size, step.a, RAX);
-        self.low_part(size, a);
-        self.assembler.shift_by_rcx(Shift::Left, RAX);
-        self.write(step.c, RAX);
-    }
-
-    /// Shifts rax right by 64 less what is in rcx, in two steps, for a shift of 64 must give 0.
-    fn spill(&mut self) {
-        self.assembler.shift(Shift::Right, Size::Quad, RAX, 1);
-        self.assembler.unary(Unary::Not, RCX);
-        self.assembler.shift_by_rcx(Shift::Right, RAX);
-    }
-
-    fn insert_high(&mut self, step: &Step, size: Size) {
-        self.byte_shift(step);
-        let a = self.read(size, step.a, RAX);
-        self.low_part(size, a);
-        self.spill();
-        self.write(step.c, RAX);
-    }
-
-    fn ones(&mut self, size: Size) {
-        let ones = match size {
-            Size::Byte => 0xff,
-            Size::Word => 0xffff,
-            Size::Long => 0xffff_ffff,
-            Size::Quad => u64::MAX,
-        };
-        self.assembler.constant(RAX, ones);
-    }
-
-    /// Clears what rax covers.
-    fn clear(&mut self, step: &Step) {
-        self.assembler.unary(Unary::Not, RAX);
-        let a = self.read(Size::Quad, step.a, RCX);
-        self.assembler.alu(Alu::And, Size::Quad, RAX, a);
-        self.write(step.c, RAX);
-    }
-
-    fn mask_low(&mut self, step: &Step, size: Size) {
-        self.byte_shift(step);
-        self.ones(size);
-        self.assembler.shift_by_rcx(Shift::Left, RAX);
-        self.clear(step);
-    }
-
-    fn mask_high(&mut self, step: &Step, size: Size) {
-        self.byte_shift(step);
-        self.ones(size);
-        self.spill();
-        self.clear(step);
     }
 }

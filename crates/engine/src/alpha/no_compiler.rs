@@ -1,0 +1,84 @@
+//! In the place of the compiler on hosts that it does not write code for: nothing is ever compiled.
+
+use trace::BlockId;
+
+use super::block::{Block, BlockCache};
+use super::cpu::Cpu;
+use crate::memory::Memory;
+
+/// As in the compiler.
+pub(crate) const THRESHOLD: u32 = 0;
+
+/// As in the compiler.
+pub(crate) const UNWIND: u64 = 1;
+
+/// As in the compiler.
+pub(crate) enum Left {
+    /// Go on at this guest address.
+    #[expect(dead_code, reason = "there is no compiled code to leave")]
+    At(u64),
+    /// The host instruction at this address faulted.
+    #[expect(dead_code, reason = "there is no compiled code to leave")]
+    Fault(usize),
+}
+
+/// A compiler that cannot be had.
+pub enum Compiler {}
+
+/// Where compiled code faulted: nowhere.
+pub struct Site {
+    /// The block.
+    pub block: BlockId,
+    /// The instruction in it.
+    pub index: u32,
+}
+
+impl Site {
+    /// Makes the registers what they are for the guest.
+    pub fn complete(&self, _: &mut Cpu) {}
+}
+
+impl Compiler {
+    /// There is none for this host.
+    pub fn new(_: &Memory, _: bool) -> Option<Compiler> {
+        None
+    }
+
+    /// As in the compiler.
+    pub fn compile(&mut self, _: BlockId, _: u32, _: &dyn Fn(&Block) -> bool, _: &mut BlockCache) {
+        match *self {}
+    }
+
+    /// As in the compiler.
+    pub fn prepare(&mut self, _: &Block, _: &mut Cpu) {
+        match *self {}
+    }
+
+    /// As in the compiler.
+    pub fn site(&self, _: usize) -> Site {
+        match *self {}
+    }
+
+    /// As in the compiler.
+    pub fn clear(&mut self) {
+        match *self {}
+    }
+}
+
+/// As in the compiler.
+pub(crate) fn is_stack_full(_: &Cpu) -> bool {
+    false
+}
+
+/// As in the compiler.
+pub(crate) fn watch(_: &mut Cpu) {}
+
+/// As in the compiler.
+pub(crate) unsafe fn enter(_: &mut Cpu, _: *const u8, _: bool) -> Left {
+    unreachable!("nothing was compiled")
+}
+
+/// As in the compiler.
+pub(crate) fn caught(_: &mut libc::ucontext_t) -> bool {
+    false
+}
