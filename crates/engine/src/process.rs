@@ -146,10 +146,10 @@ fn load(
         random: kernel.random_bytes(),
     };
     let loaded = loader::load(&program, memory, kernel.sysroot(), |path| kernel.locate(path))?;
-    kernel.started(path, arguments, loaded.images, loaded.heap);
+    kernel.started(path, arguments, &loaded);
     *cpu = Cpu { instructions: cpu.instructions, unaligned: cpu.unaligned, ..Cpu::default() };
     cpu.pc = loaded.entry;
-    cpu.r[register::SP] = loaded.stack_pointer;
+    cpu.r[register::SP] = loaded.stack.pointer;
     Ok(())
 }
 
