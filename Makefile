@@ -2,7 +2,7 @@
 
 PATHLENGTH = target/release/pathlength
 
-.PHONY: study test lint bench setup postgresql-check clean
+.PHONY: study test fuzz lint bench setup postgresql-check clean
 
 study: setup
 	cargo build --release --locked
@@ -10,6 +10,12 @@ study: setup
 
 test: setup
 	cargo test --workspace --locked
+
+# Random input until SECONDS are over, or SEQUENCES and PROGRAMS tried; SEED makes the same again.
+fuzz:
+	./setup fuzz
+	cargo build --release --locked -p pathlength-engine --example fuzz --example run
+	target/release/examples/fuzz
 
 # The engine's speed beside its peers'; takes some minutes.
 bench: setup

@@ -203,8 +203,9 @@ static __attribute__((noinline)) double variadic(const char *kinds, ...) {
     double sum = 0;
     va_start(list, kinds);
     va_copy(copy, list);
-    for (const char *k = kinds; *k; k++) sum = sum * 1.5 + (*k == 'd' ? va_arg(list, double) : *k == 'l' ? va_arg(list, long) : va_arg(list, int));
-    for (const char *k = kinds; *k; k++) sum = sum - (*k == 'd' ? va_arg(copy, double) : *k == 'l' ? va_arg(copy, long) : va_arg(copy, int));
+#define NEXT(list) (*k == 'd' ? va_arg(list, double) : *k == 'l' ? va_arg(list, long) : va_arg(list, int))
+    for (const char *k = kinds; *k; k++) sum = sum * 1.5 + NEXT(list);
+    for (const char *k = kinds; *k; k++) sum = sum - NEXT(copy);
     va_end(copy);
     va_end(list);
     return sum;

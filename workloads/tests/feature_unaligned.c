@@ -12,14 +12,25 @@
 enum { PAGE = 65536, AREA = 2 * PAGE };
 
 #ifdef __alpha__
-#define LOAD(name, type, load, result) \
-    static inline type name(const void *p) { type v; asm volatile(".arch ev6\n\t" load " %0,%1" : "=" result(v) : "m"(*(const char *)p)); return v; }
-#define STORE(name, type, store, operand) \
-    static inline void name(void *p, type v) { asm volatile(".arch ev6\n\t" store " %1,%0" : "=m"(*(char (*)[8])p) : operand(v)); }
+#define LOAD(name, type, load, result)                                                                      \
+    static inline type name(const void *p) {                                                                \
+        type v;                                                                                             \
+        asm volatile(".arch ev6\n\t" load " %0,%1" : "=" result(v) : "m"(*(const char (*)[sizeof(type)])p)); \
+        return v;                                                                                           \
+    }
+#define STORE(name, type, store, operand)                                                                   \
+    static inline void name(void *p, type v) {                                                              \
+        asm volatile(".arch ev6\n\t" store " %1,%0" : "=m"(*(char (*)[sizeof(type)])p) : operand(v));       \
+    }
 #else
-#define LOAD(name, type, load, result) \
-    static inline type name(const void *p) { type v; memcpy(&v, p, sizeof v); asm volatile("" : : "m"(v)); return v; }
-#define STORE(name, type, store, operand) \
+#define LOAD(name, type, load, result)                                                                      \
+    static inline type name(const void *p) {                                                                \
+        type v;                                                                                             \
+        memcpy(&v, p, sizeof v);                                                                            \
+        asm volatile("" : : "m"(v));                                                                        \
+        return v;                                                                                           \
+    }
+#define STORE(name, type, store, operand)                                                                   \
     static inline void name(void *p, type v) { memcpy(p, &v, sizeof v); }
 #endif
 LOAD(load_word, uint16_t, "ldwu", "r")

@@ -146,12 +146,12 @@ fn load(
         random: kernel.random_bytes(),
     };
     let loaded = loader::load(&program, memory, kernel.sysroot(), |path| kernel.locate(path))?;
-    kernel.started(path, arguments, loaded.images, loaded.heap);
+    kernel.started(path, arguments, &loaded);
     // Compiled code that waits for the system call that brought us here has yet to be left.
     let (instructions, unaligned, host) = (cpu.instructions, cpu.unaligned, cpu.host.clone());
     *cpu = Cpu { instructions, unaligned, host, ..Cpu::default() };
     cpu.pc = loaded.entry;
-    cpu.r[register::SP] = loaded.stack_pointer;
+    cpu.r[register::SP] = loaded.stack.pointer;
     Ok(())
 }
 

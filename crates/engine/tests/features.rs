@@ -19,12 +19,24 @@ programs! {
     sort
     files
     time
+    sockets
+    events
+    sharing
+    surroundings
+    executing
     signals
     limits
     processes
     feature_faults
     feature_registers
     feature_unaligned
+    feature_arithmetic
     feature_code
     feature_stacks
+    feature_signals
+    feature_processes
+    feature_memory
+    feature_reach
+    feature_resources
+    feature_self
 }

@@ -93,21 +93,21 @@ pub fn execute(step: &Step, cpu: &mut Cpu, memory: &Memory, model: isa::Cpu) -> 
     }
     macro_rules! load {
         ($size:literal, $value:ident => $register:expr) => {{
-            count_unaligned::<$size>(cpu, b);
             let $value = memory.load::<$size>(b)?;
+            count_unaligned::<$size>(cpu, b);
             result!($register)
         }};
     }
     macro_rules! store {
         ($size:literal, $value:expr) => {{
-            count_unaligned::<$size>(cpu, b);
-            memory.store::<$size>(b, $value)?
+            memory.store::<$size>(b, $value)?;
+            count_unaligned::<$size>(cpu, b)
         }};
     }
     macro_rules! float_load {
         ($size:literal, $value:ident => $register:expr) => {{
-            count_unaligned::<$size>(cpu, b);
             let $value = memory.load::<$size>(b)?;
+            count_unaligned::<$size>(cpu, b);
             cpu.f[step.c as usize] = $register
         }};
     }
@@ -298,7 +298,8 @@ pub fn execute(step: &Step, cpu: &mut Cpu, memory: &Memory, model: isa::Cpu) -> 
     Ok(())
 }
 
-/// Linux fixes up unaligned accesses of ordinary loads and stores; the host does it by itself.
+/// Linux fixes up unaligned accesses of ordinary loads and stores; the host does it by itself. Those that
+/// fault are not counted, for they may be executed again.
 #[inline(always)]
 fn count_unaligned<const SIZE: u64>(cpu: &mut Cpu, address: u64) {
     cpu.unaligned += u64::from(address & (SIZE - 1) != 0);

@@ -8,6 +8,8 @@
 //! interrupts that routine between test and call, moves on to the routine's exit "not begun".
 
 use std::cell::{Cell, UnsafeCell};
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use super::errno::Errno;
@@ -468,6 +470,13 @@ pub fn set_disposition(signal: i32, disposition: Disposition, flags: i32) {
     // SAFETY: `record` is async-signal-safe and has the signature that SA_SIGINFO asks for. There is
     // no such signal, or it cannot be caught: then nothing changes.
     let _ = unsafe { call(libc::SYS_rt_sigaction, arguments) };
+}
+
+/// Names the calling thread, as `/proc` and `ps` show it.
+pub fn name_thread(name: &OsStr) {
+    let Ok(name) = CString::new(name.as_bytes()) else { return };
+    // SAFETY: the name is NUL-terminated; the host's kernel takes its first 15 bytes.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
 /// True if the host ignores the signal, as its parent may have asked.

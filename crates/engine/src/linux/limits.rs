@@ -4,6 +4,7 @@ use super::Kernel;
 use super::call::{Call, Outcome};
 use super::errno::Errno;
 use super::layout::{Record, u64_at};
+use crate::memory::{Backing, Memory, PAGE, Region};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -59,6 +60,9 @@ fn set_limit(call: &mut Call, process: u64, resource: u32, new: [u64; 2]) -> Out
             return Err(Errno(libc::EPERM));
         }
         call.kernel.limits[resource as usize] = Some(new);
+        if let Some(bytes) = call.kernel.stack_limit().filter(|_| resource == libc::RLIMIT_STACK) {
+            grow_stack(call.memory, bytes);
+        }
         return Ok(0);
     }
     call.host(libc::SYS_prlimit64, [process, u64::from(resource), new.as_ptr() as u64, 0, 0, 0])
@@ -98,7 +102,38 @@ pub fn prlimit64(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
+/// A stack grows as it is used, up to the limit of the moment. Ours are mapped whole: a higher limit
+/// adds to the stack at once, if nothing is in its way.
+fn grow_stack(memory: &Memory, bytes: u64) {
+    let stack = |(_, region): &&(u64, Region)| matches!(region.backing, Backing::Named("[stack]"));
+    let regions = memory.regions();
+    let (Some((start, _)), Some((_, last))) = (regions.iter().find(stack), regions.iter().rfind(stack))
+    else {
+        return;
+    };
+    let low = last.end.saturating_sub(bytes.next_multiple_of(PAGE));
+    // Below it a page that is never mapped accessible: the present one becomes part of the stack.
+    let (guard, present) = (low.saturating_sub(PAGE), start - PAGE);
+    if low >= *start || !memory.is_free(guard, present - guard) {
+        return;
+    }
+    // Without room the stack stays as it is.
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let _ = memory
+        .map_anonymous(low, start - low, protection, false, Backing::Named("[stack]"))
+        .and_then(|()| memory.map_anonymous(guard, PAGE, 0, false, Backing::Named("[guard]")));
+}
+
+/// The stack's size if its limit is low or high beyond reason.
+const STACK_BYTES: std::ops::RangeInclusive<u64> = 128 << 10..=16 << 30;
+
 impl Kernel {
+    /// The size of a stack that the process asked for by a limit.
+    pub(super) fn stack_limit(&self) -> Option<u64> {
+        let [soft, _] = self.limits[libc::RLIMIT_STACK as usize]?;
+        Some(soft.clamp(*STACK_BYTES.start(), *STACK_BYTES.end()))
+    }
+
     /// The process's soft limit of a resource that is the guest's own; u64::MAX if there is none.
     pub(super) fn own_limit(&self, resource: u32) -> u64 {
         self.limits[resource as usize].map_or(u64::MAX, |[soft, _]| soft)

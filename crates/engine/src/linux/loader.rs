@@ -7,6 +7,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -67,12 +68,23 @@ pub struct Program<'a> {
 pub struct Loaded {
     /// Where it starts: in the dynamic loader, if it has one.
     pub entry: u64,
-    /// The initial stack pointer.
-    pub stack_pointer: u64,
+    /// What the stack begins with.
+    pub stack: Stack,
     /// The initial end of the heap.
     pub heap: u64,
     /// The images mapped.
     pub images: Vec<LoadedImage>,
+}
+
+/// Where the stack's first contents are.
+#[derive(Clone, Debug, Default)]
+pub struct Stack {
+    /// The initial stack pointer.
+    pub pointer: u64,
+    /// The strings of the environment.
+    pub environment: Range<u64>,
+    /// The auxiliary vector.
+    pub vector: Range<u64>,
 }
 
 /// Address space that is kept free behind the program for the heap to grow, in bytes.
@@ -113,8 +125,8 @@ pub fn load(
     let header = image.program_header_address().map_or(0, |address| address.wrapping_add(images[0].bias));
     let start = images[0].bias.wrapping_add(image.entry());
     let vector = auxiliary_vector(header, image.program_header_count(), interpreter_base, start);
-    let stack_pointer = build_stack(program, memory, stack_top, &vector)?;
-    Ok(Loaded { entry, stack_pointer, heap, images })
+    let stack = build_stack(program, memory, stack_top, &vector)?;
+    Ok(Loaded { entry, stack, heap, images })
 }
 
 fn no_room(path: &Path) -> LoadError {
@@ -233,14 +245,14 @@ fn auxiliary_vector(header: u64, headers: u16, base: u64, entry: u64) -> Vec<(u6
     ]
 }
 
-/// Writes strings, random bytes, auxiliary vector, environment and arguments; returns the stack
-/// pointer, at which `argc` stands.
+/// Writes strings, random bytes, auxiliary vector, environment and arguments; at the stack pointer
+/// stands `argc`.
 fn build_stack(
     program: &Program,
     memory: &Memory,
     top: u64,
     vector: &[(u64, u64)],
-) -> Result<u64, LoadError> {
+) -> Result<Stack, LoadError> {
     let strings = || program.arguments.iter().chain(program.environment).map(|s| s.as_bytes());
     let name = program.name.as_bytes();
     let text_bytes: u64 = strings().map(|s| s.len() as u64 + 1).sum::<u64>() + name.len() as u64 + 1;
@@ -255,6 +267,12 @@ fn build_stack(
     if top - stack_pointer > program.stack_bytes / 4 {
         return Err(LoadError::ArgumentsTooLong(top - stack_pointer));
     }
+    let vector_start = stack_pointer + 8 * pointers as u64;
+    let stack = Stack {
+        pointer: stack_pointer,
+        environment: execfn - program.environment.iter().map(|s| s.len() as u64 + 1).sum::<u64>()..execfn,
+        vector: vector_start..vector_start + 16 * vector.len() as u64,
+    };
     let mut block = Vec::new();
     let mut at = text;
     let mut push = |value: u64| block.extend_from_slice(&value.to_le_bytes());
@@ -276,5 +294,5 @@ fn build_stack(
         .and_then(|()| memory.write(random, &program.random))
         .and_then(|()| memory.write(top - 8 - text_bytes, &text));
     written.expect("the stack was just mapped");
-    Ok(stack_pointer)
+    Ok(stack)
 }

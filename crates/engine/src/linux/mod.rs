@@ -32,6 +32,7 @@ mod tests;
 mod threads;
 mod time;
 mod timers;
+mod vfork;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -231,10 +232,13 @@ pub struct Kernel {
     pub unaligned: u64,
     /// The host's id of the process.
     process: u32,
+    /// The parent, while it waits for this process in vfork.
+    parent: Option<vfork::Parent>,
     threads: threads::Threads,
     settings: Settings,
     executable: PathBuf,
     arguments: Vec<Vec<u8>>,
+    stack: loader::Stack,
     heap: mapping::Heap,
     actions: Actions,
     clock: time::VirtualClock,
@@ -268,10 +272,12 @@ impl Kernel {
             instructions: 0,
             unaligned: 0,
             process: std::process::id(),
+            parent: None,
             threads: threads::Threads::new(first),
             settings,
             executable: PathBuf::new(),
             arguments: Vec::new(),
+            stack: loader::Stack::default(),
             heap: mapping::Heap::default(),
             actions: Actions::inherit(),
             clock: time::VirtualClock::default(),
@@ -292,9 +298,9 @@ impl Kernel {
         &self.settings.sysroot
     }
 
-    /// Size of the stack in bytes.
+    /// Size of the stack in bytes of a program that is loaded now.
     pub fn stack_bytes(&self) -> u64 {
-        self.settings.stack_bytes
+        self.stack_limit().unwrap_or(self.settings.stack_bytes)
     }
 
     /// The host's id of the process.
@@ -302,21 +308,17 @@ impl Kernel {
         self.process
     }
 
-    /// Tells what was loaded: the program's file, its arguments, its images and the initial end of its
-    /// heap.
-    pub fn started(
-        &mut self,
-        executable: &Path,
-        arguments: &[OsString],
-        images: Vec<LoadedImage>,
-        heap: u64,
-    ) {
+    /// Tells what was loaded: the program's file, its arguments and where all is. The calling thread of
+    /// the host takes the program's name.
+    pub fn started(&mut self, executable: &Path, arguments: &[OsString], loaded: &loader::Loaded) {
         self.executable = std::path::absolute(executable).unwrap_or_else(|_| executable.into());
         self.arguments = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
-        self.heap = mapping::Heap::at(heap);
-        self.images = images;
+        self.stack = loaded.stack.clone();
+        self.heap = mapping::Heap::at(loaded.heap);
+        self.images = loaded.images.clone();
         self.attached.clear();
         self.actions.attach();
+        host::name_thread(executable.file_name().unwrap_or_default());
     }
 
     /// The program has ended: the host's signals are the engine's again.

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, OsStr};
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::ops::Range;
 use std::os::fd::{FromRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -57,11 +58,18 @@ impl Kernel {
                 let arguments = self.arguments.iter();
                 arguments.flat_map(|argument| argument.iter().chain(&[0])).copied().collect()
             }
-
+            Some("environ") => contents(memory, &self.stack.environment),
+            Some("auxv") => contents(memory, &self.stack.vector),
             _ => return None,
         };
         Some(open_contents(&contents, flags))
     }
+}
+
+/// What memory holds now, which the program may have overwritten or unmapped.
+fn contents(memory: &Memory, range: &Range<u64>) -> Vec<u8> {
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    memory.read(range.start, &mut bytes).map_or(Vec::new(), |()| bytes)
 }
 
 fn exists(path: &CStr) -> bool {

@@ -70,6 +70,7 @@ fn execute(call: &mut Call, path: CString, arguments: u64, environment: u64) -> 
     let arguments = strings(call, arguments, &mut budget)?;
     let environment = strings(call, environment, &mut budget)?;
     let os_path = PathBuf::from(OsString::from_vec(path.as_bytes().to_vec()));
+    super::threads::inform_parent(call);
     match alpha_program(call.kernel, &os_path, arguments.clone(), 0)? {
         Some((program, arguments)) => {
             // The descriptor of execveat is about to be closed.

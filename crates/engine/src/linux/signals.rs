@@ -205,12 +205,14 @@ impl Actions {
         (1..=LAST).for_each(|signal| self.prepare_host(signal));
     }
 
-    /// Leaves the host's signals to the engine again, as far as the guest did not ignore them.
+    /// Leaves the host's signals to the engine again, as far as the guest did not ignore them. What it
+    /// kept blocked is forgotten with it: ignoring a signal takes it from those that are pending.
     pub fn detach(&self) {
         for signal in 1..=LAST {
             let number = host_number(signal).expect("1 to 64");
             let ignored = self.get(signal).handler == IGNORE;
             if !ignored && ![libc::SIGSEGV, libc::SIGBUS, libc::SIGKILL, libc::SIGSTOP].contains(&number) {
+                host::set_disposition(number, Disposition::Ignore, 0);
                 host::set_disposition(number, Disposition::Default, 0);
             }
         }

@@ -118,7 +118,7 @@ pub static ROWS: &[Row] = &[
     pass(61, "chroot", h::SYS_chroot, &[Path]),
     pass(63, "getpgrp", h::SYS_getpgid, &[Is(0)]),
     call(64, "getpagesize", information::getpagesize),
-    call(66, "vfork", threads::fork),
+    call(66, "vfork", threads::vfork),
     call(67, "stat", status::stat),
     call(68, "lstat", status::lstat),
     call(71, "mmap", mapping::mmap),

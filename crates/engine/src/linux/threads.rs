@@ -16,7 +16,7 @@ use super::errno::Errno;
 use super::host::{self, Address};
 use super::layout::Record;
 use super::signals::{self, Signals};
-use super::{Control, Execute, Kernel};
+use super::{Control, Execute, Kernel, vfork};
 use crate::alpha::cpu::{Cpu, register};
 use crate::memory::{Fault, Memory};
 use crate::process::End;
@@ -226,6 +226,7 @@ impl Kernel {
         thread.robust_list = 0;
         thread.clear_at_end = clear_at_end;
         self.process = std::process::id();
+        self.parent = None;
         self.renew(thread);
     }
 
@@ -297,13 +298,26 @@ pub fn exit(call: &mut Call) -> Outcome {
 
 /// exit_group(status)
 pub fn exit_group(call: &mut Call) -> Outcome {
+    inform_parent(call);
     call.control = Control::Exit(call.int(0) & 0xff);
     Ok(0)
 }
 
-/// fork() and vfork(): the parent does not wait, it has its own copy of memory.
+/// Lets a parent that waits in vfork see what this process leaves to it.
+pub fn inform_parent(call: &Call) {
+    if let Some(parent) = &call.kernel.parent {
+        parent.inform(call.memory);
+    }
+}
+
+/// fork()
 pub fn fork(call: &mut Call) -> Outcome {
     fork_process(call, 0)
+}
+
+/// vfork()
+pub fn vfork(call: &mut Call) -> Outcome {
+    vfork::fork(call, |call| fork_process(call, 0))
 }
 
 /// clone(flags, stack, parent's id address, child's id address, thread pointer)
@@ -333,7 +347,10 @@ pub fn clone(call: &mut Call) -> Outcome {
     if has(libc::CLONE_VM) && !has(libc::CLONE_VFORK) {
         return Err(Errno(libc::ENOSYS));
     }
-    let child = fork_process(call, clear_at_end)?;
+    let child = match has(libc::CLONE_VFORK) {
+        true => vfork::fork(call, |call| fork_process(call, clear_at_end)),
+        false => fork_process(call, clear_at_end),
+    }?;
     if child == 0 {
         if stack != 0 {
             call.cpu.r[register::SP] = stack;
@@ -398,6 +415,7 @@ impl Kernel {
     /// The effects of execve on what outlives a program: the first thread goes on, with the signal
     /// mask of the one that called.
     pub fn execute(&mut self, first: &mut Thread, execute: &Execute) {
+        self.parent = None;
         self.actions.execute();
         self.timers.delete_all();
         self.close_descriptors();

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 const SYSROOT: &str = "/usr/alpha-linux-gnu";
+/// How the engine executes (`examples/run.rs`): interpreting, and as it decides itself, with and without
+/// counting.
+const WAYS: [Option<&str>; 3] = [Some("0"), Some("count"), None];
 /// Original and byte/word.
 const BUILDS: [&[&str]; 2] = [&["-mcpu=ev5", "-mno-bwx"], &["-mcpu=ev56", "-mbwx"]];
 
-/// Compares a program's runs; each build runs `runs` times on the engine, for what depends on timing
-/// may show only now and then.
+/// Compares a program's runs; each build runs `runs` times on the engine in each way, for what depends
+/// on timing may show only now and then.
 pub fn agree(name: &str, levels: &[&str], runs: usize) {
     let program = Program::find(name);
     let directory = tempfile::tempdir().expect("a directory for temporary files");
@@ -23,9 +26,11 @@ pub fn agree(name: &str, levels: &[&str], runs: usize) {
             let switches = [*mcpu, &[level]].concat();
             let folder = directory.path().join(format!("{build}{level}"));
             let alpha = program.compile("alpha-linux-gnu-gcc", &switches, &folder);
-            for time in 0..runs {
-                let found = Run::of(Command::new(engine()).arg(&alpha), &alpha);
-                assert_eq!(found, expected, "{name} {switches:?}, run {time}");
+            for (way, time) in WAYS.iter().flat_map(|way| (0..runs).map(move |time| (way, time))) {
+                let mut command = Command::new(engine());
+                command.env_remove("PATHLENGTH_HOT").envs(way.map(|way| ("PATHLENGTH_HOT", way)));
+                let found = Run::of(command.arg(&alpha), &alpha);
+                assert_eq!(found, expected, "{name} {switches:?}, {way:?}, run {time}");
             }
             if program.word("not under qemu-alpha 7.2:").is_none() {
                 let found = Run::of(Command::new("qemu-alpha").args(["-L", SYSROOT]).arg(&alpha), &alpha);

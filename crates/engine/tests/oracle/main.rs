@@ -7,7 +7,6 @@
 
 mod determinism;
 mod edge;
-mod elf;
 mod engine;
 mod faults;
 mod guest;
@@ -16,5 +15,7 @@ mod processors;
 mod programs;
 mod qemu;
 mod random;
+#[path = "../sequences/mod.rs"]
+mod sequences;
 mod sqlite;
 mod units;

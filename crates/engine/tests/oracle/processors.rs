@@ -2,9 +2,9 @@
 
 use isa::{Cpu, Extension, Op, Qualifiers};
 
-use crate::elf;
 use crate::engine::{Detail, Engine, Run, Summary};
 use crate::guest::{compile, directory};
+use crate::sequences::elf;
 
 fn run(mut run: Run, cpu: Cpu) -> Summary {
     run.cpu = cpu.to_string();

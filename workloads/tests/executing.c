@@ -1,3 +1,4 @@
+/* not under qemu-alpha 7.2: it cannot execute Alpha programs */
 /* Host programs that start this program again: through system, popen, posix_spawn, scripts, and the
  * host's own tools, with and without an environment. */
 #define _GNU_SOURCE

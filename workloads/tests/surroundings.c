@@ -1,3 +1,4 @@
+/* flags: -lutil */
 /* Terminals, other programs, trees and locks of files, limits, and what /proc tells. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -110,7 +110,7 @@ static void over_tcp(void) {
     tell("select", select(listener + 1, &set, NULL, NULL, &timeout));
     size = sizeof address;
     int from = accept4(listener, (void *)&address, &size, SOCK_NONBLOCK);
-    printf("accepted: %d %d %d\n", from >= 0, address.sin_family == AF_INET,
+    printf("[not qemu] accepted: %d %d %d\n", from >= 0, address.sin_family == AF_INET,
            !!(fcntl(from, F_GETFL) & O_NONBLOCK));
     struct pollfd entry = {from, POLLIN, 0};
     tell("poll", poll(&entry, 1, 20000));
@@ -137,7 +137,7 @@ static void failures(void) {
     struct pollfd entry = {waiting, POLLOUT, 0};
     tell("poll", poll(&entry, 1, 20000));
     tell("SO_ERROR", getsockopt(waiting, SOL_SOCKET, SO_ERROR, &error, &size));
-    printf("%s\n", strerror(error));
+    printf("[not qemu] %s\n", strerror(error));
     tell("send unconnected", send(socket(AF_INET, SOCK_STREAM, 0), "a", 1, MSG_NOSIGNAL));
     tell("not a socket", listen(0, 1));
     tell("no such protocol", socket(AF_INET, SOCK_SEQPACKET, 0));

@@ -1,0 +1,65 @@
+//! Smaller input that fails still.
+
+use crate::sequences::assembler::NOP;
+use crate::sequences::batch::Batch;
+use crate::sequences::record::{ENTRY, QUADS};
+
+/// Which of `count` things are needed for a failure: leaves out as many as it can, halves first.
+fn needed(count: usize, mut fails: impl FnMut(&[bool]) -> bool) -> Vec<bool> {
+    let mut kept = vec![true; count];
+    let mut size = count.next_power_of_two();
+    while size > 0 {
+        for start in (0..count).step_by(size) {
+            let range = start..count.min(start + size);
+            if kept[range.clone()].iter().any(|kept| *kept) {
+                let before = kept.clone();
+                kept[range].fill(false);
+                if !fails(&kept) {
+                    kept = before;
+                }
+            }
+        }
+        size /= 2;
+    }
+    kept
+}
+
+/// The smallest batch it finds that fails, given one that does. Sequence `suspect` may be the one.
+pub fn shrink(batch: &Batch, suspect: usize, fails: &mut dyn FnMut(&Batch) -> bool) -> Batch {
+    let alone = batch.part(std::iter::once(suspect));
+    let mut batch = if fails(&alone) {
+        alone
+    } else {
+        let part = |kept: &[bool]| {
+            let kept = kept.to_vec();
+            batch.part((0..kept.len()).filter(move |number| kept[*number]).collect::<Vec<_>>().into_iter())
+        };
+        let kept = needed(batch.sequences.len(), |kept| fails(&part(kept)));
+        part(&kept)
+    };
+    for number in 0..batch.sequences.len() {
+        // All but the way back.
+        let count = batch.sequences[number].words.len() - 1;
+        let with = |kept: &[bool]| {
+            let mut smaller = batch.clone();
+            let words = smaller.sequences[number].words.iter_mut();
+            words.zip(kept).filter(|(_, kept)| !**kept).for_each(|(word, _)| *word = NOP);
+            smaller
+        };
+        let kept = needed(count, |kept| fails(&with(kept)));
+        batch = with(&kept);
+    }
+    let with = |kept: &[bool]| {
+        let mut smaller = batch.clone();
+        let records = smaller.records.iter_mut().flatten();
+        records.for_each(|record| {
+            let quads = record.iter_mut().zip(kept).enumerate();
+            quads.filter(|(at, (_, kept))| *at != ENTRY && !**kept).for_each(|(_, (quad, _))| *quad = 0);
+        });
+        smaller
+    };
+    let kept = needed(QUADS, |kept| fails(&with(kept)));
+    let batch = with(&kept);
+    let calm = Batch { ieee_control: 0, ..batch.clone() };
+    if fails(&calm) { calm } else { batch }
+}

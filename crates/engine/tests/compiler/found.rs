@@ -1,0 +1,68 @@
+//! Differences that random sequences once found, each as small as it could be made.
+
+use isa::Op;
+
+use crate::compare;
+use crate::sequences::assembler::register::*;
+use crate::sequences::assembler::*;
+use crate::sequences::batch::{Batch, PASSES};
+use crate::sequences::record::QUADS;
+use crate::sequences::{Kind, Sequence};
+
+/// Compares one sequence, given up to where it returns, from registers that each hold a number of their own.
+fn check(words: Vec<u32>) {
+    let words = [words, vec![jump(Op::Ret, ZERO, BACK)]].concat();
+    let record: [u64; QUADS] = std::array::from_fn(|quad| 0x0123_4567_89ab_cdef << (quad % 7) | quad as u64);
+    let sequences = vec![Sequence { entry: 0, words }];
+    compare(&Batch { sequences, records: vec![[record; PASSES]], ieee_control: 0 }, Kind::Full, &[1, 2, 3]);
+}
+
+/// Barriers have a field for a register, and ignore it.
+#[test]
+fn a_barrier_leaves_the_register_of_its_field() {
+    let trapb = isa::encode::memory_function(Op::Trapb, 8, ZERO).expect("encodable");
+    check(vec![trapb, registers(Op::Sra, 0, 8, 4)]);
+}
+
+/// Six bytes are left.
+#[test]
+fn bytes_at_the_end_of_the_address_space() {
+    let end = [memory(Op::Lda, PLACE, 1, ZERO), literal(Op::Sll, PLACE, 42, PLACE)];
+    for op in [Op::Ldbu, Op::Ldwu, Op::Ldl, Op::Ldq] {
+        check([&end[..], &[memory(Op::Lda, PLACE, -6, PLACE), memory(op, 0, 0, PLACE)]].concat());
+    }
+}
+
+/// It was counted as not aligned by compiled code, and by the interpreter that executed it again.
+#[test]
+fn an_unaligned_access_that_faults() {
+    let far = [memory(Op::Lda, PLACE, 1, ZERO), literal(Op::Sll, PLACE, 43, PLACE)];
+    for op in [Op::Lds, Op::Ldq, Op::Sts, Op::Stq] {
+        check([&far[..], &[memory(op, 0, 1, PLACE)]].concat());
+    }
+}
+
+/// Registers are written to the Cpu before a backward branch; what follows may fault, and is executed again
+/// from there, not from before.
+#[test]
+fn a_fault_behind_a_backward_branch() {
+    let far = [memory(Op::Lda, PLACE, 1, ZERO), literal(Op::Sll, PLACE, 43, PLACE)];
+    let once = literal(Op::Addq, 1, 1, 1);
+    let fault = memory(Op::Ldq, 2, 0, PLACE);
+    for ops in [[Op::Br, Op::Br], [Op::Br, Op::Bne], [Op::Br, Op::Beq]] {
+        // Forward over the fault, and back to it.
+        let there = branch(ops[0], ZERO, 3);
+        let back = [literal(Op::Bis, ZERO, 1, 3), once, branch(ops[1], 3, -6)];
+        check([&far[..], &[once, there, fault, NOP, NOP], &back].concat());
+        check([&far[..], &[once, branch(Op::Br, ZERO, 0), fault]].concat());
+    }
+}
+
+/// Nobody ever returns: a million calls later an overflow ends it, in an instruction that the interpreter
+/// executes and for which there must still be stack.
+#[test]
+fn calls_much_deeper_than_the_hosts_stack() {
+    let least = [memory(Op::Lda, DEPTH, 1, ZERO), literal(Op::Sll, DEPTH, 63, DEPTH)];
+    let calls = [literal(Op::Subqv, DEPTH, 1, DEPTH), branch(Op::Bsr, LINK, -2)];
+    check([&least[..], &[memory(Op::Ldah, DEPTH, 16, DEPTH)], &calls].concat());
+}

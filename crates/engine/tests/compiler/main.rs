@@ -1,0 +1,49 @@
+//! Compiled code against the interpreter, and both against qemu-alpha: the same program leaves the same
+//! registers and memory, and the same signals interrupt it at the same places.
+
+mod found;
+mod random;
+#[path = "../sequences/mod.rs"]
+mod sequences;
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
+
+use sequences::Kind;
+use sequences::batch::Batch;
+use sequences::explain::explain;
+use sequences::run::{self, Way};
+
+/// The batch interpreted, compiled after each number of executions, both with and without counting, and if
+/// it is plain under qemu-alpha.
+fn compare(batch: &Batch, kind: Kind, hot: &[u32]) {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("writable");
+    let program = directory.path().join("program");
+    batch.write(&program);
+    let same = |interpreted: &[u8], name: &str, other: &[u8]| {
+        let first = batch.differing(interpreted, other).first().copied();
+        let explained = |number| explain(batch, number, [("interpreted", interpreted), (name, other)]);
+        assert_eq!(first, None, "is a sequence that differs:\n{}", first.map(explained).unwrap_or_default());
+    };
+    for counts in [false, true] {
+        let engine = |hot| engine(&program, Way { hot, counts }, batch.bytes());
+        let interpreted = engine(0);
+        hot.iter().for_each(|hot| same(&interpreted, &format!("compiled after {hot}"), &engine(*hot)));
+        if kind == Kind::Plain && !counts {
+            same(&interpreted, "qemu", &run::qemu(&program).expect("qemu-alpha runs it"));
+        }
+    }
+}
+
+/// One guest at a time, on a stack as large as that of a process: guest calls take some of it.
+fn engine(program: &Path, way: Way, bytes: usize) -> Vec<u8> {
+    static GUEST: Mutex<()> = Mutex::new(());
+    let _guest = GUEST.lock().unwrap_or_else(PoisonError::into_inner);
+    let records = std::thread::scope(|scope| {
+        let thread = Builder::new().stack_size(8 << 20);
+        let running = thread.spawn_scoped(scope, || run::engine(program, way, bytes)).expect("a thread");
+        running.join().expect("no panic")
+    });
+    records.unwrap_or_else(|error| panic!("compiled after {}: {error}", way.hot))
+}

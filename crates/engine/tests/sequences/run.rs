@@ -1,0 +1,85 @@
+//! A batch's program on each side.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+
+use pathlength_engine::{Configuration, Counter, End, Process, Settings};
+
+use super::driver;
+
+/// How the engine runs a program, as `examples/run.rs` has it in a variable: `3`, `count3`.
+#[derive(Clone, Copy)]
+pub struct Way {
+    /// Executions of a block after which it is compiled; 0 for never.
+    pub hot: u32,
+    /// Whether executions are counted.
+    pub counts: bool,
+}
+
+impl FromStr for Way {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Way, String> {
+        let number = text.strip_prefix("count");
+        let hot = number.unwrap_or(text).parse().map_err(|_| format!("{text}: give 3, or count3"))?;
+        Ok(Way { hot, counts: number.is_some() })
+    }
+}
+
+/// Runs the program in this process, which must have no other guest while it does. What it leaves: the
+/// records; where executions are counted also how many accesses were not aligned, and pairs of an address
+/// and how often the instruction there was executed.
+pub fn engine(program: &Path, way: Way, bytes: usize) -> Result<Vec<u8>, String> {
+    let mut process = Process::new(&Configuration {
+        program: program.into(),
+        name: None,
+        arguments: vec![],
+        environment: vec![],
+        model: isa::Cpu::Ev67,
+        settings: Settings::default(),
+    })
+    .map_err(|error| error.to_string())?;
+    assert!(process.memory.is_identity(), "another guest has the place without which nothing is compiled");
+    process.hot = way.hot;
+    let mut counter = Counter::default();
+    let end = if way.counts { process.run(&mut counter) } else { process.run(&mut ()) };
+    match end.map_err(|error| error.to_string())? {
+        End::Exited(0) => {}
+        end => return Err(format!("{end:?}")),
+    }
+    let mut left = vec![0; bytes];
+    process.memory.read(driver::RECORDS, &mut left).map_err(|fault| format!("{fault:?}"))?;
+    if way.counts {
+        let pairs = executions(&process, &counter).into_iter().flat_map(|(address, times)| [address, times]);
+        left.extend([process.unaligned].into_iter().chain(pairs).flat_map(u64::to_le_bytes));
+    }
+    Ok(left)
+}
+
+/// Executions of each instruction. Those of blocks may differ, for a fault may cut a block anywhere.
+fn executions(process: &Process, counter: &Counter) -> BTreeMap<u64, u64> {
+    let counts = counter.counts(&process.cache);
+    let mut executions = BTreeMap::new();
+    for (block, times) in counts.blocks.iter().zip(&counts.executions).filter(|(_, times)| **times > 0) {
+        let addresses = (block.address..).step_by(4).take(block.words.len());
+        addresses.for_each(|address| *executions.entry(address).or_default() += times);
+    }
+    executions
+}
+
+/// What runs it under qemu-alpha and writes the records.
+pub fn qemu_command(program: &Path) -> Command {
+    let mut command = Command::new("qemu-alpha");
+    command.args(["-cpu", "ev67"]).arg(program).arg("write").stdin(Stdio::null());
+    command
+}
+
+/// Runs it under qemu-alpha; the records.
+pub fn qemu(program: &Path) -> Result<Vec<u8>, String> {
+    let output = qemu_command(program)
+        .output()
+        .map_err(|error| format!("cannot run qemu-alpha: {error}; Debian: apt-get install qemu-user"))?;
+    if output.status.success() { Ok(output.stdout) } else { Err(output.status.to_string()) }
+}

@@ -1,0 +1,193 @@
+/* not under qemu-alpha 7.2: it cannot execute an Alpha program, and tells of itself */
+/* What /proc tells a program of itself: its own name, arguments, environment, memory and descriptors,
+ * and nothing of what runs it. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+static char data[1 << 20];
+static int initialised = 3;
+
+static long contents(const char *path) {
+    int file = open(path, O_RDONLY);
+    long got, size = 0;
+    if (file < 0) return -1;
+    while ((got = read(file, data + size, sizeof data - 1 - size)) > 0) size += got;
+    data[size] = 0;
+    close(file);
+    return size;
+}
+
+static void executable(const char *name) {
+    char link[4096] = "", *real = realpath(name, NULL);
+    struct stat one, other;
+    long size = readlink("/proc/self/exe", link, sizeof link - 1);
+    printf("exe: %d %d", size == (long)strlen(real), strcmp(link, real) == 0);
+    stat("/proc/self/exe", &one), stat(name, &other);
+    printf(" %d", one.st_ino == other.st_ino && one.st_dev == other.st_dev);
+    int file = open("/proc/self/exe", O_RDONLY);
+    Elf64_Ehdr header;
+    printf(" %d", read(file, &header, sizeof header) == sizeof header && memcmp(header.e_ident, ELFMAG, 4) == 0);
+#ifdef __alpha__
+    printf(" %d\n", header.e_machine == 0x9026);
+#else
+    printf(" %d\n", header.e_machine == EM_X86_64);
+#endif
+    close(file);
+    char path[64];
+    sprintf(path, "/proc/%d/exe", getpid());
+    memset(link, 0, sizeof link);
+    printf("by number: %d", readlink(path, link, sizeof link - 1) == size);
+    printf(" %d\n", strcmp(link, real) == 0);
+}
+
+static void strings(char **arguments) {
+    long size = contents("/proc/self/cmdline");
+    char *at = data;
+    int same = 1;
+    for (int i = 0; arguments[i]; at += strlen(at) + 1, i++) same &= strcmp(at, arguments[i]) == 0;
+    printf("cmdline: %d %d\n", same, at == data + size);
+    size = contents("/proc/self/environ");
+    at = data;
+    same = 1;
+    for (int i = 0; environ[i]; at += strlen(at) + 1, i++) same &= strcmp(at, environ[i]) == 0;
+    printf("environ: %d %d\n", same, at == data + size);
+    contents("/proc/self/comm");
+    printf("comm: %s", data);
+}
+
+static void auxiliary(void) {
+    long size = contents("/proc/self/auxv"), same = 0, count = 0;
+    uint64_t *entry = (uint64_t *)data;
+    const uint64_t kinds[] = {AT_PAGESZ, AT_ENTRY, AT_PHDR, AT_PHNUM, AT_BASE, AT_RANDOM, AT_UID};
+    for (int i = 0; i < 7; i++)
+        for (long e = 0; e < size / 16 && entry[2 * e] != AT_NULL; e++)
+            if (entry[2 * e] == kinds[i]) count++, same += entry[2 * e + 1] == getauxval(kinds[i]);
+    printf("auxv: %d %ld %ld\n", size % 16 == 0, count, same);
+    printf("page size: %d\n", getauxval(AT_PAGESZ) == (unsigned long)sysconf(_SC_PAGESIZE));
+}
+
+/* The mapping that holds an address, as /proc/self/maps has it. */
+static int mapping(const void *address, char *protection, char *name) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[5000];
+    while (fgets(line, sizeof line, maps)) {
+        unsigned long start, end;
+        name[0] = 0;
+        sscanf(line, "%lx-%lx %4s %*s %*s %*s %4000[^\n]", &start, &end, protection, name);
+        if ((unsigned long)address >= start && (unsigned long)address < end) {
+            fclose(maps);
+            return 1;
+        }
+    }
+    fclose(maps);
+    return 0;
+}
+
+static void maps(const char *program) {
+    char protection[8], name[4096], *real = realpath(program, NULL), local;
+    int file = open("mapped", O_CREAT | O_RDWR, 0600);
+    if (ftruncate(file, 65536)) abort();
+    char *shared = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    char *none = mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *heap = sbrk(65536);
+    const struct { const char *what; const void *address; } places[] = {
+        {"code", (void *)contents}, {"data", &initialised}, {"stack", &local}, {"heap", heap},
+        {"library", (void *)getauxval(AT_BASE)}, {"file", shared}, {"nothing", none}};
+    for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
+        int found = mapping(places[i].address, protection, name);
+        const char *kind = strcmp(name, real) == 0 ? "the program" : name[0] == '/' ? "a file" : name;
+        printf("%s: %d %s, %s\n", places[i].what, found, i == 4 ? "" : protection, kind);
+    }
+    munmap(none, 65536);
+    printf("unmapped: %d\n", mapping(none, protection, name));
+    /* In ascending order, and nothing of what runs the program. */
+    FILE *lines = fopen("/proc/self/maps", "r");
+    unsigned long last = 0, start, end;
+    int ordered = 1, foreign = 0;
+    char line[5000];
+    while (fgets(line, sizeof line, lines)) {
+        sscanf(line, "%lx-%lx", &start, &end);
+        ordered &= start >= last && end > start;
+        last = end;
+        foreign += strstr(line, "examples/run") || strstr(line, "pathlength");
+    }
+    printf("ordered: %d, foreign %d\n", ordered, foreign);
+}
+
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+static void descriptors(void) {
+    int numbers[100], count = 0, pipes[2];
+    char path[64], link[4096] = "";
+    struct dirent *entry;
+    if (pipe(pipes)) abort();
+    dup2(pipes[1], 40);
+    DIR *directory = opendir("/proc/self/fd");
+    while ((entry = readdir(directory)) && count < 100)
+        if (entry->d_name[0] != '.') numbers[count++] = atoi(entry->d_name);
+    closedir(directory);
+    qsort(numbers, count, sizeof *numbers, compare);
+    printf("descriptors:");
+    for (int i = 0; i < count; i++) printf(" %d", numbers[i]);
+    sprintf(path, "/proc/self/fd/%d", 40);
+    printf(", %d %.5s\n", readlink(path, link, sizeof link - 1) > 0, link);
+}
+
+static void status(void) {
+    char name[64] = "", state = 0, *at;
+    int process = 0, threads = 0, parent = 0;
+    contents("/proc/self/status");
+    if ((at = strstr(data, "Name:"))) sscanf(at, "Name: %63s", name);
+    if ((at = strstr(data, "State:"))) sscanf(at, "State: %c", &state);
+    if ((at = strstr(data, "\nPid:"))) sscanf(at, " Pid: %d", &process);
+    if ((at = strstr(data, "PPid:"))) sscanf(at, "PPid: %d", &parent);
+    if ((at = strstr(data, "Threads:"))) sscanf(at, "Threads: %d", &threads);
+    printf("status: %s %c %d %d %d\n", name, state, process == getpid(), parent == getppid(), threads);
+    contents("/proc/self/stat");
+    printf("stat: %d", atoi(data) == getpid());
+    at = strrchr(data, ')');
+    printf(" %.*s\n", (int)(at ? at - strchr(data, '(') + 1 : 0), strchr(data, '('));
+    char directory[4096] = "", link[4096] = "";
+    long size = getcwd(directory, sizeof directory) ? (long)strlen(directory) : -1;
+    printf("cwd: %d\n", readlink("/proc/self/cwd", link, sizeof link - 1) == size);
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(tasks));) count += entry->d_name[0] != '.';
+    printf("tasks: %d\n", count);
+}
+
+int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc == 1) {
+        /* Once more, with arguments to find. */
+        fflush(stdout);
+        pid_t child = fork();
+        int result;
+        if (child == 0) {
+            execve(argv[0], (char *[]){argv[0], "two words", "", "last", NULL}, (char *[]){"COLOUR=blue", "EMPTY=", NULL});
+            _exit(97);
+        }
+        waitpid(child, &result, 0);
+        return WEXITSTATUS(result);
+    }
+    executable(argv[0]);
+    strings(argv);
+    auxiliary();
+    maps(argv[0]);
+    descriptors();
+    status();
+    return 0;
+}
