@@ -24,7 +24,8 @@ pub mod memory;
 mod process;
 mod regions;
 
-pub use alpha::interpreter::Observer;
+pub use alpha::interpreter::{Interest, Observer};
+pub use alpha::records::Event;
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink};
 pub use linux::{Clock, Random, Settings};
 pub use process::{Configuration, Crash, End, Error, Process};

@@ -11,6 +11,7 @@ use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::compiler::{self, Compiler, Left, UNWIND};
 use crate::alpha::cpu::{Cpu, Exception, register};
 use crate::alpha::interpreter::{self, Interest, Limits, Next, Observer, Stop};
+use crate::alpha::records::Records;
 use crate::linux::loader::{self, LoadError, Program};
 use crate::linux::{self, Control, Ending, Held, Kernel, Settings, SharedKernel, Start, Thread};
 use crate::memory::Memory;
@@ -182,6 +183,8 @@ struct Runner<'a, 'scope, 'env, O> {
     /// How many images the observer has heard of.
     images: usize,
     compiler: Option<Compiler>,
+    /// For an observer of accesses.
+    records: Option<Records>,
     /// Compiled code must be forgotten.
     stale: bool,
     /// How many calls of [`Runner::go`] are at work, one within the other with compiled code between.
@@ -206,12 +209,11 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         // A clock that counts instructions needs all of them counted.
         let compilable = match O::INTEREST {
             Interest::Nothing => !shared.is_clock_virtual,
-            Interest::Counts => true,
+            Interest::Counts | Interest::Accesses => true,
             Interest::Blocks => false,
         };
-        let counting = O::INTEREST == Interest::Counts;
         let compiler =
-            (compilable && shared.hot > 0).then(|| Compiler::new(shared.memory, counting)).flatten();
+            (compilable && shared.hot > 0).then(|| Compiler::new(shared.memory, O::INTEREST)).flatten();
         let (stale, depth, ended) = (false, 0, None);
         Runner {
             shared,
@@ -223,6 +225,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             code_generation,
             images: 0,
             compiler,
+            records: (O::INTEREST == Interest::Accesses).then(Records::new),
             stale,
             depth,
             ended,
@@ -231,6 +234,9 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
 
     /// Runs until the thread ends. None if the process does not end with it.
     fn run(mut self) -> Option<Result<End, Error>> {
+        if let Some(records) = &mut self.records {
+            records.attach(self.cpu);
+        }
         self.tell_images(&self.shared.kernel.lock());
         loop {
             self.follow_code();
@@ -264,14 +270,23 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
                         None => interpret_first = true,
                     }
                 }
+                Next::Full => self.hand_on(),
                 Next::Stop(stop) => self.stop(stop),
             }
-            if self.must_unwind() {
+            // After a fault the block comes first.
+            if resume.is_none() && self.must_unwind() {
                 return UNWIND;
             }
             if self.cpu.pc == until && resume.is_none() {
                 return until;
             }
+        }
+    }
+
+    /// Tells the observer what was executed.
+    fn hand_on(&mut self) {
+        if let Some(records) = &mut self.records {
+            self.observer.executed(records.take(self.cpu), self.cache);
         }
     }
 
@@ -285,7 +300,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         let compiler = self.compiler.as_ref().expect("compiled code has a compiler");
         let site = compiler.site(host);
         site.complete(self.cpu);
-        if O::INTEREST != Interest::Counts {
+        if O::INTEREST == Interest::Nothing {
             // What does not count compiled code counts what the interpreter goes on with.
             self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
         }
@@ -318,6 +333,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         let host = &mut self.cpu.host;
         (host.memory, host.model) = (self.shared.memory, self.cache.model());
         host.go_on = Some(go_on::<O>);
+        host.hand_on = Some(hand_on::<O>);
         self.cpu.host.runner = (&raw mut *self).cast();
         self.depth += 1;
         // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code comes
@@ -357,6 +373,10 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         if kernel.process() != self.process {
             self.process = kernel.process();
             self.observer.forked();
+            if let Some(records) = &mut self.records {
+                // They are the parent's.
+                records.take(self.cpu);
+            }
         }
         if status.is_some() || kernel.is_ending() {
             drop(kernel);
@@ -433,6 +453,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     /// The thread ends. The first one waits for the others, and goes on if another program takes the
     /// place of this one.
     fn end(&mut self, status: i32) -> After {
+        self.hand_on();
         let memory = self.shared.memory;
         let mut kernel = self.shared.kernel.lock();
         if !kernel.is_first(self.thread) {
@@ -510,6 +531,13 @@ enum After {
 
 /// No instruction has this address.
 const NEVER: u64 = 1;
+
+/// What compiled code calls when there is no room for another record.
+extern "C" fn hand_on<O: Observer>(cpu: *mut Cpu) {
+    // SAFETY: as for `go_on`.
+    let runner = unsafe { &mut *(*cpu).host.runner.cast::<Runner<'_, '_, '_, O>>() };
+    runner.hand_on();
+}
 
 /// What compiled code calls where it does not go on itself: runs the program from one address until
 /// another, and returns where it goes on. The other address's lowest bit says that the first instruction is

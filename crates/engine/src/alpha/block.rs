@@ -19,6 +19,8 @@ pub struct Block {
     pub words: Vec<u32>,
     /// The same, decoded.
     pub steps: Vec<Step>,
+    /// How many of them access memory.
+    pub accesses: u32,
     /// Blocks that followed last time, by falling through and by a transfer of control: guesses, to
     /// be checked against their address.
     pub followers: [BlockId; 2],
@@ -33,6 +35,13 @@ pub struct Block {
 }
 
 impl Block {
+    fn new(address: u64, words: Vec<u32>, generation: u64) -> Block {
+        let steps = decode_all(address, &words);
+        let accesses = steps.iter().filter(|step| step.is_access()).count() as u32;
+        let (followers, heat, jumps, code) = ([UNKNOWN; 2], 0, Vec::new(), std::ptr::null());
+        Block { address, words, steps, accesses, followers, heat, jumps, code, generation }
+    }
+
     /// Compiled code that begins with the block; null if there is none.
     pub fn code(&self) -> *const u8 {
         self.code
@@ -201,19 +210,7 @@ impl BlockCache {
         let same = known.iter().find(|&&id| self.blocks[id as usize].words == words);
         let id = match same {
             Some(&id) => id,
-            None => {
-                let steps = decode_all(address, &words);
-                self.add(Block {
-                    address,
-                    words,
-                    steps,
-                    followers: [UNKNOWN; 2],
-                    heat: 0,
-                    jumps: Vec::new(),
-                    code: std::ptr::null(),
-                    generation: 0,
-                })
-            }
+            None => self.add(Block::new(address, words, 0)),
         };
         self.blocks[id as usize].generation = self.generation;
         Ok(id)
@@ -235,18 +232,8 @@ impl BlockCache {
         if let Some(&known) = known.iter().find(|&&id| self.blocks[id as usize].words == words) {
             return known;
         }
-        let steps = decode_all(address, &words);
         // An old generation: `look_up` may revive it only if memory holds exactly these words.
-        self.add(Block {
-            address,
-            words,
-            steps,
-            followers: [UNKNOWN; 2],
-            heat: 0,
-            jumps: Vec::new(),
-            code: std::ptr::null(),
-            generation: u64::MAX,
-        })
+        self.add(Block::new(address, words, u64::MAX))
     }
 }
 

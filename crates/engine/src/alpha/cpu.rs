@@ -44,6 +44,12 @@ pub struct HostSide {
     pub(crate) stack_limit: usize,
     /// How often each block was executed, by number: the observer's.
     pub(crate) counts: *mut u64,
+    /// The record of the block that runs, and behind which there is no room for another one; none without
+    /// an observer of accesses.
+    pub(crate) record: *mut u64,
+    pub(crate) records_end: *mut u64,
+    /// Hands the records on and begins anew.
+    pub(crate) hand_on: Option<extern "C" fn(cpu: *mut Cpu)>,
     /// Where compiled code finds other code by the guest's address.
     pub(crate) table: u64,
     /// What `stack_limit` is when nothing waits.
@@ -73,6 +79,9 @@ impl Default for HostSide {
             address_limit: crate::memory::ADDRESS_SPACE,
             stack_limit: 0,
             counts: std::ptr::null_mut(),
+            record: std::ptr::null_mut(),
+            records_end: std::ptr::null_mut(),
+            hand_on: None,
             table: 0,
             stack_end: 0,
             stack_pointer: 0,

@@ -5,6 +5,7 @@ use trace::{BlockId, LoadedImage};
 use super::block::{Block, BlockCache};
 use super::cpu::{Cpu, Exception};
 use super::meaning::{Break, execute};
+use super::records::{self, Event};
 use crate::memory::Memory;
 
 /// What an observer wants to hear of.
@@ -14,8 +15,10 @@ pub enum Interest {
     Nothing,
     /// How often each block is executed; of single executions only where [`Observer::wants`] says so.
     Counts,
-    /// Each execution of a block.
+    /// Each execution of a block, before it.
     Blocks,
+    /// Each execution of a block and each access to memory, after it: [`Observer::executed`].
+    Accesses,
 }
 
 /// Watches what is executed. Each method must not change what the program sees.
@@ -41,6 +44,8 @@ pub trait Observer: Send {
     fn counts(&mut self, _: &BlockCache) -> *mut u64 {
         std::ptr::null_mut()
     }
+    /// With [`Interest::Accesses`]: what was executed since the last call, a word for each [`Event`].
+    fn executed(&mut self, _records: &[u64], _: &BlockCache) {}
     /// With [`Interest::Counts`]: whether each execution of the block must be told.
     fn wants(&self, _: &Block) -> bool {
         false
@@ -90,6 +95,8 @@ pub enum Next {
     Stop(Stop),
     /// `pc` is where the caller wants control back.
     Reached,
+    /// There is no room for the next block's record.
+    Full,
     /// `pc` is at a block that has compiled code, or that ran so often that it is time to compile it.
     Code(BlockId),
 }
@@ -141,6 +148,13 @@ pub fn run<O: Observer>(
                     return Next::Code(id);
                 }
                 interpret = false;
+                if O::INTEREST == Interest::Accesses {
+                    if records::is_full(cpu) {
+                        return Next::Full;
+                    }
+                    // SAFETY: the buffer is not full.
+                    unsafe { records::write(cpu, 0, Event::Block(id)) };
+                }
                 let block = cache.block(id);
                 observer.enter(id, block, cpu, memory);
                 cpu.instructions += block.steps.len() as u64;
@@ -149,11 +163,25 @@ pub fn run<O: Observer>(
         let block = cache.block(id);
         cpu.pc = block.end();
         let mut left = None;
+        let mut accesses = match O::INTEREST {
+            Interest::Accesses => block.steps[..first].iter().filter(|step| step.is_access()).count(),
+            _ => 0,
+        };
         for (step, index) in block.steps[first..].iter().zip(first..) {
+            if O::INTEREST == Interest::Accesses && step.is_access() {
+                accesses += 1;
+                let address = step.address(cpu.r[usize::from(step.b)]);
+                // SAFETY: the block has so many, and its record was begun.
+                unsafe { records::write(cpu, accesses, Event::Access(address)) };
+            }
             if let Err(reason) = execute(step, cpu, memory, model) {
                 left = Some((index, reason));
                 break;
             }
+        }
+        if O::INTEREST == Interest::Accesses && left.is_none() {
+            // SAFETY: every access was written above, or before a fault.
+            unsafe { records::end(cpu, block) };
         }
         if let Some((index, reason)) = left {
             return Next::Stop(leave(id, index, reason, cpu, cache, observer));
@@ -193,10 +221,18 @@ fn leave<O: Observer>(
     };
     let executed = index + usize::from(completed);
     cpu.pc = address + 4 * executed as u64;
+    let mut ran = Some(id);
     if executed < length {
         cpu.instructions -= (length - executed) as u64;
-        let prefix = (executed > 0).then(|| cache.prefix(id, executed));
-        observer.cut(id, prefix.map(|prefix| (prefix, cache.block(prefix))));
+        ran = (executed > 0).then(|| cache.prefix(id, executed));
+        observer.cut(id, ran.map(|prefix| (prefix, cache.block(prefix))));
+    }
+    if let Some(ran) = ran.filter(|_| O::INTEREST == Interest::Accesses) {
+        // SAFETY: the accesses of the whole block, or of its beginning, have been written.
+        unsafe {
+            records::write(cpu, 0, Event::Block(ran));
+            records::end(cpu, cache.block(ran));
+        }
     }
     stop
 }

@@ -26,6 +26,27 @@ pub struct Step {
     pub immediate: i64,
 }
 
+impl Step {
+    /// Whether it accesses memory.
+    #[inline(always)]
+    pub fn is_access(&self) -> bool {
+        self.op.access_size().is_some()
+    }
+
+    /// The address that it accesses, from its base register.
+    #[inline(always)]
+    pub fn address(&self, base: u64) -> u64 {
+        let sum = base.wrapping_add(self.immediate as u64);
+        if self.is_rounded() { sum & !7 } else { sum }
+    }
+
+    /// Whether its address's low bits do not count.
+    #[inline(always)]
+    pub fn is_rounded(&self) -> bool {
+        matches!(self.op, Op::LdqU | Op::StqU)
+    }
+}
+
 /// Why a block came to its end before the next block could begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Break {

@@ -12,3 +12,4 @@ pub mod cpu;
 pub mod float;
 pub mod interpreter;
 pub mod meaning;
+pub mod records;

@@ -4,6 +4,7 @@ use trace::BlockId;
 
 use super::block::{Block, BlockCache};
 use super::cpu::Cpu;
+use super::interpreter::Interest;
 use crate::memory::Memory;
 
 /// As in the compiler.
@@ -40,7 +41,7 @@ impl Site {
 
 impl Compiler {
     /// There is none for this host.
-    pub fn new(_: &Memory, _: bool) -> Option<Compiler> {
+    pub fn new(_: &Memory, _: Interest) -> Option<Compiler> {
         None
     }
 

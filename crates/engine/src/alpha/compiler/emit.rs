@@ -13,7 +13,9 @@ use super::assembler::*;
 use super::code::Label;
 use super::known;
 use super::region::Region;
-use super::registers::{INSTRUCTIONS, Registers, address_limit, float, host_field, integer, stack_limit};
+use super::registers::{
+    INSTRUCTIONS, RECORD, Registers, address_limit, float, host_field, integer, stack_limit,
+};
 use super::stubs::Stubs;
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::{Cpu, HostSide, register::SINK};
@@ -61,6 +63,7 @@ pub(super) fn emit(
         known: 0,
         narrow: 0,
         flags: (u8::MAX, 0),
+        accesses: 0,
         sites: Vec::new(),
         behind: Vec::new(),
         index: 0,
@@ -81,6 +84,8 @@ enum Behind {
     Elsewhere { label: Label, address: u64 },
     /// There is no code for the address in rax.
     Absent { label: Label },
+    /// There is no room for another record.
+    HandOn { label: Label, back: Label },
     /// Call what a register points to: the address is in rax.
     Call { label: Label, back: Label },
 }
@@ -104,6 +109,8 @@ struct Emitter<'a> {
     narrow: u32,
     /// The register that the host's flags tell of, compared with zero; and up to where.
     flags: (u8, usize),
+    /// Accesses in the block's record so far.
+    accesses: i32,
     sites: Vec<Site>,
     behind: Vec<Behind>,
     /// The block that is written.
@@ -153,6 +160,7 @@ impl Emitter<'_> {
             }
             at += self.instruction(&block.steps[at..], at);
         }
+        self.end_record(block);
         self.widen_all();
         self.go(block.end());
     }
@@ -169,15 +177,48 @@ impl Emitter<'_> {
         1
     }
 
-    /// Counts an execution of a block.
+    /// Counts an execution of a block, or begins its record.
     fn count(&mut self, block: &Block) {
-        if self.registers.counting {
-            let id = self.region.blocks[self.index];
+        let id = self.region.blocks[self.index];
+        if self.registers.traces() {
+            let (label, back) = (self.assembler.label(), self.assembler.label());
+            self.behind.push(Behind::HandOn { label, back });
+            let end = host_field(offset_of!(HostSide, records_end));
+            self.assembler.alu(Alu::Cmp, Size::Quad, RECORD, end);
+            self.assembler.jump_if(Condition::Above, label);
+            self.assembler.place(back);
+            self.assembler.store_constant(Place { base: RECORD, displacement: 0 }, !(id as i32));
+            self.accesses = 0;
+        }
+        if self.registers.counts_blocks() {
             self.assembler.load(Size::Quad, RAX, host_field(offset_of!(HostSide, counts)));
             self.assembler.increment(Place { base: RAX, displacement: 8 * id as i32 });
+        }
+        if self.registers.counts_instructions() {
             let instructions = block.steps.len() as i32;
             let sum = Place { base: INSTRUCTIONS, displacement: instructions };
             self.assembler.address(Size::Quad, INSTRUCTIONS, sum);
+        }
+    }
+
+    /// Notes the address of an access in the block's record. May take rcx.
+    fn note(&mut self, place: Place) {
+        if self.registers.traces() {
+            self.accesses += 1;
+            let address = if place.displacement == 0 { place.base } else { RCX };
+            if address == RCX {
+                self.assembler.address(Size::Quad, RCX, place);
+            }
+            let word = Place { base: RECORD, displacement: 8 * self.accesses };
+            self.assembler.store(Size::Quad, word, address);
+        }
+    }
+
+    /// Ends the block's record. Flags stay as they are.
+    fn end_record(&mut self, block: &Block) {
+        if self.registers.traces() {
+            let next = Place { base: RECORD, displacement: 8 * (1 + block.accesses as i32) };
+            self.assembler.address(Size::Quad, RECORD, next);
         }
     }
 
@@ -373,6 +414,11 @@ impl Emitter<'_> {
                 self.assembler.place(label);
                 self.assembler.jump_to(self.stubs.missing);
             }
+            Behind::HandOn { label, back } => {
+                self.assembler.place(label);
+                self.assembler.call_to(self.stubs.hand_on);
+                self.assembler.jump(back);
+            }
             Behind::Call { label, back } => {
                 self.assembler.place(label);
                 self.assembler.call_to(self.stubs.find);
@@ -384,6 +430,10 @@ impl Emitter<'_> {
     /// Lets the interpreter execute one instruction; it executes it again if it does not complete.
     fn by_interpreter(&mut self, step: &Step, at: usize) {
         self.widen_all();
+        if step.is_access() {
+            let base = self.read(Size::Quad, step.b, RAX);
+            self.note(Place { base, displacement: step.immediate as i32 });
+        }
         let fault = self.fault(at);
         self.assembler.constant(RAX, step as *const Step as u64);
         self.assembler.call_to(self.stubs.one);

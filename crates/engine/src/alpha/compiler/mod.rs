@@ -28,6 +28,7 @@ use self::registers::Registers;
 use self::stubs::Stubs;
 use super::block::{Block, BlockCache};
 use super::cpu::Cpu;
+use super::interpreter::Interest;
 use crate::memory::Memory;
 
 /// Executions of a block in the interpreter after which it is compiled.
@@ -72,13 +73,13 @@ pub struct Compiler {
 
 impl Compiler {
     /// A compiler for this host, if it is one that this module writes code for and memory lies at guest
-    /// address = host address.
-    pub fn new(memory: &Memory, counting: bool) -> Option<Compiler> {
+    /// address = host address. Its code tells an observer what that is interested in.
+    pub fn new(memory: &Memory, interest: Interest) -> Option<Compiler> {
         if !memory.is_identity() {
             return None;
         }
         let mut entries = Entries::new()?;
-        let registers = Registers::new(counting);
+        let registers = Registers::new(interest);
         let origin = entries.arena.next();
         let mut assembler = Assembler::new(origin);
         let one = emit::one as *const () as u64;

@@ -5,6 +5,7 @@ use std::mem::offset_of;
 
 use super::assembler::*;
 use crate::alpha::cpu::{Cpu, HostSide};
+use crate::alpha::interpreter::Interest;
 
 /// Points into the Cpu, so that a displacement of one byte reaches most integer registers and what lies
 /// behind them.
@@ -43,20 +44,39 @@ const HELD: [(u8, Register); 12] = [
 /// Where counting code has the number of instructions, instead of a register of the guest.
 pub(super) const INSTRUCTIONS: Register = R14;
 
+/// Where tracing code has the place of the record that it writes, likewise.
+pub(super) const RECORD: Register = R13;
+
 /// Which registers of the guest are in which of the host's.
 pub(super) struct Registers {
     held: [Option<Register>; 32],
-    /// Whether [`INSTRUCTIONS`] is in use.
-    pub(super) counting: bool,
+    interest: Interest,
 }
 
 impl Registers {
-    pub(super) fn new(counting: bool) -> Registers {
-        let mut held = [None; 32];
-        for (guest, host) in HELD.into_iter().filter(|&(_, host)| !(counting && host == INSTRUCTIONS)) {
-            held[usize::from(guest)] = Some(host);
+    pub(super) fn new(interest: Interest) -> Registers {
+        let mut registers = Registers { held: [None; 32], interest };
+        for (guest, host) in HELD {
+            let is_taken = host == INSTRUCTIONS && registers.counts_instructions()
+                || host == RECORD && registers.traces();
+            registers.held[usize::from(guest)] = Some(host).filter(|_| !is_taken);
         }
-        Registers { held, counting }
+        registers
+    }
+
+    /// Whether [`INSTRUCTIONS`] is in use.
+    pub(super) fn counts_instructions(&self) -> bool {
+        self.interest != Interest::Nothing
+    }
+
+    /// Whether executions of blocks are counted.
+    pub(super) fn counts_blocks(&self) -> bool {
+        self.interest == Interest::Counts
+    }
+
+    /// Whether [`RECORD`] is in use.
+    pub(super) fn traces(&self) -> bool {
+        self.interest == Interest::Accesses
     }
 
     /// The host's register that holds an integer register of the guest.
@@ -68,7 +88,9 @@ impl Registers {
     pub(super) fn all(&self) -> impl Iterator<Item = (Register, Place)> + '_ {
         let guest = (0u8..).zip(self.held).filter_map(|(guest, host)| Some((host?, integer(guest))));
         let count = (INSTRUCTIONS, field(offset_of!(Cpu, instructions)));
-        guest.chain(self.counting.then_some(count))
+        let record = (RECORD, host_field(offset_of!(HostSide, record)));
+        let count = self.counts_instructions().then_some(count);
+        guest.chain(count).chain(self.traces().then_some(record))
     }
 }
 

@@ -32,6 +32,8 @@ pub(super) struct Stubs {
     /// Called with the address of a step in rax: lets the interpreter execute it; clears the flag of zero if
     /// that failed.
     pub(super) one: u64,
+    /// Called where there is no room for another record: makes room.
+    pub(super) hand_on: u64,
 }
 
 impl Stubs {
@@ -46,6 +48,7 @@ impl Stubs {
             find: address(self.find),
             system_call: address(self.system_call),
             one: address(self.one),
+            hand_on: address(self.hand_on),
         }
     }
 }
@@ -84,7 +87,9 @@ impl Writer<'_> {
         self.system_call();
         let one = self.begin();
         self.one();
-        Stubs { enter, leave, leave_by_fault, missing, find, system_call, one }
+        let hand_on = self.begin();
+        self.hand_on();
+        Stubs { enter, leave, leave_by_fault, missing, find, system_call, one, hand_on }
     }
 
     fn begin(&mut self) -> u64 {
@@ -182,6 +187,15 @@ impl Writer<'_> {
         self.assembler.ret();
     }
 
+    fn hand_on(&mut self) {
+        self.spill();
+        let code = &mut *self.assembler;
+        code.address(Size::Quad, RDI, field(0));
+        code.call_through(host_field(offset_of!(HostSide, hand_on)));
+        self.reload();
+        self.assembler.ret();
+    }
+
     /// Leaves the guest's world: writes all that is in host registers to the Cpu.
     fn spill(&mut self) {
         self.check_alignment(false);
@@ -197,7 +211,7 @@ impl Writer<'_> {
     /// Counting code counts accesses that are not aligned: it lets the host's processor look for them. They
     /// raise SIGBUS while bit 18 of the flags is set.
     fn check_alignment(&mut self, on: bool) {
-        if self.registers.counting {
+        if self.registers.counts_instructions() {
             let code = &mut *self.assembler;
             let (operation, bits) = if on { (Alu::Or, 4) } else { (Alu::And, !4) };
             code.push_flags();

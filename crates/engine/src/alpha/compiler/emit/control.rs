@@ -13,13 +13,17 @@ impl Emitter<'_> {
     pub(super) fn transfer(&mut self, step: &Step, at: usize, block: &Block) -> bool {
         let (back, target) = (block.end(), step.immediate as u64);
         if step.op.is(Flags::CONDITIONAL) {
+            self.end_record(block);
             let condition = self.condition(step);
             self.branch(condition, target, back);
             return true;
         }
-        if matches!(step.op.format(), Format::Branch | Format::MemoryJump | Format::Pal) {
-            self.widen_all();
+        match step.op.format() {
+            Format::Branch | Format::MemoryJump => self.end_record(block),
+            Format::Pal => {}
+            _ => return false,
         }
+        self.widen_all();
         match step.op {
             Op::Br => {
                 self.write_constant(step.c, back);
@@ -54,6 +58,7 @@ impl Emitter<'_> {
         match step.immediate {
             pal::RDUNIQ | pal::WRUNIQ => return false,
             pal::CALLSYS => {
+                self.end_record(block);
                 self.assembler.constant(RAX, block.end() - 4);
                 self.assembler.call_to(self.stubs.system_call);
                 self.known = 0;
@@ -181,6 +186,7 @@ impl Emitter<'_> {
             return false;
         }
         let Some(mut condition) = self.compare(step) else { return false };
+        self.end_record(block);
         self.assembler.set(condition, RAX);
         // Moves leave the flags alone.
         let to = self.target(step.c);

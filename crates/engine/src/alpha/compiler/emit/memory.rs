@@ -49,7 +49,7 @@ impl Emitter<'_> {
     }
 
     /// Where a memory operand is, which is known to lie where only the guest's memory is: an access to
-    /// another address is left to the interpreter. May take rax.
+    /// another address is left to the interpreter. May take rax and rcx.
     fn place(&mut self, step: &Step, at: usize) -> Place {
         let base = self.read(Size::Quad, step.b, RAX);
         if self.known & 1 << step.b == 0 {
@@ -59,12 +59,13 @@ impl Emitter<'_> {
             self.assembler.jump_into(Condition::AboveOrEqual, 1);
             self.known |= 1 << step.b;
         }
-        let place = Place { base, displacement: step.immediate as i32 };
-        if matches!(step.op, Op::LdqU | Op::StqU) {
+        let mut place = Place { base, displacement: step.immediate as i32 };
+        if step.is_rounded() {
             self.assembler.address(Size::Quad, RAX, place);
             self.assembler.alu_constant(Alu::And, Size::Quad, RAX, !7);
-            return Place { base: RAX, displacement: 0 };
+            place = Place { base: RAX, displacement: 0 };
         }
+        self.note(place);
         place
     }
 }

@@ -1,0 +1,94 @@
+//! Records of what was executed, for observers of accesses. The record of a block is a word for the block and
+//! one for each access to memory, in order: see [`Event`]. The interpreter and compiled code write them alike;
+//! the record of the block that runs is at [`HostSide::record`](super::cpu::HostSide).
+
+use trace::BlockId;
+
+use super::block::Block;
+use super::cpu::Cpu;
+
+/// Words in a thread's buffer: much more than one record, and little enough for the host's caches.
+const WORDS: usize = 16 << 10;
+/// Words in the longest record: a block, and an access by each instruction.
+const LONGEST: usize = 1 + 256;
+
+/// What a word of a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A block begins.
+    Block(BlockId),
+    /// The effective address of an access.
+    Access(u64),
+}
+
+impl Event {
+    /// Addresses have no highest bit: a word that has it is the complement of a block's number.
+    #[inline(always)]
+    pub fn new(word: u64) -> Event {
+        if word >> 63 != 0 { Event::Block(!word as BlockId) } else { Event::Access(word) }
+    }
+
+    /// The word.
+    #[inline(always)]
+    pub fn word(self) -> u64 {
+        match self {
+            Event::Block(id) => !u64::from(id),
+            Event::Access(address) => address,
+        }
+    }
+}
+
+/// A thread's records until an observer takes them.
+pub struct Records {
+    words: Box<[u64]>,
+}
+
+impl Records {
+    /// None yet.
+    pub fn new() -> Records {
+        Records { words: vec![0; WORDS].into_boxed_slice() }
+    }
+
+    /// Lets a thread write its records here.
+    pub fn attach(&mut self, cpu: &mut Cpu) {
+        let words = self.words.as_mut_ptr_range();
+        cpu.host.record = words.start;
+        // SAFETY: within the buffer.
+        cpu.host.records_end = unsafe { words.end.sub(LONGEST) };
+    }
+
+    /// What was written; the thread begins anew.
+    pub fn take(&mut self, cpu: &mut Cpu) -> &[u64] {
+        // SAFETY: `attach` set the pointer into this buffer, and records advance it up to `records_end` and
+        // the longest record at most.
+        let written = unsafe { cpu.host.record.offset_from(self.words.as_ptr()) };
+        self.attach(cpu);
+        &self.words[..written as usize]
+    }
+}
+
+/// Whether the buffer must be taken before a block is executed.
+#[inline(always)]
+pub fn is_full(cpu: &Cpu) -> bool {
+    cpu.host.record > cpu.host.records_end
+}
+
+/// Writes a word of the running block's record: 0 is the block's own.
+///
+/// # Safety
+/// The buffer must not be full, nor `index` greater than the number of the block's accesses.
+#[inline(always)]
+pub unsafe fn write(cpu: &mut Cpu, index: usize, event: Event) {
+    // SAFETY: the caller's promise.
+    unsafe { cpu.host.record.add(index).write(event.word()) };
+}
+
+/// The block was executed to its end.
+///
+/// # Safety
+/// Its record must have been written.
+#[inline(always)]
+pub unsafe fn end(cpu: &mut Cpu, block: &Block) {
+    // SAFETY: the caller's promise.
+    cpu.host.record = unsafe { cpu.host.record.add(1 + block.accesses as usize) };
+}
