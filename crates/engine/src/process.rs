@@ -9,7 +9,7 @@ use trace::{BlockId, LoadedImage};
 
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::compiler::{self, Compiler, Left, UNWIND};
-use crate::alpha::cpu::{Cpu, Exception, register};
+use crate::alpha::cpu::{Cpu, Exception, Lock, register};
 use crate::alpha::interpreter::{self, Interest, Limits, Next, Observer, Stop};
 use crate::alpha::records::Records;
 use crate::linux::loader::{self, LoadError, Program};
@@ -352,7 +352,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         self.thread.report(&mut kernel, self.cpu.instructions);
         let control = self.serve(&mut kernel, stop);
         // The return from the operating system's kernel clears the lock flag.
-        self.cpu.lock = None;
+        self.cpu.lock = Lock::NONE;
         let mut status = None;
         match control {
             Control::Continue => {}

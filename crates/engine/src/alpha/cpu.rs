@@ -26,11 +26,17 @@ pub mod register {
 
 /// The address and value of the last load-locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Lock {
-    /// Where.
+    /// Where; a multiple of 4, or [`Lock::NONE`]'s.
     pub address: u64,
     /// What was there.
     pub value: u64,
+}
+
+impl Lock {
+    /// No load-locked since the last store-conditional.
+    pub const NONE: Lock = Lock { address: 1, value: 0 };
 }
 
 /// What compiled code and what it calls need beside the registers. Set by whoever enters it.
@@ -119,7 +125,7 @@ pub struct Cpu {
     /// The thread's unique value (PALcode rduniq and wruniq): its thread pointer.
     pub unique: u64,
     /// Set by a load-locked, cleared by a store-conditional.
-    pub lock: Option<Lock>,
+    pub lock: Lock,
     /// Flag of RS and RC.
     pub interrupt_flag: bool,
     /// Instructions executed, up to the end of the block that runs.
@@ -137,7 +143,7 @@ impl Default for Cpu {
             fpcr: super::float::control::INITIAL_FPCR,
             ieee_control: 0,
             unique: 0,
-            lock: None,
+            lock: Lock::NONE,
             interrupt_flag: false,
             instructions: 0,
             unaligned: 0,

@@ -332,7 +332,7 @@ fn load_locked<const SIZE: usize>(cpu: &mut Cpu, memory: &Memory, address: u64) 
     }
     let loaded = memory.load::<SIZE>(address)?;
     let value = if SIZE == 4 { long(loaded) } else { loaded };
-    cpu.lock = Some(Lock { address, value });
+    cpu.lock = Lock { address, value };
     Ok(value)
 }
 
@@ -347,12 +347,11 @@ fn store_conditional<const SIZE: usize>(
     if !address.is_multiple_of(SIZE as u64) {
         return Err(Exception::Unaligned(address).into());
     }
-    match cpu.lock.take() {
-        Some(lock) if lock.address == address => {
-            Ok(u64::from(memory.compare_exchange::<SIZE>(address, lock.value, value)?))
-        }
-        _ => Ok(0),
+    let lock = std::mem::replace(&mut cpu.lock, Lock::NONE);
+    if lock.address != address {
+        return Ok(0);
     }
+    Ok(u64::from(memory.compare_exchange::<SIZE>(address, lock.value, value)?))
 }
 
 #[inline(never)]

@@ -17,7 +17,7 @@ use super::host::{self, Address};
 use super::layout::Record;
 use super::signals::{self, Signals};
 use super::{Control, Execute, Kernel, vfork};
-use crate::alpha::cpu::{Cpu, register};
+use crate::alpha::cpu::{Cpu, Lock, register};
 use crate::memory::{Fault, Memory};
 use crate::process::End;
 
@@ -79,7 +79,7 @@ pub struct Start {
 impl Start {
     /// The registers of the new thread.
     pub fn registers(&self, parent: &Cpu) -> Cpu {
-        let mut cpu = Cpu { lock: None, instructions: 0, unaligned: 0, ..parent.clone() };
+        let mut cpu = Cpu { lock: Lock::NONE, instructions: 0, unaligned: 0, ..parent.clone() };
         (cpu.r[register::V0], cpu.r[register::A3], cpu.r[register::A4]) = (0, 0, 1);
         cpu.r[register::SP] = self.stack;
         cpu.unique = self.thread_pointer.unwrap_or(cpu.unique);

@@ -306,6 +306,41 @@ impl Assembler {
         self.instruction(Size::Quad, &[0x0f, 0xb8], to.0, of.into(), 0);
     }
 
+    /// Compares the eight bytes of two registers: bit i of `to` is set if byte i of `a` is not below that of
+    /// `b`, unsigned. Takes xmm0 and xmm1.
+    pub(super) fn compare_bytes(&mut self, to: Register, a: Register, b: Register) {
+        const MOVQ: [u8; 2] = [0x0f, 0x6e];
+        const PMAXUB: [u8; 2] = [0x0f, 0xde];
+        const PCMPEQB: [u8; 2] = [0x0f, 0x74];
+        const PMOVMSKB: [u8; 2] = [0x0f, 0xd7];
+        let (xmm0, xmm1) = (Register(0), Register(1));
+        for (size, opcode, register, operand) in [
+            (Size::Quad, MOVQ, xmm0, a),
+            (Size::Quad, MOVQ, xmm1, b),
+            (Size::Long, PMAXUB, xmm1, xmm0),
+            (Size::Long, PCMPEQB, xmm1, xmm0),
+            (Size::Long, PMOVMSKB, to, xmm1),
+        ] {
+            self.bytes.push(0x66);
+            self.instruction(size, &opcode, register.0, operand.into(), 0);
+        }
+        // The upper halves of the vectors are equal.
+        self.load_zero_extended(Size::Byte, to, to);
+    }
+
+    /// Counts zeros from the lowest bit, or from the highest; 64 if there are nothing else.
+    pub(super) fn zeros(&mut self, from_lowest: bool, to: Register, of: impl Into<Operand>) {
+        self.bytes.push(0xf3);
+        self.instruction(Size::Quad, &[0x0f, if from_lowest { 0xbc } else { 0xbd }], to.0, of.into(), 0);
+    }
+
+    /// Compares rax with memory; if they are equal stores a register there, and sets the flag of zero. At
+    /// once for all processors.
+    pub(super) fn compare_and_exchange(&mut self, size: Size, place: Place, new: Register) {
+        self.bytes.push(0xf0);
+        self.instruction(size, &[0x0f, 0xb1], new.0, place.into(), 0);
+    }
+
     /// Writes become visible to others before later reads are made.
     pub(super) fn fence(&mut self) {
         self.bytes.extend([0x0f, 0xae, 0xf0]);

@@ -75,7 +75,10 @@ impl Compiler {
     /// A compiler for this host, if it is one that this module writes code for and memory lies at guest
     /// address = host address. Its code tells an observer what that is interested in.
     pub fn new(memory: &Memory, interest: Interest) -> Option<Compiler> {
-        if !memory.is_identity() {
+        let is_known = is_x86_feature_detected!("popcnt")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("bmi1");
+        if !is_known || !memory.is_identity() {
             return None;
         }
         let mut entries = Entries::new()?;

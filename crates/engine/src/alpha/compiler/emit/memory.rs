@@ -2,11 +2,23 @@
 
 use isa::Op;
 
+use super::super::registers::field;
 use super::*;
+use crate::alpha::cpu::Lock;
+
+/// Where the Cpu has the last load-locked.
+const LOCK: usize = offset_of!(Cpu, lock);
 
 impl Emitter<'_> {
     /// An access to memory; false if the instruction is none of the common ones.
     pub(super) fn access(&mut self, step: &Step, at: usize) -> bool {
+        match step.op {
+            Op::LdlL => return self.load_locked(step, Size::Long, at),
+            Op::LdqL => return self.load_locked(step, Size::Quad, at),
+            Op::StlC => return self.store_conditional(step, Size::Long, at),
+            Op::StqC => return self.store_conditional(step, Size::Quad, at),
+            _ => {}
+        }
         let size = match step.op {
             Op::Ldbu | Op::Stb => Size::Byte,
             Op::Ldwu | Op::Stw => Size::Word,
@@ -46,6 +58,51 @@ impl Emitter<'_> {
             }
         }
         true
+    }
+
+    fn load_locked(&mut self, step: &Step, size: Size, at: usize) -> bool {
+        if step.b == 31 {
+            return false;
+        }
+        let place = self.locked_place(step, size, at);
+        self.may_fault(self.index, at, self.narrow);
+        self.assembler.load_sign_extended(size, RAX, place);
+        self.assembler.store(Size::Quad, field(LOCK + offset_of!(Lock, address)), RCX);
+        self.assembler.store(Size::Quad, field(LOCK + offset_of!(Lock, value)), RAX);
+        self.write(step.c, RAX);
+        true
+    }
+
+    /// Only with the value in a register of the host: there is no other one left.
+    fn store_conditional(&mut self, step: &Step, size: Size, at: usize) -> bool {
+        if step.b == 31 || self.held(step.a).is_none() {
+            return false;
+        }
+        let value = self.read(size, step.a, RAX);
+        let place = self.locked_place(step, size, at);
+        let lock = field(LOCK + offset_of!(Lock, address));
+        let failed = self.assembler.label();
+        self.assembler.alu(Alu::Cmp, Size::Quad, RCX, lock);
+        self.assembler.jump_if(Condition::NotEqual, failed);
+        self.assembler.load(Size::Quad, RAX, field(LOCK + offset_of!(Lock, value)));
+        self.may_fault(self.index, at, self.narrow);
+        self.assembler.compare_and_exchange(size, place, value);
+        self.assembler.place(failed);
+        self.assembler.set(Condition::Equal, RAX);
+        self.assembler.load_zero_extended(Size::Byte, RAX, RAX);
+        self.assembler.store_constant(lock, Lock::NONE.address as i32);
+        self.write(step.c, RAX);
+        true
+    }
+
+    /// The address of a locked access in rcx. One that is not aligned is the interpreter's.
+    fn locked_place(&mut self, step: &Step, size: Size, at: usize) -> Place {
+        let place = self.place(step, at);
+        let fault = self.fault(at);
+        self.assembler.address(Size::Quad, RCX, place);
+        self.assembler.test_bits(RCX, if size == Size::Quad { 7 } else { 3 });
+        self.assembler.jump_if(Condition::NotEqual, fault);
+        Place { base: RCX, displacement: 0 }
     }
 
     /// Where a memory operand is, which is known to lie where only the guest's memory is: an access to

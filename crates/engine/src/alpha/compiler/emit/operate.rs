@@ -49,6 +49,12 @@ impl Emitter<'_> {
             Op::Mulq => self.multiply(step, Quad),
             Op::Umulh => self.multiply_high(step),
             Op::Cmpeq | Op::Cmplt | Op::Cmple | Op::Cmpult | Op::Cmpule => self.compare_into(step),
+            Op::Cmpbge => {
+                let a = self.read(Quad, step.a, RAX);
+                let b = self.read_second(Quad, step, RCX);
+                self.assembler.compare_bytes(RAX, a, b);
+                self.write(step.c, RAX);
+            }
             Op::And => self.logic(step, Alu::And),
             Op::Bis => self.logic(step, Alu::Or),
             Op::Xor => self.logic(step, Alu::Xor),
@@ -69,6 +75,12 @@ impl Emitter<'_> {
             Op::Sextb => self.sign_extend(step, Size::Byte),
             Op::Sextw => self.sign_extend(step, Size::Word),
             Op::Ctpop if !is_void => self.population(step),
+            Op::Ctlz | Op::Cttz if !is_void => {
+                let b = self.read_second(Quad, step, RAX);
+                let to = self.target(step.c);
+                self.assembler.zeros(step.op == Op::Cttz, to, b);
+                self.write(step.c, to);
+            }
             Op::Zap if step.b == 31 => self.keep_bytes(step, spread(!step.immediate as i32)),
             Op::Zapnot if step.b == 31 => self.keep_bytes(step, spread(step.immediate as i32)),
             Op::Extbl => self.extract_low(step, Size::Byte),
