@@ -20,6 +20,7 @@ fuzz:
 # The engine's speed beside its peers'; takes some minutes.
 bench: setup
 	cargo build --release --locked --workspace --bins
+	cargo build --release --locked -p pathlength-engine --example run
 	cargo run --release --locked -p pathlength-lab --example bench
 
 # PostgreSQL on the engine, its own regression tests included; not part of CI, as it takes long.

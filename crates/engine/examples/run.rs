@@ -2,9 +2,52 @@
 //! Its exit status is the program's, or 128 and the number of the signal that killed it.
 //!
 //! The variable `PATHLENGTH_HOT` says how: a number compiles what was executed so often, 0 never; with
-//! `count` before it executions are counted. Without it the engine decides.
+//! `count` before it executions are counted, with `trace` all blocks and addresses are added up. Without it
+//! the engine decides.
 
-use pathlength_engine::{Clock, Configuration, Counter, End, Process, Settings};
+use pathlength_engine::alpha::block::{Block, BlockCache};
+use pathlength_engine::alpha::cpu::Cpu;
+use pathlength_engine::memory::Memory;
+use pathlength_engine::{Clock, Configuration, Counter, End, Event, Interest, Observer, Process, Settings};
+use trace::{BlockId, LoadedImage};
+
+/// Adds up what a thread tells: the least work with a full trace.
+#[derive(Default)]
+struct Sum {
+    blocks: u64,
+    accesses: u64,
+    addresses: u64,
+}
+
+impl Observer for Sum {
+    const INTEREST: Interest = Interest::Accesses;
+
+    fn enter(&mut self, _: BlockId, _: &Block, _: &Cpu, _: &Memory) {}
+    fn cut(&mut self, _: BlockId, _: Option<(BlockId, &Block)>) {}
+    fn system_call(&mut self, _: u32) {}
+    fn mapped(&mut self, _: &LoadedImage) {}
+    fn thread(&self) -> Sum {
+        Sum::default()
+    }
+    fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
+    fn forked(&mut self) {}
+
+    fn executed(&mut self, records: &[u64], _: &BlockCache) {
+        let (mut blocks, mut accesses, mut addresses) = (0, 0, 0u64);
+        for &word in records {
+            match Event::new(word) {
+                Event::Block(_) => blocks += 1,
+                Event::Access(address) => {
+                    accesses += 1;
+                    addresses = addresses.wrapping_add(address);
+                }
+            }
+        }
+        self.blocks += blocks;
+        self.accesses += accesses;
+        self.addresses = self.addresses.wrapping_add(addresses);
+    }
+}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1).peekable();
@@ -15,7 +58,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let program = arguments.next().ok_or("name a program to run")?;
     let how = std::env::var("PATHLENGTH_HOT").ok();
-    let counted = how.as_deref().is_some_and(|how| how.starts_with("count"));
+    let says = |what| how.as_deref().is_some_and(|how| how.starts_with(what));
+    let (counted, traced) = (says("count"), says("trace"));
     let clock = if counted { Clock::Virtual } else { Clock::Host };
     // How a program of the host's that the program starts comes back here.
     let ourselves = [std::env::current_exe()?.into_os_string(), "--name".into()];
@@ -28,11 +72,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         model: isa::Cpu::Ev67,
         settings: Settings { clock, host_environment, ..Settings::default() },
     })?;
-    let hot = how.as_deref().map(|how| how.trim_start_matches("count"));
+    let hot = how.as_deref().map(|how| how.trim_start_matches("count").trim_start_matches("trace"));
     if let Some(executions) = hot.and_then(|hot| hot.parse().ok()) {
         process.hot = executions;
     }
-    let end = if counted { process.run(&mut Counter::default())? } else { process.run(&mut ())? };
+    let end = if counted {
+        process.run(&mut Counter::default())?
+    } else if traced {
+        let mut sum = Sum::default();
+        let end = process.run(&mut sum)?;
+        eprintln!("{} blocks, {} accesses, sum {:x}", sum.blocks, sum.accesses, sum.addresses);
+        end
+    } else {
+        process.run(&mut ())?
+    };
     let status = match end {
         End::Exited(status) => status,
         End::Killed(crash) => 128 + crash.signal,

@@ -225,7 +225,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             code_generation,
             images: 0,
             compiler,
-            records: (O::INTEREST == Interest::Accesses).then(Records::new),
+            records: (O::INTEREST == Interest::Accesses).then(Records::default),
             stale,
             depth,
             ended,

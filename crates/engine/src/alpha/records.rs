@@ -43,12 +43,13 @@ pub struct Records {
     words: Box<[u64]>,
 }
 
-impl Records {
-    /// None yet.
-    pub fn new() -> Records {
+impl Default for Records {
+    fn default() -> Records {
         Records { words: vec![0; WORDS].into_boxed_slice() }
     }
+}
 
+impl Records {
     /// Lets a thread write its records here.
     pub fn attach(&mut self, cpu: &mut Cpu) {
         let words = self.words.as_mut_ptr_range();

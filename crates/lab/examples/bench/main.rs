@@ -3,10 +3,14 @@
 //! ```text
 //! bench [TRANSACTIONS [RUNS]]
 //! ```
-//! Runs each program natively, under qemu-alpha, and on the engine with and without counts, and
-//! prints the processor time of each (user and system, of all its processes, the compiler's included):
-//! the run with the smallest sum of RUNS runs (3). The engine is the command `pathlength` beside this
-//! program's directory. A peer that is not installed is left out, and said.
+//! Runs each program natively, under qemu-alpha, and on the engine: without counts, with them, and with a
+//! full trace, every block and every address, handed to a consumer that adds them up. Prints the processor
+//! time of each (user and system, of all its processes, the compiler's included): the run with the smallest
+//! sum of RUNS runs (3). Builds PostgreSQL first if that was not done yet, which takes some minutes. The
+//! engine is the command `pathlength` beside this program's directory, and the engine's example `run`. A
+//! peer that is not installed is left out, and said.
+
+mod server;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +21,8 @@ use pathlength_lab::build::{Build, BuildOptions, build};
 use pathlength_lab::toolchain::{BYTE_WORD, NATIVE};
 use pathlength_lab::workload::Workload;
 
+use server::Server;
+
 const SYSROOT: &str = "/usr/alpha-linux-gnu";
 
 /// How a program is run.
@@ -24,8 +30,21 @@ struct Runner {
     name: &'static str,
     /// What stands before the program.
     command: Vec<PathBuf>,
+    /// A variable of its environment.
+    variable: Option<(&'static str, &'static str)>,
     /// The program's build for the host.
     is_native: bool,
+}
+
+impl Runner {
+    /// The command that runs a program.
+    fn command(&self, alpha: &Path, native: &Path) -> Command {
+        let program = if self.is_native { native } else { alpha };
+        let mut words = self.command.iter().map(PathBuf::as_path).chain([program]);
+        let mut command = Command::new(words.next().unwrap_or(program));
+        command.args(words).envs(self.variable);
+        command
+    }
 }
 
 /// One program and its arguments. `{database}` stands for a fresh copy of the workload's.
@@ -44,6 +63,11 @@ struct Used {
 }
 
 impl Used {
+    fn new(usage: &libc::rusage) -> Used {
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+        Used { user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) }
+    }
+
     fn total(self) -> f64 {
         self.user + self.system
     }
@@ -85,40 +109,58 @@ fn bench() -> Result<(), Error> {
     }
     jobs.dedup_by(|a, b| a.title == b.title);
     let runners = runners()?;
-    let columns = [
-        ("program", Kind::Text),
-        ("run by", Kind::Text),
-        ("user s", Kind::Real(2)),
-        ("system s", Kind::Real(2)),
-        ("sum s", Kind::Real(2)),
-        ("faster than qemu-alpha", Kind::Real(2)),
-        ("in user time", Kind::Real(2)),
-    ];
-    let mut table = Table::new("bench", "Processor time", &columns);
+    let mut table = Table::new("bench", "Processor time", &COLUMNS);
     for job in &jobs {
-        let mut peer = None;
-        for runner in &runners {
-            eprintln!("{}: {}", job.title, runner.name);
-            let used = (0..runs).map(|_| measure(job, runner, &loaded, directory.path()));
-            let used = used.collect::<Result<Vec<_>, _>>()?;
-            let best = used.into_iter().min_by(|a, b| a.total().total_cmp(&b.total())).ok_or("no run")?;
-            if runner.name == QEMU {
-                peer = Some(best);
-            }
-            let ratio = |of: fn(Used) -> f64| peer.map_or(f64::NAN, |peer| of(peer) / of(best));
-            table.row(vec![
-                job.title.clone().into(),
-                runner.name.into(),
-                best.user.into(),
-                best.system.into(),
-                best.total().into(),
-                ratio(Used::total).into(),
-                ratio(|used| used.user).into(),
-            ]);
-        }
+        rows(&mut table, &job.title, &runners, runs, |runner| {
+            measure(job, runner, &loaded, directory.path())
+        })?;
     }
+    let server = Server::new(&options, directory.path())?;
+    let transactions = 5000.min(transactions);
+    let title = format!("PostgreSQL TPC-B, {transactions} transactions");
+    rows(&mut table, &title, &runners, runs, |runner| server.measure(runner, transactions))?;
     table.notes.push(format!("The smallest of {runs} runs; user and system time of all processes."));
     report::write_all(&[table], report::Format::Table, None)?;
+    Ok(())
+}
+
+const COLUMNS: [(&str, Kind); 7] = [
+    ("program", Kind::Text),
+    ("run by", Kind::Text),
+    ("user s", Kind::Real(2)),
+    ("system s", Kind::Real(2)),
+    ("sum s", Kind::Real(2)),
+    ("faster than qemu-alpha", Kind::Real(2)),
+    ("in user time", Kind::Real(2)),
+];
+
+/// Measures a program under each runner.
+fn rows(
+    table: &mut Table,
+    title: &str,
+    runners: &[Runner],
+    runs: u32,
+    measure: impl Fn(&Runner) -> Result<Used, Error>,
+) -> Result<(), Error> {
+    let mut peer = None;
+    for runner in runners {
+        eprintln!("{title}: {}", runner.name);
+        let used = (0..runs).map(|_| measure(runner)).collect::<Result<Vec<_>, _>>()?;
+        let best = used.into_iter().min_by(|a, b| a.total().total_cmp(&b.total())).ok_or("no run")?;
+        if runner.name == QEMU {
+            peer = Some(best);
+        }
+        let ratio = |of: fn(Used) -> f64| peer.map_or(f64::NAN, |peer| of(peer) / of(best));
+        table.row(vec![
+            title.into(),
+            runner.name.into(),
+            best.user.into(),
+            best.system.into(),
+            best.total().into(),
+            ratio(Used::total).into(),
+            ratio(|used| used.user).into(),
+        ]);
+    }
     Ok(())
 }
 
@@ -129,12 +171,19 @@ fn runners() -> Result<Vec<Runner>, Error> {
     if !pathlength.exists() {
         return Err(format!("{} is missing: cargo build --release", pathlength.display()).into());
     }
-    let ours = |command: &str| vec![pathlength.clone(), command.into()];
+    let run = pathlength.with_file_name("examples").join("run");
+    if !run.exists() {
+        let command = "cargo build --release -p pathlength-engine --example run";
+        return Err(format!("{} is missing: {command}", run.display()).into());
+    }
+    let runner = |name, command| Runner { name, command, variable: None, is_native: false };
+    let ours = |name, command: &str| runner(name, vec![pathlength.clone(), command.into()]);
     let mut runners = vec![
-        Runner { name: QEMU, command: vec![QEMU.into(), "-L".into(), SYSROOT.into()], is_native: false },
-        Runner { name: "native", command: vec![], is_native: true },
-        Runner { name: "pathlength run", command: ours("run"), is_native: false },
-        Runner { name: "pathlength count", command: ours("count"), is_native: false },
+        runner(QEMU, vec![QEMU.into(), "-L".into(), SYSROOT.into()]),
+        Runner { is_native: true, ..runner("native", vec![]) },
+        ours("pathlength run", "run"),
+        ours("pathlength count", "count"),
+        Runner { variable: Some(("PATHLENGTH_HOT", "trace")), ..runner("full trace, added up", vec![run]) },
     ];
     if Command::new(QEMU).arg("--version").stdout(Stdio::null()).status().is_err() {
         eprintln!("bench: qemu-alpha is not installed (Debian's package qemu-user): left out");
@@ -176,10 +225,7 @@ fn measure(job: &Job, runner: &Runner, loaded: &Path, directory: &Path) -> Resul
         let _ = std::fs::remove_file(directory.join(format!("run.db{suffix}")));
     }
     std::fs::copy(loaded, &database)?;
-    let program = if runner.is_native { &job.native } else { &job.alpha };
-    let mut words = runner.command.iter().chain([program]);
-    let mut command = Command::new(words.next().ok_or("no program")?);
-    command.args(words);
+    let mut command = runner.command(&job.alpha, &job.native);
     for argument in &job.arguments {
         command.arg(argument.replace("{database}", &database.display().to_string()));
     }
@@ -204,6 +250,5 @@ fn children() -> Result<Used, Error> {
     if result != 0 {
         return Err(std::io::Error::last_os_error().into());
     }
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    Ok(Used { user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) })
+    Ok(Used::new(&usage))
 }

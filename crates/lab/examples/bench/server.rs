@@ -1,0 +1,146 @@
+//! PostgreSQL's server, with the host's pgbench as its client.
+
+use std::os::unix::fs::chown;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use pathlength_lab::build::{BuildOptions, build};
+use pathlength_lab::toolchain::{BYTE_WORD, NATIVE};
+use pathlength_lab::workload::Workload;
+
+use crate::{Error, Runner, Used};
+
+/// The port in the name of the socket, and the user that the server runs as if root measures.
+const PORT: &str = "54321";
+const NOBODY: u32 = 65534;
+
+/// The builds, and a database with the tables of pgbench.
+pub struct Server {
+    alpha: PathBuf,
+    native: PathBuf,
+    directory: PathBuf,
+}
+
+impl Server {
+    /// Builds PostgreSQL if need be, and makes the database in a directory.
+    pub fn new(options: &BuildOptions, directory: &Path) -> Result<Server, Error> {
+        eprintln!("PostgreSQL: building; the first time takes some minutes");
+        let workload = Workload::named("postgresql").ok_or("no such workload")?;
+        let builds = build(workload, &[BYTE_WORD, NATIVE], options, &|_| {})?;
+        let bin =
+            |index: usize| Some(builds.get(index)?.program.canonicalize().ok()?.parent()?.to_path_buf());
+        let [alpha, native] = [0, 1].map(bin).map(|bin| bin.ok_or("the build has no programs"));
+        let directory = directory.join("server");
+        std::fs::create_dir(&directory)?;
+        if is_root() {
+            chown(&directory, Some(NOBODY), Some(NOBODY))?;
+            // The way to it must be open, too.
+            let above = directory.parent().ok_or("no directory")?;
+            std::fs::set_permissions(above, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        }
+        let server = Server { alpha: alpha?, native: native?, directory };
+        let data = server.directory.join("loaded");
+        let mut initdb = server.client("initdb");
+        succeed(initdb.args(["--no-locale", "-E", "UTF8", "-A", "trust", "-N", "-D"]).arg(&data))?;
+        let mut program = Command::new(server.native.join("postgres"));
+        let load =
+            || succeed(server.client("pgbench").args(["-i", "-q"]).args(server.socket()).arg("postgres"));
+        server.serve(&mut program, &data, load)?;
+        Ok(server)
+    }
+
+    /// The processor time of the server, all its processes, for one client's transactions.
+    pub fn measure(&self, runner: &Runner, transactions: u32) -> Result<Used, Error> {
+        let data = self.directory.join("data");
+        let _ = std::fs::remove_dir_all(&data);
+        succeed(Command::new("cp").arg("-a").arg(self.directory.join("loaded")).arg(&data))?;
+        let mut program = runner.command(&self.alpha.join("postgres"), &self.native.join("postgres"));
+        let count = transactions.to_string();
+        let mut clients = self.client("pgbench");
+        clients.args(["-n", "-c", "1", "-t", &count]).args(self.socket()).arg("postgres");
+        self.serve(&mut program, &data, || succeed(&mut clients))
+    }
+
+    /// A program of the host's build, as a user that PostgreSQL accepts.
+    fn client(&self, name: &str) -> Command {
+        let mut command = Command::new(self.native.join(name));
+        as_user(&mut command);
+        command.current_dir(&self.directory).stdin(Stdio::null());
+        command
+    }
+
+    fn socket(&self) -> [String; 4] {
+        ["-h".into(), self.directory.display().to_string(), "-p".into(), PORT.into()]
+    }
+
+    /// Starts the server, waits for it, does something, and stops it; what the server used.
+    fn serve(
+        &self,
+        program: &mut Command,
+        data: &Path,
+        work: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<Used, Error> {
+        let log = std::fs::File::create(self.directory.join("log"))?;
+        program.arg("-D").arg(data).args([
+            "-p",
+            PORT,
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "autovacuum=off",
+            "-k",
+        ]);
+        program.arg(&self.directory).current_dir(&self.directory).stdin(Stdio::null());
+        program.stdout(log.try_clone()?).stderr(log);
+        as_user(program);
+        let process =
+            program.spawn().map_err(|error| format!("the server does not start: {error}"))?.id() as i32;
+        let worked = self.wait_until_ready().and_then(|()| work());
+        // SAFETY: plain calls; the process is a child that nobody else waits for.
+        let (status, usage) = unsafe {
+            libc::kill(process, libc::SIGINT);
+            let (mut status, mut usage) = (0, std::mem::zeroed());
+            if libc::wait4(process, &mut status, 0, &mut usage) != process {
+                return Err(std::io::Error::last_os_error().into());
+            }
+            (ExitStatus::from_raw(status), Used::new(&usage))
+        };
+        let log = || std::fs::read_to_string(self.directory.join("log")).unwrap_or_default();
+        worked.map_err(|error| format!("{error}; the server's log: {}", log()))?;
+        if status.success() { Ok(usage) } else { Err(format!("the server failed: {}", log()).into()) }
+    }
+
+    fn wait_until_ready(&self) -> Result<(), Error> {
+        for _ in 0..600 {
+            let mut question = self.client("psql");
+            question.args(self.socket()).args(["-X", "-q", "-c", "select 1", "postgres"]);
+            if question.stdout(Stdio::null()).stderr(Stdio::null()).status()?.success() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Err("the server does not answer".into())
+    }
+}
+
+fn is_root() -> bool {
+    // SAFETY: cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// PostgreSQL does not run as root.
+fn as_user(command: &mut Command) {
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+}
+
+fn succeed(command: &mut Command) -> Result<(), Error> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{command:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr)).into())
+}
