@@ -58,6 +58,27 @@ fn a_fault_behind_a_backward_branch() {
     }
 }
 
+/// A block ends with an `and`; the next one tests its result, but others come there with another result, and
+/// with flags of the host's that tell of something else.
+#[test]
+fn a_test_at_a_blocks_beginning() {
+    let words = vec![
+        memory(Op::Lda, 3, 0, ZERO),
+        branch(Op::Bne, 1, 2),
+        literal(Op::And, 2, 1, 3),
+        branch(Op::Br, ZERO, 0),
+        branch(Op::Beq, 3, 1),
+        literal(Op::Addq, 5, 1, 5),
+        jump(Op::Ret, ZERO, BACK),
+    ];
+    // Registers 1 and 2 are zero every other time.
+    let record = |pass: usize| std::array::from_fn(|quad| (quad << 8 | 1) as u64 * (pass as u64 & 1));
+    let records: [[u64; QUADS]; PASSES] = std::array::from_fn(record);
+    let batch =
+        Batch { sequences: vec![Sequence { entry: 0, words }], records: vec![records], ieee_control: 0 };
+    compare(&batch, Kind::Full, &[1, 2, 3]);
+}
+
 /// Nobody ever returns: a million calls later an overflow ends it, in an instruction that the interpreter
 /// executes and for which there must still be stack.
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
-use pathlength_engine::{Configuration, Counter, End, Process, Settings};
+use pathlength_engine::{Clock, Configuration, Counter, End, Process, Settings};
 
 use super::driver;
 
@@ -32,13 +32,15 @@ impl FromStr for Way {
 /// records; where executions are counted also how many accesses were not aligned, and pairs of an address
 /// and how often the instruction there was executed.
 pub fn engine(program: &Path, way: Way, bytes: usize) -> Result<Vec<u8>, String> {
+    // A clock that counts instructions would have plain runs interpreted.
+    let clock = if way.counts { Clock::Virtual } else { Clock::Host };
     let mut process = Process::new(&Configuration {
         program: program.into(),
         name: None,
         arguments: vec![],
         environment: vec![],
         model: isa::Cpu::Ev67,
-        settings: Settings::default(),
+        settings: Settings { clock, ..Settings::default() },
     })
     .map_err(|error| error.to_string())?;
     assert!(process.memory.is_identity(), "another guest has the place without which nothing is compiled");

@@ -62,7 +62,7 @@ pub(super) fn emit(
         beginnings: known::at_beginnings(region, cache),
         known: 0,
         narrow: 0,
-        flags: (u8::MAX, 0),
+        flags: NO_FLAGS,
         accesses: 0,
         sites: Vec::new(),
         behind: Vec::new(),
@@ -89,6 +89,9 @@ enum Behind {
     /// Call what a register points to: the address is in rax.
     Call { label: Label, back: Label },
 }
+
+/// Flags that tell of no register.
+const NO_FLAGS: (u8, usize) = (u8::MAX, 0);
 
 struct Emitter<'a> {
     assembler: Assembler,
@@ -145,6 +148,7 @@ impl Emitter<'_> {
         self.index = index;
         self.assembler.place(self.labels[index]);
         self.known = self.beginnings[index].0;
+        self.flags = NO_FLAGS;
         debug_assert_eq!(self.narrow, 0);
         let cache = self.cache;
         let block: &Block = cache.block(self.region.blocks[index]);
