@@ -115,10 +115,16 @@ fn bench() -> Result<(), Error> {
             measure(job, runner, &loaded, directory.path())
         })?;
     }
-    let server = Server::new(&options, directory.path())?;
     let transactions = 5000.min(transactions);
     let title = format!("PostgreSQL TPC-B, {transactions} transactions");
-    rows(&mut table, &title, &runners, runs, |runner| server.measure(runner, transactions))?;
+    let postgresql = |table: &mut Table| {
+        let server = Server::new(&options, directory.path())?;
+        rows(table, &title, &runners, runs, |runner| server.measure(runner, transactions))
+    };
+    // What was measured until then is not lost.
+    if let Err(error) = postgresql(&mut table) {
+        table.notes.push(format!("{title}: {error}"));
+    }
     table.notes.push(format!("The smallest of {runs} runs; user and system time of all processes."));
     report::write_all(&[table], report::Format::Table, None)?;
     Ok(())
