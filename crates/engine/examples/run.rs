@@ -5,11 +5,8 @@
 //! `count` before it executions are counted, with `trace` all blocks and addresses are added up. Without it
 //! the engine decides.
 
-use pathlength_engine::alpha::block::{Block, BlockCache};
-use pathlength_engine::alpha::cpu::Cpu;
-use pathlength_engine::memory::Memory;
+use pathlength_engine::alpha::block::BlockCache;
 use pathlength_engine::{Clock, Configuration, Counter, End, Event, Interest, Observer, Process, Settings};
-use trace::{BlockId, LoadedImage};
 
 /// Adds up what a thread tells: the least work with a full trace.
 #[derive(Default)]
@@ -22,15 +19,9 @@ struct Sum {
 impl Observer for Sum {
     const INTEREST: Interest = Interest::Accesses;
 
-    fn enter(&mut self, _: BlockId, _: &Block, _: &Cpu, _: &Memory) {}
-    fn cut(&mut self, _: BlockId, _: Option<(BlockId, &Block)>) {}
-    fn system_call(&mut self, _: u32) {}
-    fn mapped(&mut self, _: &LoadedImage) {}
     fn thread(&self) -> Sum {
         Sum::default()
     }
-    fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
-    fn forked(&mut self) {}
 
     fn executed(&mut self, records: &[u64], _: &BlockCache) {
         let (mut blocks, mut accesses, mut addresses) = (0, 0, 0u64);

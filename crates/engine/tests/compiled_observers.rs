@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use pathlength_engine::alpha::block::{Block, BlockCache};
+use pathlength_engine::alpha::block::BlockCache;
 use pathlength_engine::alpha::cpu::Cpu;
 use pathlength_engine::memory::Memory;
 use pathlength_engine::{
     Configuration, Event, Interest, Observer, Process, Settings, UnitCounter, UnitOfWork,
 };
 use serde::{Deserialize, Serialize};
-use trace::{BlockId, Counts, LoadedImage, Unit};
+use trace::{Counts, Unit};
 
 /// A run in a process of its own: guest memory has one place.
 #[derive(Serialize, Deserialize)]
@@ -66,17 +66,12 @@ impl Recorder {
 impl Observer for Recorder {
     const INTEREST: Interest = Interest::Accesses;
 
-    fn enter(&mut self, _: BlockId, _: &Block, _: &Cpu, _: &Memory) {}
-    fn cut(&mut self, _: BlockId, _: Option<(BlockId, &Block)>) {}
-    fn system_call(&mut self, _: u32) {}
-    fn mapped(&mut self, _: &LoadedImage) {}
     fn thread(&self) -> Recorder {
         Recorder { others: self.others.clone(), ..Recorder::default() }
     }
     fn ended(&mut self, _: &Cpu, _: &Memory, cache: &BlockCache) {
         self.add(cache);
     }
-    fn forked(&mut self) {}
 
     fn executed(&mut self, records: &[u64], cache: &BlockCache) {
         self.executions.resize(cache.blocks().len(), 0);

@@ -26,19 +26,21 @@ pub trait Observer: Send {
     /// Of what it wants to hear: the less, the faster the program runs.
     const INTEREST: Interest = Interest::Blocks;
     /// Control is at the first instruction of a block, which counts as executed.
-    fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory);
+    #[inline(always)]
+    fn enter(&mut self, _id: BlockId, _: &Block, _: &Cpu, _: &Memory) {}
     /// The block entered last was left early; `executed` (None for nothing) is the block of the
     /// instructions that did complete.
-    fn cut(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>);
+    #[inline(always)]
+    fn cut(&mut self, _entered: BlockId, _executed: Option<(BlockId, &Block)>) {}
     /// The program makes a system call, by Alpha's number.
-    fn system_call(&mut self, number: u32);
+    fn system_call(&mut self, _number: u32) {}
     /// An image was mapped.
-    fn mapped(&mut self, image: &LoadedImage);
+    fn mapped(&mut self, _: &LoadedImage) {}
     /// The observer of a thread that the one watched so far starts. Each thread has its own, and its
     /// own blocks.
     fn thread(&self) -> Self;
     /// The thread has ended, but not the program: what is not kept now is lost.
-    fn ended(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache);
+    fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
     /// With [`Interest::Counts`]: the counts of executions, by block, of all blocks in the cache. Compiled
     /// code adds to them until the next call of this, or of another method.
     fn counts(&mut self, _: &BlockCache) -> *mut u64 {
@@ -56,22 +58,14 @@ pub trait Observer: Send {
     }
     /// The process is a copy of the one watched so far, made by fork. Of what other threads' observers
     /// share with this one, nobody will ever unlock what was locked.
-    fn forked(&mut self);
+    fn forked(&mut self) {}
 }
 
 /// Watches nothing, at no cost.
 impl Observer for () {
     const INTEREST: Interest = Interest::Nothing;
 
-    #[inline(always)]
-    fn enter(&mut self, _: BlockId, _: &Block, _: &Cpu, _: &Memory) {}
-    #[inline(always)]
-    fn cut(&mut self, _: BlockId, _: Option<(BlockId, &Block)>) {}
-    fn system_call(&mut self, _: u32) {}
-    fn mapped(&mut self, _: &LoadedImage) {}
     fn thread(&self) {}
-    fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
-    fn forked(&mut self) {}
 }
 
 /// Why the program stopped.

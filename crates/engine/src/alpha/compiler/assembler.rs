@@ -82,6 +82,14 @@ pub(super) enum Shift {
     Arithmetic = 7,
 }
 
+/// What bits to count, by the opcode; 64 zeros if there is nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BitCount {
+    Ones = 0xb8,
+    TrailingZeros = 0xbc,
+    LeadingZeros = 0xbd,
+}
+
 /// Operations with one operand (opcode f7), by their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unary {
@@ -90,7 +98,7 @@ pub(super) enum Unary {
     Multiply = 4,
 }
 
-/// Conditions, by their number in the opcode; the opposite differs in the lowest bit.
+/// Conditions, by their number in the opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     Below = 2,
@@ -99,8 +107,6 @@ pub(super) enum Condition {
     NotEqual = 5,
     BelowOrEqual = 6,
     Above = 7,
-    Negative = 8,
-    NotNegative = 9,
     Less = 12,
     GreaterOrEqual = 13,
     LessOrEqual = 14,
@@ -117,8 +123,6 @@ impl Condition {
             NotEqual => Equal,
             BelowOrEqual => Above,
             Above => BelowOrEqual,
-            Negative => NotNegative,
-            NotNegative => Negative,
             Less => GreaterOrEqual,
             GreaterOrEqual => Less,
             LessOrEqual => Greater,
@@ -300,10 +304,9 @@ impl Assembler {
         self.instruction(Size::Quad, &[0x0f, 0x40 | condition as u8], to.0, from.into(), 0);
     }
 
-    /// Counts bits that are set.
-    pub(super) fn population(&mut self, to: Register, of: impl Into<Operand>) {
+    pub(super) fn count_bits(&mut self, what: BitCount, to: Register, of: impl Into<Operand>) {
         self.bytes.push(0xf3);
-        self.instruction(Size::Quad, &[0x0f, 0xb8], to.0, of.into(), 0);
+        self.instruction(Size::Quad, &[0x0f, what as u8], to.0, of.into(), 0);
     }
 
     /// Compares the eight bytes of two registers: bit i of `to` is set if byte i of `a` is not below that of
@@ -326,12 +329,6 @@ impl Assembler {
         }
         // The upper halves of the vectors are equal.
         self.load_zero_extended(Size::Byte, to, to);
-    }
-
-    /// Counts zeros from the lowest bit, or from the highest; 64 if there are nothing else.
-    pub(super) fn zeros(&mut self, from_lowest: bool, to: Register, of: impl Into<Operand>) {
-        self.bytes.push(0xf3);
-        self.instruction(Size::Quad, &[0x0f, if from_lowest { 0xbc } else { 0xbd }], to.0, of.into(), 0);
     }
 
     /// Compares rax with memory; if they are equal stores a register there, and sets the flag of zero. At

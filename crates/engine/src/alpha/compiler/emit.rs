@@ -78,12 +78,10 @@ enum Behind {
     Fault { label: Label, block: usize, at: usize, narrow: u32 },
     /// Leave for an address of the guest.
     Leave { label: Label, address: u64 },
-    /// Leave for the address in rax.
-    LeaveThere { label: Label },
+    /// Go on in a stub: the address is in rax.
+    Stub { label: Label, stub: u64 },
     /// Go on in other code.
     Elsewhere { label: Label, address: u64 },
-    /// There is no code for the address in rax.
-    Absent { label: Label },
     /// There is no room for another record.
     HandOn { label: Label, back: Label },
     /// Call what a register points to: the address is in rax.
@@ -381,10 +379,10 @@ impl Emitter<'_> {
         label
     }
 
-    /// Where to jump to leave for the address in rax.
-    fn leave_there(&mut self) -> Label {
+    /// Where to jump to go on in a stub with the address in rax.
+    fn stub(&mut self, stub: u64) -> Label {
         let label = self.assembler.label();
-        self.behind.push(Behind::LeaveThere { label });
+        self.behind.push(Behind::Stub { label, stub });
         label
     }
 
@@ -406,17 +404,13 @@ impl Emitter<'_> {
                 self.assembler.constant(RAX, address);
                 self.assembler.jump_to(self.stubs.leave);
             }
-            Behind::LeaveThere { label } => {
+            Behind::Stub { label, stub } => {
                 self.assembler.place(label);
-                self.assembler.jump_to(self.stubs.leave);
+                self.assembler.jump_to(stub);
             }
             Behind::Elsewhere { label, address } => {
                 self.assembler.place(label);
                 self.elsewhere(address);
-            }
-            Behind::Absent { label } => {
-                self.assembler.place(label);
-                self.assembler.jump_to(self.stubs.missing);
             }
             Behind::HandOn { label, back } => {
                 self.assembler.place(label);

@@ -24,22 +24,24 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn extract_low(&mut self, step: &Step, size: Size) {
-        self.byte_shift(step);
+    /// Shifts the first operand by rcx; the low part is the result.
+    fn extract(&mut self, step: &Step, size: Size, shift: Shift) {
         self.read_into(Size::Quad, step.a, RAX);
-        self.assembler.shift_by_rcx(Shift::Right, RAX);
+        self.assembler.shift_by_rcx(shift, RAX);
         self.low_part(size, RAX);
         self.write(step.c, RAX);
+    }
+
+    pub(super) fn extract_low(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        self.extract(step, size, Shift::Right);
     }
 
     pub(super) fn extract_high(&mut self, step: &Step, size: Size) {
         self.byte_shift(step);
         // Shift counts are taken modulo 64, as the manual has it.
         self.assembler.negate(Size::Long, RCX);
-        self.read_into(Size::Quad, step.a, RAX);
-        self.assembler.shift_by_rcx(Shift::Left, RAX);
-        self.low_part(size, RAX);
-        self.write(step.c, RAX);
+        self.extract(step, size, Shift::Left);
     }
 
     pub(super) fn insert_low(&mut self, step: &Step, size: Size) {

@@ -129,10 +129,9 @@ impl Emitter<'_> {
 
     /// A jump to the address in rax.
     fn jump(&mut self) {
-        let leave = self.leave_there();
+        let leave = self.stub(self.stubs.leave);
         self.poll(leave);
-        let absent = self.assembler.label();
-        self.behind.push(Behind::Absent { label: absent });
+        let absent = self.stub(self.stubs.missing);
         find_entry(&mut self.assembler, absent);
     }
 
@@ -153,7 +152,7 @@ impl Emitter<'_> {
     /// Calls what a register points to.
     fn call_register(&mut self, step: &Step, block: &Block, back: u64) {
         self.read_into(Size::Quad, step.b, RAX);
-        let leave = self.leave_there();
+        let leave = self.stub(self.stubs.leave);
         self.link(step.c, back, leave);
         // Where it went before it may go again: at once.
         let known = block.jumps.first().and_then(|&first| self.entries.cell(first));
@@ -173,7 +172,7 @@ impl Emitter<'_> {
 
     /// Returns to the address in rax: to whom called, if it called from before there.
     fn ret(&mut self) {
-        let leave = self.leave_there();
+        let leave = self.stub(self.stubs.leave);
         self.assembler.alu(Alu::Cmp, Size::Quad, RAX, EXPECTED);
         self.assembler.jump_if(Condition::NotEqual, leave);
         self.assembler.ret();
@@ -187,11 +186,7 @@ impl Emitter<'_> {
         }
         let Some(mut condition) = self.compare(step) else { return false };
         self.end_record(block);
-        self.assembler.set(condition, RAX);
-        // Moves leave the flags alone.
-        let to = self.target(step.c);
-        self.assembler.load_zero_extended(Size::Byte, to, RAX);
-        self.write(step.c, to);
+        self.write_condition(step.c, condition);
         if branch.op == Op::Beq {
             condition = condition.opposite();
         }

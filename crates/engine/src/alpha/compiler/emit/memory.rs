@@ -88,10 +88,8 @@ impl Emitter<'_> {
         self.may_fault(self.index, at, self.narrow);
         self.assembler.compare_and_exchange(size, place, value);
         self.assembler.place(failed);
-        self.assembler.set(Condition::Equal, RAX);
-        self.assembler.load_zero_extended(Size::Byte, RAX, RAX);
         self.assembler.store_constant(lock, Lock::NONE.address as i32);
-        self.write(step.c, RAX);
+        self.write_condition(step.c, Condition::Equal);
         true
     }
 

@@ -25,10 +25,8 @@ impl Emitter<'_> {
     /// An instruction without access to memory; false if it is none of the common ones.
     pub(super) fn operate(&mut self, step: &Step) -> bool {
         use Size::{Long, Quad};
-        let is_void = usize::from(step.c) == SINK;
         match step.op {
             Op::Lda | Op::Ldah => self.load_address(step),
-            // Without a result there is nothing to do, but for what may trap and is not here.
             Op::Trapb | Op::Excb | Op::Fetch | Op::FetchM | Op::Ecb | Op::Wh64 | Op::Wh64en => {}
             Op::Mb => self.assembler.fence(),
             // The host keeps the order of its writes.
@@ -74,13 +72,9 @@ impl Emitter<'_> {
             Op::Cmovlbs => self.conditional_on_bit(step, Condition::NotEqual),
             Op::Sextb => self.sign_extend(step, Size::Byte),
             Op::Sextw => self.sign_extend(step, Size::Word),
-            Op::Ctpop if !is_void => self.population(step),
-            Op::Ctlz | Op::Cttz if !is_void => {
-                let b = self.read_second(Quad, step, RAX);
-                let to = self.target(step.c);
-                self.assembler.zeros(step.op == Op::Cttz, to, b);
-                self.write(step.c, to);
-            }
+            Op::Ctpop => self.count_bits(step, BitCount::Ones),
+            Op::Ctlz => self.count_bits(step, BitCount::LeadingZeros),
+            Op::Cttz => self.count_bits(step, BitCount::TrailingZeros),
             Op::Zap if step.b == 31 => self.keep_bytes(step, spread(!step.immediate as i32)),
             Op::Zapnot if step.b == 31 => self.keep_bytes(step, spread(step.immediate as i32)),
             Op::Extbl => self.extract_low(step, Size::Byte),
@@ -216,8 +210,7 @@ impl Emitter<'_> {
             self.sum(size, to, a, -value);
             return self.write_sized(step, size, to);
         }
-        // The first operand is copied to where the result comes, but not where the second one is.
-        let work = if self.held(step.b) == Some(to) { RAX } else { to };
+        let work = self.work(step);
         if step.a == 31 {
             let b = self.read_second(size, step, work);
             self.assembler.load(size, work, b);
@@ -241,12 +234,11 @@ impl Emitter<'_> {
         }
     }
 
-    /// Reads the first operand to where a result may be computed from it and the second one.
-    fn first(&mut self, step: &Step) -> Register {
+    /// Where to copy the first operand, to compute the result from it and the second one: where the result
+    /// comes, but not where the second one is.
+    fn work(&self, step: &Step) -> Register {
         let to = self.target(step.c);
-        let work = if self.held(step.b) == Some(to) { RAX } else { to };
-        self.read_into(Size::Quad, step.a, work);
-        work
+        if self.held(step.b) == Some(to) { RAX } else { to }
     }
 
     fn logic(&mut self, step: &Step, operation: Alu) {
@@ -277,7 +269,8 @@ impl Emitter<'_> {
             self.assembler.alu(operation, Size::Quad, to, a);
             return self.write_compared(step.c, to);
         }
-        let work = self.first(step);
+        let work = self.work(step);
+        self.read_into(Size::Quad, step.a, work);
         self.combine(operation, Size::Quad, work, step);
         self.write_compared(step.c, work);
     }
@@ -362,11 +355,16 @@ impl Emitter<'_> {
 
     fn compare_into(&mut self, step: &Step) {
         if let Some(condition) = self.compare(step) {
-            self.assembler.set(condition, RAX);
-            let to = self.target(step.c);
-            self.assembler.load_zero_extended(Size::Byte, to, RAX);
-            self.write(step.c, to);
+            self.write_condition(step.c, condition);
         }
+    }
+
+    /// Sets an integer register to 1 if a condition holds, else to 0. Flags stay as they are.
+    pub(super) fn write_condition(&mut self, register: u8, condition: Condition) {
+        self.assembler.set(condition, RAX);
+        let to = self.target(register);
+        self.assembler.load_zero_extended(Size::Byte, to, RAX);
+        self.write(register, to);
     }
 
     fn shift(&mut self, step: &Step, shift: Shift) {
@@ -416,10 +414,10 @@ impl Emitter<'_> {
         self.write(step.c, to);
     }
 
-    fn population(&mut self, step: &Step) {
+    fn count_bits(&mut self, step: &Step, what: BitCount) {
         let b = self.read_second(Size::Quad, step, RAX);
         let to = self.target(step.c);
-        self.assembler.population(to, b);
+        self.assembler.count_bits(what, to, b);
         self.write(step.c, to);
     }
 
