@@ -51,6 +51,9 @@ show the mean of the units measured once the path length is steady (three window
     /// Carry out a whole study: build, run, compare, report.
     #[command(after_help = "Example: pathlength study byteword\n\nThe report is study/byteword/index.html.")]
     Study(StudyOptions),
+    /// Record every instruction and every address of a run.
+    #[command(after_help = "Example: pathlength trace -o sort.trace ./sort data.txt")]
+    Trace(TraceOptions),
 }
 
 /// What a program runs on.
@@ -214,4 +217,19 @@ pub struct StudyOptions {
     /// Where the C library for Alpha is.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,
+}
+
+/// Options of `trace`.
+#[derive(Debug, Args)]
+pub struct TraceOptions {
+    #[command(flatten)]
+    pub engine: EngineOptions,
+    /// The file that the trace goes to.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
 }

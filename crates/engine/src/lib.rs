@@ -22,10 +22,12 @@ mod counting;
 pub mod linux;
 pub mod memory;
 mod process;
+mod recording;
 mod regions;
 
 pub use alpha::interpreter::{Interest, Observer};
-pub use alpha::records::Event;
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink};
 pub use linux::{Clock, Random, Settings};
 pub use process::{Configuration, Crash, End, Error, Process};
+pub use recording::Recorder;
+pub use trace::record::Event;

@@ -144,6 +144,21 @@ impl Instruction {
         known.map_or(self.op.mnemonic(), |(_, name)| name)
     }
 
+    /// Bytes it reads or writes in memory, if it does: a load whose result is dropped does not, except a
+    /// locked one.
+    #[inline]
+    pub fn access_size(self) -> Option<u8> {
+        let dropped = self.op.is(Flags::LOAD) && !self.op.is(Flags::LOCKED) && self.ra() == 31;
+        if dropped { None } else { self.op.access_size() }
+    }
+
+    /// The address it accesses, from its base register's value: `ldq_u` and `stq_u` leave out the low bits.
+    #[inline]
+    pub fn effective_address(self, base: u64) -> u64 {
+        let sum = base.wrapping_add_signed(self.displacement().into());
+        if matches!(self.op, Op::LdqU | Op::StqU) { sum & !7 } else { sum }
+    }
+
     /// Whether it is a load whose result is dropped, which implementations take as a prefetch that
     /// does not fault (`ldq_u` is no-operation instead).
     pub fn is_prefetch(self) -> bool {

@@ -6,6 +6,7 @@ pub mod count;
 pub mod run;
 pub mod statics;
 pub mod study;
+pub mod trace;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,11 +1,12 @@
 //! The reference engine: executes block after block until something needs the operating system.
 
+use trace::record::Event;
 use trace::{BlockId, LoadedImage};
 
 use super::block::{Block, BlockCache};
 use super::cpu::{Cpu, Exception};
 use super::meaning::{Break, execute};
-use super::records::{self, Event};
+use super::records;
 use crate::memory::Memory;
 
 /// What an observer wants to hear of.

@@ -1,8 +1,8 @@
 //! Records of what was executed, for observers of accesses. The record of a block is a word for the block and
-//! one for each access to memory, in order: see [`Event`]. The interpreter and compiled code write them alike;
+//! one for each access to memory, in order: see [`trace::record`]. The interpreter and compiled code write them alike;
 //! the record of the block that runs is at [`HostSide::record`](super::cpu::HostSide).
 
-use trace::BlockId;
+use trace::record::Event;
 
 use super::block::Block;
 use super::cpu::Cpu;
@@ -11,32 +11,6 @@ use super::cpu::Cpu;
 const WORDS: usize = 16 << 10;
 /// Words in the longest record: a block, and an access by each instruction.
 const LONGEST: usize = 1 + 256;
-
-/// What a word of a record says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A block begins.
-    Block(BlockId),
-    /// The effective address of an access.
-    Access(u64),
-}
-
-impl Event {
-    /// Addresses have no highest bit: a word that has it is the complement of a block's number.
-    #[inline(always)]
-    pub fn new(word: u64) -> Event {
-        if word >> 63 != 0 { Event::Block(!word as BlockId) } else { Event::Access(word) }
-    }
-
-    /// The word.
-    #[inline(always)]
-    pub fn word(self) -> u64 {
-        match self {
-            Event::Block(id) => !u64::from(id),
-            Event::Access(address) => address,
-        }
-    }
-}
 
 /// A thread's records until an observer takes them.
 pub struct Records {
