@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use image::Image;
-use trace::record::{Event, Shape};
+use trace::record::Event;
 use trace::{BlockId, LoadedImage, Process, StreamWriter, Writer};
 
 use crate::alpha::block::{Block, BlockCache};
@@ -19,8 +19,6 @@ pub struct Recorder {
     stream: StreamWriter,
     /// Numbers in the trace, by the cache's own.
     ids: Vec<BlockId>,
-    /// By number in the trace.
-    shapes: Vec<Shape>,
     words: Vec<u64>,
     images: Vec<(LoadedImage, Arc<Option<Image>>)>,
     error: Option<io::Error>,
@@ -34,8 +32,7 @@ impl Recorder {
 
     fn of(process: Arc<Process>, images: Vec<(LoadedImage, Arc<Option<Image>>)>) -> Recorder {
         let stream = StreamWriter::new(&process);
-        let (ids, shapes, words) = (Vec::new(), Vec::new(), Vec::new());
-        Recorder { process, stream, ids, shapes, words, images, error: None }
+        Recorder { process, stream, ids: Vec::new(), words: Vec::new(), images, error: None }
     }
 
     /// Why recording ended early, if it did.
@@ -67,10 +64,6 @@ impl Recorder {
             self.ids.resize(id as usize + 1, UNKNOWN);
         }
         self.ids[id as usize] = number;
-        if self.shapes.len() <= number as usize {
-            self.shapes.resize(number as usize + 1, Shape::default());
-        }
-        self.shapes[number as usize] = Shape::new(&block.words, false);
         Ok(number)
     }
 
@@ -90,7 +83,7 @@ impl Recorder {
             };
             self.words.push(word);
         }
-        self.stream.write(&self.words, &self.shapes)
+        self.stream.write(&self.words)
     }
 }
 

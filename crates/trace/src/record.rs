@@ -173,11 +173,6 @@ impl<'a> Entries<'a> {
     pub fn new(words: &'a [u64], shapes: &'a [Shape]) -> Entries<'a> {
         Entries { words, shapes }
     }
-
-    /// The words that were not read yet: none at the end, if the records fit the shapes.
-    pub fn rest(&self) -> &'a [u64] {
-        self.words
-    }
 }
 
 impl<'a> Iterator for Entries<'a> {
