@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -21,9 +22,11 @@ pub struct Recording {
 
 /// Runs the program to its end and records what is planned into a file, which is replaced.
 pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result<Recording, Error> {
+    let not_written = |reason| Error::NotWritten { path: path.into(), reason };
+    // Files that are open when the process is made are out of the program's reach.
+    let file = create(path).map_err(not_written)?;
     let mut process = Process::new(configuration)?;
-    let not_written = |source| Error::NotWritten { path: path.into(), source };
-    let writer = create(path).and_then(|file| Writer::new(file, &header(configuration, plan)));
+    let writer = Writer::new(file, &header(configuration, plan));
     let recorder = writer.and_then(|writer| Recorder::new(plan.clone(), writer));
     let mut recorder = recorder.map_err(not_written)?;
     let end = measure::run(&mut process, &mut recorder, configuration);
@@ -61,11 +64,18 @@ fn header(configuration: &Configuration, plan: &Plan) -> Header {
     }
 }
 
-/// Creates the file, or empties it. All processes that are recorded append to it.
+/// Creates the file, or empties it. All processes that are recorded append to it. Its descriptor has a high
+/// number, so that the program's own have the ones they always have.
 fn create(path: &Path) -> io::Result<File> {
+    const HIGH: libc::c_int = 512;
     let file = OpenOptions::new().create(true).append(true).open(path)?;
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }
-    Ok(file)
+    // SAFETY: duplicates a descriptor that is open; the new one is nobody else's.
+    let kept = unsafe {
+        let number = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH);
+        (number >= 0).then(|| File::from_raw_fd(number))
+    };
+    Ok(kept.unwrap_or(file))
 }
