@@ -6,9 +6,10 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
 use std::time::SystemTime;
 
-use engine::{Configuration, Plan, Process, Recorded, Recorder};
+use engine::{AttachError, Attached, Configuration, Plan, Process, Recorded, Recorder};
 use trace::{Header, Writer};
 
+use crate::interrupt::Caught;
 use crate::measure::{self, Ending, Error};
 
 /// A finished recording.
@@ -78,4 +79,22 @@ fn create(path: &Path) -> io::Result<File> {
         (number >= 0).then(|| File::from_raw_fd(number))
     };
     Ok(kept.unwrap_or(file))
+}
+
+/// Records a process that runs already on the engine, and with `family` the ones that it has forked, into a
+/// file, which is replaced: until Ctrl-C, its end, or the end of what is planned.
+pub fn attach(process: u32, family: bool, plan: &Plan, path: &Path) -> Result<Attached, AttachFailure> {
+    let file = create(path).map_err(|reason| Error::NotWritten { path: path.into(), reason })?;
+    let caught = Caught::new();
+    Ok(engine::attach(process, family, plan, &file, &|| caught.check().is_err())?)
+}
+
+/// Why a process that runs already could not be recorded.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum AttachFailure {
+    /// The file could not be written.
+    Measure(#[from] Error),
+    /// The process could not be recorded.
+    Attach(#[from] AttachError),
 }
