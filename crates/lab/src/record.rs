@@ -65,14 +65,15 @@ fn header(configuration: &Configuration, plan: &Plan) -> Header {
     }
 }
 
-/// Creates the file, or empties it. All processes that are recorded append to it. Its descriptor has a high
-/// number, so that the program's own have the ones they always have.
+/// Creates the file. All processes that are recorded append to it; so one that was there is replaced, and not
+/// emptied: a process may still append to it. Its descriptor has a high number, so that the program's own have
+/// the ones they always have.
 fn create(path: &Path) -> io::Result<File> {
     const HIGH: libc::c_int = 512;
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
-    if file.metadata()?.is_file() {
-        file.set_len(0)?;
+    if path.symlink_metadata().is_ok_and(|there| there.is_file()) {
+        std::fs::remove_file(path)?;
     }
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
     // SAFETY: duplicates a descriptor that is open; the new one is nobody else's.
     let kept = unsafe {
         let number = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH);
