@@ -1,0 +1,197 @@
+//! Records traces: of a whole program, between two places, or of units of work; from its beginning, or of one
+//! that runs already (`attach`). What is not to be recorded runs as fast as if nobody watched.
+
+mod attach;
+mod feed;
+mod plan;
+mod session;
+mod tracer;
+
+use std::io;
+use std::sync::Arc;
+
+use trace::{LoadedImage, Writer};
+
+use self::attach::Desk;
+pub use self::attach::{AttachError, Attached, attach};
+pub use self::plan::{Plan, UnitPlan};
+use self::session::Session;
+use self::tracer::Tracer;
+use crate::alpha::block::{Block, BlockCache};
+use crate::alpha::cpu::Cpu;
+use crate::alpha::interpreter::{Interest, Observer};
+use crate::memory::Memory;
+
+/// Records a thread, when somebody wants that.
+pub struct Recorder {
+    images: Vec<LoadedImage>,
+    tracer: Option<Tracer>,
+    /// What was said to be of interest last.
+    interest: Interest,
+    /// Where those come who want a program recorded that runs already.
+    desk: Option<Arc<Desk>>,
+    /// The last session at the desk that is known here.
+    known: u64,
+}
+
+/// What was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Instructions, of all threads.
+    pub instructions: u64,
+    /// Units of work that began, whether they were recorded or not.
+    pub units: u64,
+    /// Whether the place at which recording was to begin was reached.
+    pub has_begun: bool,
+}
+
+impl Recorder {
+    /// Records a program into a trace that has been begun.
+    pub fn new(plan: Plan, writer: Arc<Writer>) -> io::Result<Recorder> {
+        let tracer = Tracer::new(Session::new(plan, writer)?, &[]);
+        Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
+    }
+
+    /// Records nothing until somebody calls [`attach`]. `arguments` are the program's.
+    pub fn idle(arguments: Vec<String>) -> Recorder {
+        Recorder::with(None, Some(Arc::new(Desk::new(arguments))), 0, Vec::new())
+    }
+
+    fn with(
+        tracer: Option<Tracer>,
+        desk: Option<Arc<Desk>>,
+        known: u64,
+        images: Vec<LoadedImage>,
+    ) -> Recorder {
+        let interest = tracer.as_ref().map_or(Interest::Nothing, Tracer::watching);
+        Recorder { images, tracer, interest, desk, known }
+    }
+
+    /// Whether an image that was mapped has the unit's function.
+    pub fn is_unit_found(&self) -> bool {
+        self.tracer.as_ref().is_none_or(Tracer::is_unit_found)
+    }
+
+    /// Whether the places at which recording begins and ends are known: their images were mapped.
+    pub fn are_places_found(&self) -> [bool; 2] {
+        self.tracer.as_ref().map_or([true; 2], Tracer::are_places_found)
+    }
+
+    /// The program has ended: brings all that was recorded to the file.
+    pub fn finish(mut self) -> io::Result<Recorded> {
+        let Some(mut tracer) = self.tracer.take() else { return Ok(Recorded::default()) };
+        tracer.end();
+        let session = tracer.session();
+        match session.failure() {
+            Some(error) => Err(error),
+            None => Ok(session.recorded()),
+        }
+    }
+
+    /// Looks whether somebody has come, or gone.
+    fn attend(&mut self) {
+        let Some(desk) = &self.desk else { return };
+        desk.attend(&self.images);
+        let sessions = desk.sessions();
+        if sessions != self.known {
+            self.known = sessions;
+            self.tracer = desk.session().map(|session| Tracer::new(session, &self.images));
+        }
+    }
+}
+
+impl Observer for Recorder {
+    const INTEREST: Interest = Interest::Values;
+    const TURNS: bool = true;
+
+    fn begins(&self) -> Interest {
+        self.interest
+    }
+
+    fn interest(&mut self, block: &Block, cpu: &Cpu, _: &Memory) -> Option<Interest> {
+        self.attend();
+        let (interest, has_news) = match &mut self.tracer {
+            Some(tracer) => tracer.interest(block, cpu),
+            None => (Interest::Nothing, false),
+        };
+        let turns = has_news || interest != self.interest;
+        self.interest = interest;
+        turns.then_some(interest)
+    }
+
+    fn limit(&self) -> u64 {
+        self.tracer.as_ref().map_or(u64::MAX, Tracer::limit)
+    }
+
+    fn wants(&self, block: &Block) -> bool {
+        self.tracer.as_ref().is_some_and(|tracer| tracer.wants(block))
+    }
+
+    fn wants_more(&mut self) -> bool {
+        self.tracer.as_mut().is_some_and(Tracer::wants_more)
+    }
+
+    fn breaks(&self) -> &[u64] {
+        self.tracer.as_ref().map_or(&[], Tracer::breaks)
+    }
+
+    fn thread(&self) -> Recorder {
+        let tracer = self.tracer.as_ref().map(Tracer::thread);
+        Recorder::with(tracer, self.desk.clone(), self.known, self.images.clone())
+    }
+
+    fn executed(&mut self, records: &[u64], cache: &BlockCache) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.executed(records, cache);
+        }
+    }
+
+    fn system_call(&mut self, number: u32) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.system_call(number);
+        }
+    }
+
+    fn diverted(&mut self) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.diverted();
+        }
+    }
+
+    fn goes_on(&mut self) {
+        let Some(tracer) = &mut self.tracer else { return };
+        tracer.goes_on();
+        // Who came to attach wants to leave.
+        if let Some(desk) = &self.desk
+            && tracer.is_over()
+        {
+            tracer.end();
+            desk.leave(tracer.session());
+            self.tracer = None;
+        }
+    }
+
+    fn mapped(&mut self, image: &LoadedImage) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.mapped(image);
+        }
+        self.images.push(image.clone());
+    }
+
+    fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {
+        if let Some(mut tracer) = self.tracer.take() {
+            tracer.end();
+        }
+        self.desk = None;
+    }
+
+    fn forked(&mut self) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.forked();
+        }
+        if let Some(desk) = &self.desk {
+            let session = self.tracer.as_ref().map(|tracer| tracer.session().clone());
+            self.desk = Some(Arc::new(desk.forked(self.known, session)));
+        }
+    }
+}
