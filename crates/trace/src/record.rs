@@ -190,6 +190,11 @@ impl<'a> Entries<'a> {
     pub fn new(words: &'a [u64], shapes: &'a [Shape]) -> Entries<'a> {
         Entries { words, shapes }
     }
+
+    /// The words that were not read yet.
+    pub fn rest(&self) -> &'a [u64] {
+        self.words
+    }
 }
 
 impl<'a> Iterator for Entries<'a> {

@@ -4,7 +4,7 @@ mod coder;
 mod guesses;
 mod memory;
 mod model;
-mod recipe;
+pub(crate) mod recipe;
 mod values;
 
 use std::io;

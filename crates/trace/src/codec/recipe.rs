@@ -176,7 +176,7 @@ impl Recipes {
 
 fn exit(instruction: Instruction) -> Exit {
     match instruction.op {
-        op if op.is(Flags::CALL) => Exit::Call,
+        op if op.is(Flags::CALL) && instruction.ra() != ZERO => Exit::Call,
         op if op.is(Flags::RETURN) => Exit::Return,
         _ => Exit::Other,
     }
