@@ -52,6 +52,7 @@ fn a_return_to_where_no_call_is_open_is_found() {
     // Of what was called before recording began nothing is known.
     assert_eq!(checked("return", &[gap, back, Run(Outside, DATA)]).outside, 1);
     let report = checked("return", &[gap, Run(Indirect, 0), back, Run(Outside, DATA)]);
+    // The stack pointer follows from where `ra` was loaded.
     assert_eq!(rules(&report), [Rule::Return]);
     assert_eq!((report.listed[0].instruction, report.listed[0].pc), (3, OUTSIDE));
     assert_eq!(checked("return", &[gap, Run(Indirect, 0), back, Run(After, DATA)]).listed, []);

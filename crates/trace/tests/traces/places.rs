@@ -30,7 +30,7 @@ fn long(name: &str, times: u64) -> Trace {
 #[test]
 fn instructions_and_units_are_found() {
     let trace = long("places", 1_500_000);
-    assert_eq!(trace.stream_chunks(0).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(trace.stream_chunks(0), [0, 1, 2]);
     let total: u64 = trace.chunks().iter().map(|chunk| chunk.instructions).sum();
     assert_eq!(total, 12_000_000);
     let mut words = Vec::new();
