@@ -101,6 +101,7 @@ fn control_c_ends_the_recording_and_not_the_program() {
     let file = folder.path().join("file.trace");
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let id = program.0.id().to_string();
+        let _ = std::fs::remove_file(&file);
         let mut attach = pathlength(["attach".as_ref(), "-o".as_ref(), file.as_os_str(), id.as_ref()]);
         let mut attach = attach.stderr(Stdio::null()).spawn().unwrap();
         wait_for_bytes(&file);
@@ -112,6 +113,7 @@ fn control_c_ends_the_recording_and_not_the_program() {
         assert!(program.works());
     }
     // Killed, it cannot say goodbye; the program notices.
+    std::fs::remove_file(&file).unwrap();
     let id = program.0.id().to_string();
     let mut attach = pathlength(["attach".as_ref(), "-o".as_ref(), file.as_os_str(), id.as_ref()]);
     let mut attach = attach.spawn().unwrap();
