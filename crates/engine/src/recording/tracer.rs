@@ -328,7 +328,7 @@ impl Tracer {
         if self.is_recording {
             self.mark(Mark::SystemCall(number));
         }
-        if REPLACING.contains(&number) {
+        if REPLACING.contains(&number) && self.instructions > 0 {
             self.flush();
         }
     }
