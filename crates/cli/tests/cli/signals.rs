@@ -40,7 +40,8 @@ fn what_was_recorded_until_the_signal_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.trace");
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGKILL] {
-        let outcome = interrupted(command(&format!("trace -o {} :ev5/modes endless", path.display())), signal);
+        let outcome =
+            interrupted(command(&format!("trace -o {} :ev5/modes endless", path.display())), signal);
         assert_eq!(outcome.status.signal(), Some(signal));
         let trace = trace::Trace::open(&path).unwrap();
         assert_eq!(trace.problems(), []);
