@@ -1,6 +1,6 @@
 //! Writes traces.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -48,16 +48,22 @@ struct Dictionary {
     functions: HashMap<Function, u32>,
     numbers: HashMap<Place, BlockId>,
     blocks: Vec<Place>,
-    /// What is not in the file yet.
+    /// What is not in the file yet, and not sealed.
     pending: Definitions,
-    pending_words: usize,
+    /// What is not in the file yet, but sealed; and how many seals there were before.
+    sealed: VecDeque<Definitions>,
+    written: u64,
 }
+
+/// All that was in a process's dictionary at a time: see [`Process::seal`].
+#[derive(Clone, Copy, Debug)]
+pub struct Seal(u64);
 
 /// A block's address and instruction words.
 type Place = (u64, Arc<[u32]>);
 
-/// So many words of blocks are not left pending: a chunk's limit is far.
-const MANY_WORDS: usize = 1 << 20;
+/// So many blocks are not brought to the file at once: a chunk's limit is far.
+const MANY_BLOCKS: usize = 1 << 12;
 
 impl Process {
     /// A process that is recorded: its number among them, and the host's.
@@ -83,12 +89,11 @@ impl Process {
         }
         let id = dictionary.blocks.len() as BlockId;
         let function = function().map(|function| dictionary.function(function));
-        dictionary.pending_words += block.words.len();
         dictionary.pending.blocks.push((block, function));
         dictionary.numbers.insert(place.clone(), id);
         dictionary.blocks.push(place);
-        if dictionary.pending_words >= MANY_WORDS {
-            self.write_pending(&mut dictionary)?;
+        if dictionary.pending.blocks.len() >= MANY_BLOCKS {
+            dictionary.seal();
         }
         Ok(id)
     }
@@ -97,15 +102,32 @@ impl Process {
         self.dictionary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what the file does not have yet of the dictionary.
-    fn write_pending(&self, dictionary: &mut Dictionary) -> io::Result<()> {
-        if dictionary.pending.is_empty() {
-            return Ok(());
+    /// Seals what the dictionary has now. Records of these blocks are appended with the seal, so that what the
+    /// file holds does not depend on what other threads add meanwhile.
+    pub fn seal(&self) -> Seal {
+        self.dictionary().seal()
+    }
+
+    /// Brings what was sealed to the file.
+    fn write(&self, seal: Seal) -> io::Result<()> {
+        let mut dictionary = self.dictionary();
+        while dictionary.written < seal.0 {
+            let Some(mut definitions) = dictionary.sealed.pop_front() else { break };
+            dictionary.written += 1;
+            while dictionary.written < seal.0
+                && definitions.blocks.len() < MANY_BLOCKS
+                && let Some(more) = dictionary.sealed.pop_front()
+            {
+                dictionary.written += 1;
+                definitions.append(more);
+            }
+            container::append(
+                &self.writer.file,
+                Head::new(Kind::Dictionary, self.number),
+                &definitions.encode()?,
+            )?;
         }
-        let payload = dictionary.pending.encode()?;
-        dictionary.pending = dictionary.pending.next();
-        dictionary.pending_words = 0;
-        container::append(&self.writer.file, Head::new(Kind::Dictionary, self.number), &payload)
+        Ok(())
     }
 
     /// Adds the recipes of blocks that are new.
@@ -118,6 +140,14 @@ impl Process {
 }
 
 impl Dictionary {
+    fn seal(&mut self) -> Seal {
+        if !self.pending.is_empty() {
+            let next = self.pending.next();
+            self.sealed.push_back(std::mem::replace(&mut self.pending, next));
+        }
+        Seal(self.written + self.sealed.len() as u64)
+    }
+
     fn function(&mut self, function: Function) -> u32 {
         let next = self.functions.len() as u32;
         *self.functions.entry(function).or_insert_with_key(|function| {
@@ -253,13 +283,14 @@ impl StreamWriter {
 
     /// Completes the chunk. The stream may go on.
     pub fn finish(&mut self) -> io::Result<()> {
-        self.packer.finish()?.map_or(Ok(()), |chunk| self.append(chunk))
+        let seal = self.packer.process.seal();
+        self.packer.finish()?.map_or(Ok(()), |chunk| self.append(chunk, seal))
     }
 
-    /// Appends a chunk that was packed elsewhere.
-    pub fn append(&mut self, chunk: Packed) -> io::Result<()> {
+    /// Appends a chunk that was packed elsewhere, of records of blocks that were sealed.
+    pub fn append(&mut self, chunk: Packed, seal: Seal) -> io::Result<()> {
         let process = &self.packer.process;
-        process.write_pending(&mut process.dictionary())?;
+        process.write(seal)?;
         let head = Head { thread: self.thread, first_instruction: self.instructions, ..chunk.head };
         self.instructions += head.instructions;
         container::append(&process.writer.file, head, &chunk.payload)

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use trace::{ChunkPacker, StreamWriter};
+use trace::{ChunkPacker, Process, Seal, StreamWriter};
 
 use crate::{linux, lock};
 
@@ -22,6 +22,7 @@ pub(super) type Piece = Vec<u64>;
 
 /// The way to the file for the records of one thread.
 pub(super) struct Feed {
+    process: Arc<Process>,
     packers: Vec<Packer>,
     file: Arc<File>,
     /// Pieces handed on.
@@ -30,7 +31,7 @@ pub(super) struct Feed {
 
 /// A thread that packs every so many-th chunk.
 struct Packer {
-    pieces: SyncSender<Piece>,
+    pieces: SyncSender<(Piece, Seal)>,
     used: Receiver<Piece>,
     thread: JoinHandle<()>,
 }
@@ -50,42 +51,54 @@ struct State {
 
 impl File {
     /// Packs the pieces of every `PACKERS`-th chunk, from `chunk` on.
-    fn pack(&self, mut chunk: usize, pieces: &Receiver<Piece>, used: &SyncSender<Piece>) {
-        let mut packer = ChunkPacker::new(lock(&self.state).stream.process());
-        loop {
-            let outcome = (0..CHUNK).try_fold(false, |_, _| {
-                let Ok(mut piece) = pieces.recv() else { return Ok(true) };
-                self.add(&mut packer, &piece, chunk)?;
-                piece.clear();
-                let _ = used.try_send(piece);
-                Ok(false)
-            });
-            let is_last = *outcome.as_ref().unwrap_or(&true);
-            let appended = outcome.and_then(|_| self.append(&mut packer, chunk, true));
-            if let Err(error) = appended {
-                lock(&self.state).error.get_or_insert(error);
-                self.has_turned.notify_all();
-            }
-            if is_last {
-                return;
-            }
-            chunk += PACKERS;
+    fn pack(&self, chunk: usize, pieces: &Receiver<(Piece, Seal)>, used: &SyncSender<Piece>) {
+        if let Err(error) = self.try_pack(chunk, pieces, used) {
+            lock(&self.state).error.get_or_insert(error);
+            self.has_turned.notify_all();
         }
     }
 
+    fn try_pack(
+        &self,
+        mut chunk: usize,
+        pieces: &Receiver<(Piece, Seal)>,
+        used: &SyncSender<Piece>,
+    ) -> io::Result<()> {
+        let mut packer = ChunkPacker::new(lock(&self.state).stream.process());
+        let mut packed = 0;
+        let mut last = None;
+        while let Ok((mut piece, seal)) = pieces.recv() {
+            self.add(&mut packer, &piece, seal, chunk)?;
+            (packed, last) = (packed + 1, Some(seal));
+            if packed % CHUNK == 0 {
+                self.append(&mut packer, seal, chunk, true)?;
+                (chunk, last) = (chunk + PACKERS, None);
+            }
+            piece.clear();
+            let _ = used.try_send(piece);
+        }
+        last.map_or(Ok(()), |seal| self.append(&mut packer, seal, chunk, true))
+    }
+
     /// Adds a piece to a chunk, which may take more than one of the file.
-    fn add(&self, packer: &mut ChunkPacker, mut words: &[u64], chunk: usize) -> io::Result<()> {
+    fn add(&self, packer: &mut ChunkPacker, mut words: &[u64], seal: Seal, chunk: usize) -> io::Result<()> {
         while !words.is_empty() {
             words = packer.add(words)?;
             if packer.is_full() {
-                self.append(packer, chunk, false)?;
+                self.append(packer, seal, chunk, false)?;
             }
         }
         Ok(())
     }
 
     /// Appends what was packed, when it is the chunk's turn; the next one's after it, if it is complete.
-    fn append(&self, packer: &mut ChunkPacker, chunk: usize, is_complete: bool) -> io::Result<()> {
+    fn append(
+        &self,
+        packer: &mut ChunkPacker,
+        seal: Seal,
+        chunk: usize,
+        is_complete: bool,
+    ) -> io::Result<()> {
         let packed = packer.finish()?;
         let waits = |state: &mut State| state.next != chunk && state.error.is_none();
         let state = self.has_turned.wait_while(lock(&self.state), waits);
@@ -94,7 +107,7 @@ impl File {
             return Err(io::Error::other("another chunk was not written"));
         }
         if let Some(packed) = packed {
-            state.stream.append(packed)?;
+            state.stream.append(packed, seal)?;
         }
         state.next += usize::from(is_complete);
         self.has_turned.notify_all();
@@ -105,8 +118,14 @@ impl File {
 impl Feed {
     /// Feeds a stream.
     pub(super) fn new(stream: StreamWriter) -> Feed {
+        let process = stream.process().clone();
         let state = Mutex::new(State { stream, next: 0, error: None });
-        Feed { packers: Vec::new(), file: Arc::new(File { state, has_turned: Condvar::new() }), pieces: 0 }
+        Feed {
+            process,
+            packers: Vec::new(),
+            file: Arc::new(File { state, has_turned: Condvar::new() }),
+            pieces: 0,
+        }
     }
 
     /// Hands a piece on, and returns an empty one. None if the file could not be written: see
@@ -118,7 +137,8 @@ impl Feed {
             self.packers.push(Packer::new(&self.file, chunk)?);
         }
         let packer = &self.packers[chunk % PACKERS];
-        let is_taken = packer.pieces.send(piece).is_ok() && lock(&self.file.state).error.is_none();
+        let is_taken = packer.pieces.send((piece, self.process.seal())).is_ok()
+            && lock(&self.file.state).error.is_none();
         Ok(is_taken.then(|| packer.used.try_recv().unwrap_or_default()))
     }
 
