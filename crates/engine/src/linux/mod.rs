@@ -49,7 +49,7 @@ use crate::memory::Memory;
 use call::Call;
 use errno::Errno;
 pub(crate) use host::{note_sent_fault, without_signals};
-pub use host::{pending, set_limit};
+pub use host::{notice, pending, set_limit};
 use signals::Actions;
 use table::Action;
 pub use threads::{Ending, Start, Thread};
