@@ -1,9 +1,12 @@
 //! The command line, as data.
 
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::ranges;
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
 ///
@@ -60,6 +63,17 @@ Examples:
 
 What is not recorded runs at full speed. Look at the trace with pathlength show.")]
     Trace(TraceOptions),
+    /// Look at a trace: its instructions, functions, addresses, or tables of what is in it.
+    #[command(after_help = "\
+Examples:
+  pathlength show sort.trace                                    tables of what was executed
+  pathlength show sort.trace --as functions --units 3           the calls of one unit of work, nested
+  pathlength show sort.trace --as instructions --function main  a line an instruction, with its effect
+  pathlength show sort.trace --as addresses --processors 4      what four processors would access, in order
+
+Everything that is given to choose (functions, images, ranges, threads, units) narrows it down; ranges \
+include both ends. A damaged trace is shown as far as it can be read, and the exit status is 1.")]
+    Show(ShowOptions),
 }
 
 /// What a program runs on.
@@ -264,4 +278,65 @@ pub struct PlanOptions {
     /// times as long while it is recorded.
     #[arg(long)]
     pub values: bool,
+}
+
+/// A way to look at a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum View {
+    /// Tables: instructions, transfers of control, cache lines, pages and so on.
+    Summary,
+    /// A line an instruction: address, word, text and effect.
+    Instructions,
+    /// A line a call, nested.
+    Functions,
+    /// Every address: of instructions, loads and stores.
+    Addresses,
+}
+
+/// Options of `show`.
+#[derive(Debug, Args)]
+pub struct ShowOptions {
+    /// The trace.
+    #[arg(value_name = "FILE")]
+    pub trace: PathBuf,
+    /// What is shown.
+    #[arg(long = "as", value_name = "VIEW", default_value = "summary")]
+    pub view: View,
+    #[command(flatten)]
+    pub wanted: WantedOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+}
+
+/// What of a trace is wanted.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Choosing")]
+pub struct WantedOptions {
+    /// Instructions of this function: NAME or IMAGE!NAME. Can be given several times, as --image and --thread.
+    #[arg(long = "function", value_name = "FUNCTION")]
+    pub functions: Vec<String>,
+    /// Of what the functions call too.
+    #[arg(long, requires = "functions")]
+    pub with_callees: bool,
+    /// Instructions of this image: libc.so.6.1, or libc.
+    #[arg(long = "image", value_name = "IMAGE")]
+    pub images: Vec<String>,
+    /// Instructions at these addresses.
+    #[arg(long, value_name = "0xA-0xB", value_parser = ranges::addresses)]
+    pub range: Option<RangeInclusive<u64>>,
+    /// Accesses to these addresses, and the instructions that do them.
+    #[arg(long, value_name = "0xA-0xB", value_parser = ranges::addresses)]
+    pub data_range: Option<RangeInclusive<u64>>,
+    /// A thread, as process and thread, both counted from 0.
+    #[arg(long = "thread", value_name = "P.T", value_parser = ranges::thread)]
+    pub threads: Vec<(u32, Option<u32>)>,
+    /// All threads of a process.
+    #[arg(long = "process", value_name = "P")]
+    pub processes: Vec<u32>,
+    /// Instructions by their number in their thread, from 1.
+    #[arg(long, value_name = "FROM-TO", value_parser = ranges::numbers)]
+    pub instructions: Option<RangeInclusive<u64>>,
+    /// Units of work by their number: 3 or 3-5.
+    #[arg(long, value_name = "N-M", value_parser = ranges::numbers)]
+    pub units: Option<RangeInclusive<u64>>,
 }

@@ -4,6 +4,7 @@ pub mod build;
 pub mod compare;
 pub mod count;
 pub mod run;
+pub mod show;
 pub mod statics;
 pub mod study;
 pub mod trace;
