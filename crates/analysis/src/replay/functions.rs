@@ -25,7 +25,7 @@ impl<'a, W: Write> FunctionTrace<'a, W> {
         out: W,
     ) -> FunctionTrace<'a, W> {
         let calls = vec![Calls::default(); dictionary.trace.streams().len()];
-        FunctionTrace { dictionary, text: Text::new(dictionary.trace, system_call, out), calls }
+        FunctionTrace { dictionary, text: Text::new(dictionary.trace, system_call, out, 0), calls }
     }
 
     /// Writes what is left to write.

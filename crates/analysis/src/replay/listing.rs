@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use isa::{Flags, Format, Instruction, Op};
-use trace::record::{Mark, has_value};
+use isa::{Flags, Format, Instruction};
+use trace::record::{Mark, Register, value_register};
 use trace::{BlockId, Trace};
 
 use super::registers::Registers;
@@ -21,6 +21,8 @@ pub struct Listing<'a, W: Write> {
     accesses: &'a Accesses,
     text: Text<'a, W>,
     blocks: HashMap<BlockId, Vec<Line>>,
+    /// Digits of addresses.
+    digits: usize,
     registers: Vec<Registers>,
     /// The block listed last, if the one that follows it in its stream has not been seen yet.
     last: Option<BlockId>,
@@ -48,9 +50,6 @@ enum Effect {
     Tests(Register),
 }
 
-/// A register's number; floating-point ones from 32.
-type Register = u8;
-
 impl<'a, W: Write> Listing<'a, W> {
     /// Lists a trace's instructions to `out`; `system_call` knows the names of system calls.
     pub fn new(
@@ -60,8 +59,10 @@ impl<'a, W: Write> Listing<'a, W> {
         out: W,
     ) -> Listing<'a, W> {
         let registers = vec![Registers::default(); dictionary.trace.streams().len()];
-        let text = Text::new(dictionary.trace, system_call, out);
-        Listing { dictionary, accesses, text, blocks: HashMap::new(), registers, last: None, stream: None }
+        let highest = dictionary.blocks.iter().map(|block| block.address).max().unwrap_or(0);
+        let digits = format!("{highest:x}").len();
+        let text = Text::new(dictionary.trace, system_call, out, digits);
+        Listing { dictionary, accesses, text, blocks: HashMap::new(), digits, registers, last: None, stream: None }
     }
 
     /// Writes what is left to write.
@@ -70,7 +71,7 @@ impl<'a, W: Write> Listing<'a, W> {
     }
 
     /// Tells where control is now, if it has come from elsewhere than the function's own code.
-    fn entered(&mut self, block: BlockId) -> io::Result<()> {
+    fn entered(&mut self, block: BlockId, address: u64) -> io::Result<()> {
         let facts = self.dictionary.facts(block);
         let came = self.last.replace(block).map(|last| *self.dictionary.facts(last));
         let stays = came.is_some_and(|last| {
@@ -79,9 +80,9 @@ impl<'a, W: Write> Listing<'a, W> {
         if stays {
             return Ok(());
         }
-        let label = self.dictionary.label(facts.place, facts.address);
+        let label = self.dictionary.label(facts.place, address);
         let image = self.dictionary.trace.blocks()[block as usize].image;
-        match self.dictionary.names.location(image, facts.address) {
+        match self.dictionary.names.location(image, address) {
             Some(source) => self.text.heading(&format!("{label}:  {}", describe(&source))),
             None => self.text.heading(&format!("{label}:")),
         }
@@ -107,7 +108,7 @@ impl<W: Write> Visitor for Listing<'_, W> {
         let block = &self.dictionary.trace.blocks()[execution.block as usize];
         let dictionary = self.dictionary;
         if !self.blocks.contains_key(&execution.block) {
-            self.blocks.insert(execution.block, lines(dictionary, execution.block));
+            self.blocks.insert(execution.block, lines(dictionary, execution.block, self.digits));
         }
         let mut accesses = self.accesses.of(execution.block).iter().zip(execution.addresses).peekable();
         let mut values = execution.values.iter();
@@ -124,7 +125,7 @@ impl<W: Write> Visitor for Listing<'_, W> {
             if chosen.has(index) {
                 if std::mem::take(&mut is_first) {
                     self.text.thread(stream, before)?;
-                    self.entered(execution.block)?;
+                    self.entered(execution.block, pc)?;
                 }
                 let line = &self.blocks[&execution.block][index];
                 self.text.line(before + 1 + index as u64, &line.text, effect.parts(address, value))?;
@@ -140,25 +141,14 @@ impl<W: Write> Visitor for Listing<'_, W> {
 impl Effect {
     fn of(instruction: Instruction) -> Effect {
         let op = instruction.op;
-        let register = |number: u8, is_float: bool| {
-            if number == 31 { Effect::Nothing } else { Effect::Writes(number + 32 * u8::from(is_float)) }
-        };
-        match op.format() {
-            Format::Memory if op.is(Flags::STORE) => Effect::Stores,
-            Format::Memory if op.is(Flags::LOAD) && instruction.access_size().is_some() => Effect::Loads,
-            Format::Memory if op.is(Flags::LOAD) => Effect::Nothing,
-            Format::Memory => register(instruction.ra(), false),
-            Format::Branch if op.is(Flags::CONDITIONAL) => {
-                Effect::Tests(instruction.ra() + 32 * u8::from(op.is_float()))
-            }
-            Format::Branch | Format::MemoryJump => register(instruction.ra(), false),
-            Format::Operate => register(instruction.rc(), false),
-            Format::FloatOperate if matches!(op, Op::Ftoit | Op::Ftois) => register(instruction.rc(), false),
-            Format::FloatOperate if op != Op::MtFpcr => register(instruction.rc(), true),
-            Format::MemoryFunction if matches!(op, Op::Rpcc | Op::Rc | Op::Rs) => {
-                register(instruction.ra(), false)
-            }
-            Format::FloatOperate | Format::MemoryFunction | Format::Pal => Effect::Nothing,
+        let links = matches!(op.format(), Format::Branch | Format::MemoryJump) && instruction.ra() != 31;
+        match value_register(instruction) {
+            _ if op.is(Flags::STORE) => Effect::Stores,
+            _ if op.is(Flags::LOAD) && instruction.access_size().is_some() => Effect::Loads,
+            Some(register) if op.is(Flags::CONDITIONAL) => Effect::Tests(register),
+            Some(register) => Effect::Writes(register),
+            None if links && !op.is(Flags::CONDITIONAL) => Effect::Writes(Register::Integer(instruction.ra())),
+            None => Effect::Nothing,
         }
     }
 
@@ -195,16 +185,15 @@ pub(super) enum Part {
 }
 
 /// The lines of a block.
-fn lines(dictionary: &Dictionary, id: BlockId) -> Vec<Line> {
+fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Vec<Line> {
     let trace: &Trace = dictionary.trace;
     let block = &trace.blocks()[id as usize];
-    let digits = 9.max(format!("{:x}", block.address).len());
     let addresses = (0..).map(|index| block.address.wrapping_add(4 * index));
     let line = |(pc, &word): (u64, &u32)| {
         let instruction = isa::decode(word);
         let (mnemonic, operands) = disassemble(dictionary, id, pc, word);
         let text = format!("{pc:0digits$x}: {word:08x}  {mnemonic:MNEMONIC$}{operands}");
-        let has_value = trace.header().has_values && instruction.is_some_and(has_value);
+        let has_value = trace.header().has_values && instruction.is_some_and(trace::record::has_value);
         Line { text, instruction, has_value, effect: instruction.map_or(Effect::Nothing, Effect::of) }
     };
     addresses.zip(&block.words).map(line).collect()
@@ -234,7 +223,7 @@ fn target_name(dictionary: &Dictionary, block: &trace::Block, target: u64) -> Op
     Some(name.strip_prefix(&own).map_or(name.clone(), Into::into))
 }
 
-/// The columns in front of an effect.
-pub(super) const fn effect_column() -> usize {
-    "000000000: 00000000  ".len() + MNEMONIC + OPERANDS
+/// The columns in front of an effect, of a line whose address has so many digits.
+pub(super) const fn effect_column(digits: usize) -> usize {
+    digits + ": 00000000  ".len() + MNEMONIC + OPERANDS
 }

@@ -8,6 +8,7 @@ mod filter;
 mod functions;
 mod listing;
 mod registers;
+pub mod summary;
 mod text;
 
 pub use accesses::{Access, Accesses};

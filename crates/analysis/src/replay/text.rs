@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use image::Location;
 use trace::Trace;
-use trace::record::Mark;
+use trace::record::{Mark, Register};
 
 use super::listing::{Part, effect_column};
 
@@ -20,12 +20,15 @@ pub(super) struct Text<'a, W: Write> {
     out: W,
     line: Vec<u8>,
     stream: Option<u32>,
+    effect_column: usize,
 }
 
 impl<'a, W: Write> Text<'a, W> {
     /// Writes about a trace to `out`; `system_call` knows the names of system calls.
-    pub fn new(trace: &'a Trace, system_call: &'a dyn Fn(u32) -> String, out: W) -> Text<'a, W> {
-        Text { trace, system_call, out, line: Vec::with_capacity(2 * ENOUGH), stream: None }
+    /// Effects are in the column behind addresses of so many digits.
+    pub fn new(trace: &'a Trace, system_call: &'a dyn Fn(u32) -> String, out: W, digits: usize) -> Text<'a, W> {
+        let line = Vec::with_capacity(2 * ENOUGH);
+        Text { trace, system_call, out, line, stream: None, effect_column: effect_column(digits) }
     }
 
     /// Writes what is left to write.
@@ -58,8 +61,9 @@ impl<'a, W: Write> Text<'a, W> {
     pub fn mark(&mut self, stream: u32, before: u64, mark: Mark) -> io::Result<()> {
         let text = match mark {
             Mark::Order(_) => return Ok(()),
-            Mark::Gap => "recording begins, or goes on after something that was not recorded".into(),
-            Mark::Diverted => "a signal's handler begins or ends, or another program begins".into(),
+            Mark::Gap if before == 0 => "the trace begins".into(),
+            Mark::Gap => "the trace goes on after a gap".into(),
+            Mark::Diverted => "control is elsewhere: a signal's handler begins or ends, or another program begins".into(),
             Mark::SystemCall(number) => format!("system call {number}: {}", (self.system_call)(number)),
             Mark::UnitBegins(number) => format!("unit of work {number} begins"),
             Mark::UnitEnds(number) => format!("unit of work {number} ends"),
@@ -90,7 +94,7 @@ impl<'a, W: Write> Text<'a, W> {
         self.line.extend(b"  ");
         self.line.extend(text.as_bytes());
         if effect[0] != Part::Nothing {
-            let padding = effect_column().saturating_sub(text.len());
+            let padding = self.effect_column.saturating_sub(text.len());
             self.line.resize(self.line.len() + padding, b' ');
             self.line.extend(b" // ");
             effect.into_iter().for_each(|part| self.part(part));
@@ -116,12 +120,12 @@ impl<'a, W: Write> Text<'a, W> {
         }
     }
 
-    fn register(&mut self, register: u8) {
-        match register.checked_sub(32) {
-            None => self.line.extend(isa::REGISTER_NAMES[usize::from(register)].as_bytes()),
-            Some(float) => {
+    fn register(&mut self, register: Register) {
+        match register {
+            Register::Integer(number) => self.line.extend(isa::REGISTER_NAMES[usize::from(number)].as_bytes()),
+            Register::Float(number) => {
                 self.line.extend(b"$f");
-                self.decimal(u64::from(float), 0);
+                self.decimal(number.into(), 0);
             }
         }
     }
