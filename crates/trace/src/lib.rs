@@ -12,7 +12,11 @@
 //! assert_eq!(counts.instructions(), 21);
 //! ```
 
+mod bytes;
+mod codec;
+mod container;
 mod counts;
+mod definitions;
 mod dictionary;
 mod reader;
 pub mod record;
