@@ -303,9 +303,29 @@ pub struct ShowOptions {
     #[arg(long = "as", value_name = "VIEW", default_value = "summary")]
     pub view: View,
     #[command(flatten)]
+    pub summary: SummaryOptions,
+    #[command(flatten)]
     pub wanted: WantedOptions,
     #[command(flatten)]
     pub output: OutputOptions,
+}
+
+/// How the summary is made.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Summary")]
+pub struct SummaryOptions {
+    /// Only these tables, whole: functions, say, or working-set.
+    #[arg(long = "table", value_name = "NAME", value_delimiter = ',')]
+    pub tables: Vec<String>,
+    /// Sizes of cache lines.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "32,64", value_parser = ranges::line_size)]
+    pub line_sizes: Vec<u64>,
+    /// Sizes of pages.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "8K,64K,512K,4M", value_parser = ranges::page_size)]
+    pub page_sizes: Vec<u64>,
+    /// Instructions in a window of time; without it, as many as make some 20 to 50 windows.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub window: Option<u64>,
 }
 
 /// What of a trace is wanted.

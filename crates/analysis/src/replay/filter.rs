@@ -105,8 +105,7 @@ impl Filter {
     /// Works out what is wanted of a trace.
     pub fn new(wanted: &Wanted, dictionary: &Dictionary) -> Result<Filter, Absent> {
         let Wanted { data_range, instructions, units, .. } = wanted.clone();
-        let by_address =
-            !wanted.functions.is_empty() || !wanted.images.is_empty() || wanted.range.is_some();
+        let by_address = !wanted.functions.is_empty() || !wanted.images.is_empty() || wanted.range.is_some();
         let code = if by_address { code(wanted, dictionary)? } else { Vec::new() };
         let callers = (wanted.with_callees && !wanted.functions.is_empty()).then(|| {
             let names = dictionary.places.iter().map(|place| place.name.as_deref());
@@ -289,8 +288,7 @@ fn streams(wanted: &Wanted, trace: &Trace) -> Result<Vec<bool>, Absent> {
             }));
         }
     }
-    let chosen =
-        |stream| wanted.threads.is_empty() || wanted.threads.iter().any(|&one| is(stream, one));
+    let chosen = |stream| wanted.threads.is_empty() || wanted.threads.iter().any(|&one| is(stream, one));
     Ok(trace.streams().iter().map(chosen).collect())
 }
 

@@ -55,7 +55,8 @@ impl<W: Write> Visitor for FunctionTrace<'_, W> {
             return Ok(());
         }
         let depth = calls.depth();
-        let address = if facts.at_entry { self.dictionary.places[facts.place as usize].start } else { facts.address };
+        let address =
+            if facts.at_entry { self.dictionary.places[facts.place as usize].start } else { facts.address };
         let label = self.dictionary.label(facts.place, address);
         let indent = 2 * depth.min(INDENTED);
         let deep = if depth > INDENTED { format!("[{depth}] ") } else { String::new() };

@@ -62,7 +62,16 @@ impl<'a, W: Write> Listing<'a, W> {
         let highest = dictionary.blocks.iter().map(|block| block.address).max().unwrap_or(0);
         let digits = format!("{highest:x}").len();
         let text = Text::new(dictionary.trace, system_call, out, digits);
-        Listing { dictionary, accesses, text, blocks: HashMap::new(), digits, registers, last: None, stream: None }
+        Listing {
+            dictionary,
+            accesses,
+            text,
+            blocks: HashMap::new(),
+            digits,
+            registers,
+            last: None,
+            stream: None,
+        }
     }
 
     /// Writes what is left to write.
@@ -147,7 +156,9 @@ impl Effect {
             _ if op.is(Flags::LOAD) && instruction.access_size().is_some() => Effect::Loads,
             Some(register) if op.is(Flags::CONDITIONAL) => Effect::Tests(register),
             Some(register) => Effect::Writes(register),
-            None if links && !op.is(Flags::CONDITIONAL) => Effect::Writes(Register::Integer(instruction.ra())),
+            None if links && !op.is(Flags::CONDITIONAL) => {
+                Effect::Writes(Register::Integer(instruction.ra()))
+            }
             None => Effect::Nothing,
         }
     }
@@ -157,7 +168,9 @@ impl Effect {
     fn parts(self, address: Option<u64>, value: Option<u64>) -> [Part; 3] {
         use Part::{At, Nothing, Number, Word};
         match (self, address, value) {
-            (Effect::Writes(register), _, Some(value)) => [Part::Register(register), Word(" now "), Number(value)],
+            (Effect::Writes(register), _, Some(value)) => {
+                [Part::Register(register), Word(" now "), Number(value)]
+            }
             (Effect::Loads, Some(address), Some(value)) => [At(address), Word(" "), Number(value)],
             (Effect::Stores, Some(address), Some(value)) => [At(address), Word(" = "), Number(value)],
             (Effect::Loads | Effect::Stores, Some(address), None) => [At(address), Nothing, Nothing],

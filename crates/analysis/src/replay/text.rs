@@ -26,7 +26,12 @@ pub(super) struct Text<'a, W: Write> {
 impl<'a, W: Write> Text<'a, W> {
     /// Writes about a trace to `out`; `system_call` knows the names of system calls.
     /// Effects are in the column behind addresses of so many digits.
-    pub fn new(trace: &'a Trace, system_call: &'a dyn Fn(u32) -> String, out: W, digits: usize) -> Text<'a, W> {
+    pub fn new(
+        trace: &'a Trace,
+        system_call: &'a dyn Fn(u32) -> String,
+        out: W,
+        digits: usize,
+    ) -> Text<'a, W> {
         let line = Vec::with_capacity(2 * ENOUGH);
         Text { trace, system_call, out, line, stream: None, effect_column: effect_column(digits) }
     }
@@ -63,7 +68,9 @@ impl<'a, W: Write> Text<'a, W> {
             Mark::Order(_) => return Ok(()),
             Mark::Gap if before == 0 => "the trace begins".into(),
             Mark::Gap => "the trace goes on after a gap".into(),
-            Mark::Diverted => "control is elsewhere: a signal's handler begins or ends, or another program begins".into(),
+            Mark::Diverted => {
+                "control is elsewhere: a signal's handler begins or ends, or another program begins".into()
+            }
             Mark::SystemCall(number) => format!("system call {number}: {}", (self.system_call)(number)),
             Mark::UnitBegins(number) => format!("unit of work {number} begins"),
             Mark::UnitEnds(number) => format!("unit of work {number} ends"),
@@ -122,7 +129,9 @@ impl<'a, W: Write> Text<'a, W> {
 
     fn register(&mut self, register: Register) {
         match register {
-            Register::Integer(number) => self.line.extend(isa::REGISTER_NAMES[usize::from(number)].as_bytes()),
+            Register::Integer(number) => {
+                self.line.extend(isa::REGISTER_NAMES[usize::from(number)].as_bytes())
+            }
             Register::Float(number) => {
                 self.line.extend(b"$f");
                 self.decimal(number.into(), 0);

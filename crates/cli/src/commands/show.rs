@@ -6,11 +6,17 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use analysis::names::Names;
+use analysis::replay::summary::{self, Summary};
 use analysis::replay::{Accesses, Dictionary, Filter, FunctionTrace, Listing, Replay, Visitor, Wanted};
+use analysis::table::Table;
+use anyhow::Context;
 use trace::Trace;
 
-use crate::arguments::{ShowOptions, View, WantedOptions};
+use crate::arguments::{ShowOptions, SummaryOptions, View, WantedOptions};
 use crate::progress::Replaying;
+
+/// How many rows of each table the whole summary has.
+const ROWS: usize = 20;
 
 /// Shows the trace; what of it could not be read is told, and makes the exit status 1.
 pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
@@ -34,7 +40,19 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
             functions.finish()?;
             is_whole
         }
-        View::Summary | View::Addresses => todo!(),
+        View::Summary => {
+            report::check(
+                options.summary.tables.len() != 1,
+                options.output.format,
+                options.output.path.as_deref(),
+            )?;
+            let mut summary = Summary::new(&dictionary, &accesses, summary_options(&options.summary, &trace));
+            let is_whole = go_through(&replay, &mut summary)?;
+            let tables = chosen(summary.tables(&system_call), &options.summary.tables)?;
+            report::write_all(&tables, options.output.format, options.output.path.as_deref())?;
+            is_whole
+        }
+        View::Addresses => todo!(),
     };
     for problem in trace.problems() {
         eprintln!("pathlength: {}: at byte {}: {}", options.trace.display(), problem.offset, problem.what);
@@ -52,6 +70,41 @@ fn go_through(replay: &Replay, visitor: &mut impl Visitor) -> io::Result<bool> {
         eprintln!("pathlength: {problem}");
     }
     Ok(problems.is_empty())
+}
+
+/// Of these tables the ones named; without names all, the long ones shortened.
+fn chosen(tables: Vec<Table>, names: &[String]) -> anyhow::Result<Vec<Table>> {
+    if names.is_empty() {
+        return Ok(tables.into_iter().filter(|table| !table.rows.is_empty()).map(shortened).collect());
+    }
+    let known = tables.iter().map(|table| table.name.clone()).collect::<Vec<_>>().join(", ");
+    let find = |name: &String| {
+        let found = tables.iter().find(|table| table.name == *name).cloned();
+        found.with_context(|| format!("there is no table '{name}'; the tables are {known}"))
+    };
+    names.iter().map(find).collect()
+}
+
+/// Keeps the first rows, and the total if there is one.
+fn shortened(mut table: Table) -> Table {
+    let kept = table.rows.len() - usize::from(table.total);
+    if kept > ROWS {
+        table.rows.drain(ROWS..kept);
+        table.notes.push(format!("{} more rows: --table {} shows all.", kept - ROWS, table.name));
+    }
+    table
+}
+
+fn summary_options(options: &SummaryOptions, trace: &Trace) -> summary::Options {
+    let SummaryOptions { line_sizes, page_sizes, window, .. } = options.clone();
+    let instructions = trace.chunks().iter().map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
+    summary::Options { line_sizes, page_sizes, window: window.unwrap_or_else(|| round_window(instructions)) }
+}
+
+/// 1, 2 or 5 times a power of ten that makes 50 windows at most.
+fn round_window(instructions: u64) -> u64 {
+    let sizes = (0..19).flat_map(|power| [1, 2, 5].map(|digit: u64| digit * 10_u64.pow(power)));
+    sizes.into_iter().find(|&size| instructions.div_ceil(size) <= 50).unwrap_or(u64::MAX)
 }
 
 fn stdout() -> io::Result<File> {

@@ -35,7 +35,8 @@ impl Summary<'_> {
             self.units(),
         ];
         if self.processes.iter().any(|process| process.code.is_full() || process.data.is_full()) {
-            let note = "More than 4 GiB of memory was touched by a process; the rest of it is not counted here.";
+            let note =
+                "More than 4 GiB of memory was touched by a process; the rest of it is not counted here.";
             let memory = ["line-use", "line-shares", "page-use", "working-set"];
             let partial = tables.iter_mut().filter(|table| memory.contains(&table.name.as_str()));
             partial.for_each(|table| table.notes.push(note.into()));
@@ -71,7 +72,8 @@ impl Summary<'_> {
         let whole = blocks.iter().zip(&self.counts.whole).filter(|(_, times)| **times != 0);
         let whole = whole.flat_map(|(block, &times)| block.words.iter().map(move |&word| (word, times)));
         let parts = self.counts.parts.iter();
-        let parts = parts.flat_map(|(&id, counts)| blocks[id as usize].words.iter().copied().zip(counts.iter().copied()));
+        let parts = parts
+            .flat_map(|(&id, counts)| blocks[id as usize].words.iter().copied().zip(counts.iter().copied()));
         for (word, times) in whole.chain(parts).filter(|(_, times)| *times != 0) {
             *mix.entry(mix::name(word)).or_default() += times;
         }
@@ -102,8 +104,7 @@ impl Summary<'_> {
     }
 
     fn threads(&self) -> Table {
-        let mut columns =
-            vec![("thread", Column::Text), ("process number", Column::Text)];
+        let mut columns = vec![("thread", Column::Text), ("process number", Column::Text)];
         columns.extend(Kind::ALL.iter().map(|(_, name)| (*name, Column::Count)));
         let mut table = Table::new("threads", "Threads, by process and thread", &columns);
         let trace = self.dictionary.trace;
@@ -124,7 +125,8 @@ impl Summary<'_> {
     }
 
     fn kinds_table(&self) -> Table {
-        let columns = [("kind", Column::Text), ("count", Column::Count), ("of instructions", Column::Percent(2))];
+        let columns =
+            [("kind", Column::Text), ("count", Column::Count), ("of instructions", Column::Percent(2))];
         let mut table = Table::new("kinds", "Accesses and transfers of control", &columns);
         let total = self.total();
         for (kind, name) in Kind::ALL {
@@ -161,7 +163,8 @@ impl Summary<'_> {
             first = last.saturating_add(1);
         }
         let mut row = vec!["total".into()];
-        both.into_iter().for_each(|sizes| row.extend([sizes.count().into(), share(sizes.count(), sizes.count())]));
+        both.into_iter()
+            .for_each(|sizes| row.extend([sizes.count().into(), share(sizes.count(), sizes.count())]));
         table.total_row(row);
         let means = |name: &str, sizes: &Sizes| {
             format!("{name}: {:.2} instructions in the mean, {} at most.", sizes.mean(), sizes.largest())
@@ -193,7 +196,8 @@ impl Summary<'_> {
             let block = &self.dictionary.trace.blocks()[id as usize];
             let address = block.address + 4 * u64::from(index);
             let name = names.name(block.image, address);
-            let text = isa::decode(block.words[index as usize]).map(|one| one.disassemble(address).to_string());
+            let text =
+                isa::decode(block.words[index as usize]).map(|one| one.disassemble(address).to_string());
             table.row(vec![
                 name.function.clone().into(),
                 name.image.clone().into(),
@@ -237,7 +241,8 @@ impl Summary<'_> {
             ("used of a line", Column::Real(1)),
             ("share used", Column::Percent(1)),
         ];
-        let mut table = Table::new("line-use", "Cache lines: how many are touched, and how much of each", &columns);
+        let mut table =
+            Table::new("line-use", "Cache lines: how many are touched, and how much of each", &columns);
         for (what, time, one) in self.line_uses() {
             table.row(vec![
                 what.into(),
