@@ -54,7 +54,7 @@ impl Attribution {
     pub fn of(blocks: &[Block], names: &Names) -> Attribution {
         let blocks = blocks.iter().map(|block| {
             let mut functions: Vec<(Rc<FunctionName>, u32)> = Vec::new();
-            for at in (block.address..).step_by(4).take(block.words.len()) {
+            for at in block.addresses() {
                 let function = names.name(block.image, at);
                 match functions.last_mut() {
                     Some((last, n)) if *last == function => *n += 1,

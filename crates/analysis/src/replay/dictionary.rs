@@ -37,6 +37,14 @@ pub struct Facts {
     pub transfer: Transfer,
 }
 
+impl Facts {
+    /// Its instructions.
+    #[inline]
+    pub fn length(&self) -> u64 {
+        self.end.wrapping_sub(self.address) / 4
+    }
+}
+
 /// How control leaves a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {

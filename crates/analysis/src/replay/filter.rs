@@ -163,7 +163,7 @@ impl Filter {
         accesses: &Accesses,
     ) -> Chosen<'p> {
         let first = position.instructions;
-        position.instructions += length as u64;
+        position.instructions = first.saturating_add(length as u64);
         let inside = self.callers.as_ref().is_some_and(|callers| {
             position.calls.block(dictionary.facts(execution.block), |place| callers[place as usize]);
             position.calls.is_inside()
@@ -194,7 +194,7 @@ impl Filter {
     /// Takes out what is not wanted by number, or by the addresses that it accesses.
     fn narrow(&self, which: &mut [bool], first: u64, execution: &Execution, accesses: &Accesses) {
         if let Some(wanted) = &self.instructions {
-            let numbers = first + 1..;
+            let numbers = (1..).map(|index| first.saturating_add(index));
             which.iter_mut().zip(numbers).for_each(|(one, number)| *one &= wanted.contains(&number));
         }
         if self.data_range.is_some() {
@@ -213,7 +213,7 @@ impl Filter {
 
     /// Whether the next instruction is wanted by its number and its unit.
     fn is_within(&self, position: &Position) -> bool {
-        let number = position.instructions + 1;
+        let number = position.instructions.saturating_add(1);
         let unit = |units: &RangeInclusive<u64>| position.unit.is_some_and(|unit| units.contains(&unit));
         self.instructions.as_ref().is_none_or(|wanted| wanted.contains(&number))
             && self.units.as_ref().is_none_or(unit)
@@ -240,7 +240,7 @@ fn code(wanted: &Wanted, dictionary: &Dictionary) -> Result<Vec<Code>, Absent> {
         absent_images.retain(|wanted| !is_image(&image, wanted));
         let image = wanted.images.is_empty() || wanted.images.iter().any(|wanted| is_image(&image, wanted));
         let mut which = Vec::with_capacity(block.words.len());
-        for address in (block.address..).step_by(4).take(block.words.len()) {
+        for address in block.addresses() {
             let function = wanted.functions.is_empty() || {
                 let name = names.name(block.image, address);
                 absent.retain(|wanted| !is_function(&name, std::slice::from_ref(wanted)));

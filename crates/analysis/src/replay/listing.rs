@@ -137,7 +137,8 @@ impl<W: Write> Visitor for Listing<'_, W> {
                     self.entered(execution.block, pc)?;
                 }
                 let line = &self.blocks[&execution.block][index];
-                self.text.line(before + 1 + index as u64, &line.text, effect.parts(address, value))?;
+                let number = before.saturating_add(1 + index as u64);
+                self.text.line(number, &line.text, effect.parts(address, value))?;
             }
         }
         if is_first {
@@ -201,7 +202,6 @@ pub(super) enum Part {
 fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Vec<Line> {
     let trace: &Trace = dictionary.trace;
     let block = &trace.blocks()[id as usize];
-    let addresses = (0..).map(|index| block.address.wrapping_add(4 * index));
     let line = |(pc, &word): (u64, &u32)| {
         let instruction = isa::decode(word);
         let (mnemonic, operands) = disassemble(dictionary, id, pc, word);
@@ -209,7 +209,7 @@ fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Vec<Line> {
         let has_value = trace.header().has_values && instruction.is_some_and(trace::record::has_value);
         Line { text, instruction, has_value, effect: instruction.map_or(Effect::Nothing, Effect::of) }
     };
-    addresses.zip(&block.words).map(line).collect()
+    block.addresses().zip(&block.words).map(line).collect()
 }
 
 /// Mnemonic and operands; the target of a branch by its name.

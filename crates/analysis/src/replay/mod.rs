@@ -21,6 +21,7 @@ pub use registers::Registers;
 
 use std::io;
 
+use trace::Chunk;
 use trace::record::{Entries, Entry, Execution, Mark};
 
 use filter::Position;
@@ -48,6 +49,9 @@ pub trait Visitor {
     /// A block was executed, wanted or not.
     fn executed(&mut self, executed: &Executed) -> io::Result<()>;
 }
+
+/// No thread executes more: a damaged trace may say so.
+const LAST: u64 = 1 << 62;
 
 /// A trace, and what of it is wanted.
 pub struct Replay<'a> {
@@ -78,7 +82,7 @@ impl Replay<'_> {
                 match trace.read(index, &mut words) {
                     Ok(()) => {
                         let position = &mut positions[chunk.stream as usize];
-                        position.instructions = chunk.first_instruction;
+                        self.go_to(chunk, position, visitor)?;
                         self.records(chunk.stream, &words, position, visitor)?;
                     }
                     Err(error) => problems.push(error),
@@ -87,6 +91,17 @@ impl Replay<'_> {
             progress(chunk.instructions);
         }
         Ok(problems)
+    }
+
+    /// To the beginning of a chunk. What was left out before it, wanted or lost, is a gap.
+    fn go_to(&self, chunk: &Chunk, position: &mut Position, visitor: &mut impl Visitor) -> io::Result<()> {
+        let first = chunk.first_instruction.min(LAST);
+        if position.instructions == first {
+            return Ok(());
+        }
+        position.instructions = first;
+        self.filter.mark(position, Mark::Gap);
+        visitor.mark(chunk.stream, first, Mark::Gap, false)
     }
 
     fn records(

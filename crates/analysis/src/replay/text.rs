@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use image::Location;
-use trace::Trace;
 use trace::record::{Mark, Register};
+use trace::{Stream, Trace};
 
 use super::listing::{Part, effect_column};
 
@@ -57,7 +57,7 @@ impl<'a, W: Write> Text<'a, W> {
             return Ok(());
         }
         let known = &self.trace.streams()[stream as usize];
-        let host = if known.host_process == 0 { self.trace.header().process } else { known.host_process };
+        let host = host_process(self.trace, known);
         let text = format!("process {} (number {host}), thread {}", known.process, known.thread);
         self.remark(before, &text)
     }
@@ -164,6 +164,11 @@ impl<'a, W: Write> Text<'a, W> {
             self.line.push(b"0123456789abcdef"[(number >> (4 * place) & 15) as usize]);
         }
     }
+}
+
+/// The host's number of a stream's process.
+pub(super) fn host_process(trace: &Trace, stream: &Stream) -> u32 {
+    if stream.host_process == 0 { trace.header().process } else { stream.host_process }
 }
 
 /// File and line, for people.

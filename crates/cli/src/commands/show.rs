@@ -75,7 +75,8 @@ fn go_through(replay: &Replay, visitor: &mut impl Visitor) -> io::Result<bool> {
 /// Of these tables the ones named; without names all, the long ones shortened.
 fn chosen(tables: Vec<Table>, names: &[String]) -> anyhow::Result<Vec<Table>> {
     if names.is_empty() {
-        return Ok(tables.into_iter().filter(|table| !table.rows.is_empty()).map(shortened).collect());
+        let has_rows = |table: &Table| table.rows.len() > usize::from(table.total);
+        return Ok(tables.into_iter().filter(has_rows).map(shortened).collect());
     }
     let known = tables.iter().map(|table| table.name.clone()).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {

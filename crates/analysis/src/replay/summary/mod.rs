@@ -231,7 +231,7 @@ impl<'a> Summary<'a> {
             self.executed.push(block);
         }
         *count += 1;
-        let length = (facts.end - facts.address) / 4;
+        let length = facts.length();
         let state = &mut self.streams[executed.stream as usize];
         state.last = Some((facts.end, facts.transfer));
         state.run += length;
@@ -254,7 +254,7 @@ impl<'a> Summary<'a> {
             if wanted {
                 counts[index] += 1;
                 self.streams[stream].kinds.add_word(words[index]);
-                self.processes[process].code.touch(facts.address + 4 * index as u64, 4);
+                self.processes[process].code.touch(facts.address.wrapping_add(4 * index as u64), 4);
                 self.streams[stream].run += 1;
                 self.streams[stream].basic_block += 1;
                 self.window.instructions += 1;

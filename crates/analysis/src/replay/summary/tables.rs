@@ -2,10 +2,10 @@
 
 use trace::BlockId;
 
-use super::{Kind, Kinds, LineUse, Sizes, Summary, Unit, Window, pages_of};
+use super::{Kind, Kinds, LineUse, Sizes, Stream, Summary, Unit, Window, pages_of};
 use crate::mix::{self, Mix};
 use crate::profile::{self, Attribution, Profile};
-use crate::replay::text::describe;
+use crate::replay::text::{describe, host_process};
 use crate::table::{Kind as Column, Table, Value, separated};
 
 /// Largest sizes of the rows of a table of sizes; one more row has what is larger.
@@ -54,7 +54,8 @@ impl Summary<'_> {
             let block = &blocks[id as usize];
             let image = self.dictionary.names.image(block.image);
             for (index, &count) in counts.iter().enumerate().filter(|(_, count)| **count != 0) {
-                let function = self.dictionary.names.name(block.image, block.address + 4 * index as u64);
+                let address = block.address.wrapping_add(4 * index as u64);
+                let function = self.dictionary.names.name(block.image, address);
                 let times = count as f64;
                 *profile.instructions.entry(mix::name(block.words[index])).or_default() += times;
                 *profile.functions.entry((*function).clone()).or_default() += times;
@@ -104,17 +105,23 @@ impl Summary<'_> {
     }
 
     fn threads(&self) -> Table {
+        const COUNTED: [(Kind, &str); 6] = [
+            (Kind::Instruction, "instructions"),
+            (Kind::Load, "loads"),
+            (Kind::Store, "stores"),
+            (Kind::Conditional, "branches"),
+            (Kind::Call, "calls"),
+            (Kind::System, "system calls"),
+        ];
         let mut columns = vec![("thread", Column::Text), ("process number", Column::Text)];
-        columns.extend(Kind::ALL.iter().map(|(_, name)| (*name, Column::Count)));
+        columns.extend(COUNTED.map(|(_, name)| (name, Column::Count)));
         let mut table = Table::new("threads", "Threads, by process and thread", &columns);
         let trace = self.dictionary.trace;
-        let counts = |kinds: &Kinds| Kind::ALL.map(|(kind, _)| Value::from(kinds.get(kind)));
-        for (stream, counted) in trace.streams().iter().zip(&self.streams) {
-            if counted.kinds.get(Kind::Instruction) == 0 {
-                continue;
-            }
-            let host = if stream.host_process == 0 { trace.header().process } else { stream.host_process };
-            let mut row = vec![thread(stream).into(), host.to_string().into()];
+        let counts = |kinds: &Kinds| COUNTED.map(|(kind, _)| Value::from(kinds.get(kind)));
+        let ran = |counted: &Stream| counted.kinds.get(Kind::Instruction) > 0;
+        for (stream, counted) in trace.streams().iter().zip(&self.streams).filter(|(_, one)| ran(one)) {
+            let host = host_process(trace, stream).to_string();
+            let mut row = vec![thread(stream).into(), host.into()];
             row.extend(counts(&counted.kinds));
             table.row(row);
         }
@@ -194,7 +201,7 @@ impl Summary<'_> {
         let names = self.dictionary.names;
         for (count, (id, index)) in sites {
             let block = &self.dictionary.trace.blocks()[id as usize];
-            let address = block.address + 4 * u64::from(index);
+            let address = block.address.wrapping_add(4 * u64::from(index));
             let name = names.name(block.image, address);
             let text =
                 isa::decode(block.words[index as usize]).map(|one| one.disassemble(address).to_string());
@@ -202,7 +209,7 @@ impl Summary<'_> {
                 name.function.clone().into(),
                 name.image.clone().into(),
                 names.location(block.image, address).map(|source| describe(&source)).into(),
-                address.into(),
+                Value::Integer(address.cast_signed()),
                 text.into(),
                 count.into(),
             ]);
@@ -305,9 +312,8 @@ impl Summary<'_> {
 
     fn working_set(&self) -> Table {
         let sizes = self.options.page_sizes.iter().map(|&size| page_name(size));
-        let names: Vec<String> = sizes
-            .flat_map(|size| ["instructions", "data", "either"].map(|what| format!("{what}, {size}")))
-            .collect();
+        let names: Vec<String> =
+            sizes.flat_map(|size| ["instructions", "data"].map(|what| format!("{what}, {size}"))).collect();
         let mut columns = vec![("from instruction", Column::Count), ("instructions", Column::Count)];
         columns.extend(names.iter().map(|name| (name.as_str(), Column::Count)));
         let title = "Pages touched in each window of time, by page size";
@@ -315,7 +321,9 @@ impl Summary<'_> {
         let mut first = 1;
         for Window { instructions, pages } in &self.windows {
             let mut row = vec![first.into(), (*instructions).into()];
-            row.extend(pages.iter().flatten().map(|&count| Value::from(count)));
+            row.extend(
+                pages.iter().flat_map(|[code, data, _]| [code, data]).map(|&count| Value::from(count)),
+            );
             table.row(row);
             first += instructions;
         }
@@ -353,8 +361,8 @@ impl Summary<'_> {
             table.row(vec![
                 (*number).into(),
                 thread(&streams[*stream as usize]).into(),
-                (before + 1).into(),
-                after.map(|after| after - before).into(),
+                before.saturating_add(1).into(),
+                after.map(|after| after.saturating_sub(*before)).into(),
                 ending.into(),
             ]);
         }
