@@ -2,6 +2,7 @@
 //! which of it is wanted.
 
 mod accesses;
+mod addresses;
 mod calls;
 mod dictionary;
 mod filter;
@@ -12,6 +13,7 @@ pub mod summary;
 mod text;
 
 pub use accesses::{Access, Accesses};
+pub use addresses::Addresses;
 pub use calls::{Arrival, Calls};
 pub use dictionary::{Dictionary, Facts, Place, Transfer};
 pub use filter::{Absent, Chosen, Filter, Wanted};
@@ -31,6 +33,8 @@ use filter::Position;
 pub struct Executed<'a> {
     /// Whose: an index of [`trace::Trace::streams`].
     pub stream: u32,
+    /// The processor that it runs on, if the threads were spread over processors.
+    pub processor: Option<u32>,
     /// How many instructions of the stream come before it.
     pub before: u64,
     /// The block, its addresses and values.
@@ -119,7 +123,7 @@ impl Replay<'_> {
                     let length = filter::length(trace, execution.block);
                     let chosen =
                         self.filter.block(position, &execution, length, self.dictionary, self.accesses);
-                    visitor.executed(&Executed { stream, before, execution, chosen })?;
+                    visitor.executed(&Executed { stream, processor: None, before, execution, chosen })?;
                 }
                 Entry::Mark(mark) => {
                     let is_wanted = self.filter.mark(position, mark);
