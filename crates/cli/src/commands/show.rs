@@ -66,7 +66,7 @@ fn addresses(replay: &Replay, output: &OutputOptions) -> anyhow::Result<bool> {
     let (format, path) = (output.format, output.path.as_deref());
     let mut is_whole = true;
     report::write_long("addresses", format, path, |out| {
-        let mut pieces = None;
+        let mut pieces: Option<Pieces<_>> = None;
         let mut out = Some(out);
         let sink = |piece: &Table| -> io::Result<()> {
             let written = match (&mut pieces, out.take()) {
