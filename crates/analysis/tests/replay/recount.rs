@@ -255,7 +255,7 @@ proptest! {
             let one = &all[*index];
             one.wanted && one.is_last && is_conditional(one.word) && went_elsewhere(&all, *index)
         };
-        prop_assert_eq!(kinds["of these, taken"], (0..all.len()).filter(is_taken).count() as u64);
+        prop_assert_eq!(kinds["taken ones of these"], (0..all.len()).filter(is_taken).count() as u64);
 
         let [runs, blocks] = lengths(&all);
         let rows = cells(&tables, "block-sizes");

@@ -101,10 +101,11 @@ fn go_through(replay: &Replay, visitor: &mut impl Visitor) -> io::Result<bool> {
     let problems = replay.run(visitor, &mut |instructions| bar.show(instructions));
     bar.clear();
     let problems = problems?;
-    for problem in &problems {
-        eprintln!("pathlength: {problem}");
+    let is_whole = problems.is_empty();
+    for problem in problems {
+        eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
     }
-    Ok(problems.is_empty())
+    Ok(is_whole)
 }
 
 /// Of these tables the ones named; without names all, the long ones shortened.
