@@ -22,6 +22,7 @@ pub use listing::Listing;
 pub use registers::Registers;
 
 use std::io;
+use std::sync::mpsc::sync_channel;
 
 use trace::Chunk;
 use trace::record::{Entries, Entry, Execution, Mark};
@@ -76,25 +77,38 @@ impl Replay<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> io::Result<Vec<trace::Error>> {
         let trace = self.dictionary.trace;
+        let wanted = |chunk: &Chunk| {
+            self.filter.stream(chunk.stream)
+                && self.filter.reaches(chunk.first_instruction, chunk.instructions)
+        };
         let mut positions = vec![Position::default(); trace.streams().len()];
         let mut problems = Vec::new();
-        let mut words = Vec::new();
-        for (index, chunk) in trace.chunks().iter().enumerate() {
-            let wanted = self.filter.stream(chunk.stream)
-                && self.filter.reaches(chunk.first_instruction, chunk.instructions);
-            if wanted {
-                match trace.read(index, &mut words) {
-                    Ok(()) => {
+        std::thread::scope(|scope| {
+            // The next chunk is read while this one is looked at.
+            let (sender, receiver) = sync_channel(1);
+            scope.spawn(move || {
+                let chunks = trace.chunks().iter().enumerate().filter(|(_, chunk)| wanted(chunk));
+                for (index, chunk) in chunks {
+                    let mut words = Vec::new();
+                    let read = trace.read(index, &mut words).map(|()| words);
+                    if sender.send((chunk, read)).is_err() {
+                        break;
+                    }
+                }
+            });
+            for (chunk, read) in receiver {
+                match read {
+                    Ok(words) => {
                         let position = &mut positions[chunk.stream as usize];
                         self.go_to(chunk, position, visitor)?;
                         self.records(chunk.stream, &words, position, visitor)?;
                     }
                     Err(error) => problems.push(error),
                 }
+                progress(chunk.instructions);
             }
-            progress(chunk.instructions);
-        }
-        Ok(problems)
+            Ok(problems)
+        })
     }
 
     /// To the beginning of a chunk. What was left out before it, wanted or lost, is a gap.
