@@ -14,6 +14,9 @@ use trace::{Block, BlockId, Function, Header, Image, Process, StreamWriter, Trac
 /// The functions of every process's image: 0x100 bytes each.
 pub const FUNCTIONS: [(&str, u64); 4] = [("main", 0x1000), ("f", 0x1100), ("g", 0x1200), ("h", 0x1300)];
 
+/// Records in a chunk: few, so that there are many chunks.
+const CHUNK: usize = 7;
+
 /// What a thread's records are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
@@ -57,8 +60,10 @@ impl Made {
             let process =
                 processes.entry(thread.process).or_insert_with(|| self.process(&writer, thread.process));
             let mut stream = StreamWriter::new(process);
-            stream.write(&words(&thread.items)).unwrap();
-            stream.finish().unwrap();
+            for chunk in thread.items.chunks(CHUNK) {
+                stream.write(&words(chunk)).unwrap();
+                stream.finish().unwrap();
+            }
         }
         drop(processes);
         drop(writer);
