@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod show;
 
-pub use show::{ShowOptions, SummaryOptions, View, WantedOptions};
+pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
 ///
@@ -82,6 +82,13 @@ Examples:
 Everything that is given to choose (functions, images, ranges, threads, units) narrows it down; ranges \
 include both ends. A damaged trace is shown as far as it can be read, and the exit status is 1.")]
     Show(ShowOptions),
+    /// Check whether what a trace says can have happened.
+    #[command(after_help = "\
+Example: pathlength check sort.trace
+
+Control must go on where it can, addresses must agree with what is known of the registers, calls and returns \
+must nest. The exit status is 1 if anything is wrong.")]
+    Check(CheckOptions),
 }
 
 /// What a program runs on.

@@ -4,6 +4,7 @@
 mod accesses;
 mod addresses;
 mod calls;
+pub mod check;
 mod dictionary;
 mod filter;
 mod functions;

@@ -97,3 +97,13 @@ pub struct WantedOptions {
     #[arg(long, value_name = "N-M", value_parser = ranges::numbers)]
     pub units: Option<RangeInclusive<u64>>,
 }
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub struct CheckOptions {
+    /// The trace.
+    #[arg(value_name = "FILE")]
+    pub trace: PathBuf,
+    #[command(flatten)]
+    pub output: OutputOptions,
+}

@@ -60,10 +60,15 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
         }
         View::Addresses => addresses(&replay, options)?,
     };
-    for problem in trace.problems() {
-        eprintln!("pathlength: {}: at byte {}: {}", options.trace.display(), problem.offset, problem.what);
-    }
+    tell_problems(&trace, &options.trace);
     Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Tells what of the file could not be read when it was opened.
+pub fn tell_problems(trace: &Trace, path: &Path) {
+    for problem in trace.problems() {
+        eprintln!("pathlength: {}: at byte {}: {}", path.display(), problem.offset, problem.what);
+    }
 }
 
 /// Writes every address, or those of each process apart.
