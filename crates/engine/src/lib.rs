@@ -19,6 +19,7 @@
 mod access;
 pub mod alpha;
 mod counting;
+pub mod debug;
 pub mod linux;
 pub mod memory;
 mod process;

@@ -79,6 +79,8 @@ pub struct BlockCache {
     recent: Vec<(u64, BlockId)>,
     generation: u64,
     longest: usize,
+    /// Addresses at which blocks begin.
+    breaks: Vec<u64>,
 }
 
 impl BlockCache {
@@ -91,12 +93,30 @@ impl BlockCache {
             recent: vec![(u64::MAX, UNKNOWN); RECENT],
             generation: 0,
             longest: LONGEST,
+            breaks: Vec::new(),
         }
     }
 
     /// An empty cache for another thread of the same program.
     pub fn for_thread(&self) -> BlockCache {
-        BlockCache { longest: self.longest, ..BlockCache::new(self.model) }
+        BlockCache { longest: self.longest, breaks: self.breaks.clone(), ..BlockCache::new(self.model) }
+    }
+
+    /// An empty cache for blocks of one instruction each.
+    pub fn for_steps(&self) -> BlockCache {
+        BlockCache { longest: 1, ..BlockCache::new(self.model) }
+    }
+
+    /// Lets blocks begin at these addresses, and no block go on behind them. True if any is new: then the
+    /// cache must be invalidated.
+    pub fn break_at(&mut self, addresses: &[u64]) -> bool {
+        let known = self.breaks.len();
+        for address in addresses {
+            if !self.breaks.contains(address) {
+                self.breaks.push(*address);
+            }
+        }
+        self.breaks.len() > known
     }
 
     /// Blocks translated from now on have at most so many instructions: 1 to step through a program.
@@ -206,7 +226,7 @@ impl BlockCache {
         if let Some(&id) = known.iter().find(|&&id| self.blocks[id as usize].generation == self.generation) {
             return Ok(id);
         }
-        let words = fetch(address, memory, self.model, self.longest)?;
+        let words = fetch(address, memory, self)?;
         let same = known.iter().find(|&&id| self.blocks[id as usize].words == words);
         let id = match same {
             Some(&id) => id,
@@ -238,7 +258,7 @@ impl BlockCache {
 }
 
 /// Reads instructions from memory up to the end of a block.
-fn fetch(address: u64, memory: &Memory, model: isa::Cpu, longest: usize) -> Result<Vec<u32>, Exception> {
+fn fetch(address: u64, memory: &Memory, cache: &BlockCache) -> Result<Vec<u32>, Exception> {
     let refuse = |code| Exception::Memory(Fault { address, write: false, signal: libc::SIGSEGV, code });
     let (_, region) = memory.region_at(address).ok_or_else(|| refuse(SEGV_MAPERR))?;
     if region.protection & libc::PROT_EXEC == 0 {
@@ -246,9 +266,12 @@ fn fetch(address: u64, memory: &Memory, model: isa::Cpu, longest: usize) -> Resu
     }
     let page_end = (address & !(PAGE - 1)) + PAGE;
     let mut words = Vec::new();
-    for at in (address..page_end).step_by(4).take(longest) {
+    for at in (address..page_end).step_by(4).take(cache.longest) {
+        if !words.is_empty() && cache.breaks.contains(&at) {
+            break;
+        }
         let word = memory.load::<4>(at).map_err(Exception::Memory)? as u32;
-        match isa::decode(word).filter(|found| model.has(found.op.extension())) {
+        match isa::decode(word).filter(|found| cache.model.has(found.op.extension())) {
             Some(instruction) => {
                 words.push(word);
                 if ends_block(instruction) {

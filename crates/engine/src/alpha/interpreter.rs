@@ -7,6 +7,7 @@ use super::block::{Block, BlockCache};
 use super::cpu::{Cpu, Exception};
 use super::meaning::{Break, execute};
 use super::records;
+use crate::debug::Attached;
 use crate::memory::Memory;
 
 /// What an observer wants to hear of.
@@ -60,6 +61,11 @@ pub trait Observer: Send {
     /// The process is a copy of the one watched so far, made by fork. Of what other threads' observers
     /// share with this one, nobody will ever unlock what was locked.
     fn forked(&mut self) {}
+    /// The debugger's hold on the thread, if it has one.
+    #[inline(always)]
+    fn debugger(&mut self) -> Option<&mut Attached> {
+        None
+    }
 }
 
 /// Watches nothing, at no cost.
@@ -92,6 +98,8 @@ pub enum Next {
     Reached,
     /// There is no room for the next block's record.
     Full,
+    /// The debugger wants the program to stop at `pc`.
+    Held,
     /// `pc` is at a block that has compiled code, or that ran so often that it is time to compile it.
     Code(BlockId),
 }
@@ -136,6 +144,9 @@ pub fn run<O: Observer>(
         match resume.take() {
             Some((_, index)) => first = index,
             None => {
+                if observer.debugger().is_some_and(|debugger| debugger.holds(cpu.pc)) {
+                    return Next::Held;
+                }
                 if interrupted() {
                     return Next::Stop(Stop::Signal);
                 }
