@@ -57,8 +57,14 @@ show the mean of the units measured once the path length is steady (three window
     /// Carry out a whole study: build, run, compare, report.
     #[command(after_help = "Example: pathlength study byteword\n\nThe report is study/byteword/index.html.")]
     Study(StudyOptions),
-    /// Record every instruction and every address of a run.
-    #[command(after_help = "Example: pathlength trace -o sort.trace ./sort data.txt")]
+    /// Record every instruction and every address of a run, or of a piece of it.
+    #[command(after_help = "\
+Examples:
+  pathlength trace -o sort.trace ./sort data.txt
+  pathlength trace -o sort.trace --unit compare --skip 1000 --units 3 ./sort data.txt
+  pathlength trace -o sort.trace --from main --until 1000000 ./sort data.txt
+
+What is not recorded runs at full speed. Look at the trace with pathlength show.")]
     Trace(TraceOptions),
 }
 
@@ -233,6 +239,8 @@ pub struct StudyOptions {
 pub struct TraceOptions {
     #[command(flatten)]
     pub engine: EngineOptions,
+    #[command(flatten)]
+    pub plan: PlanOptions,
     /// The file that the trace goes to.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
@@ -241,4 +249,28 @@ pub struct TraceOptions {
     /// Its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
+}
+
+/// What is recorded of a program.
+#[derive(Clone, Debug, Args)]
+pub struct PlanOptions {
+    /// Begin at this place: SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL, 0xADDRESS, or after so many instructions.
+    #[arg(long, value_name = "WHERE")]
+    pub from: Option<engine::Place>,
+    /// End at this place, or after so many recorded instructions.
+    #[arg(long, value_name = "WHERE")]
+    pub until: Option<engine::Place>,
+    /// Record only calls of this function, each with all that it calls: NAME or IMAGE!NAME.
+    #[arg(long, value_name = "FUNCTION")]
+    pub unit: Option<String>,
+    /// Calls of the unit's function to leave out first.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "unit")]
+    pub skip: u64,
+    /// Calls of the unit's function to record.
+    #[arg(long, value_name = "N", requires = "unit")]
+    pub units: Option<u64>,
+    /// Record values too: what instructions write to registers, store and test. The program takes some ten
+    /// times as long while it is recorded.
+    #[arg(long)]
+    pub values: bool,
 }

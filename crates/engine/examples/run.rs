@@ -35,6 +35,7 @@ impl Observer for Sum {
                     accesses += 1;
                     addresses = addresses.wrapping_add(address);
                 }
+                Event::Mark(_) => {}
             }
         }
         self.blocks += blocks;

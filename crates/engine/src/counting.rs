@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use trace::{BlockId, Counts, LoadedImage, Unit};
 
 use crate::alpha::block::{Block, BlockCache};
-use crate::alpha::cpu::{Cpu, register};
+use crate::alpha::cpu::Cpu;
 use crate::alpha::interpreter::{Interest, Observer};
+use crate::calls::{Calls, Ended};
+use crate::lock;
 use crate::memory::Memory;
+use crate::places::Name;
 
 /// A table of counts by small numbers that grows as needed.
 #[derive(Clone, Debug, Default)]
@@ -74,10 +77,6 @@ impl Totals {
             *self.system_calls.slot(number) += times;
         }
     }
-}
-
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Counts executions of blocks and system calls over the whole run.
@@ -187,14 +186,6 @@ impl<'a> Units<'a> {
     }
 }
 
-/// A unit that has begun and not ended.
-#[derive(Clone, Debug)]
-struct Open {
-    return_address: u64,
-    stack_pointer: u64,
-    instructions: u64,
-}
-
 /// A block of this thread's that is not known to the totals yet.
 const UNKNOWN: BlockId = BlockId::MAX;
 
@@ -204,55 +195,36 @@ pub struct UnitCounter<'a> {
     pub total: Counter,
     work: UnitOfWork,
     units: Arc<Units<'a>>,
-    /// Addresses at which the unit's function is entered.
-    entries: Vec<u64>,
+    calls: Calls,
     gauges: Vec<Option<u64>>,
-    open: Option<Open>,
     /// What ran in the open unit: not in the totals yet.
     executions: Tally,
     /// The totals' numbers of the blocks, by the thread's own.
     ids: Vec<BlockId>,
-    /// Addresses to which units returned.
-    returns: Vec<u64>,
-    /// Whether compiled code must be looked through for blocks that are wanted now.
-    wants_more: bool,
     system_calls: Vec<(u32, u64)>,
-    previous_end: u64,
 }
 
 impl<'a> UnitCounter<'a> {
     /// Counts calls of `work.function` and hands each to `sink`.
     pub fn new(work: UnitOfWork, sink: UnitSink<'a>) -> UnitCounter<'a> {
-        let gauges = vec![None; work.gauges.len()];
-        UnitCounter::with(Counter::default(), work, Units::new(sink, true), Vec::new(), gauges)
+        let (calls, gauges) = (Calls::new(&work.function), vec![None; work.gauges.len()]);
+        UnitCounter::with(Counter::default(), work, Units::new(sink, true), calls, gauges)
     }
 
     fn with(
         total: Counter,
         work: UnitOfWork,
         units: Arc<Units<'a>>,
-        entries: Vec<u64>,
+        calls: Calls,
         gauges: Vec<Option<u64>>,
     ) -> UnitCounter<'a> {
-        UnitCounter {
-            total,
-            work,
-            units,
-            entries,
-            gauges,
-            open: None,
-            executions: Tally::default(),
-            ids: Vec::new(),
-            returns: Vec::new(),
-            wants_more: false,
-            system_calls: Vec::new(),
-            previous_end: 0,
-        }
+        let (executions, ids, system_calls) = (Tally::default(), Vec::new(), Vec::new());
+        UnitCounter { total, work, units, calls, gauges, executions, ids, system_calls }
     }
 
     /// Whether any image that was mapped has the unit's function.
     pub fn found(&self) -> bool {
-        !self.entries.is_empty()
+        self.calls.is_found()
     }
 
     /// The first gauge that no image that was mapped has.
@@ -263,51 +235,26 @@ impl<'a> UnitCounter<'a> {
 
     /// How many units began.
     pub fn begun(&self) -> u64 {
-        lock(&self.units.sink).1 + u64::from(self.open.is_some())
+        lock(&self.units.sink).1 + u64::from(self.calls.is_open())
     }
 
     /// The program has ended: a unit that is still open ends with it.
     pub fn finish(&mut self, cpu: &Cpu, memory: &Memory) {
-        if self.open.is_some() {
-            self.end(cpu, memory, false);
+        if let Some(ended) = self.calls.end(false) {
+            self.end(cpu, memory, ended);
         }
     }
 
-    /// Control enters the unit's function: a unit begins, unless this is a call from within one.
     #[cold]
-    fn called(&mut self, cpu: &Cpu, memory: &Memory) {
-        if let Some(open) = &self.open {
-            // A unit left by longjmp never returned. That it was left shows when the function is
-            // called from a frame that must have outlived it. A tail call of the function to itself
-            // looks alike, but is a jump: it leaves ra as it is.
-            let stack_pointer = cpu.r[register::SP];
-            let by_call = cpu.r[register::RA] & !3 == self.previous_end;
-            let outlived = stack_pointer > open.stack_pointer;
-            if !(outlived || stack_pointer == open.stack_pointer && by_call) {
-                return;
-            }
-            self.end(cpu, memory, false);
-        }
-        let return_address = cpu.r[register::RA] & !3;
-        if !self.returns.contains(&return_address) {
-            self.returns.push(return_address);
-            self.wants_more = true;
-        }
-        self.open =
-            Some(Open { return_address, stack_pointer: cpu.r[register::SP], instructions: cpu.instructions });
-    }
-
-    #[cold]
-    fn end(&mut self, cpu: &Cpu, memory: &Memory, returned: bool) {
-        let began = self.open.take().map_or(cpu.instructions, |open| open.instructions);
+    fn end(&mut self, cpu: &Cpu, memory: &Memory, ended: Ended) {
         let gauge = |address: &Option<u64>| address.and_then(|a| memory.load::<8>(a).ok()).unwrap_or(0);
         let mut unit = Unit {
             number: 0,
-            instructions: cpu.instructions - began,
+            instructions: cpu.instructions - ended.began,
             blocks: Vec::new(),
             system_calls: std::mem::take(&mut self.system_calls),
             gauges: self.gauges.iter().map(gauge).collect(),
-            returned,
+            returned: ended.returned,
         };
         self.total.executions.reserve(self.executions.0.len());
         for (id, executions) in self.executions.0.iter_mut().enumerate().filter(|(_, n)| **n != 0) {
@@ -320,7 +267,7 @@ impl<'a> UnitCounter<'a> {
     /// Counts one more execution of a block: within a unit, or outside.
     #[inline(always)]
     fn count(&mut self, id: BlockId, block: &Block) {
-        if self.open.is_none() {
+        if !self.calls.is_open() {
             *self.total.executions.slot(id) += 1;
             return;
         }
@@ -346,21 +293,15 @@ impl<'a> Observer for UnitCounter<'a> {
 
     #[inline(always)]
     fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory) {
-        if let Some(open) = &self.open
-            && block.address == open.return_address
-            && cpu.r[register::SP] == open.stack_pointer
-        {
-            self.end(cpu, memory, true);
+        let change = self.calls.enter(block, cpu, || self.units.wanted.load(Ordering::Relaxed));
+        if let Some(ended) = change.ended {
+            self.end(cpu, memory, ended);
         }
-        if self.entries.contains(&block.address) && self.units.wanted.load(Ordering::Relaxed) {
-            self.called(cpu, memory);
-        }
-        self.previous_end = block.end();
         self.count(id, block);
     }
 
     fn cut(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
-        let executions = if self.open.is_some() { &mut self.executions } else { &mut self.total.executions };
+        let executions = if self.calls.is_open() { &mut self.executions } else { &mut self.total.executions };
         *executions.slot(entered) -= 1;
         if let Some((id, block)) = executed {
             self.count(id, block);
@@ -372,26 +313,24 @@ impl<'a> Observer for UnitCounter<'a> {
         for (id, block) in blocks.iter().enumerate().skip(self.ids.len()) {
             self.learn(id as BlockId, block);
         }
-        if self.open.is_some() {
+        if self.calls.is_open() {
             self.executions.reserve(blocks.len())
         } else {
             Observer::counts(&mut self.total, cache)
         }
     }
 
-    /// Where units begin and end, and the calls of the unit's function.
     fn wants(&self, block: &Block) -> bool {
-        self.entries.contains(&block.address)
-            || self.returns.iter().any(|&back| block.address == back || block.end() == back)
+        self.calls.wants(block)
     }
 
     fn wants_more(&mut self) -> bool {
-        std::mem::take(&mut self.wants_more)
+        self.calls.wants_more()
     }
 
     fn system_call(&mut self, number: u32) {
         self.total.system_call(number);
-        if self.open.is_some() {
+        if self.calls.is_open() {
             match self.system_calls.iter_mut().find(|(known, _)| *known == number) {
                 Some((_, times)) => *times += 1,
                 None => self.system_calls.push((number, 1)),
@@ -401,21 +340,13 @@ impl<'a> Observer for UnitCounter<'a> {
 
     fn mapped(&mut self, image: &LoadedImage) {
         self.total.mapped(image);
-        let (wanted_image, function) = split_name(&self.work.function);
-        if !names(image, wanted_image) && self.work.gauges.is_empty() {
-            return;
-        }
         // An image that cannot be read any more has no symbols.
         let Ok(file) = image::Image::open(&image.path) else { return };
-        if names(image, wanted_image) {
-            for symbol in file.symbols(function).iter().filter(|symbol| symbol.function) {
-                self.entries.extend(entries(&file, symbol.address).map(|at| at.wrapping_add(image.bias)));
-            }
-        }
+        self.calls.mapped(image, &file);
         for (gauge, address) in self.work.gauges.iter().zip(&mut self.gauges) {
-            let (wanted_image, name) = split_name(gauge);
-            if names(image, wanted_image)
-                && let Some(symbol) = file.symbol(name)
+            let name = Name::new(gauge);
+            if name.may_be_in(image)
+                && let Some(symbol) = file.symbol(name.symbol())
             {
                 address.get_or_insert(symbol.address.wrapping_add(image.bias));
             }
@@ -424,7 +355,7 @@ impl<'a> Observer for UnitCounter<'a> {
 
     fn thread(&self) -> UnitCounter<'a> {
         let (work, units) = (self.work.clone(), self.units.clone());
-        UnitCounter::with(self.total.thread(), work, units, self.entries.clone(), self.gauges.clone())
+        UnitCounter::with(self.total.thread(), work, units, self.calls.thread(), self.gauges.clone())
     }
 
     fn ended(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
@@ -438,37 +369,4 @@ impl<'a> Observer for UnitCounter<'a> {
         self.ids.clear();
         self.units = Units::new(Box::new(|_| false), false);
     }
-}
-
-/// Splits `image!symbol`.
-fn split_name(name: &str) -> (Option<&str>, &str) {
-    name.split_once('!').map_or((None, name), |(image, symbol)| (Some(image), symbol))
-}
-
-/// Whether a wanted image, by file name or its beginning, is this one.
-fn names(image: &LoadedImage, wanted: Option<&str>) -> bool {
-    let file = image.path.file_name().map(|name| name.to_string_lossy());
-    wanted.is_none_or(|wanted| {
-        file.is_some_and(|file| {
-            file.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
-    })
-}
-
-/// A function is entered at its address and, by callers that share its global pointer, behind the
-/// two instructions that compute the global pointer (Calling Standard for Alpha, 3.1): `ldah gp`
-/// and `lda gp`.
-fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
-    let gp = register::GP as u8;
-    let word = |at| {
-        file.code().iter().find(|code| (code.address..code.end()).contains(&at)).and_then(|code| {
-            let start = code.file.start + (at - code.address) as usize;
-            file.bytes()
-                .get(start..start + 4)
-                .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
-        })
-    };
-    let sets_gp = |at, op| word(at).and_then(isa::decode).is_some_and(|i| i.op == op && i.ra() == gp);
-    let second = sets_gp(address, isa::Op::Ldah) && sets_gp(address + 4, isa::Op::Lda);
-    std::iter::once(address).chain(second.then_some(address + 8))
 }

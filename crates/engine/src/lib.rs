@@ -18,10 +18,12 @@
 
 mod access;
 pub mod alpha;
+mod calls;
 mod counting;
 pub mod debug;
 pub mod linux;
 pub mod memory;
+mod places;
 mod process;
 mod recording;
 mod regions;
@@ -29,6 +31,14 @@ mod regions;
 pub use alpha::interpreter::{Interest, Observer};
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink};
 pub use linux::{Clock, Random, Settings};
+pub use places::{NoPlace, Place};
 pub use process::{Configuration, Crash, End, Error, Process};
-pub use recording::Recorder;
+pub use recording::{Plan, Recorded, Recorder, UnitPlan};
 pub use trace::record::Event;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks what no panic leaves half done.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

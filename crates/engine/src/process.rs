@@ -7,7 +7,7 @@ use std::thread::{Builder, Scope};
 
 use trace::{BlockId, LoadedImage};
 
-use crate::alpha::block::{Block, BlockCache};
+use crate::alpha::block::{Block, BlockCache, LONGEST};
 use crate::alpha::compiler::{self, Compiler, Left, UNWIND};
 use crate::alpha::cpu::{Cpu, Exception, Lock, register};
 use crate::alpha::interpreter::{self, Interest, Limits, Next, Observer, Stop};
@@ -185,9 +185,16 @@ struct Runner<'a, 'scope, 'env, O> {
     code_generation: u64,
     /// How many images the observer has heard of.
     images: usize,
-    compiler: Option<Compiler>,
     /// Blocks of one instruction, for a debugger's steps.
     steps: Option<BlockCache>,
+    /// The code of the blocks in the cache.
+    code: Code,
+    /// Blocks and their code for another interest of the observer's.
+    other: Option<(BlockCache, Code)>,
+    /// What the observer wants to hear of from here on, if that is something else.
+    turn: Option<Interest>,
+    /// It said so of the block that comes next.
+    is_asked: bool,
     /// For an observer of accesses.
     records: Option<Records>,
     /// Compiled code must be forgotten.
@@ -196,6 +203,39 @@ struct Runner<'a, 'scope, 'env, O> {
     depth: u32,
     /// The thread's end, when it has come: [`Runner::go`] is to be left.
     ended: Option<Option<Result<End, Error>>>,
+}
+
+/// How the blocks in a cache are executed.
+struct Code {
+    /// Of what the observer hears.
+    interest: Interest,
+    /// Executions of a block after which it is compiled; 0 for never.
+    hot: u32,
+    /// Made for the first block that is.
+    compiler: Option<Compiler>,
+}
+
+impl Code {
+    fn new(interest: Interest, shared: &Shared) -> Code {
+        let is_compilable = match interest {
+            // A clock that counts instructions needs all of them counted.
+            Interest::Nothing => !shared.is_clock_virtual,
+            Interest::Instructions | Interest::Limited | Interest::Counts | Interest::Accesses => true,
+            Interest::Blocks | Interest::Values => false,
+        };
+        Code { interest, hot: if is_compilable { shared.hot } else { 0 }, compiler: None }
+    }
+
+    /// The compiler, if there can be one.
+    fn compiler(&mut self, memory: &Memory) -> Option<&mut Compiler> {
+        if self.compiler.is_none() && self.hot > 0 {
+            self.compiler = Compiler::new(memory, self.interest);
+            if self.compiler.is_none() {
+                self.hot = 0;
+            }
+        }
+        self.compiler.as_mut()
+    }
 }
 
 /// Stack of a host's thread in bytes: address space only, as long as it is not used.
@@ -211,14 +251,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     ) -> Self {
         let code_generation = shared.memory.code_generation();
         let process = shared.host_process;
-        // A clock that counts instructions needs all of them counted.
-        let compilable = match O::INTEREST {
-            Interest::Nothing => !shared.is_clock_virtual,
-            Interest::Counts | Interest::Accesses => true,
-            Interest::Blocks => false,
-        };
-        let compiler =
-            (compilable && shared.hot > 0).then(|| Compiler::new(shared.memory, O::INTEREST)).flatten();
+        let code = Code::new(observer.begins(), &shared);
         let (stale, depth, ended) = (false, 0, None);
         Runner {
             shared,
@@ -229,9 +262,12 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             process,
             code_generation,
             images: 0,
-            compiler,
             steps: None,
-            records: (O::INTEREST == Interest::Accesses).then(Records::default),
+            code,
+            other: None,
+            turn: None,
+            is_asked: false,
+            records: O::INTEREST.has_records().then(Records::default),
             stale,
             depth,
             ended,
@@ -246,6 +282,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         self.tell_images(&self.shared.kernel.lock());
         let address = self.thread.address();
         self.with_debugger(|debugger, cpu| debugger.begin(address, cpu));
+        self.observer.goes_on();
         loop {
             self.follow_code();
             self.go(NEVER);
@@ -262,8 +299,9 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         loop {
             // After a fault of compiled code its block is executed to the end.
             let steps = self.is_stepped() && resume.is_none();
-            let hot = if self.compiler.is_some() && !steps { self.shared.hot } else { 0 };
-            let limits = Limits { until, hot, interpret_first, resume };
+            let (hot, interest) = (if steps { 0 } else { self.code.hot }, self.code.interest);
+            let is_asked = std::mem::take(&mut self.is_asked);
+            let limits = Limits { until, hot, interpret_first, interest, is_asked, resume };
             let memory = self.shared.memory;
             let cache = match steps {
                 true => self.steps.get_or_insert_with(|| self.cache.for_steps()),
@@ -286,6 +324,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
                     }
                 }
                 Next::Full => self.hand_on(),
+                Next::Turn(interest) => (self.turn, self.is_asked) = (Some(interest), true),
                 Next::Stop(stop) => self.stop(stop),
             }
             // After a fault the block comes first.
@@ -301,14 +340,24 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     /// Tells the observer what was executed.
     fn hand_on(&mut self) {
         if let Some(records) = &mut self.records {
-            self.observer.executed(records.take(self.cpu), self.cache);
+            let records = records.take(self.cpu);
+            if !records.is_empty() {
+                self.observer.executed(records, self.cache);
+            }
         }
+    }
+
+    /// Control goes on elsewhere.
+    fn divert(&mut self) {
+        self.hand_on();
+        self.observer.diverted();
     }
 
     /// Whether no compiled code may go on that waits for this runner.
     fn must_unwind(&mut self) -> bool {
         self.ended.is_some()
             || self.stale
+            || self.turn.is_some()
             || self.depth > 0 && self.is_stepped()
             || self.shared.memory.code_generation() != self.code_generation
     }
@@ -328,10 +377,10 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
 
     /// Where the interpreter takes over after a fault of compiled code.
     fn fault(&mut self, host: usize) -> (BlockId, usize) {
-        let compiler = self.compiler.as_ref().expect("compiled code has a compiler");
+        let compiler = self.code.compiler.as_ref().expect("compiled code has a compiler");
         let site = compiler.site(host);
         site.complete(self.cpu);
-        if O::INTEREST == Interest::Nothing {
+        if self.code.interest == Interest::Nothing {
             // What does not count compiled code counts what the interpreter goes on with.
             self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
         }
@@ -350,18 +399,20 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             }
             let observer = &*self.observer;
             let wants = |block: &Block| observer.wants(block);
-            self.compiler.as_mut()?.compile(id, self.shared.hot, &wants, self.cache);
+            let compiler = self.code.compiler(self.shared.memory)?;
+            compiler.compile(id, self.shared.hot, &wants, self.cache);
         }
         let code = self.cache.block(id).code();
         if code.is_null() {
             return None;
         }
-        self.compiler.as_mut()?.prepare(self.cache.block(id), self.cpu);
+        self.code.compiler.as_mut()?.prepare(self.cache.block(id), self.cpu);
         if self.depth > 0 && compiler::is_stack_full(self.cpu) {
             return Some(Left::At(UNWIND));
         }
         self.cpu.host.counts = self.observer.counts(self.cache);
         let host = &mut self.cpu.host;
+        host.instruction_limit = self.observer.limit().saturating_sub(LONGEST as u64);
         (host.memory, host.model) = (self.shared.memory, self.cache.model());
         host.go_on = Some(go_on::<O>);
         host.hand_on = Some(hand_on::<O>);
@@ -377,12 +428,17 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     /// Follows up on a stop of the interpreter.
     fn stop(&mut self, stop: Stop) {
         if stop == Stop::SystemCall {
+            self.hand_on();
             self.observer.system_call(self.cpu.r[register::V0] as u32);
         }
         self.with_debugger(|debugger, cpu| debugger.leave_guest(cpu));
         let mut kernel = self.shared.kernel.lock();
         self.thread.report(&mut kernel, self.cpu.instructions);
+        let expected = self.cpu.pc;
         let control = self.serve(&mut kernel, stop);
+        if self.cpu.pc != expected {
+            self.divert();
+        }
         // The return from the operating system's kernel clears the lock flag.
         self.cpu.lock = Lock::NONE;
         let mut status = None;
@@ -417,7 +473,10 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             drop(kernel);
             match self.end(status.unwrap_or_default()) {
                 After::Gone => self.ended = Some(None),
-                After::Program(path) => self.with_debugger(|debugger, cpu| debugger.replace(&path, cpu)),
+                After::Program(path) => {
+                    self.divert();
+                    self.with_debugger(|debugger, cpu| debugger.replace(&path, cpu));
+                }
                 After::Ended(end) => self.ended = Some(Some(self.leave(end))),
             }
         } else {
@@ -425,6 +484,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             drop(kernel);
             self.with_debugger(Attached::enter_guest);
         }
+        self.observer.goes_on();
     }
 
     /// Does what the operating system's kernel does when the guest stops.
@@ -454,20 +514,35 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         let generation = self.shared.memory.code_generation();
         if generation != self.code_generation || self.stale {
             (self.code_generation, self.stale) = (generation, false);
-            if let Some(debugger) = self.observer.debugger() {
-                self.cache.break_at(&debugger.breaks());
-            }
-            self.cache.invalidate();
+            self.cache.break_at(self.observer.breaks());
+            forget(self.cache, &mut self.code);
             self.steps = None;
-            if let Some(compiler) = &mut self.compiler {
-                compiler.clear();
+            if let Some((cache, code)) = &mut self.other {
+                forget(cache, code);
             }
+        }
+        if let Some(interest) = self.turn.take() {
+            self.hand_on();
+            if interest != self.code.interest {
+                let kept = self.other.take().filter(|(_, code)| code.interest == interest);
+                let (cache, code) =
+                    kept.unwrap_or_else(|| (self.cache.for_thread(), Code::new(interest, &self.shared)));
+                let cache = std::mem::replace(self.cache, cache);
+                self.other = Some((cache, std::mem::replace(&mut self.code, code)));
+                // What one thread decided may be for all.
+                self.shared.kernel.lock().notify_others(self.thread);
+            }
+            self.observer.goes_on();
         }
     }
 
     fn tell_images(&mut self, kernel: &Kernel) {
         kernel.images()[self.images..].iter().for_each(|image| self.observer.mapped(image));
         self.images = kernel.images().len();
+        self.stale |= self.cache.break_at(self.observer.breaks());
+        if let Some((cache, _)) = &mut self.other {
+            cache.break_at(self.observer.breaks());
+        }
     }
 
     /// Starts a thread; its id. It begins when the calling one gives the lock back.
@@ -529,13 +604,15 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     }
 
     /// The process ends, and here if the program forked it.
-    fn leave(&self, end: Result<End, Error>) -> Result<End, Error> {
+    fn leave(&mut self, end: Result<End, Error>) -> Result<End, Error> {
         let mut kernel = self.shared.kernel.lock();
         kernel.unaligned += self.cpu.unaligned;
         kernel.detach();
         if kernel.process() == self.shared.host_process {
             return end;
         }
+        drop(kernel);
+        self.observer.ended(self.cpu, self.shared.memory, self.cache);
         match end {
             // SAFETY: ends the child without running what the parent registered for its own exit.
             Ok(End::Exited(status)) => unsafe { libc::_exit(status) },
@@ -557,6 +634,14 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         let synchronous = matches!(stop, Stop::Exception(_));
         let thread = kernel.is_threaded().then(|| kernel.thread_name(self.thread));
         Box::new(Crash { signal, synchronous, address, thread, cpu: self.cpu.clone() })
+    }
+}
+
+/// The code in memory has changed, or the observer wants to be told of other blocks.
+fn forget(cache: &mut BlockCache, code: &mut Code) {
+    cache.invalidate();
+    if let Some(compiler) = &mut code.compiler {
+        compiler.clear();
     }
 }
 

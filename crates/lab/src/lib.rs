@@ -6,6 +6,7 @@ mod debian;
 mod interrupt;
 pub mod isolated;
 pub mod measure;
+pub mod record;
 mod source;
 pub mod study;
 pub mod surroundings;

@@ -46,6 +46,18 @@ pub enum Ending {
     },
 }
 
+impl Ending {
+    /// Of a program that had these images.
+    pub(crate) fn new(end: End, images: &[LoadedImage]) -> Ending {
+        match end {
+            End::Exited(status) => Ending::Exited(status),
+            End::Killed(crash) => {
+                Ending::Killed { signal: crash.signal, report: crash::report(&crash, images) }
+            }
+        }
+    }
+}
+
 /// Why nothing was counted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -63,6 +75,38 @@ pub enum Error {
     /// No image has the variable that is to count cache hits or misses.
     #[error("no image of the program has a variable '{0}': name variables that nm lists")]
     NoSuchVariable(String),
+    /// No image has the symbol that names a place.
+    #[error("no image of the program has a symbol '{place}'{}", suggestion(.similar))]
+    NoSuchPlace {
+        /// The place asked for.
+        place: String,
+        /// Names that look alike.
+        similar: Vec<String>,
+    },
+    /// Recording never began.
+    #[error("control never came to {0}: nothing was recorded; name a place that the program reaches")]
+    NeverReached(String),
+    /// The unit's function did not run often enough.
+    #[error(
+        "the function '{function}' was called {units} times: nothing was recorded, as the first {skip} calls were \
+         to be skipped"
+    )]
+    TooFewUnits {
+        /// The function.
+        function: String,
+        /// How often it was called.
+        units: u64,
+        /// How many calls were to be skipped.
+        skip: u64,
+    },
+    /// The trace could not be written.
+    #[error("cannot write {}: {reason}", path.display())]
+    NotWritten {
+        /// The file.
+        path: PathBuf,
+        /// The host's reason.
+        reason: std::io::Error,
+    },
     /// The unit's function never ran.
     #[error(
         "the function '{0}' was never called: name one that runs, or run the program with other arguments"
@@ -82,6 +126,19 @@ pub enum Error {
         /// Where libraries are looked up first.
         sysroot: PathBuf,
     },
+}
+
+impl Error {
+    /// No image has the function.
+    pub(crate) fn no_such_function(function: &str, images: &[LoadedImage]) -> Error {
+        Error::NoSuchFunction { function: function.into(), similar: similar(function, images) }
+    }
+
+    /// No image has the symbol of a place.
+    pub(crate) fn no_such_place(place: &engine::Place, images: &[LoadedImage]) -> Error {
+        let similar = place.symbol().map(|symbol| similar(symbol, images)).unwrap_or_default();
+        Error::NoSuchPlace { place: place.to_string(), similar }
+    }
 }
 
 fn suggestion(similar: &[String]) -> String {
@@ -139,8 +196,7 @@ pub fn count(request: &Request, progress: &mut (dyn FnMut(u64, Phase) + Send)) -
     let (found, begun, total) = (counter.found(), counter.begun(), counter.total.counts(&process.cache));
     drop(counter);
     if !found {
-        let similar = similar(&work.function, &process.images);
-        return Err(Error::NoSuchFunction { function: work.function.clone(), similar });
+        return Err(Error::no_such_function(&work.function, &process.images));
     }
     if begun == 0 {
         return Err(Error::NeverCalled(work.function.clone()));
@@ -152,13 +208,7 @@ pub fn count(request: &Request, progress: &mut (dyn FnMut(u64, Phase) + Send)) -
 }
 
 fn counted(counts: Counts, measurement: Option<Measurement>, end: End, process: &Process) -> Counted {
-    let ending = match end {
-        End::Exited(status) => Ending::Exited(status),
-        End::Killed(crash) => {
-            Ending::Killed { signal: crash.signal, report: crash::report(&crash, &process.images) }
-        }
-    };
-    Counted { counts, measurement, ending, unaligned: process.unaligned }
+    Counted { counts, measurement, ending: Ending::new(end, &process.images), unaligned: process.unaligned }
 }
 
 /// Up to three functions whose names resemble `wanted`, the nearest first.

@@ -4,7 +4,7 @@
 //! accesses to memory in order, then, if values were recorded, a word for each of its instructions that
 //! [`has_value`]. Between executions there are [`Mark`]s.
 
-use isa::{Flags, Format, Instruction, Op};
+use isa::{Flags, Format, Instruction, Op, Operands};
 
 use crate::BlockId;
 
@@ -98,19 +98,36 @@ impl Mark {
     }
 }
 
-/// Whether an instruction has a value to record: what it writes to its register (a locked store: what it
-/// stores); what a store stores; what a conditional branch tests. Transfers of control that link do not:
-/// what they write follows from their address.
-pub fn has_value(instruction: Instruction) -> bool {
+/// A register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// One of the integer registers.
+    Integer(u8),
+    /// One of the floating-point registers.
+    Float(u8),
+}
+
+/// The register whose value is recorded of an instruction: the one that it writes; that a store stores; that
+/// a conditional branch tests. None for the others: what transfers of control that link write follows from
+/// their address.
+pub fn value_register(instruction: Instruction) -> Option<Register> {
     let op = instruction.op;
-    match op.format() {
-        Format::Memory => op.is(Flags::STORE) || instruction.ra() != 31,
-        Format::Branch => op.is(Flags::CONDITIONAL),
-        Format::Operate => instruction.rc() != 31,
-        Format::FloatOperate => op != Op::MtFpcr && instruction.rc() != 31,
-        Format::MemoryFunction => matches!(op, Op::Rpcc | Op::Rc | Op::Rs) && instruction.ra() != 31,
-        Format::MemoryJump | Format::Pal => false,
-    }
+    let register = match op.format() {
+        Format::Memory => instruction.ra(),
+        Format::Branch if op.is(Flags::CONDITIONAL) => instruction.ra(),
+        Format::MemoryFunction if matches!(op, Op::Rpcc | Op::Rc | Op::Rs) => instruction.ra(),
+        Format::Operate => instruction.rc(),
+        Format::FloatOperate if op != Op::MtFpcr => instruction.rc(),
+        _ => return None,
+    };
+    let is_dropped = register == 31 && !op.is(Flags::STORE) && op.format() != Format::Branch;
+    let is_float = op.is_float() && op.row().operands != Operands::FaRc;
+    (!is_dropped).then_some(if is_float { Register::Float(register) } else { Register::Integer(register) })
+}
+
+/// Whether an instruction has a value to record.
+pub fn has_value(instruction: Instruction) -> bool {
+    value_register(instruction).is_some()
 }
 
 /// How many words of its record a block has, and how many instructions.

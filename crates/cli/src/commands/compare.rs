@@ -59,7 +59,7 @@ fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Resu
     let counted = measure::count(&request, &mut |seen, phase| units.show(seen, phase));
     units.clear();
     let counted = counted.with_context(|| program.display().to_string())?;
-    check_ending(&counted, program)?;
+    check_ending(&counted.ending, program)?;
     let attribution = Attribution::new(&counted.counts);
     let profile = match &counted.measurement {
         Some(measurement) => attribution.mean(&measurement.units),

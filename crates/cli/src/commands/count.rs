@@ -35,7 +35,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     };
     let tables = tables(options.by, &profile, span, counted.measurement.as_ref());
     report::write_all(&tables, output.format, output.path.as_deref())?;
-    check_ending(&counted, &options.program)?;
+    check_ending(&counted.ending, &options.program)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use analysis::units::SteadyRules;
 use engine::{Clock, Configuration, Random, Settings, UnitOfWork};
 use lab::crash;
-use lab::measure::{Counted, Ending};
+use lab::measure::Ending;
 
 use crate::arguments::{EngineOptions, UnitOptions};
 
@@ -74,8 +74,8 @@ fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
 
 /// Tells how the program ended if not with success. A crash is an error; a signal that somebody sent to
 /// end the program ends us too.
-fn check_ending(counted: &Counted, program: &Path) -> anyhow::Result<()> {
-    match &counted.ending {
+fn check_ending(ending: &Ending, program: &Path) -> anyhow::Result<()> {
+    match ending {
         Ending::Exited(0) => Ok(()),
         Ending::Exited(status) => {
             eprintln!("pathlength: note: {} exited with status {status}", program.display());

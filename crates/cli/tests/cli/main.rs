@@ -10,3 +10,4 @@ mod run;
 mod signals;
 mod study;
 mod support;
+mod trace;

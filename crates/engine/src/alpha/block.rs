@@ -1,5 +1,6 @@
 //! Blocks of decoded instructions and the cache that finds them by address.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use isa::{Flags, Format, Instruction, Op};
@@ -7,6 +8,7 @@ use trace::BlockId;
 
 use super::cpu::{Exception, register::SINK};
 use super::meaning::{Step, pal};
+use super::records::Values;
 use crate::memory::{Fault, Memory, PAGE, SEGV_ACCERR, SEGV_MAPERR};
 
 /// A straight run of instructions, ended by a transfer of control, a trap to the operating system,
@@ -32,6 +34,8 @@ pub struct Block {
     pub(super) code: *const u8,
     /// The block is valid while this is the cache's own generation.
     generation: u64,
+    /// Made when somebody wants to know.
+    values: OnceCell<Values>,
 }
 
 impl Block {
@@ -39,7 +43,13 @@ impl Block {
         let steps = decode_all(address, &words);
         let accesses = steps.iter().filter(|step| step.is_access()).count() as u32;
         let (followers, heat, jumps, code) = ([UNKNOWN; 2], 0, Vec::new(), std::ptr::null());
-        Block { address, words, steps, accesses, followers, heat, jumps, code, generation }
+        let values = OnceCell::new();
+        Block { address, words, steps, accesses, followers, heat, jumps, code, generation, values }
+    }
+
+    /// Where the values of its instructions are.
+    pub fn values(&self) -> &Values {
+        self.values.get_or_init(|| Values::new(&self.words))
     }
 
     /// Compiled code that begins with the block; null if there is none.
@@ -54,7 +64,7 @@ impl Block {
 }
 
 /// Instructions in a block, at most.
-const LONGEST: usize = 256;
+pub const LONGEST: usize = 256;
 
 /// The heat of a block that is never to be compiled.
 const COLD: u32 = u32::MAX;

@@ -54,6 +54,8 @@ pub struct HostSide {
     /// an observer of accesses.
     pub(crate) record: *mut u64,
     pub(crate) records_end: *mut u64,
+    /// Where the observer wants to hear of each block: from this number of instructions on.
+    pub(crate) instruction_limit: u64,
     /// Hands the records on and begins anew.
     pub(crate) hand_on: Option<extern "C" fn(cpu: *mut Cpu)>,
     /// Where compiled code finds other code by the guest's address.
@@ -87,6 +89,7 @@ impl Default for HostSide {
             counts: std::ptr::null_mut(),
             record: std::ptr::null_mut(),
             records_end: std::ptr::null_mut(),
+            instruction_limit: 0,
             hand_on: None,
             table: 0,
             stack_end: 0,

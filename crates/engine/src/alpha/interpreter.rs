@@ -1,5 +1,6 @@
 //! The reference engine: executes block after block until something needs the operating system.
 
+use isa::Flags;
 use trace::record::Event;
 use trace::{BlockId, LoadedImage};
 
@@ -15,18 +16,50 @@ use crate::memory::Memory;
 pub enum Interest {
     /// Nothing.
     Nothing,
+    /// How many instructions are executed; of single blocks only where [`Observer::wants`] says so.
+    Instructions,
+    /// The same, and of each block from shortly before that number is [`Observer::limit`].
+    Limited,
     /// How often each block is executed; of single executions only where [`Observer::wants`] says so.
     Counts,
     /// Each execution of a block, before it.
     Blocks,
     /// Each execution of a block and each access to memory, after it: [`Observer::executed`].
     Accesses,
+    /// The values that instructions write, store and test, too.
+    Values,
+}
+
+impl Interest {
+    /// Whether records are written.
+    #[inline(always)]
+    pub(crate) fn has_records(self) -> bool {
+        matches!(self, Interest::Accesses | Interest::Values)
+    }
 }
 
 /// Watches what is executed. Each method must not change what the program sees.
 pub trait Observer: Send {
-    /// Of what it wants to hear: the less, the faster the program runs.
+    /// Of what it wants to hear at most: the less, the faster the program runs.
     const INTEREST: Interest = Interest::Blocks;
+    /// Whether it wants to hear of less at times: [`Observer::interest`].
+    const TURNS: bool = false;
+    /// Of what it wants to hear first.
+    fn begins(&self) -> Interest {
+        Self::INTEREST
+    }
+    /// Control is at the first instruction of a block. If it [`TURNS`](Observer::TURNS), of what the observer
+    /// wants to hear from there on, if that is something else than before, or if it wants to be told what was
+    /// executed so far. Asked before each execution of a block by the interpreter; twice, where control is
+    /// taken from compiled code meanwhile.
+    #[inline(always)]
+    fn interest(&mut self, _: &Block, _: &Cpu, _: &Memory) -> Option<Interest> {
+        None
+    }
+    /// With [`Interest::Limited`]: the number of instructions.
+    fn limit(&self) -> u64 {
+        u64::MAX
+    }
     /// Control is at the first instruction of a block, which counts as executed.
     #[inline(always)]
     fn enter(&mut self, _id: BlockId, _: &Block, _: &Cpu, _: &Memory) {}
@@ -48,11 +81,22 @@ pub trait Observer: Send {
     fn counts(&mut self, _: &BlockCache) -> *mut u64 {
         std::ptr::null_mut()
     }
-    /// With [`Interest::Accesses`]: what was executed since the last call, a word for each [`Event`].
+    /// With [`Interest::Accesses`] and [`Interest::Values`]: what was executed since the last call, as
+    /// [`trace::record`] says.
     fn executed(&mut self, _records: &[u64], _: &BlockCache) {}
-    /// With [`Interest::Counts`]: whether each execution of the block must be told.
+    /// Control went elsewhere than the last instruction says: a signal's handler begins or ends, or another
+    /// program does.
+    fn diverted(&mut self) {}
+    /// All that was executed has been told; what comes now is after all that other threads did so far.
+    fn goes_on(&mut self) {}
+    /// Whether each execution of the block must be told, and be it compiled code's.
     fn wants(&self, _: &Block) -> bool {
         false
+    }
+    /// Addresses at which blocks must begin, so that the observer hears of them; looked at when images were
+    /// mapped.
+    fn breaks(&self) -> &[u64] {
+        &[]
     }
     /// Whether [`Observer::wants`] is true for more blocks than before.
     fn wants_more(&mut self) -> bool {
@@ -100,6 +144,8 @@ pub enum Next {
     Full,
     /// The debugger wants the program to stop at `pc`.
     Held,
+    /// The observer wants to hear of more, or of less, from the block at `pc` on.
+    Turn(Interest),
     /// `pc` is at a block that has compiled code, or that ran so often that it is time to compile it.
     Code(BlockId),
 }
@@ -113,13 +159,18 @@ pub struct Limits {
     pub hot: u32,
     /// The first block is executed here even if it has code.
     pub interpret_first: bool,
+    /// Of what the observer wants to hear, as it said last.
+    pub interest: Interest,
+    /// It said so of the first block.
+    pub is_asked: bool,
     /// The block, and the instruction in it, at which `pc` is: it was entered before.
     pub resume: Option<(BlockId, usize)>,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { until: 1, hot: 0, interpret_first: false, resume: None }
+        let interest = Interest::Blocks;
+        Limits { until: 1, hot: 0, interpret_first: false, interest, is_asked: false, resume: None }
     }
 }
 
@@ -133,7 +184,9 @@ pub fn run<O: Observer>(
     interrupted: impl Fn() -> bool,
 ) -> Next {
     let model = cache.model();
-    let mut interpret = limits.interpret_first;
+    let has_records = O::INTEREST.has_records() && (!O::TURNS || limits.interest.has_records());
+    let has_values = O::INTEREST == Interest::Values && (!O::TURNS || limits.interest == Interest::Values);
+    let (mut interpret, mut is_asked) = (limits.interpret_first, limits.is_asked);
     let mut resume = limits.resume;
     let mut id = match resume.map_or_else(|| cache.find(cpu.pc, memory), |(id, _)| Ok(id)) {
         Ok(id) => id,
@@ -150,11 +203,17 @@ pub fn run<O: Observer>(
                 if interrupted() {
                     return Next::Stop(Stop::Signal);
                 }
+                if O::TURNS
+                    && !is_asked
+                    && let Some(interest) = observer.interest(cache.block(id), cpu, memory)
+                {
+                    return Next::Turn(interest);
+                }
                 if limits.hot > 0 && cache.warm(id, limits.hot) && !interpret {
                     return Next::Code(id);
                 }
-                interpret = false;
-                if O::INTEREST == Interest::Accesses {
+                (interpret, is_asked) = (false, false);
+                if has_records {
                     if records::is_full(cpu) {
                         return Next::Full;
                     }
@@ -169,28 +228,41 @@ pub fn run<O: Observer>(
         let block = cache.block(id);
         cpu.pc = block.end();
         let mut left = None;
-        let mut accesses = match O::INTEREST {
-            Interest::Accesses => block.steps[..first].iter().filter(|step| step.is_access()).count(),
-            _ => 0,
+        let mut accesses = match has_records {
+            true => block.steps[..first].iter().filter(|step| step.is_access()).count(),
+            false => 0,
         };
+        let mut values = 0;
         for (step, index) in block.steps[first..].iter().zip(first..) {
-            if O::INTEREST == Interest::Accesses && step.is_access() {
+            if has_records && step.is_access() {
                 accesses += 1;
                 let address = step.address(cpu.r[usize::from(step.b)]);
                 // SAFETY: the block has so many, and its record was begun.
                 unsafe { records::write(cpu, accesses, Event::Access(address)) };
             }
-            if let Err(reason) = execute(step, cpu, memory, model) {
+            let register = if has_values { block.values().register(index) } else { None };
+            // A locked store writes to the register that it stores.
+            let stored =
+                register.filter(|_| step.op.is(Flags::STORE)).map(|register| records::value(cpu, register));
+            let outcome = execute(step, cpu, memory, model);
+            if let Some(register) = register {
+                let value = stored.unwrap_or_else(|| records::value(cpu, register));
+                // SAFETY: the block has so many, and its record was begun.
+                unsafe { records::write_value(cpu, block, values, value) };
+                values += 1;
+            }
+            if let Err(reason) = outcome {
                 left = Some((index, reason));
                 break;
             }
         }
-        if O::INTEREST == Interest::Accesses && left.is_none() {
+        if has_records && left.is_none() {
             // SAFETY: every access was written above, or before a fault.
-            unsafe { records::end(cpu, block) };
+            unsafe { records::end(cpu, block, has_values) };
         }
         if let Some((index, reason)) = left {
-            return Next::Stop(leave(id, index, reason, cpu, cache, observer));
+            let stop = leave(id, index, reason, cpu, cache, observer, limits.interest);
+            return Next::Stop(stop);
         }
         if cpu.pc == limits.until {
             return Next::Reached;
@@ -211,6 +283,7 @@ fn leave<O: Observer>(
     cpu: &mut Cpu,
     cache: &mut BlockCache,
     observer: &mut O,
+    interest: Interest,
 ) -> Stop {
     let block = cache.block(id);
     let (address, length) = (block.address, block.steps.len());
@@ -233,11 +306,15 @@ fn leave<O: Observer>(
         ran = (executed > 0).then(|| cache.prefix(id, executed));
         observer.cut(id, ran.map(|prefix| (prefix, cache.block(prefix))));
     }
-    if let Some(ran) = ran.filter(|_| O::INTEREST == Interest::Accesses) {
-        // SAFETY: the accesses of the whole block, or of its beginning, have been written.
+    if let Some(ran) = ran.filter(|_| interest.has_records()) {
+        let has_values = interest == Interest::Values;
+        // SAFETY: the record of the whole block, or of its beginning, has been written.
         unsafe {
             records::write(cpu, 0, Event::Block(ran));
-            records::end(cpu, cache.block(ran));
+            if has_values && ran != id {
+                records::cut_values(cpu, cache.block(id), cache.block(ran));
+            }
+            records::end(cpu, cache.block(ran), has_values);
         }
     }
     stop

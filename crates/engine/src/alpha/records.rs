@@ -1,16 +1,16 @@
 //! Records of what was executed, for observers of accesses. The record of a block is a word for the block and
-//! one for each access to memory, in order: see [`trace::record`]. The interpreter and compiled code write them alike;
+//! one for each access to memory, in order, and perhaps one for each value: see [`trace::record`]. The interpreter and compiled code write them alike;
 //! the record of the block that runs is at [`HostSide::record`](super::cpu::HostSide).
 
-use trace::record::Event;
+use trace::record::{Event, Register, value_register};
 
-use super::block::Block;
+use super::block::{self, Block};
 use super::cpu::Cpu;
 
 /// Words in a thread's buffer: much more than one record, and little enough for the host's caches.
 const WORDS: usize = 16 << 10;
-/// Words in the longest record: a block, and an access by each instruction.
-const LONGEST: usize = 1 + 256;
+/// Words in the longest record: a block, and an access and a value by each instruction.
+const LONGEST: usize = 1 + 2 * block::LONGEST;
 
 /// A thread's records until an observer takes them.
 pub struct Records {
@@ -58,12 +58,69 @@ pub unsafe fn write(cpu: &mut Cpu, index: usize, event: Event) {
     unsafe { cpu.host.record.add(index).write(event.word()) };
 }
 
+/// Writes a value of the running block's record, by its number.
+///
+/// # Safety
+/// The buffer must not be full, and the block must have so many values.
+pub unsafe fn write_value(cpu: &mut Cpu, block: &Block, number: usize, value: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { cpu.host.record.add(1 + block.accesses as usize + number).write(value) };
+}
+
+/// The block was left early: its values follow the accesses of its beginning, which is a block of its own.
+///
+/// # Safety
+/// Both records must have been written, as far as the beginning goes.
+pub unsafe fn cut_values(cpu: &mut Cpu, block: &Block, beginning: &Block) {
+    // SAFETY: the caller's promise; the places are within the longest record.
+    unsafe {
+        let values = cpu.host.record.add(1 + block.accesses as usize);
+        values.copy_to(cpu.host.record.add(1 + beginning.accesses as usize), beginning.values().count());
+    }
+}
+
 /// The block was executed to its end.
 ///
 /// # Safety
 /// Its record must have been written.
 #[inline(always)]
-pub unsafe fn end(cpu: &mut Cpu, block: &Block) {
+pub unsafe fn end(cpu: &mut Cpu, block: &Block, has_values: bool) {
+    let values = if has_values { block.values().count() } else { 0 };
     // SAFETY: the caller's promise.
-    cpu.host.record = unsafe { cpu.host.record.add(1 + block.accesses as usize) };
+    cpu.host.record = unsafe { cpu.host.record.add(1 + block.accesses as usize + values) };
+}
+
+/// Where the values of a block's instructions are: of each the register, if it has one.
+#[derive(Debug)]
+pub struct Values {
+    registers: Box<[Option<Register>]>,
+    count: usize,
+}
+
+impl Values {
+    /// Of these instructions.
+    pub fn new(words: &[u32]) -> Values {
+        let register = |&word| isa::decode(word).and_then(value_register);
+        let registers: Box<[_]> = words.iter().map(register).collect();
+        let count = registers.iter().flatten().count();
+        Values { registers, count }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The register that the instruction at an index has its value in: before it, if it stores, or after it.
+    pub fn register(&self, index: usize) -> Option<Register> {
+        self.registers[index]
+    }
+}
+
+/// What is in a register.
+pub fn value(cpu: &Cpu, register: Register) -> u64 {
+    match register {
+        Register::Integer(number) => cpu.r[usize::from(number)],
+        Register::Float(number) => cpu.f[usize::from(number)],
+    }
 }

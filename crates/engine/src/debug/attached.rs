@@ -28,8 +28,8 @@ pub struct Attached {
     has_stepped: bool,
     breakpoints: Arc<BTreeSet<u64>>,
     watchpoints: Arc<BTreeSet<Watchpoint>>,
-    /// The breakpoints that compiled code heeds.
-    heeded: Arc<BTreeSet<u64>>,
+    /// The breakpoints that compiled code heeds, in order.
+    heeded: Vec<u64>,
     /// A watched access by the last instruction.
     access: Option<Reason>,
     /// Why the thread is to stop.
@@ -44,11 +44,6 @@ impl Attached {
 
     pub(crate) fn session(&self) -> Option<Arc<Session>> {
         self.session.clone()
-    }
-
-    /// The addresses at which blocks must begin.
-    pub(crate) fn breaks(&self) -> Vec<u64> {
-        self.heeded.iter().copied().collect()
     }
 
     /// Whether the debugger wants to hear of each instruction.
@@ -190,14 +185,18 @@ impl Observer for Attached {
     }
 
     fn wants(&self, block: &Block) -> bool {
-        self.heeded.contains(&block.address)
+        self.heeded.binary_search(&block.address).is_ok()
+    }
+
+    fn breaks(&self) -> &[u64] {
+        &self.heeded
     }
 
     fn wants_more(&mut self) -> bool {
         // What is stepped is not compiled code.
-        let has_changed = !self.steps() && self.heeded != self.breakpoints;
+        let has_changed = !self.steps() && !self.heeded.iter().eq(self.breakpoints.iter());
         if has_changed {
-            self.heeded = self.breakpoints.clone();
+            self.heeded = self.breakpoints.iter().copied().collect();
         }
         has_changed
     }

@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::bits::OPEN;
+use super::bits::{DESCRIPTOR, OPEN};
 use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Outcome};
 use super::errno::Errno;
@@ -78,9 +78,49 @@ pub fn pipe(call: &mut Call) -> Outcome {
     Ok(ends[0] as u64)
 }
 
+/// Fails for a descriptor of the engine's own.
+fn check_not_ours(call: &Call, descriptor: u64) -> Result<(), Errno> {
+    let is_ours = call.kernel.engine_descriptors.contains(&(descriptor as i32));
+    if is_ours { Err(Errno(libc::EBADF)) } else { Ok(()) }
+}
+
+/// close(descriptor)
+pub fn close(call: &mut Call) -> Outcome {
+    let [descriptor, ..] = call.arguments;
+    check_not_ours(call, descriptor)?;
+    call.host(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0])
+}
+
+/// close_range(first, last, flags): the ranges between the engine's own.
+pub fn close_range(call: &mut Call) -> Outcome {
+    let [first, last, flags, ..] = call.arguments.map(|argument| argument as u32);
+    let close = |first: u32, last: u32| {
+        call.host(libc::SYS_close_range, [first.into(), last.into(), flags.into(), 0, 0, 0])
+    };
+    let mut ours: Vec<u32> = call.kernel.engine_descriptors.iter().map(|&one| one as u32).collect();
+    ours.retain(|one| (first..=last).contains(one));
+    ours.sort_unstable();
+    let mut next = first;
+    for one in ours {
+        if next < one {
+            close(next, one - 1)?;
+        }
+        next = one + 1;
+    }
+    if next > last && first <= last { Ok(0) } else { close(next, last) }
+}
+
+/// dup3(old, new, flags)
+pub fn dup3(call: &mut Call) -> Outcome {
+    let [old, new, flags, ..] = call.arguments;
+    check_not_ours(call, new)?;
+    call.host(libc::SYS_dup3, [old, new, DESCRIPTOR.host(flags), 0, 0, 0])
+}
+
 /// dup2(old, new)
 pub fn dup2(call: &mut Call) -> Outcome {
     let [old, new, ..] = call.arguments;
+    check_not_ours(call, new)?;
     if old as i32 == new as i32 {
         // dup3 would refuse; dup2 only checks that it is open.
         call.host(libc::SYS_fcntl, [old, libc::F_GETFD as u64, 0, 0, 0, 0])?;

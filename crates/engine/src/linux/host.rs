@@ -116,6 +116,11 @@ pub fn pending() -> bool {
     MAILBOX.with(|mailbox| mailbox.flag.is_up.load(Ordering::Relaxed))
 }
 
+/// Makes the calling thread leave the guest soon.
+pub fn notice() {
+    MAILBOX.with(|mailbox| mailbox.flag.raise());
+}
+
 /// True if a signal waits for the calling thread.
 pub fn is_recorded() -> bool {
     MAILBOX.with(|mailbox| {

@@ -50,7 +50,7 @@ use crate::memory::Memory;
 use call::Call;
 use errno::Errno;
 pub(crate) use host::note_sent_fault;
-pub use host::{Address, pending, set_limit, without_signals};
+pub use host::{Address, notice, pending, set_limit, without_signals};
 use signals::Actions;
 use table::Action;
 pub use threads::{Ending, Start, Thread};

@@ -196,6 +196,12 @@ impl Emitter<'_> {
             self.assembler.load(Size::Quad, RAX, host_field(offset_of!(HostSide, counts)));
             self.assembler.increment(Place { base: RAX, displacement: 8 * id as i32 });
         }
+        if self.registers.is_limited() {
+            let leave = self.leave_for(block.address);
+            let limit = host_field(offset_of!(HostSide, instruction_limit));
+            self.assembler.alu(Alu::Cmp, Size::Quad, INSTRUCTIONS, limit);
+            self.assembler.jump_if(Condition::Above, leave);
+        }
         if self.registers.counts_instructions() {
             let instructions = block.steps.len() as i32;
             let sum = Place { base: INSTRUCTIONS, displacement: instructions };

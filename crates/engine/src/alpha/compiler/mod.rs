@@ -92,7 +92,6 @@ impl Compiler {
         let stubs = written.at(origin, &code);
         entries.arena.add(&code.bytes)?;
         entries.keep(stubs.missing);
-        enter::set_code(origin);
         Some(Compiler { registers, stubs, entries, sites: Vec::new(), stack_end: enter::stack_end() })
     }
 
@@ -119,6 +118,7 @@ impl Compiler {
     /// Prepares to enter a block's code: transfers to where a register points find it, though another
     /// block's may have taken its place; and the Cpu gets what the code needs of this compiler.
     pub fn prepare(&mut self, block: &Block, cpu: &mut Cpu) {
+        enter::set_code(self.entries.arena.start());
         self.entries.find_by_register(block.address, block.code() as u64);
         let host = &mut cpu.host;
         (host.stack_end, host.table) = (self.stack_end, self.entries.table());

@@ -69,6 +69,16 @@ impl Registers {
         self.interest != Interest::Nothing
     }
 
+    /// Whether accesses that are not aligned are counted.
+    pub(super) fn checks_alignment(&self) -> bool {
+        self.counts_blocks() || self.traces()
+    }
+
+    /// Whether the number of instructions is limited.
+    pub(super) fn is_limited(&self) -> bool {
+        self.interest == Interest::Limited
+    }
+
     /// Whether executions of blocks are counted.
     pub(super) fn counts_blocks(&self) -> bool {
         self.interest == Interest::Counts

@@ -211,7 +211,7 @@ impl Writer<'_> {
     /// Counting code counts accesses that are not aligned: it lets the host's processor look for them. They
     /// raise SIGBUS while bit 18 of the flags is set.
     fn check_alignment(&mut self, on: bool) {
-        if self.registers.counts_instructions() {
+        if self.registers.checks_alignment() {
             let code = &mut *self.assembler;
             let (operation, bits) = if on { (Alu::Or, 4) } else { (Alu::And, !4) };
             code.push_flags();

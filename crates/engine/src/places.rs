@@ -1,0 +1,161 @@
+//! Places in a program, as people name them.
+
+use std::path::Path;
+
+use isa::Op;
+use trace::LoadedImage;
+
+use crate::alpha::cpu::register;
+
+/// A symbol, perhaps of one image: `name` or `image!name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    image: Option<String>,
+    symbol: String,
+}
+
+impl Name {
+    pub(crate) fn new(text: &str) -> Name {
+        let (image, symbol) = match text.split_once('!') {
+            Some((image, symbol)) => (Some(image.to_string()), symbol),
+            None => (None, text),
+        };
+        Name { image, symbol: symbol.to_string() }
+    }
+
+    pub(crate) fn symbol(&self) -> &str {
+        &self.symbol
+    }
+
+    /// Whether the image, by its file's name or the beginning of that up to a dot, may have the symbol.
+    pub(crate) fn may_be_in(&self, image: &LoadedImage) -> bool {
+        let Some(wanted) = &self.image else { return true };
+        let file = Path::file_name(&image.path).map(|name| name.to_string_lossy());
+        file.is_some_and(|file| {
+            file.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    }
+}
+
+/// An address in a program: `symbol`, `symbol+offset`, `image!symbol+offset`, `0xaddress`; or the number of
+/// an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Address(u64),
+    Instruction(u64),
+    Symbol { name: Name, offset: u64 },
+}
+
+/// Why a text names no place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' names no place: give a symbol, symbol+0x10, image!symbol, an address as 0x120001000, or a number of \
+     instructions"
+)]
+pub struct NoPlace(String);
+
+impl std::str::FromStr for Place {
+    type Err = NoPlace;
+
+    fn from_str(text: &str) -> Result<Place, NoPlace> {
+        let wrong = || NoPlace(text.to_string());
+        if text.is_empty() {
+            return Err(wrong());
+        }
+        if let Some(digits) = text.strip_prefix("0x") {
+            let address = u64::from_str_radix(digits, 16).map_err(|_| wrong())?;
+            return Ok(Place(Kind::Address(address & !3)));
+        }
+        if text.starts_with(|first: char| first.is_ascii_digit()) {
+            let number = text.replace(['_', ','], "").parse().map_err(|_| wrong())?;
+            return Ok(Place(Kind::Instruction(number)));
+        }
+        let (name, offset) = match text.rsplit_once('+') {
+            None => (text, 0),
+            Some((name, offset)) => (name, parse_offset(offset).ok_or_else(wrong)?),
+        };
+        Ok(Place(Kind::Symbol { name: Name::new(name), offset }))
+    }
+}
+
+fn parse_offset(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match &self.0 {
+            Kind::Address(address) => write!(f, "{address:#x}"),
+            Kind::Instruction(number) => write!(f, "instruction {number}"),
+            Kind::Symbol { name, offset } => {
+                let image = name.image.as_ref().map_or(String::new(), |image| format!("{image}!"));
+                write!(f, "{image}{}", name.symbol)?;
+                if *offset > 0 { write!(f, "+{offset:#x}") } else { Ok(()) }
+            }
+        }
+    }
+}
+
+impl Place {
+    /// The number of instructions after which it is, if it is not an address.
+    pub(crate) fn instructions(&self) -> Option<u64> {
+        match self.0 {
+            Kind::Instruction(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Its address, if it is one whatever is mapped.
+    pub(crate) fn address(&self) -> Option<u64> {
+        match self.0 {
+            Kind::Address(address) => Some(address),
+            _ => None,
+        }
+    }
+
+    /// The symbol's name, if it is one.
+    pub fn symbol(&self) -> Option<&str> {
+        match &self.0 {
+            Kind::Symbol { name, .. } => Some(name.symbol()),
+            _ => None,
+        }
+    }
+
+    /// Its addresses in an image that was mapped. A function's are all that it is entered at.
+    pub(crate) fn addresses_in(&self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
+        match &self.0 {
+            Kind::Symbol { name, offset } if name.may_be_in(image) => {
+                let address = |at: u64| at.wrapping_add(image.bias).wrapping_add(*offset) & !3;
+                let ways = if *offset == 0 { 2 } else { 1 };
+                let symbols = file.symbols(name.symbol()).iter();
+                let addresses = symbols.flat_map(|symbol| entries(file, symbol.address).take(ways));
+                addresses.map(address).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A function is entered at its address and, by callers that share its global pointer, behind the
+/// two instructions that compute the global pointer (Calling Standard for Alpha, 3.1): `ldah gp`
+/// and `lda gp`.
+pub(crate) fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
+    let gp = register::GP as u8;
+    let word = |at| {
+        file.code().iter().find(|code| (code.address..code.end()).contains(&at)).and_then(|code| {
+            let start = code.file.start + (at - code.address) as usize;
+            file.bytes()
+                .get(start..start + 4)
+                .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
+        })
+    };
+    let sets_gp = |at, op| word(at).and_then(isa::decode).is_some_and(|i| i.op == op && i.ra() == gp);
+    let second = sets_gp(address, Op::Ldah) && sets_gp(address + 4, Op::Lda);
+    std::iter::once(address).chain(second.then_some(address + 8))
+}

@@ -1,0 +1,73 @@
+//! What is to be recorded of a program.
+
+use trace::LoadedImage;
+
+use crate::places::Place;
+
+/// What is to be recorded of a program: all of it, if nothing else is said.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Recording begins when control is here first: after so many instructions of a thread, if it is a number.
+    pub from: Option<Place>,
+    /// Recording ends when control is here next: after so many recorded instructions of a thread, if it is a
+    /// number.
+    pub until: Option<Place>,
+    /// Only calls of a function are recorded.
+    pub unit: Option<UnitPlan>,
+    /// The values that instructions write, store and test are recorded, too. The program runs some ten times
+    /// as long while they are.
+    pub values: bool,
+}
+
+/// Which calls of a function are recorded, each with all that it calls.
+#[derive(Clone, Debug)]
+pub struct UnitPlan {
+    /// The function: `name` or `image!name`.
+    pub function: String,
+    /// How many calls are left out first.
+    pub skip: u64,
+    /// How many are recorded then; all if None.
+    pub units: Option<u64>,
+}
+
+impl UnitPlan {
+    /// Whether a unit is to be recorded.
+    pub(super) fn wants(&self, number: u64) -> bool {
+        number >= self.skip && !self.is_over(number)
+    }
+
+    /// Whether neither this unit nor a later one is to be recorded.
+    pub(super) fn is_over(&self, number: u64) -> bool {
+        self.units.is_some_and(|units| number >= self.skip.saturating_add(units))
+    }
+}
+
+/// A plan's places as addresses, as far as the images that hold them are mapped.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Addresses {
+    pub(super) from: Vec<u64>,
+    pub(super) until: Vec<u64>,
+    /// Both.
+    pub(super) all: Vec<u64>,
+}
+
+impl Addresses {
+    pub(super) fn new(plan: &Plan) -> Addresses {
+        let mut addresses = Addresses::default();
+        addresses.add(plan, |place| place.address().into_iter().collect());
+        addresses
+    }
+
+    /// An image was mapped.
+    pub(super) fn mapped(&mut self, plan: &Plan, image: &LoadedImage, file: &image::Image) {
+        self.add(plan, |place| place.addresses_in(image, file));
+    }
+
+    fn add(&mut self, plan: &Plan, find: impl Fn(&Place) -> Vec<u64>) {
+        let find = |place: &Option<Place>| place.as_ref().map(&find).unwrap_or_default();
+        let (from, until) = (find(&plan.from), find(&plan.until));
+        self.all.extend(from.iter().chain(&until));
+        self.from.extend(from);
+        self.until.extend(until);
+    }
+}

@@ -1,0 +1,81 @@
+//! Runs a program and records a trace.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::path::Path;
+use std::time::SystemTime;
+
+use engine::{Configuration, Plan, Process, Recorded, Recorder};
+use trace::{Header, Writer};
+
+use crate::measure::{self, Ending, Error};
+
+/// A finished recording.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// What was recorded.
+    pub recorded: Recorded,
+    /// How the program ended.
+    pub ending: Ending,
+}
+
+/// Runs the program to its end and records what is planned into a file, which is replaced.
+pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result<Recording, Error> {
+    let not_written = |reason| Error::NotWritten { path: path.into(), reason };
+    // Files that are open when the process is made are out of the program's reach.
+    let file = create(path).map_err(not_written)?;
+    let mut process = Process::new(configuration)?;
+    let writer = Writer::new(file, &header(configuration, plan));
+    let recorder = writer.and_then(|writer| Recorder::new(plan.clone(), writer));
+    let mut recorder = recorder.map_err(not_written)?;
+    let end = measure::run(&mut process, &mut recorder, configuration);
+    let (is_unit_found, are_places_found) = (recorder.is_unit_found(), recorder.are_places_found());
+    let recorded = recorder.finish().map_err(not_written)?;
+    let ending = Ending::new(end?, &process.images);
+    if let Some(unit) = plan.unit.as_ref().filter(|_| !is_unit_found) {
+        return Err(Error::no_such_function(&unit.function, &process.images));
+    }
+    let places = [&plan.from, &plan.until].into_iter().zip(are_places_found);
+    if let Some(place) = places.filter(|(_, is_found)| !is_found).find_map(|(place, _)| place.as_ref()) {
+        return Err(Error::no_such_place(place, &process.images));
+    }
+    match (&plan.from, &plan.unit) {
+        (Some(from), _) if !recorded.has_begun => Err(Error::NeverReached(from.to_string())),
+        (_, Some(unit)) if recorded.units <= unit.skip => Err(Error::TooFewUnits {
+            function: unit.function.clone(),
+            units: recorded.units,
+            skip: unit.skip,
+        }),
+        _ => Ok(Recording { recorded, ending }),
+    }
+}
+
+fn header(configuration: &Configuration, plan: &Plan) -> Header {
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    Header {
+        program: configuration.program.clone(),
+        arguments: configuration.arguments.iter().map(|one| one.to_string_lossy().into()).collect(),
+        cpu: configuration.model.to_string(),
+        has_values: plan.values,
+        unit: plan.unit.as_ref().map(|unit| unit.function.clone()),
+        time: time.map_or(0, |time| time.as_secs()),
+        process: std::process::id(),
+    }
+}
+
+/// Creates the file, or empties it. All processes that are recorded append to it. Its descriptor has a high
+/// number, so that the program's own have the ones they always have.
+fn create(path: &Path) -> io::Result<File> {
+    const HIGH: libc::c_int = 512;
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    // SAFETY: duplicates a descriptor that is open; the new one is nobody else's.
+    let kept = unsafe {
+        let number = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH);
+        (number >= 0).then(|| File::from_raw_fd(number))
+    };
+    Ok(kept.unwrap_or(file))
+}
