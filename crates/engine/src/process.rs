@@ -430,8 +430,8 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         if stop == Stop::SystemCall {
             self.hand_on();
             self.observer.system_call(self.cpu.r[register::V0] as u32);
+            self.with_debugger(|debugger, cpu| debugger.leave_guest(cpu));
         }
-        self.with_debugger(|debugger, cpu| debugger.leave_guest(cpu));
         let mut kernel = self.shared.kernel.lock();
         self.thread.report(&mut kernel, self.cpu.instructions);
         let expected = self.cpu.pc;
@@ -468,7 +468,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         }
         if status.is_some() || kernel.is_ending() {
             if kernel.is_ending() {
-                self.with_debugger(|debugger, _| debugger.end_all());
+                self.with_debugger(|debugger, cpu| debugger.end_all(cpu));
             }
             drop(kernel);
             match self.end(status.unwrap_or_default()) {

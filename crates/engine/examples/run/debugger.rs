@@ -19,7 +19,8 @@ pub fn run(process: &mut Process, seed: u64) -> Result<End, Error> {
     let (sender, events) = channel();
     let session = Session::new(process, move |event| drop(sender.send(event)));
     let mut observer = pathlength_engine::debug::Attached::new(&session);
-    let debugger = Debugger { session: session.clone(), events, rng: Rng::with_seed(seed), places: Vec::new() };
+    let debugger =
+        Debugger { session: session.clone(), events, rng: Rng::with_seed(seed), places: Vec::new() };
     let debugger: JoinHandle<()> =
         pathlength_engine::linux::without_signals(|| std::thread::spawn(|| debugger.debug()));
     let end = process.run(&mut observer)?;

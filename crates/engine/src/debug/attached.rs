@@ -85,7 +85,7 @@ impl Attached {
         self.go_on(&session, state, cpu);
     }
 
-    /// The thread leaves the guest for the kernel.
+    /// The thread leaves the guest for a system call.
     pub(crate) fn leave_guest(&mut self, cpu: &Cpu) {
         let Some(session) = &self.session else { return };
         session.place(&mut session.lock(), self.thread, Place::Kernel, cpu);
@@ -128,9 +128,10 @@ impl Attached {
     }
 
     /// The process ends, or another program takes its place: no thread may wait any more.
-    pub(crate) fn end_all(&mut self) {
+    pub(crate) fn end_all(&mut self, cpu: &Cpu) {
         let Some(session) = &self.session else { return };
         let mut state = session.lock();
+        session.place(&mut state, self.thread, Place::Kernel, cpu);
         let staying = state.members.values_mut().filter(|member| member.order == Order::Stay);
         staying.for_each(|member| member.order = Order::Run);
         session.changed.notify_all();
@@ -226,26 +227,21 @@ impl Session {
         }
     }
 
-    /// Waits until a thread may go on.
-    fn await_turn<'a>(&'a self, mut state: MutexGuard<'a, State>, thread: i32) -> MutexGuard<'a, State> {
-        while state.stays(thread) {
-            state = self.wait(state);
-        }
-        state
-    }
-
-    /// Holds a thread until it may go on, and gives it the registers that the debugger set.
+    /// Holds a thread until it may go on, and gives it the registers that the debugger set. What was in a
+    /// system call when the program stopped stays there for the debugger, whatever the call has done since.
     fn hold<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         thread: i32,
         cpu: &mut Cpu,
     ) -> MutexGuard<'a, State> {
-        if !state.stays(thread) {
-            return state;
+        while state.stays(thread) {
+            let place = state.members.get(&thread).map(|member| member.place);
+            if place == Some(Place::Guest) || place == Some(Place::Kernel) && !state.is_held {
+                self.place(&mut state, thread, Place::Held, cpu);
+            }
+            state = self.wait(state);
         }
-        self.place(&mut state, thread, Place::Held, cpu);
-        state = self.await_turn(state, thread);
         if let Some(member) = state.members.get_mut(&thread)
             && std::mem::take(&mut member.is_changed)
         {
@@ -254,19 +250,21 @@ impl Session {
         state
     }
 
-    /// A signal is about to reach a thread that is in the kernel. Returns the one that shall reach it.
+    /// A signal is about to reach a thread. Returns the one that shall reach it.
     pub(crate) fn signal(&self, thread: i32, cpu: &mut Cpu, signal: i32) -> Option<i32> {
-        let mut state = self.await_turn(self.lock(), thread);
-        let sent = state.members.get_mut(&thread).and_then(|member| member.sent.take());
-        if state.is_detached || sent == Some(signal) {
-            return Some(signal);
-        }
-        self.stop(&mut state, thread, cpu, Reason::Signal(signal));
+        let mut state = self.lock();
+        let Some(place) = state.members.get(&thread).map(|member| member.place) else { return Some(signal) };
         state = self.hold(state, thread, cpu);
-        let is_detached = state.is_detached;
-        let member = state.members.get_mut(&thread)?;
-        member.place = Place::Kernel;
-        let answer = if is_detached { Some(signal) } else { member.signal.take() };
+        let sent = state.members.get_mut(&thread).and_then(|member| member.sent.take());
+        let is_known = state.is_detached || sent == Some(signal);
+        if !is_known {
+            self.stop(&mut state, thread, cpu, Reason::Signal(signal));
+            state = self.hold(state, thread, cpu);
+        }
+        let is_known = is_known || state.is_detached;
+        let Some(member) = state.members.get_mut(&thread) else { return Some(signal) };
+        member.place = place;
+        let answer = if is_known { Some(signal) } else { member.signal.take() };
         member.is_signalled = answer.is_some();
         answer
     }

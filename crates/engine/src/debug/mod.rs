@@ -133,7 +133,7 @@ pub enum Refusal {
 enum Place {
     /// It executes instructions.
     Guest,
-    /// The kernel works for it.
+    /// It is in a system call.
     Kernel,
     /// It waits to go on.
     Held,
@@ -159,7 +159,7 @@ struct Member {
 impl Member {
     /// One that begins.
     fn new(address: Address, registers: Registers, order: Order) -> Member {
-        let (place, is_changed, is_signalled) = (Place::Kernel, false, false);
+        let (place, is_changed, is_signalled) = (Place::Guest, false, false);
         Member { address, place, registers, is_changed, order, signal: None, is_signalled, sent: None }
     }
 }
@@ -270,7 +270,9 @@ impl Session {
     pub fn resume(&self, orders: &BTreeMap<i32, (Order, Option<i32>)>, default: &Order) {
         let mut state = self.lock();
         for (id, member) in &mut state.members {
-            (member.order, member.signal) = orders.get(id).cloned().unwrap_or((default.clone(), None));
+            let (order, signal) = orders.get(id).cloned().unwrap_or((default.clone(), None));
+            // One that the thread has not taken yet, for it was stopped again at once, is not lost.
+            (member.order, member.signal) = (order, signal.or(member.signal));
             member.sent = None;
         }
         state.default = default.clone();
