@@ -6,6 +6,7 @@ mod compare;
 mod count;
 mod crashes;
 mod damaged;
+mod gdb;
 mod run;
 mod signals;
 mod study;

@@ -9,8 +9,8 @@ use std::process::{Command, Output, Stdio};
 
 const SYSROOT: &str = "/usr/alpha-linux-gnu";
 /// How the engine executes (`examples/run.rs`): interpreting, and as it decides itself, with and without
-/// counting.
-const WAYS: [Option<&str>; 3] = [Some("0"), Some("count"), None];
+/// counting, and with a debugger that stops it again and again.
+const WAYS: [Option<&str>; 4] = [Some("0"), Some("count"), None, Some("debug1")];
 /// Original and byte/word.
 const BUILDS: [&[&str]; 2] = [&["-mcpu=ev5", "-mno-bwx"], &["-mcpu=ev56", "-mbwx"]];
 
