@@ -2,9 +2,8 @@
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::{TcpListener, ToSocketAddrs};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
 
 /// The connection with GDB. It may be any stream socket: the host's kernel makes no difference.
 pub type Connection = UnixStream;
@@ -28,7 +27,7 @@ impl Listener {
     /// slash in it. Port 0 is any that is free.
     pub fn bind(place: &str) -> Result<Listener> {
         if place.contains('/') {
-            let socket = Socket::Unix(bind_path(Path::new(place))?);
+            let socket = Socket::Unix(UnixListener::bind(place)?);
             return Ok(Listener { socket, address: place.into() });
         }
         let invalid =
@@ -84,19 +83,9 @@ impl Drop for Listener {
     }
 }
 
-/// Listens at a path. A socket there at which nobody listens any more is replaced.
-fn bind_path(path: &Path) -> Result<UnixListener> {
-    match UnixListener::bind(path) {
-        Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            let is_refused = |error: Error| error.kind() == ErrorKind::ConnectionRefused;
-            if !UnixStream::connect(path).is_err_and(is_refused) {
-                return Err(error);
-            }
-            std::fs::remove_file(path)?;
-            UnixListener::bind(path)
-        }
-        other => other,
-    }
+/// Another descriptor of the connection.
+pub(crate) fn another(connection: &Connection) -> Result<Connection> {
+    Ok(out_of_the_way(connection.as_fd().try_clone_to_owned()?).into())
 }
 
 /// The same file under a number that the program does not expect for its own, if there may be one.

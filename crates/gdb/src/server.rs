@@ -1,6 +1,7 @@
 //! The conversation with GDB, beside the program.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::io::{Read, Result};
 use std::net::Shutdown;
 use std::path::Path;
@@ -16,7 +17,7 @@ use gdbstub::stub::state_machine::GdbStubStateMachine as Machine;
 use gdbstub::stub::{DisconnectReason, GdbStub, MultiThreadStopReason};
 
 use crate::arch::to_gdb;
-use crate::listener::Connection;
+use crate::listener::{Connection, another};
 use crate::target::Target;
 
 /// Bytes of a packet at most: GDB reads memory and files in such pieces.
@@ -50,7 +51,7 @@ impl Server {
         let events = sender.clone();
         let session = Session::new(process, move |event| drop(events.send(Message::Event(event))));
         let (give_back, empty) = sync_channel(1);
-        let mut reader = connection.try_clone()?;
+        let (mut reader, closing) = (another(&connection)?, another(&connection)?);
         let read = move || {
             // One piece is under way at a time: who sends faster than we understand has to wait.
             while let Ok(mut bytes) = empty.recv() {
@@ -65,7 +66,11 @@ impl Server {
         let target = Target::new(&session, sysroot);
         let mut conversation =
             Conversation { messages, bytes: Vec::new(), next: 0, give_back, events: VecDeque::new() };
-        let serve = move || conversation.hold(connection, target);
+        let serve = move || {
+            conversation.hold(connection, target);
+            // Ends the reader too.
+            let _ = closing.shutdown(Shutdown::Both);
+        };
         // The program's signals are for its own threads.
         let thread = linux::without_signals(|| {
             Builder::new().name("gdb reader".into()).spawn(read)?;
@@ -115,13 +120,7 @@ enum Next {
 impl Conversation {
     /// Holds the conversation, and does then what its end asks for.
     fn hold(&mut self, connection: Connection, mut target: Target) {
-        let closing = connection.try_clone();
-        let ended = self.converse(connection, &mut target);
-        if let Ok(connection) = closing {
-            // Ends the reader too.
-            let _ = connection.shutdown(Shutdown::Both);
-        }
-        match ended {
+        match self.converse(connection, &mut target) {
             Ok(DisconnectReason::TargetExited(_) | DisconnectReason::TargetTerminated(_)) => {}
             Ok(DisconnectReason::Kill) => linux::die(Signal::SIGKILL.0.into()),
             Ok(DisconnectReason::Disconnect) => target.session().detach(),
@@ -138,12 +137,12 @@ impl Conversation {
         target: &mut Target,
     ) -> std::result::Result<DisconnectReason, String> {
         const CLOSED: &str = "GDB has closed the connection";
-        let no_packet = |error: &dyn std::fmt::Display| format!("what GDB sent makes no sense ({error})");
+        // A buffer of gdbstub's own would grow with the packet.
+        let mut packet = vec![0; PACKET];
         let _ = self.give_back.send(Vec::new());
         target.session().settle();
-        let builder = GdbStub::builder(connection).packet_buffer_size(PACKET);
-        let stub = builder.build().map_err(|error| no_packet(&error))?;
-        let mut machine = stub.run_state_machine(target).map_err(|error| no_packet(&error))?;
+        let stub = GdbStub::builder(connection).with_packet_buffer(&mut packet).build();
+        let mut machine = stub.map_err(nonsense)?.run_state_machine(target).map_err(nonsense)?;
         loop {
             let moved = match machine {
                 Machine::Idle(idle) => match self.next(false) {
@@ -165,7 +164,7 @@ impl Conversation {
                 }
                 Machine::Disconnected(end) => return Ok(end.get_reason()),
             };
-            machine = moved.map_err(|error| no_packet(&error))?;
+            machine = moved.map_err(nonsense)?;
         }
     }
 
@@ -190,6 +189,13 @@ impl Conversation {
             }
         }
     }
+}
+
+/// Why what GDB sent cannot be answered. What gdbstub tells its developers is left out.
+fn nonsense(error: impl Display) -> String {
+    let error = error.to_string();
+    let reason = error.split(". ").next().unwrap_or_default();
+    format!("what GDB sent makes no sense ({reason})")
 }
 
 /// How the program ended, for GDB.

@@ -159,7 +159,7 @@ fn code_that_is_written_is_executed() {
     let said = gdb(
         &debugged,
         &[
-            "break *add if $a0 == 7",
+            "break *(add + 8) if $a0 == 7",
             "continue",
             "set var {int} $pc = 0x42003400",
             "set var {int} ($pc + 4) = 0x6bfa8001",

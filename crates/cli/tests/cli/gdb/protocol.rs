@@ -1,7 +1,7 @@
 //! Without GDB: what else may connect, and what it may say.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Client {
             if packet.len() > 3 && packet[packet.len() - 3] == b'#' {
                 self.stream.write_all(b"+").unwrap();
                 let begin = packet.iter().position(|&byte| byte == b'$').unwrap();
-                return Some(String::from_utf8_lossy(&packet[begin + 1..packet.len() - 3]).into());
+                return Some(expanded(&packet[begin + 1..packet.len() - 3]));
             }
         }
     }
@@ -55,14 +55,31 @@ impl Client {
     }
 }
 
-/// Asserts that the program went on alone, and that this was said of it.
-fn assert_goes_on(debugged: Debugged, why: &str) {
+/// What a packet says, with runs of the same character written out.
+fn expanded(packet: &[u8]) -> String {
+    let mut text = String::new();
+    let mut bytes = packet.iter();
+    while let Some(&byte) = bytes.next() {
+        match byte {
+            b'*' => {
+                let (last, count) = (text.pop().unwrap(), *bytes.next().unwrap() - 28);
+                text.extend(std::iter::repeat_n(last, count.into()));
+            }
+            _ => text.push(byte.into()),
+        }
+    }
+    text
+}
+
+/// Asserts that the program went on alone. Returns what was said of it.
+#[track_caller]
+fn assert_goes_on(debugged: Debugged) -> String {
     let outcome = debugged.outcome();
     assert_eq!((outcome.code(), outcome.stdout.as_str()), (3, OUTPUT), "{}", outcome.stderr);
     assert!(outcome.stderr.starts_with("pathlength: note: "), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
     assert!(outcome.stderr.ends_with("; the program goes on without it\n"), "{}", outcome.stderr);
     assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+    outcome.stderr
 }
 
 #[test]
@@ -90,7 +107,7 @@ fn where_nobody_can_connect() {
     // What is no program is told before anybody connects.
     assert!(run_at("0", "/no/such/program").contains("there is no such file"));
     drop(TcpStream::connect(&first.address).unwrap());
-    assert_goes_on(first, "GDB has closed the connection");
+    assert!(assert_goes_on(first).contains("GDB has closed the connection"));
 }
 
 fn run_at(place: &str, program: &str) -> String {
@@ -119,8 +136,6 @@ fn a_socket_in_the_file_system() {
         assert_eq!(answer, b"+$OK#9a");
         assert_eq!(debugged.ending(), (3, OUTPUT.into()));
         assert!(!path.exists());
-        // One that was left over does not matter.
-        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     }
 }
 
@@ -137,14 +152,24 @@ fn a_signal_ends_the_wait() {
 #[test]
 fn who_talks_nonsense_is_left() {
     let oversize = [b"$", &[b'x'; 1 << 17][..]].concat();
-    for nonsense in [&b"$qSupported#00"[..], b"-", b"$vCont;x#ff", b"$#zz", &oversize, b"$vCont;s#b8"] {
+    for (nonsense, why) in [
+        (&b"$qSupported#00"[..], "sense"),
+        (b"-", "sense"),
+        (b"$vCont;x#ff", "sense"),
+        (b"$G00#a7", "sense"),
+        (b"$vCont;s#b8", "sense"),
+        (&oversize, "sense"),
+        (b"$#zz", "closed"),
+    ] {
         let debugged = Debugged::new(PROGRAM);
         let mut client = Client::new(&debugged);
         // It may be refused before it has been sent to its end.
         let _ = client.stream.write_all(nonsense);
+        let _ = client.stream.shutdown(Shutdown::Write);
         let mut rest = Vec::new();
         let _ = client.stream.read_to_end(&mut rest);
-        assert_goes_on(debugged, "what GDB sent makes no sense");
+        let outcome = assert_goes_on(debugged);
+        assert!(outcome.contains(why), "{outcome}");
     }
 }
 
@@ -174,7 +199,9 @@ fn a_connection_may_end_anywhere() {
 /// The address of a symbol of the program, which is not position-independent.
 fn address(symbol: &str) -> u64 {
     let image = image::Image::open(crate::support::guest("ev5/debugged")).unwrap();
-    image.symbol(symbol).unwrap().address
+    let address = image.symbol(symbol).unwrap().address;
+    // The program's own calls leave out the two instructions that set the global pointer.
+    if image.functions().iter().any(|function| function.address == address) { address + 8 } else { address }
 }
 
 /// A client, and a program that has come to `sum`.
@@ -214,7 +241,6 @@ fn answers() {
         ("Z2,fffffffffffffff8,10", "OK"),
         ("z2,fffffffffffffff8,10", "OK"),
         // Registers that are not all there, and of a thread that is not there.
-        ("G00", "E"),
         ("Hg7fffffff", "OK"),
         ("g", "E"),
         ("T7fffffff", "E01"),
@@ -222,8 +248,8 @@ fn answers() {
         // Files are read only, and only what is a file.
         ("vFile:open:2f746d702f6e6f7065,601,1b6", "F-1,"),
         ("vFile:open:2f6465762f7a65726f,0,0", "F-1,"),
-        ("vFile:pread:7,10,0", "F-1,9"),
-        ("vFile:close:7", "F-1,9"),
+        ("vFile:pread:7,10,0", "F-1,09"),
+        ("vFile:close:7", "F-1,09"),
         ("qXfer:auxv:read::ffffffffffffffff,10", "l"),
     ] {
         let said = client.ask(packet);
