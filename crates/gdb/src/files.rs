@@ -14,17 +14,17 @@ use gdbstub::target::ext::host_io::{
     HostIoReadlinkOps, HostIoResult, HostIoSetfs, HostIoSetfsOps, HostIoStat,
 };
 
-use crate::listener::out_of_the_way;
 use crate::target::Target;
 
 /// More than these GDB never has open.
 const MOST: usize = 64;
 
-/// Files that are open for reading.
+/// Files that GDB has open for reading. We open them anew each time, so that the program finds no descriptor
+/// of ours among its own.
 pub struct Files {
     /// Where absolute paths are looked up first.
     sysroot: PathBuf,
-    open: BTreeMap<u32, File>,
+    open: BTreeMap<u32, PathBuf>,
 }
 
 impl Files {
@@ -40,8 +40,9 @@ impl Files {
         inside.ok().filter(|inside| inside.exists()).unwrap_or_else(|| path.into())
     }
 
-    fn get(&self, number: u32) -> HostIoResult<&File, Target> {
-        self.open.get(&number).ok_or(HostIoError::Errno(HostIoErrno::EBADF))
+    fn get(&self, number: u32) -> HostIoResult<File, Target> {
+        let path = self.open.get(&number).ok_or(HostIoError::Errno(HostIoErrno::EBADF))?;
+        Ok(File::open(path)?)
     }
 }
 
@@ -84,17 +85,16 @@ impl HostIoOpen for Target {
         if !std::fs::metadata(&path)?.is_file() {
             return Err(HostIoError::Errno(HostIoErrno::EACCES));
         }
-        let file = out_of_the_way(File::open(path)?.into());
-        self.files.open.insert(number, file.into());
+        File::open(&path)?;
+        self.files.open.insert(number, path);
         Ok(number)
     }
 }
 
 impl HostIoClose for Target {
     fn close(&mut self, number: u32) -> HostIoResult<(), Self> {
-        self.files.get(number)?;
-        self.files.open.remove(&number);
-        Ok(())
+        let closed = self.files.open.remove(&number);
+        closed.map(drop).ok_or(HostIoError::Errno(HostIoErrno::EBADF))
     }
 }
 

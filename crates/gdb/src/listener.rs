@@ -89,7 +89,7 @@ pub(crate) fn another(connection: &Connection) -> Result<Connection> {
 }
 
 /// The same file under a number that the program does not expect for its own, if there may be one.
-pub(crate) fn out_of_the_way(file: OwnedFd) -> OwnedFd {
+fn out_of_the_way(file: OwnedFd) -> OwnedFd {
     // SAFETY: plain system call on a descriptor that is ours.
     let copy = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, LEAST_DESCRIPTOR) };
     // SAFETY: a new descriptor, which nobody else has.

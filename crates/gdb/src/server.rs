@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Display;
-use std::io::{Read, Result};
+use std::io::{BufWriter, Read, Result, Write};
 use std::net::Shutdown;
 use std::path::Path;
 use std::sync::Arc;
@@ -141,15 +141,16 @@ impl Conversation {
         let mut packet = vec![0; PACKET];
         let _ = self.give_back.send(Vec::new());
         target.session().settle();
-        let stub = GdbStub::builder(connection).with_packet_buffer(&mut packet).build();
+        let stub =
+            GdbStub::builder(Writer(BufWriter::new(connection))).with_packet_buffer(&mut packet).build();
         let mut machine = stub.map_err(nonsense)?.run_state_machine(target).map_err(nonsense)?;
         loop {
             let moved = match machine {
-                Machine::Idle(idle) => match self.next(false) {
+                Machine::Idle(mut idle) => match self.next(idle.borrow_conn(), false) {
                     Next::Byte(byte) => idle.incoming_data(target, byte),
                     Next::Event(_) | Next::Closed => return Err(CLOSED.into()),
                 },
-                Machine::Running(running) => match self.next(true) {
+                Machine::Running(mut running) => match self.next(running.borrow_conn(), true) {
                     Next::Byte(byte) => running.incoming_data(target, byte),
                     Next::Event(Event::Stopped(stopped)) => {
                         target.session().settle();
@@ -169,7 +170,7 @@ impl Conversation {
     }
 
     /// Waits for what comes next: the program's deeds only while GDB waits for them.
-    fn next(&mut self, is_running: bool) -> Next {
+    fn next(&mut self, writer: &mut Writer, is_running: bool) -> Next {
         loop {
             if is_running && let Some(event) = self.events.pop_front() {
                 return Next::Event(event);
@@ -182,12 +183,35 @@ impl Conversation {
                 let _ = self.give_back.send(std::mem::take(&mut self.bytes));
                 self.next = 0;
             }
+            // GDB waits for what we have said.
+            if writer.0.flush().is_err() {
+                return Next::Closed;
+            }
             match self.messages.recv() {
                 Ok(Message::Bytes(bytes)) => self.bytes = bytes,
                 Ok(Message::Event(event)) => self.events.push_back(event),
                 Ok(Message::Closed) | Err(_) => return Next::Closed,
             }
         }
+    }
+}
+
+/// What we say to GDB: gdbstub says it byte by byte.
+struct Writer(BufWriter<Connection>);
+
+impl gdbstub::conn::Connection for Writer {
+    type Error = std::io::Error;
+
+    fn write(&mut self, byte: u8) -> Result<()> {
+        self.0.write_all(&[byte])
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.0.flush()
     }
 }
 

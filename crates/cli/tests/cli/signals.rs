@@ -22,7 +22,7 @@ fn interrupted(mut command: Command, signal: i32) -> Outcome {
 }
 
 /// Until the process has used a third of a second of processor time: then the guest is in its loop.
-pub fn wait_for_work(process: u32) {
+fn wait_for_work(process: u32) {
     for _ in 0..2000 {
         let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
         let user = status.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(11));

@@ -6,7 +6,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::{Debugged, eventually};
-use crate::signals::wait_for_work;
 use crate::support::{ends_within, file, text};
 
 const PROGRAM: &str = ":ev56/debugged";
@@ -19,12 +18,12 @@ struct Gdb {
 
 impl Gdb {
     /// Lets GDB connect and carry out commands.
-    fn start(debugged: &Debugged, commands: &[&str]) -> Gdb {
+    fn start(debugged: &Debugged, commands: &str) -> Gdb {
         let output = file();
         let target = format!("target remote {}", debugged.address);
         let mut command = Command::new("gdb-multiarch");
         command.args(["-nx", "-batch", "-ex", "set breakpoint pending on", "-ex", &target]);
-        command.args(commands.iter().flat_map(|line| ["-ex", line]));
+        command.args(commands.split("; ").flat_map(|line| ["-ex", line]));
         command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output.try_clone().unwrap());
         Gdb { child: command.spawn().expect("gdb-multiarch is needed: run ./setup"), output }
     }
@@ -45,19 +44,23 @@ impl Gdb {
     }
 }
 
-fn gdb(debugged: &Debugged, commands: &[&str]) -> String {
+fn gdb(debugged: &Debugged, commands: &str) -> String {
     Gdb::start(debugged, commands).said()
 }
 
-/// As [`gdb`], with so many interrupts, each when the program is at work.
-fn gdb_interrupted(debugged: &Debugged, commands: &[&str], interrupts: usize) -> String {
-    let gdb = Gdb::start(debugged, commands);
-    for _ in 0..interrupts {
-        wait_for_work(debugged.child.id());
+/// As [`gdb`], with an interrupt after each `echo going on\n`, when the program is at work again.
+fn gdb_interrupted(debugged: &Debugged, commands: &str) -> String {
+    let mut gdb = Gdb::start(debugged, commands);
+    for round in 1..=commands.split("; ").filter(|&command| command == GOING_ON).count() {
+        eventually("goes on", || text(&mut gdb.output).matches("going on\n").count() == round);
+        eventually("works", || debugged.works());
         gdb.interrupt();
     }
     gdb.said()
 }
+
+/// What comes before a command that is to be interrupted.
+const GOING_ON: &str = "echo going on\\n";
 
 /// Asserts that the parts are in the text, one behind the other.
 #[track_caller]
@@ -74,23 +77,7 @@ fn breakpoints_backtraces_and_values() {
     let debugged = Debugged::new(&format!("{PROGRAM} sum"));
     let said = gdb(
         &debugged,
-        &[
-            "info sharedlibrary",
-            "break add",
-            "continue",
-            "backtrace",
-            "continue 3",
-            "print a",
-            "print $a0",
-            "finish",
-            "tbreak add if a == 8",
-            "delete 1",
-            "continue",
-            "info symbol $pc",
-            "info sharedlibrary",
-            "info auxv",
-            "continue",
-        ],
+        "info sharedlibrary; break add; continue; backtrace; continue 3; print a; print $a0; finish; tbreak add if a == 8; delete 1; continue; info symbol $pc; info sharedlibrary; info auxv; continue",
     );
     assert_in_order(
         &said,
@@ -121,8 +108,7 @@ fn breakpoints_in_code_that_is_compiled_already() {
     let debugged = Debugged::new(&format!("{PROGRAM} threads"));
     let said = gdb_interrupted(
         &debugged,
-        &["continue", "break spin", "continue", "print counter > 0", "delete", "continue", "kill"],
-        2,
+        "echo going on\\n; continue; break spin; continue; print counter > 0; delete; echo going on\\n; continue; kill",
     );
     assert_in_order(&said, &["SIGINT", "hit Breakpoint 1, spin ()", "$1 = 1", "SIGINT"]);
     assert_eq!(debugged.ending(), (128 + libc::SIGKILL, String::new()));
@@ -133,20 +119,7 @@ fn what_is_written_is_what_the_program_finds() {
     let debugged = Debugged::new(&format!("{PROGRAM} sum"));
     let said = gdb(
         &debugged,
-        &[
-            "break add if a == 5",
-            "continue",
-            "set var constant[0] = 'C'",
-            "set var $fp = $fp",
-            "set var b = 1000",
-            "set var $f2 = 1.5",
-            "print $f2",
-            "print $zero = 1",
-            "print $zero",
-            "print total",
-            "print add(1, 2)",
-            "continue",
-        ],
+        "break add if a == 5; continue; set var constant[0] = 'C'; set var $fp = $fp; set var b = 1000; set var $f2 = 1.5; print $f2; print $zero = 1; print $zero; print total; print add(1, 2); continue",
     );
     assert_in_order(&said, &["Breakpoint 1, add (a=5, b=10)", "$1 = 1.5", "$3 = 0", "$4 = 10", "$5 = 3"]);
     assert_eq!(debugged.ending(), (3, "1035 Constant\n".into()));
@@ -158,13 +131,7 @@ fn code_that_is_written_is_executed() {
     // addq a0, 1, v0; ret: where add() begins, after it has run often enough to be compiled, or not.
     let said = gdb(
         &debugged,
-        &[
-            "break *(add + 8) if $a0 == 7",
-            "continue",
-            "set var {int} $pc = 0x42003400",
-            "set var {int} ($pc + 4) = 0x6bfa8001",
-            "continue",
-        ],
+        "break *(add + 8) if $a0 == 7; continue; set var {int} $pc = 0x42003400; set var {int} ($pc + 4) = 0x6bfa8001; continue",
     );
     assert_in_order(&said, &["Breakpoint 1", "exited with code 03"]);
     assert_eq!(debugged.ending(), (3, "10 constant\n".into()));
@@ -175,20 +142,7 @@ fn watchpoints() {
     let debugged = Debugged::new(&format!("{PROGRAM} watch"));
     let said = gdb(
         &debugged,
-        &[
-            "break main",
-            "continue",
-            "watch watched",
-            "continue",
-            "delete 2",
-            "rwatch watched",
-            "continue",
-            "delete 3",
-            "awatch watched",
-            "continue",
-            "continue",
-            "continue",
-        ],
+        "break main; continue; watch watched; continue; delete 2; rwatch watched; continue; delete 3; awatch watched; continue; continue; continue",
     );
     assert_in_order(
         &said,
@@ -213,23 +167,7 @@ fn steps() {
     let debugged = Debugged::new(&format!("{PROGRAM} sum"));
     let said = gdb(
         &debugged,
-        &[
-            "break sum",
-            "continue",
-            "next",
-            "next",
-            "step",
-            "backtrace 1",
-            "print $first = $pc",
-            "stepi",
-            "print $pc - $first",
-            "nexti 2",
-            "print $pc - $first",
-            "finish",
-            "until 27",
-            "advance printf",
-            "continue",
-        ],
+        "break sum; continue; next; step; backtrace 1; print $first = $pc; stepi; print $pc - $first; nexti 2; print $pc - $first; finish; until 27; advance printf; continue",
     );
     assert_in_order(
         &said,
@@ -250,8 +188,7 @@ fn interrupts_of_an_endless_loop() {
     let debugged = Debugged::new(&format!("{PROGRAM} endless"));
     let said = gdb_interrupted(
         &debugged,
-        &["continue", "backtrace", "stepi", "continue", "set var go_on = 1", "continue"],
-        2,
+        "echo going on\\n; continue; backtrace; stepi; echo going on\\n; continue; set var go_on = 1; continue",
     );
     assert_in_order(
         &said,
@@ -263,7 +200,7 @@ fn interrupts_of_an_endless_loop() {
 #[test]
 fn a_fault_stops_the_program_where_it_is() {
     let debugged = Debugged::new(&format!("{PROGRAM} crash"));
-    let said = gdb(&debugged, &["continue", "print pointer", "x/i $pc", "continue"]);
+    let said = gdb(&debugged, "continue; print pointer; x/i $pc; continue");
     assert_in_order(
         &said,
         &["SIGSEGV", "crash (pointer=0x10)", "$1 = (int *) 0x10", "stl", "terminated with signal SIGSEGV"],
@@ -273,36 +210,23 @@ fn a_fault_stops_the_program_where_it_is() {
     assert!(outcome.stderr.contains("ended by SIGSEGV (memory fault) at address 0x10"), "{}", outcome.stderr);
     // Past it.
     let debugged = Debugged::new(&format!("{PROGRAM} crash"));
-    gdb(&debugged, &["continue", "set var $pc = $pc + 4", "signal 0"]);
+    gdb(&debugged, "continue; set var $pc = $pc + 4; signal 0");
     assert_eq!(debugged.ending(), (3, "not crashed\n".into()));
 }
 
 #[test]
 fn signals_are_told_and_passed_on_or_not() {
     for (commands, printed, stop) in [
-        (&["continue", "continue"][..], "got 30\n", "received signal SIGUSR1"),
-        (&["continue", "signal 0"], "got 0\n", "received signal SIGUSR1"),
-        (&["handle SIGUSR1 nostop noprint pass", "continue"], "got 30\n", "exited with code 03"),
+        ("continue; continue", "got 30\n", "received signal SIGUSR1"),
+        ("continue; signal 0", "got 0\n", "received signal SIGUSR1"),
+        ("handle SIGUSR1 nostop noprint pass; continue", "got 30\n", "exited with code 03"),
+        ("break handler; continue; continue; continue", "got 30\n", "Breakpoint 1, handler (signal=30)"),
+        // One that did not arrive.
         (
-            &["break handler", "continue", "continue", "continue"],
-            "got 30\n",
-            "Breakpoint 1, handler (signal=30)",
-        ),
-        (&["continue", "stepi", "info symbol $pc", "continue"], "got 30\n", "handler in section .text"),
-        // Not the one that arrived, and one that did not arrive.
-        (
-            &[
-                "break handler",
-                "handle SIGUSR2 nostop",
-                "continue",
-                "set var $t0 = 0",
-                "signal SIGUSR1",
-                "continue",
-            ],
+            "break handler; break raise; continue; signal SIGUSR1; continue; signal 0",
             "got 30\n",
             "Breakpoint 1",
         ),
-        (&["break raise", "continue", "signal SIGUSR1", "signal 0"], "got 30\n", "SIGUSR1"),
     ] {
         let debugged = Debugged::new(&format!("{PROGRAM} signal"));
         let said = gdb(&debugged, commands);
@@ -310,7 +234,7 @@ fn signals_are_told_and_passed_on_or_not() {
         assert_eq!(debugged.ending(), (3, printed.into()), "{commands:?}: {said}");
     }
     let debugged = Debugged::new(&format!("{PROGRAM} signal"));
-    assert!(gdb(&debugged, &["continue", "signal SIGTERM"]).contains("terminated with signal SIGTERM"));
+    assert!(gdb(&debugged, "continue; signal SIGTERM").contains("terminated with signal SIGTERM"));
     assert_eq!(debugged.ending(), (128 + libc::SIGTERM, String::new()));
 }
 
@@ -319,25 +243,7 @@ fn threads() {
     let debugged = Debugged::new(&format!("{PROGRAM} threads"));
     let said = gdb_interrupted(
         &debugged,
-        &[
-            "continue",
-            "thread apply all -q print 7",
-            "info threads",
-            "break spin thread 3",
-            "continue",
-            "print $_thread",
-            "delete",
-            "thread 2",
-            "set scheduler-locking on",
-            "print $place = $pc",
-            "stepi",
-            "stepi",
-            "print $pc != $place",
-            "set scheduler-locking off",
-            "set var go_on = 1",
-            "continue",
-        ],
-        1,
+        "echo going on\\n; continue; thread apply all -q print 7; info threads; break spin thread 3; continue; print $_thread; delete; thread 2; set scheduler-locking on; print $place = $pc; stepi; stepi; print $pc != $place; set scheduler-locking off; set var go_on = 1; continue",
     );
     assert_in_order(
         &said,
@@ -364,7 +270,7 @@ fn threads() {
 fn a_system_call_under_way_is_left_alone() {
     let mut debugged = Debugged::at("0", &format!("{PROGRAM} read"), Stdio::piped());
     let mut input = debugged.child.stdin.take().unwrap();
-    let mut gdb = Gdb::start(&debugged, &["continue", "info symbol $pc", "set var $t0 = 1", "continue"]);
+    let mut gdb = Gdb::start(&debugged, "continue; info symbol $pc; set var $t0 = 1; continue");
     let call = format!("/proc/{}/syscall", debugged.child.id());
     let reads = format!("{} 0x0 ", libc::SYS_read);
     eventually("reads", || std::fs::read_to_string(&call).unwrap().starts_with(&reads));
@@ -381,11 +287,11 @@ fn a_system_call_under_way_is_left_alone() {
 #[test]
 fn children_and_successors() {
     let debugged = Debugged::new(&format!("{PROGRAM} fork"));
-    let said = gdb(&debugged, &["break sum", "continue"]);
+    let said = gdb(&debugged, "break sum; continue");
     assert!(!said.contains("Breakpoint 1, "), "{said}");
     assert_eq!(debugged.ending(), (3, "child 6\n".into()));
     let debugged = Debugged::new(&format!("{PROGRAM} execute"));
-    let said = gdb(&debugged, &["break sum", "continue", "continue", "delete", "continue"]);
+    let said = gdb(&debugged, "break sum; continue; continue; delete; continue");
     assert_in_order(&said, &["SIGTRAP", "Breakpoint 1, sum (n=10)", "exited with code 03"]);
     assert_eq!(debugged.ending(), (3, "45 constant\n".into()));
 }
@@ -393,26 +299,26 @@ fn children_and_successors() {
 #[test]
 fn detached_programs_go_on() {
     let debugged = Debugged::new(&format!("{PROGRAM} sum"));
-    let said = gdb(&debugged, &["break add", "continue", "detach"]);
+    let said = gdb(&debugged, "break add; continue; detach");
     assert!(said.contains("detached"), "{said}");
     assert_eq!(debugged.ending(), (3, "45 constant\n".into()));
-    // At the end of its commands GDB kills what it debugs.
+    // At the end of its commands GDB detaches.
     let debugged = Debugged::new(&format!("{PROGRAM} sum"));
-    gdb(&debugged, &["break add", "continue"]);
-    assert_eq!(debugged.ending(), (128 + libc::SIGKILL, String::new()));
+    gdb(&debugged, "break add; continue");
+    assert_eq!(debugged.ending(), (3, "45 constant\n".into()));
 }
 
 #[test]
 fn symbols_of_position_independent_programs_and_libraries() {
     let debugged = Debugged::new(":ev56/anywhere sum");
-    let said = gdb(&debugged, &["break add if a == 2", "continue", "backtrace", "delete", "continue"]);
+    let said = gdb(&debugged, "break add if a == 2; continue; backtrace; delete; continue");
     assert_in_order(
         &said,
         &["Breakpoint 1, add (a=2, b=1)", " in sum (n=10)", " in main (", "exited with code 03"],
     );
     assert_eq!(debugged.ending(), (3, "45 constant\n".into()));
     let debugged = Debugged::new(":ev5/halves");
-    let said = gdb(&debugged, &["break *half", "continue", "backtrace", "delete", "continue"]);
+    let said = gdb(&debugged, "break half; continue; backtrace; delete; continue");
     assert_in_order(&said, &["Breakpoint 1, ", "half (number=", " in main () at ", "exited normally"]);
     assert_eq!(debugged.ending(), (0, String::new()));
 }

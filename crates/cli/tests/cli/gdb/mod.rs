@@ -50,6 +50,19 @@ impl Debugged {
         Debugged::at("0", words, Stdio::null())
     }
 
+    /// Whether the program's first thread uses the processor.
+    fn works(&self) -> bool {
+        let id = self.child.id();
+        let ticks = || {
+            let status = std::fs::read_to_string(format!("/proc/{id}/task/{id}/stat")).unwrap();
+            let ticks = status.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(11));
+            ticks.unwrap().parse::<u64>().unwrap()
+        };
+        let before = ticks();
+        std::thread::sleep(Duration::from_millis(200));
+        ticks() >= before + 5
+    }
+
     /// How it ends, and what it said beside that it waits.
     fn outcome(mut self) -> Outcome {
         let status = ends_within(&mut self.child, Duration::from_secs(60)).unwrap_or_else(|| {
