@@ -180,6 +180,11 @@ impl ChunkPacker {
         ChunkPacker { process: process.clone(), recipes, packer: None, order: 0, first_order: 0 }
     }
 
+    /// The number of the last order mark before the records that come next, if those were packed elsewhere.
+    pub fn goes_on_at(&mut self, order: u64) {
+        self.order = order;
+    }
+
     /// Adds records, whose blocks are numbered as [`Process::block`] says; what is left of them when the chunk
     /// is complete.
     pub fn add<'a>(&mut self, mut words: &'a [u64]) -> io::Result<&'a [u64]> {
@@ -198,9 +203,6 @@ impl ChunkPacker {
                 Event::Mark(mark) => {
                     if let Mark::Order(number) = mark {
                         self.order = number;
-                        if packer.instructions == 0 {
-                            self.first_order = number;
-                        }
                     }
                     packer.mark(mark);
                     words = &words[1..];
