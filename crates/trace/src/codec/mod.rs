@@ -23,6 +23,14 @@ fn mixed(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// A table whose size is known when the crate is compiled.
+type Table<T, const SIZE: usize> = Box<[T; SIZE]>;
+
+fn table<T: Copy, const SIZE: usize>(entry: T) -> Table<T, SIZE> {
+    let entries: Result<Table<T, SIZE>, _> = vec![entry; SIZE].into_boxed_slice().try_into();
+    entries.unwrap_or_else(|_| unreachable!("it has so many entries"))
+}
+
 /// How thoroughly to pack what the models leave.
 const LEVEL: i32 = 3;
 /// A chunk ends with the first record that takes one of these to this or more. No word takes more than ten
