@@ -11,8 +11,10 @@
 //! ```
 
 pub mod mix;
+pub mod names;
 pub mod paper;
 pub mod profile;
+pub mod replay;
 pub mod statics;
 pub mod table;
 pub mod units;

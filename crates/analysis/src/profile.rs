@@ -1,24 +1,15 @@
 //! Where executed instructions went: by instruction, group, function and image. Over a whole run or
 //! as the mean of units of work; two profiles can be compared.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use image::Image;
-use trace::{BlockId, Counts, Unit};
+use trace::{Block, BlockId, Counts, Unit};
 
 use crate::mix::{self, Mix};
+pub use crate::names::FunctionName;
+use crate::names::Names;
 use crate::table::{Kind, Table, Value};
-
-/// A function, named so that it can be found again in another build.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FunctionName {
-    /// The image's file name; `(none)` for code outside images.
-    pub image: String,
-    /// The function's name, or the address of the code if no symbol covers it.
-    pub function: String,
-}
 
 /// Instructions executed, split in each way.
 #[derive(Clone, Debug, Default)]
@@ -53,55 +44,18 @@ struct Parts {
     image: Rc<str>,
 }
 
-/// The images of a run, opened as needed.
-struct Symbols<'a> {
-    counts: &'a Counts,
-    open: HashMap<PathBuf, Option<Image>>,
-    names: HashMap<(u32, u64), Rc<FunctionName>>,
-}
-
-impl<'a> Symbols<'a> {
-    fn image_name(&self, image: Option<u32>) -> String {
-        let path = image.map(|index| &self.counts.images[index as usize].path);
-        let name =
-            path.map(|path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned());
-        name.unwrap_or_else(|| "(none)".into())
-    }
-
-    /// The function at a run-time address. An image that cannot be read has no symbols.
-    fn function(&mut self, image: Option<u32>, address: u64) -> Rc<FunctionName> {
-        let nameless = |image| Rc::new(FunctionName { image, function: format!("{address:#x}") });
-        let Some(index) = image else { return nameless(self.image_name(None)) };
-        let loaded = &self.counts.images[index as usize];
-        let file = self.open.entry(loaded.path.clone()).or_insert_with_key(|path| Image::open(path).ok());
-        let link_address = address.wrapping_sub(loaded.bias);
-        let found = file.as_ref().and_then(|file| {
-            let function = file.function_at(link_address);
-            let function = function.map(|function| (function.address, function.name.clone()));
-            // The linkage table and the like: named by their section.
-            function.or_else(|| {
-                let mut code = file.code().iter();
-                let section = code.find(|code| (code.address..code.end()).contains(&link_address))?;
-                Some((section.address, format!("({})", section.name)))
-            })
-        });
-        let Some((start, function)) = found else { return nameless(self.image_name(image)) };
-        let name = self.image_name(image);
-        self.names
-            .entry((index, start))
-            .or_insert_with(|| Rc::new(FunctionName { image: name, function }))
-            .clone()
-    }
-}
-
 impl Attribution {
     /// Works out the dictionary of `counts`; opens its images for their symbols.
     pub fn new(counts: &Counts) -> Attribution {
-        let mut symbols = Symbols { counts, open: HashMap::new(), names: HashMap::new() };
-        let blocks = counts.blocks.iter().map(|block| {
+        Attribution::of(&counts.blocks, &Names::of_counts(counts))
+    }
+
+    /// Works out a dictionary of blocks, in images that these names are of.
+    pub fn of(blocks: &[Block], names: &Names) -> Attribution {
+        let blocks = blocks.iter().map(|block| {
             let mut functions: Vec<(Rc<FunctionName>, u32)> = Vec::new();
-            for at in (block.address..).step_by(4).take(block.words.len()) {
-                let function = symbols.function(block.image, at);
+            for at in block.addresses() {
+                let function = names.name(block.image, at);
                 match functions.last_mut() {
                     Some((last, n)) if *last == function => *n += 1,
                     _ => functions.push((function, 1)),
@@ -110,7 +64,7 @@ impl Attribution {
             Parts {
                 names: block.words.iter().map(|&word| mix::name(word)).collect(),
                 functions,
-                image: symbols.image_name(block.image).into(),
+                image: names.image(block.image).into(),
             }
         });
         Attribution { blocks: blocks.collect() }

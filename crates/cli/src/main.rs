@@ -3,6 +3,7 @@
 mod arguments;
 mod commands;
 mod progress;
+mod ranges;
 
 use std::process::ExitCode;
 
@@ -21,6 +22,8 @@ fn main() -> ExitCode {
         Command::Study(options) => commands::study::run(&options),
         Command::Attach(options) => commands::attach::run(&options),
         Command::Trace(options) => commands::trace::run(&options),
+        Command::Show(options) => commands::show::run(&options),
+        Command::Check(options) => commands::check::run(&options),
     };
     match outcome {
         Ok(status) => status,
@@ -34,5 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let is_closed = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
     error.downcast_ref::<report::Error>().is_some_and(report::Error::is_broken_pipe)
+        || error.downcast_ref().is_some_and(is_closed)
 }

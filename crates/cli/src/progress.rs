@@ -48,6 +48,31 @@ impl Units {
     }
 }
 
+/// How far a trace has been gone through.
+pub struct Replaying {
+    bar: ProgressBar,
+}
+
+impl Replaying {
+    /// Of a trace's instructions, by chunks.
+    pub fn new(trace: &trace::Trace) -> Replaying {
+        let template = "{wide_bar} {percent} % of {len} instructions (still {eta})";
+        let style = ProgressStyle::with_template(template).expect("a valid template");
+        let all = trace.chunks().iter().map(|chunk| chunk.instructions).sum();
+        Replaying { bar: ProgressBar::new(all).with_style(style) }
+    }
+
+    /// So many more instructions.
+    pub fn show(&self, instructions: u64) {
+        self.bar.inc(instructions);
+    }
+
+    /// Removes the bar.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// The progress of a study, step by step: lines in a pipe, a line that changes on a terminal.
 pub struct Steps {
     bar: ProgressBar,

@@ -1,6 +1,6 @@
 //! How a cell and a heading look to people, in a terminal and in a page alike.
 
-use analysis::table::{Column, Kind, Value};
+use analysis::table::{Column, Kind, Value, separated};
 
 /// What stands for a value that is not known.
 const DASH: &str = "–";
@@ -49,14 +49,7 @@ fn separate(number: &str, signed: bool) -> String {
         false => "",
     };
     let (whole, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    let mut separated = String::from(sign);
-    for (place, digit) in whole.char_indices() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) {
-            separated.push(',');
-        }
-        separated.push(digit);
-    }
-    separated + fraction
+    format!("{sign}{}{fraction}", separated(whole))
 }
 
 /// Names come from the files a user examines: a control character in one must not reach a terminal.

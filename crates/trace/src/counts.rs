@@ -31,6 +31,14 @@ pub struct Block {
     pub image: Option<u32>,
 }
 
+impl Block {
+    /// The run-time address of each instruction. Those of a damaged trace may wrap around.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> + use<> {
+        let start = self.address;
+        (0..self.words.len() as u64).map(move |index| start.wrapping_add(4 * index))
+    }
+}
+
 /// Exact execution counts of a whole run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {

@@ -17,7 +17,7 @@ use crate::{Block, BlockId, Function, Header, Image, Stream};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be opened or read.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot read {}", path.display())]
     Io {
         /// The file.
         path: PathBuf,

@@ -2,9 +2,11 @@
 
 pub mod attach;
 pub mod build;
+pub mod check;
 pub mod compare;
 pub mod count;
 pub mod run;
+pub mod show;
 pub mod statics;
 pub mod study;
 pub mod trace;

@@ -1,0 +1,146 @@
+//! Where addresses are: in which image and function, and on which line of source.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use image::{Image, Location};
+use trace::{Counts, LoadedImage, Trace};
+
+/// A function, named so that it can be found again in another build.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionName {
+    /// The image's file name; `(none)` for code outside images.
+    pub image: String,
+    /// The function's name, or the address of the code if no symbol covers it.
+    pub function: String,
+}
+
+/// A named piece of code: a function; or a section without one, such as the linkage table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its name.
+    pub name: Rc<FunctionName>,
+    /// Its first run-time address.
+    pub start: u64,
+}
+
+/// The images of a run or a trace, their files opened when first needed.
+pub struct Names {
+    images: Vec<Loaded>,
+    names: RefCell<HashMap<(u32, u64), Rc<FunctionName>>>,
+}
+
+struct Loaded {
+    image: LoadedImage,
+    /// The build id that the file must have, if it is known.
+    build_id: Option<Vec<u8>>,
+    /// The functions that a trace names: address, size, name; by address.
+    functions: Vec<(u64, u64, String)>,
+    /// The file; none if it cannot be read, or is another one now.
+    file: OnceCell<Option<Rc<Image>>>,
+}
+
+impl Names {
+    /// Of the images that were mapped in a run.
+    pub fn of_counts(counts: &Counts) -> Names {
+        Names::new(counts.images.iter().map(|image| Loaded::new(image.clone())).collect())
+    }
+
+    /// Of the images of a trace: by their files while those are what was traced, and else by what the
+    /// trace itself tells.
+    pub fn of_trace(trace: &Trace) -> Names {
+        let loaded = trace.images().iter().map(|image| {
+            let trace::Image { path, start, end, bias, build_id } = image.clone();
+            Loaded { build_id: Some(build_id), ..Loaded::new(LoadedImage { path, start, end, bias }) }
+        });
+        let mut images: Vec<Loaded> = loaded.collect();
+        for function in trace.functions() {
+            if let Some(image) = images.get_mut(function.image as usize) {
+                image.functions.push((function.address, function.size, function.name.clone()));
+            }
+        }
+        images.iter_mut().for_each(|image| image.functions.sort_unstable());
+        Names::new(images)
+    }
+
+    fn new(images: Vec<Loaded>) -> Names {
+        Names { images, names: RefCell::default() }
+    }
+
+    /// The file name of an image; `(none)` for code outside images.
+    pub fn image(&self, image: Option<u32>) -> String {
+        let loaded = image.and_then(|index| self.images.get(index as usize));
+        loaded.map_or_else(|| "(none)".into(), |loaded| file_name(&loaded.image.path))
+    }
+
+    /// The function, or else the section, at a run-time address.
+    pub fn place(&self, image: Option<u32>, address: u64) -> Option<Place> {
+        let index = image?;
+        let loaded = self.images.get(index as usize)?;
+        let (start, function) = loaded.find(address, self.file(index)?.as_deref())?;
+        let name = || Rc::new(FunctionName { image: self.image(image), function });
+        let name = self.names.borrow_mut().entry((index, start)).or_insert_with(name).clone();
+        Some(Place { name, start })
+    }
+
+    /// The name of the code at a run-time address.
+    pub fn name(&self, image: Option<u32>, address: u64) -> Rc<FunctionName> {
+        match self.place(image, address) {
+            Some(place) => place.name,
+            None => Rc::new(FunctionName { image: self.image(image), function: format!("{address:#x}") }),
+        }
+    }
+
+    /// The line of source that the instruction at a run-time address comes from.
+    pub fn location(&self, image: Option<u32>, address: u64) -> Option<Location> {
+        let index = image?;
+        let bias = self.images.get(index as usize)?.image.bias;
+        self.file(index)?.as_ref()?.location(address.wrapping_sub(bias))
+    }
+
+    /// The file of an image, shared by all mappings of it.
+    fn file(&self, index: u32) -> Option<&Option<Rc<Image>>> {
+        let loaded = self.images.get(index as usize)?;
+        let open = || {
+            let same = |other: &&Loaded| other.image.path == loaded.image.path;
+            let shared = self.images.iter().filter(same).find_map(|other| other.file.get()?.clone());
+            let file = shared.or_else(|| Image::open(&loaded.image.path).ok().map(Rc::new))?;
+            let wanted = loaded.build_id.as_deref();
+            wanted.is_none_or(|wanted| wanted == file.build_id().unwrap_or_default()).then_some(file)
+        };
+        Some(loaded.file.get_or_init(open))
+    }
+}
+
+impl Loaded {
+    fn new(image: LoadedImage) -> Loaded {
+        Loaded { image, build_id: None, functions: Vec::new(), file: OnceCell::new() }
+    }
+
+    /// The start and the name of what is at a run-time address.
+    fn find(&self, address: u64, file: Option<&Image>) -> Option<(u64, String)> {
+        let bias = self.image.bias;
+        let Some(file) = file else { return self.traced(address) };
+        let link_address = address.wrapping_sub(bias);
+        if let Some(function) = file.function_at(link_address) {
+            return Some((function.address.wrapping_add(bias), function.name.clone()));
+        }
+        // The linkage table and the like: named by their section.
+        let section = file.code().iter().find(|code| (code.address..code.end()).contains(&link_address))?;
+        Some((section.address.wrapping_add(bias), format!("({})", section.name)))
+    }
+
+    /// The same by what a trace tells of its functions.
+    fn traced(&self, address: u64) -> Option<(u64, String)> {
+        let before = self.functions.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
+        let (start, size, name) = &self.functions[before];
+        (address - start < *size).then(|| (*start, name.clone()))
+    }
+}
+
+/// The last component of a path, as text.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

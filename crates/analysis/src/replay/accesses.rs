@@ -1,0 +1,49 @@
+//! The instructions of each block that access memory.
+
+use isa::{Flags, Instruction};
+use trace::{BlockId, Trace};
+
+/// An instruction that accesses memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Its index in its block.
+    pub index: u32,
+    /// Bytes that it reads or writes.
+    pub size: u8,
+    /// Whether it writes.
+    pub is_store: bool,
+}
+
+impl Access {
+    fn of(index: usize, instruction: Instruction) -> Option<Access> {
+        let size = instruction.access_size()?;
+        Some(Access { index: index as u32, size, is_store: instruction.op.is(Flags::STORE) })
+    }
+}
+
+/// The accesses of all blocks, in the order in which records have their addresses.
+pub struct Accesses {
+    all: Vec<Access>,
+    /// Where each block's begin; and the end.
+    starts: Vec<usize>,
+}
+
+impl Accesses {
+    /// Of a trace's blocks.
+    pub fn new(trace: &Trace) -> Accesses {
+        let mut all = Vec::new();
+        let mut starts = vec![0];
+        for block in trace.blocks() {
+            let decoded = block.words.iter().enumerate();
+            all.extend(decoded.filter_map(|(index, &word)| Access::of(index, isa::decode(word)?)));
+            starts.push(all.len());
+        }
+        Accesses { all, starts }
+    }
+
+    /// Of one block.
+    #[inline]
+    pub fn of(&self, block: BlockId) -> &[Access] {
+        &self.all[self.starts[block as usize]..self.starts[block as usize + 1]]
+    }
+}

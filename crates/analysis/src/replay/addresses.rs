@@ -1,0 +1,87 @@
+//! Every address in order: of instructions, loads and stores.
+
+use std::io;
+
+use trace::Trace;
+
+use super::{Executed, Order, Replay, Visitor};
+use crate::table::{Kind, Table, Value};
+
+/// Rows that are handed over together.
+const TOGETHER: usize = 1 << 14;
+/// Bytes of an instruction.
+const INSTRUCTION: u64 = 4;
+
+/// Makes rows of addresses, and hands them over a table at a time.
+pub struct Addresses<'a, S: FnMut(&Table) -> io::Result<()>> {
+    replay: &'a Replay<'a>,
+    table: Table,
+    sink: S,
+}
+
+impl<'a, S: FnMut(&Table) -> io::Result<()>> Addresses<'a, S> {
+    /// Hands tables of this name to `sink`, one at least.
+    pub fn new(replay: &'a Replay<'a>, name: &str, sink: S) -> Addresses<'a, S> {
+        let columns = [
+            ("processor", Kind::Count),
+            ("process", Kind::Count),
+            ("thread", Kind::Count),
+            ("kind", Kind::Text),
+            ("address", Kind::Address),
+            ("size", Kind::Count),
+        ];
+        let table = Table::new(name, "Addresses in the order of time", &columns[first_column(replay)..]);
+        Addresses { replay, table, sink }
+    }
+
+    /// Hands over the rest.
+    pub fn finish(mut self) -> io::Result<()> {
+        (self.sink)(&self.table)
+    }
+
+    fn row(&mut self, at: &[Value; 3], kind: &str, address: u64, size: u64) {
+        let mut row = at[first_column(self.replay)..].to_vec();
+        row.extend([kind.into(), Value::Integer(address.cast_signed()), size.into()]);
+        self.table.row(row);
+    }
+}
+
+/// Processors are told if threads are spread over them.
+fn first_column(replay: &Replay) -> usize {
+    usize::from(replay.order == Order::Time)
+}
+
+/// Who executed: processor, process and thread.
+fn place(trace: &Trace, executed: &Executed) -> [Value; 3] {
+    let stream = &trace.streams()[executed.stream as usize];
+    let processor = executed.processor.map(u64::from);
+    [processor.into(), u64::from(stream.process).into(), u64::from(stream.thread).into()]
+}
+
+impl<S: FnMut(&Table) -> io::Result<()>> Visitor for Addresses<'_, S> {
+    fn executed(&mut self, executed: &Executed) -> io::Result<()> {
+        let block = executed.execution.block;
+        let at = place(self.replay.dictionary.trace, executed);
+        let Replay { dictionary, accesses, filter, .. } = *self.replay;
+        let mut data = accesses.of(block).iter().zip(executed.execution.addresses).peekable();
+        for (index, pc) in dictionary.trace.blocks()[block as usize].addresses().enumerate() {
+            let access = data.next_if(|(access, _)| access.index as usize == index);
+            if !executed.chosen.has(index) {
+                continue;
+            }
+            // Of data that is wanted by its address, only that.
+            if !filter.is_by_data() {
+                self.row(&at, "fetch", pc, INSTRUCTION);
+            }
+            if let Some((access, &address)) = access {
+                let kind = if access.is_store { "store" } else { "load" };
+                self.row(&at, kind, address, access.size.into());
+            }
+        }
+        if self.table.rows.len() >= TOGETHER {
+            (self.sink)(&self.table)?;
+            self.table.rows.clear();
+        }
+        Ok(())
+    }
+}

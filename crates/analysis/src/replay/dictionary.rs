@@ -1,0 +1,179 @@
+//! What is known of each block of a trace before it is replayed.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::rc::Rc;
+
+use isa::{Flags, Format, Op};
+use trace::{BlockId, Trace};
+
+use crate::names::{FunctionName, Names};
+
+/// A trace's blocks with what follows from their instruction words and from the images' symbols.
+pub struct Dictionary<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// Its symbols and lines.
+    pub names: &'a Names,
+    /// The blocks, by number.
+    pub blocks: Vec<Facts>,
+    /// The functions, and what else [`Facts::place`] tells.
+    pub places: Vec<Place>,
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Run-time address of its first instruction.
+    pub address: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// Which of [`Dictionary::places`] it begins in.
+    pub place: u32,
+    /// Whether it begins where its function is entered: at its first instruction, or behind the two that
+    /// compute the global pointer.
+    pub at_entry: bool,
+    /// What its last instruction does.
+    pub transfer: Transfer,
+}
+
+impl Facts {
+    /// Its instructions.
+    #[inline]
+    pub fn length(&self) -> u64 {
+        self.end.wrapping_sub(self.address) / 4
+    }
+}
+
+/// How control leaves a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// To the next instruction: the block is cut there.
+    None,
+    /// By a conditional branch.
+    Conditional,
+    /// By an unconditional branch.
+    Branch,
+    /// By a jump that neither calls nor returns.
+    Jump,
+    /// By a branch or a jump that calls.
+    Call,
+    /// By a return.
+    Return,
+    /// By a call of the system, or of another privileged function.
+    System,
+}
+
+/// A function, a section without functions, or the unnamed code of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its name; none for code without one.
+    pub name: Option<Rc<FunctionName>>,
+    /// The image's file name.
+    pub image: String,
+    /// Its first run-time address; 0 for code without a name.
+    pub start: u64,
+}
+
+/// Bytes of the two instructions at a function's beginning that compute the global pointer.
+const POINTER_SETUP: u64 = 8;
+
+impl<'a> Dictionary<'a> {
+    /// Looks at all blocks of a trace.
+    pub fn new(trace: &'a Trace, names: &'a Names) -> Dictionary<'a> {
+        let mut places = Places { names, places: Vec::new(), numbers: HashMap::new() };
+        let blocks = trace.blocks().iter().map(|block| {
+            let place = places.number(block.image, block.address);
+            let start = places.places[place as usize].start;
+            Facts {
+                address: block.address,
+                end: block.address.wrapping_add(4 * block.words.len() as u64),
+                place,
+                at_entry: block.address == start || block.address == start.wrapping_add(POINTER_SETUP),
+                transfer: block.words.last().map_or(Transfer::None, |&word| Transfer::of(word)),
+            }
+        });
+        let blocks = blocks.collect();
+        Dictionary { trace, names, blocks, places: places.places }
+    }
+
+    /// What is known of a block.
+    #[inline]
+    pub fn facts(&self, block: BlockId) -> &Facts {
+        &self.blocks[block as usize]
+    }
+
+    /// The name of a place and how far an address is from its beginning: `image!function+0x10`.
+    pub fn label(&self, place: u32, address: u64) -> String {
+        self.places[place as usize].label(address)
+    }
+
+    /// The name of any address of an image that blocks lie in.
+    pub fn name_of(&self, image: Option<u32>, address: u64) -> Option<String> {
+        let found = self.names.place(image, address)?;
+        let image = found.name.image.clone();
+        Some(Place { name: Some(found.name), image, start: found.start }.label(address))
+    }
+}
+
+impl Place {
+    fn label(&self, address: u64) -> String {
+        let Some(name) = &self.name else {
+            let image = if self.image == NO_IMAGE { String::new() } else { format!("{}!", self.image) };
+            return format!("{image}{address:#x}");
+        };
+        let mut text = format!("{}!{}", name.image, name.function);
+        if address != self.start {
+            let _ = write!(text, "+{:#x}", address.wrapping_sub(self.start));
+        }
+        text
+    }
+}
+
+/// What [`Names::image`] calls code outside of images.
+const NO_IMAGE: &str = "(none)";
+
+/// Gives places their numbers.
+struct Places<'a> {
+    names: &'a Names,
+    places: Vec<Place>,
+    numbers: HashMap<(Option<u32>, u64), u32>,
+}
+
+impl Places<'_> {
+    fn number(&mut self, image: Option<u32>, address: u64) -> u32 {
+        let found = self.names.place(image, address);
+        let start = found.as_ref().map_or(0, |place| place.start);
+        *self.numbers.entry((image, start)).or_insert_with(|| {
+            let place = Place { name: found.map(|place| place.name), image: self.names.image(image), start };
+            self.places.push(place);
+            self.places.len() as u32 - 1
+        })
+    }
+}
+
+impl Transfer {
+    fn of(word: u32) -> Transfer {
+        let Some(instruction) = isa::decode(word) else { return Transfer::None };
+        let op = instruction.op;
+        match op.format() {
+            Format::Pal => Transfer::System,
+            _ if op.is(Flags::CONDITIONAL) => Transfer::Conditional,
+            _ if op.is(Flags::CALL) => Transfer::Call,
+            _ if op.is(Flags::RETURN) => Transfer::Return,
+            Format::MemoryJump => Transfer::Jump,
+            _ if op == Op::Br => Transfer::Branch,
+            _ => Transfer::None,
+        }
+    }
+
+    /// Whether it ends a basic block: control may go elsewhere than to the next instruction.
+    pub fn ends_basic_block(self) -> bool {
+        self != Transfer::None
+    }
+
+    /// Whether control goes elsewhere each time.
+    pub fn is_always_taken(self) -> bool {
+        matches!(self, Transfer::Branch | Transfer::Jump | Transfer::Call | Transfer::Return)
+    }
+}

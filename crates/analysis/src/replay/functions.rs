@@ -1,0 +1,66 @@
+//! The function trace: a line a call, nested, as Figure 3 of the 1997 paper has it.
+
+use std::io::{self, Write};
+
+use trace::record::Mark;
+
+use super::text::Text;
+use super::{Arrival, Calls, Dictionary, Executed, Visitor};
+
+/// Calls deeper than this are not indented further; their depth is told.
+const INDENTED: usize = 60;
+
+/// Lists the functions that control enters.
+pub struct FunctionTrace<'a, W: Write> {
+    dictionary: &'a Dictionary<'a>,
+    text: Text<'a, W>,
+    calls: Vec<Calls>,
+}
+
+impl<'a, W: Write> FunctionTrace<'a, W> {
+    /// Lists a trace's calls to `out`; `system_call` knows the names of system calls.
+    pub fn new(
+        dictionary: &'a Dictionary<'a>,
+        system_call: &'a dyn Fn(u32) -> String,
+        out: W,
+    ) -> FunctionTrace<'a, W> {
+        let calls = vec![Calls::default(); dictionary.trace.streams().len()];
+        FunctionTrace { dictionary, text: Text::new(dictionary.trace, system_call, out, 0), calls }
+    }
+
+    /// Writes what is left to write.
+    pub fn finish(self) -> io::Result<()> {
+        self.text.finish()
+    }
+}
+
+impl<W: Write> Visitor for FunctionTrace<'_, W> {
+    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_wanted: bool) -> io::Result<()> {
+        self.calls[stream as usize].mark(mark);
+        // Signals show in what follows them, and system calls are for the instructions' listing.
+        let is_told = is_wanted && !matches!(mark, Mark::Diverted | Mark::SystemCall(_));
+        if is_told { self.text.mark(stream, before, mark) } else { Ok(()) }
+    }
+
+    fn executed(&mut self, executed: &Executed) -> io::Result<()> {
+        let facts = self.dictionary.facts(executed.execution.block);
+        let calls = &mut self.calls[executed.stream as usize];
+        let how = match calls.block(facts, |_| false) {
+            Arrival::Within | Arrival::Returned => return Ok(()),
+            Arrival::Called | Arrival::Replaced => "",
+            Arrival::Interrupted => " (a signal's handler)",
+            Arrival::Emerged => " (called before recording began)",
+        };
+        if !executed.chosen.has(0) {
+            return Ok(());
+        }
+        let depth = calls.depth();
+        let address =
+            if facts.at_entry { self.dictionary.places[facts.place as usize].start } else { facts.address };
+        let label = self.dictionary.label(facts.place, address);
+        let indent = 2 * depth.min(INDENTED);
+        let deep = if depth > INDENTED { format!("[{depth}] ") } else { String::new() };
+        self.text.thread(executed.stream, executed.before)?;
+        self.text.remark(executed.before, &format!("{:indent$}{deep}{label}{how}", ""))
+    }
+}

@@ -1,0 +1,242 @@
+//! The instruction trace: a line an instruction, as Figure 2 of the 1997 paper has it.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use isa::{Flags, Format, Instruction};
+use trace::record::{Mark, Register, value_register};
+use trace::{BlockId, Trace};
+
+use super::registers::Registers;
+use super::text::{Text, describe};
+use super::{Accesses, Dictionary, Executed, Transfer, Visitor};
+
+/// Columns for mnemonics and operands.
+const MNEMONIC: usize = 8;
+const OPERANDS: usize = 32;
+
+/// Lists instructions with what they did.
+pub struct Listing<'a, W: Write> {
+    dictionary: &'a Dictionary<'a>,
+    accesses: &'a Accesses,
+    text: Text<'a, W>,
+    blocks: HashMap<BlockId, Vec<Line>>,
+    /// Digits of addresses.
+    digits: usize,
+    registers: Vec<Registers>,
+    /// The block listed last, if the one that follows it in its stream has not been seen yet.
+    last: Option<BlockId>,
+    stream: Option<u32>,
+}
+
+/// What is the same each time an instruction is executed.
+struct Line {
+    /// Address, word, mnemonic and operands.
+    text: String,
+    instruction: Option<Instruction>,
+    has_value: bool,
+    effect: Effect,
+}
+
+/// What to tell of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    Nothing,
+    /// It writes a register, whose name this is.
+    Writes(Register),
+    Loads,
+    Stores,
+    /// It tests a register.
+    Tests(Register),
+}
+
+impl<'a, W: Write> Listing<'a, W> {
+    /// Lists a trace's instructions to `out`; `system_call` knows the names of system calls.
+    pub fn new(
+        dictionary: &'a Dictionary<'a>,
+        accesses: &'a Accesses,
+        system_call: &'a dyn Fn(u32) -> String,
+        out: W,
+    ) -> Listing<'a, W> {
+        let registers = vec![Registers::default(); dictionary.trace.streams().len()];
+        let highest = dictionary.blocks.iter().map(|block| block.address).max().unwrap_or(0);
+        let digits = format!("{highest:x}").len();
+        let text = Text::new(dictionary.trace, system_call, out, digits);
+        Listing {
+            dictionary,
+            accesses,
+            text,
+            blocks: HashMap::new(),
+            digits,
+            registers,
+            last: None,
+            stream: None,
+        }
+    }
+
+    /// Writes what is left to write.
+    pub fn finish(self) -> io::Result<()> {
+        self.text.finish()
+    }
+
+    /// Tells where control is now, if it has come from elsewhere than the function's own code.
+    fn entered(&mut self, block: BlockId, address: u64) -> io::Result<()> {
+        let facts = self.dictionary.facts(block);
+        let came = self.last.replace(block).map(|last| *self.dictionary.facts(last));
+        let stays = came.is_some_and(|last| {
+            last.place == facts.place && !(last.transfer == Transfer::Call && facts.at_entry)
+        });
+        if stays {
+            return Ok(());
+        }
+        let label = self.dictionary.label(facts.place, address);
+        let image = self.dictionary.trace.blocks()[block as usize].image;
+        match self.dictionary.names.location(image, address) {
+            Some(source) => self.text.heading(&format!("{label}:  {}", describe(&source))),
+            None => self.text.heading(&format!("{label}:")),
+        }
+    }
+}
+
+impl<W: Write> Visitor for Listing<'_, W> {
+    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_wanted: bool) -> io::Result<()> {
+        if matches!(mark, Mark::Gap | Mark::Diverted) {
+            self.registers[stream as usize] = Registers::default();
+            if self.stream == Some(stream) {
+                self.last = None;
+            }
+        }
+        if is_wanted { self.text.mark(stream, before, mark) } else { Ok(()) }
+    }
+
+    fn executed(&mut self, executed: &Executed) -> io::Result<()> {
+        let Executed { stream, before, execution, chosen, .. } = *executed;
+        if self.stream.replace(stream) != Some(stream) {
+            self.last = None;
+        }
+        let block = &self.dictionary.trace.blocks()[execution.block as usize];
+        let dictionary = self.dictionary;
+        if !self.blocks.contains_key(&execution.block) {
+            self.blocks.insert(execution.block, lines(dictionary, execution.block, self.digits));
+        }
+        let mut accesses = self.accesses.of(execution.block).iter().zip(execution.addresses).peekable();
+        let mut values = execution.values.iter();
+        let mut is_first = true;
+        for index in 0..block.words.len() {
+            let line = &self.blocks[&execution.block][index];
+            let Line { instruction, effect, .. } = *line;
+            let access = accesses.next_if(|(access, _)| access.index as usize == index);
+            let address = access.map(|(_, &address)| address);
+            let value = if line.has_value { values.next().copied() } else { None };
+            let registers = &mut self.registers[stream as usize];
+            let pc = block.address.wrapping_add(4 * index as u64);
+            let value = instruction.and_then(|instruction| registers.step(instruction, pc, address, value));
+            if chosen.has(index) {
+                if std::mem::take(&mut is_first) {
+                    self.text.thread(stream, before)?;
+                    self.entered(execution.block, pc)?;
+                }
+                let line = &self.blocks[&execution.block][index];
+                let number = before.saturating_add(1 + index as u64);
+                self.text.line(number, &line.text, effect.parts(address, value))?;
+            }
+        }
+        if is_first {
+            self.last = None;
+        }
+        Ok(())
+    }
+}
+
+impl Effect {
+    fn of(instruction: Instruction) -> Effect {
+        let op = instruction.op;
+        let links = matches!(op.format(), Format::Branch | Format::MemoryJump) && instruction.ra() != 31;
+        match value_register(instruction) {
+            _ if op.is(Flags::STORE) => Effect::Stores,
+            _ if op.is(Flags::LOAD) && instruction.access_size().is_some() => Effect::Loads,
+            Some(register) if op.is(Flags::CONDITIONAL) => Effect::Tests(register),
+            Some(register) => Effect::Writes(register),
+            None if links && !op.is(Flags::CONDITIONAL) => {
+                Effect::Writes(Register::Integer(instruction.ra()))
+            }
+            None => Effect::Nothing,
+        }
+    }
+
+    /// The effect as text and numbers: `sp now 72bff00`, `@72bff00 = 148440`, `@149580 1479e8`,
+    /// `(t2 is 155c58)`.
+    fn parts(self, address: Option<u64>, value: Option<u64>) -> [Part; 3] {
+        use Part::{At, Nothing, Number, Word};
+        match (self, address, value) {
+            (Effect::Writes(register), _, Some(value)) => {
+                [Part::Register(register), Word(" now "), Number(value)]
+            }
+            (Effect::Loads, Some(address), Some(value)) => [At(address), Word(" "), Number(value)],
+            (Effect::Stores, Some(address), Some(value)) => [At(address), Word(" = "), Number(value)],
+            (Effect::Loads | Effect::Stores, Some(address), None) => [At(address), Nothing, Nothing],
+            (Effect::Tests(register), _, Some(value)) => [Part::Tested(register), Number(value), Word(")")],
+            _ => [Nothing; 3],
+        }
+    }
+}
+
+/// A piece of an effect's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Nothing.
+    Nothing,
+    /// Words.
+    Word(&'static str),
+    /// A number, in hexadecimal.
+    Number(u64),
+    /// An address that was accessed.
+    At(u64),
+    /// A register's name.
+    Register(Register),
+    /// The beginning of what tells a tested register.
+    Tested(Register),
+}
+
+/// The lines of a block.
+fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Vec<Line> {
+    let trace: &Trace = dictionary.trace;
+    let block = &trace.blocks()[id as usize];
+    let line = |(pc, &word): (u64, &u32)| {
+        let instruction = isa::decode(word);
+        let (mnemonic, operands) = disassemble(dictionary, id, pc, word);
+        let text = format!("{pc:0digits$x}: {word:08x}  {mnemonic:MNEMONIC$}{operands}");
+        let has_value = trace.header().has_values && instruction.is_some_and(trace::record::has_value);
+        Line { text, instruction, has_value, effect: instruction.map_or(Effect::Nothing, Effect::of) }
+    };
+    block.addresses().zip(&block.words).map(line).collect()
+}
+
+/// Mnemonic and operands; the target of a branch by its name.
+fn disassemble(dictionary: &Dictionary, id: BlockId, pc: u64, word: u32) -> (String, String) {
+    let Some(instruction) = isa::decode(word) else { return (".long".into(), format!("{word:#x}")) };
+    let text = instruction.disassemble(pc).to_string();
+    let (mnemonic, operands) = text.split_once(' ').unwrap_or((&text, ""));
+    let mut operands: Vec<String> = operands.split(',').map(Into::into).collect();
+    if let Some(target) = instruction.target(pc) {
+        let block = &dictionary.trace.blocks()[id as usize];
+        let last = operands.last_mut().expect("split gives one at least");
+        *last = target_name(dictionary, block, target).unwrap_or_else(|| last.clone());
+    } else if instruction.op.format() == Format::MemoryJump && operands.len() == 3 {
+        // The hint: only processors care.
+        operands.pop();
+    }
+    (mnemonic.into(), operands.join(", "))
+}
+
+/// The name of a branch's target; without the image's if it is the branch's own.
+fn target_name(dictionary: &Dictionary, block: &trace::Block, target: u64) -> Option<String> {
+    let name = dictionary.name_of(block.image, target)?;
+    let own = format!("{}!", dictionary.names.image(block.image));
+    Some(name.strip_prefix(&own).map_or(name.clone(), Into::into))
+}
+
+/// The columns in front of an effect, of a line whose address has so many digits.
+pub(super) const fn effect_column(digits: usize) -> usize {
+    digits + ": 00000000  ".len() + MNEMONIC + OPERANDS
+}

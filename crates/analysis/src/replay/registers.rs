@@ -1,0 +1,183 @@
+//! What the integer registers hold, as far as the records tell: from values if they were recorded, else from
+//! addresses and from arithmetic on what is known.
+
+use isa::{Flags, Format, Instruction, Op};
+
+/// The register that is always zero.
+const ZERO: u8 = 31;
+/// What a call of the system leaves: its result, its error flag, and a second result (v0, a3, a4).
+const SYSTEM_RESULTS: [u8; 3] = [0, 19, 20];
+
+/// The integer registers whose contents are known.
+#[derive(Clone, Debug)]
+pub struct Registers {
+    values: [u64; 32],
+    known: u32,
+}
+
+impl Default for Registers {
+    fn default() -> Registers {
+        Registers { values: [0; 32], known: 1 << ZERO }
+    }
+}
+
+impl Registers {
+    /// What a register holds, if it is known.
+    #[inline]
+    pub fn get(&self, register: u8) -> Option<u64> {
+        (self.known >> register & 1 != 0).then_some(self.values[register as usize])
+    }
+
+    #[inline]
+    fn set(&mut self, register: u8, value: Option<u64>) {
+        if register == ZERO {
+            return;
+        }
+        self.known &= !(1 << register);
+        if let Some(value) = value {
+            self.values[register as usize] = value;
+            self.known |= 1 << register;
+        }
+    }
+
+    /// Goes past an instruction, which accessed `address`, and of which `value` was recorded if it has a
+    /// value. Tells that value, or what follows of it: what it wrote to its register, stored or tested.
+    pub fn step(
+        &mut self,
+        instruction: Instruction,
+        pc: u64,
+        address: Option<u64>,
+        value: Option<u64>,
+    ) -> Option<u64> {
+        let op = instruction.op;
+        if let Some(address) = address {
+            self.learn_base(instruction, address);
+        }
+        match op.format() {
+            Format::Memory if op.is(Flags::STORE) => self.store(instruction, value),
+            Format::Memory => {
+                let computed = value.or_else(|| self.constant(instruction));
+                if !op.is_float() {
+                    self.set(instruction.ra(), computed);
+                }
+                computed
+            }
+            Format::Branch if op.is(Flags::CONDITIONAL) => {
+                value.or_else(|| if op.is_float() { None } else { self.get(instruction.ra()) })
+            }
+            Format::Branch | Format::MemoryJump => {
+                self.set(instruction.ra(), Some(pc.wrapping_add(4)));
+                self.get(instruction.ra())
+            }
+            Format::Operate => {
+                let computed = value.or_else(|| self.operate(instruction));
+                self.set(instruction.rc(), computed);
+                computed
+            }
+            Format::FloatOperate => {
+                if matches!(op, Op::Ftoit | Op::Ftois) {
+                    self.set(instruction.rc(), value);
+                }
+                value
+            }
+            Format::MemoryFunction => {
+                if matches!(op, Op::Rpcc | Op::Rc | Op::Rs) {
+                    self.set(instruction.ra(), value);
+                }
+                value
+            }
+            Format::Pal => {
+                SYSTEM_RESULTS.into_iter().for_each(|register| self.set(register, None));
+                None
+            }
+        }
+    }
+
+    /// The base register follows from the address, unless the access leaves out its low bits.
+    fn learn_base(&mut self, instruction: Instruction, address: u64) {
+        if !matches!(instruction.op, Op::LdqU | Op::StqU) {
+            let base = address.wrapping_sub(i64::from(instruction.displacement()) as u64);
+            self.set(instruction.rb(), Some(base));
+        }
+    }
+
+    fn store(&mut self, instruction: Instruction, value: Option<u64>) -> Option<u64> {
+        let op = instruction.op;
+        let stored = value.or_else(|| if op.is_float() { None } else { self.get(instruction.ra()) });
+        if op.is(Flags::LOCKED) {
+            // Whether it succeeded.
+            self.set(instruction.ra(), None);
+        }
+        match op.access_size() {
+            Some(size @ 1..8) if !op.is_float() => stored.map(|value| value & ((1 << (8 * size)) - 1)),
+            _ => stored,
+        }
+    }
+
+    /// What `lda` and `ldah` compute.
+    fn constant(&self, instruction: Instruction) -> Option<u64> {
+        let displacement = i64::from(instruction.displacement());
+        let added = match instruction.op {
+            Op::Lda => displacement,
+            Op::Ldah => displacement << 16,
+            _ => return None,
+        };
+        Some(self.get(instruction.rb())?.wrapping_add_signed(added))
+    }
+
+    fn operate(&self, instruction: Instruction) -> Option<u64> {
+        let b = match instruction.literal() {
+            Some(literal) => u64::from(literal),
+            None => self.get(instruction.rb())?,
+        };
+        compute(instruction.op, self.get(instruction.ra())?, b)
+    }
+}
+
+fn long(value: u64) -> u64 {
+    value as i32 as u64
+}
+
+/// The commonest operations (Alpha Architecture Reference Manual, 4.4 to 4.6).
+fn compute(op: Op, a: u64, b: u64) -> Option<u64> {
+    Some(match op {
+        Op::Addl => long(a.wrapping_add(b)),
+        Op::Subl => long(a.wrapping_sub(b)),
+        Op::Mull => long(a.wrapping_mul(b)),
+        Op::S4addl => long((a << 2).wrapping_add(b)),
+        Op::S8addl => long((a << 3).wrapping_add(b)),
+        Op::S4subl => long((a << 2).wrapping_sub(b)),
+        Op::S8subl => long((a << 3).wrapping_sub(b)),
+        Op::Addq => a.wrapping_add(b),
+        Op::Subq => a.wrapping_sub(b),
+        Op::Mulq => a.wrapping_mul(b),
+        Op::S4addq => (a << 2).wrapping_add(b),
+        Op::S8addq => (a << 3).wrapping_add(b),
+        Op::S4subq => (a << 2).wrapping_sub(b),
+        Op::S8subq => (a << 3).wrapping_sub(b),
+        Op::Cmpeq => u64::from(a == b),
+        Op::Cmplt => u64::from((a as i64) < b as i64),
+        Op::Cmple => u64::from(a as i64 <= b as i64),
+        Op::Cmpult => u64::from(a < b),
+        Op::Cmpule => u64::from(a <= b),
+        Op::And => a & b,
+        Op::Bic => a & !b,
+        Op::Bis => a | b,
+        Op::Ornot => a | !b,
+        Op::Xor => a ^ b,
+        Op::Eqv => a ^ !b,
+        Op::Sll => a << (b & 63),
+        Op::Srl => a >> (b & 63),
+        Op::Sra => (a as i64 >> (b & 63)) as u64,
+        Op::Zap => a & !bytes(b),
+        Op::Zapnot => a & bytes(b),
+        Op::Sextb => b as i8 as u64,
+        Op::Sextw => b as i16 as u64,
+        _ => return None,
+    })
+}
+
+/// All bits of the bytes whose bit is set.
+fn bytes(mask: u64) -> u64 {
+    (0..8).filter(|byte| mask >> byte & 1 != 0).map(|byte| 0xff << (8 * byte)).sum()
+}

@@ -1,0 +1,109 @@
+//! The kinds of instructions that a summary counts apart.
+
+use isa::{Flags, Format, Instruction};
+
+/// A kind of instruction, or something that an instruction did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Any.
+    Instruction,
+    /// One that reads memory.
+    Load,
+    /// One that writes memory.
+    Store,
+    /// A load-locked or store-conditional one, which is a load or a store too.
+    Locked,
+    /// A conditional branch.
+    Conditional,
+    /// A conditional branch that was taken.
+    Taken,
+    /// An unconditional branch that does not call.
+    Branch,
+    /// A jump that neither calls nor returns.
+    Jump,
+    /// A call.
+    Call,
+    /// A return.
+    Return,
+    /// A call of the system.
+    System,
+    /// An access whose address is not a multiple of its size.
+    Unaligned,
+}
+
+impl Kind {
+    /// Every kind, with the name of what it counts.
+    pub const ALL: [(Kind, &'static str); 12] = [
+        (Kind::Instruction, "instructions"),
+        (Kind::Load, "loads"),
+        (Kind::Store, "stores"),
+        (Kind::Locked, "locked ones of both"),
+        (Kind::Conditional, "conditional branches"),
+        (Kind::Taken, "taken ones of these"),
+        (Kind::Branch, "unconditional branches"),
+        (Kind::Jump, "jumps"),
+        (Kind::Call, "calls"),
+        (Kind::Return, "returns"),
+        (Kind::System, "system calls"),
+        (Kind::Unaligned, "unaligned accesses"),
+    ];
+}
+
+/// How often each kind occurred.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kinds([u64; Kind::ALL.len()]);
+
+impl Kinds {
+    /// Of instruction words, each once.
+    pub fn of(words: &[u32]) -> Kinds {
+        let mut kinds = Kinds::default();
+        words.iter().for_each(|&word| kinds.add_word(word));
+        kinds
+    }
+
+    /// Counts an instruction word.
+    pub fn add_word(&mut self, word: u32) {
+        self.add(Kind::Instruction, 1);
+        let Some(instruction) = isa::decode(word) else { return };
+        if instruction.access_size().is_some() {
+            let is_store = instruction.op.is(Flags::STORE);
+            self.add(if is_store { Kind::Store } else { Kind::Load }, 1);
+            self.add(Kind::Locked, u64::from(instruction.op.is(Flags::LOCKED)));
+        }
+        if let Some(kind) = transfer(instruction) {
+            self.add(kind, 1);
+        }
+    }
+
+    /// Counts so many of a kind.
+    #[inline]
+    pub fn add(&mut self, kind: Kind, count: u64) {
+        self.0[kind as usize] += count;
+    }
+
+    /// Counts all of others, so many times.
+    pub fn add_times(&mut self, others: &Kinds, times: u64) {
+        self.0.iter_mut().zip(others.0).for_each(|(sum, other)| *sum += times * other);
+    }
+
+    /// How many of a kind.
+    pub fn get(&self, kind: Kind) -> u64 {
+        self.0[kind as usize]
+    }
+}
+
+/// How an instruction transfers control, if it does.
+fn transfer(instruction: Instruction) -> Option<Kind> {
+    let op = instruction.op;
+    match op.format() {
+        Format::Pal => (instruction.name() == "callsys").then_some(Kind::System),
+        Format::Branch | Format::MemoryJump => Some(match () {
+            () if op.is(Flags::CONDITIONAL) => Kind::Conditional,
+            () if op.is(Flags::CALL) => Kind::Call,
+            () if op.is(Flags::RETURN) => Kind::Return,
+            () if op.format() == Format::Branch => Kind::Branch,
+            () => Kind::Jump,
+        }),
+        _ => None,
+    }
+}

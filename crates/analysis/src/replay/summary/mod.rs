@@ -1,0 +1,340 @@
+//! What was executed, in numbers: what the reports of 1997's tools held.
+
+mod kinds;
+mod memory;
+mod sizes;
+mod tables;
+
+pub use kinds::{Kind, Kinds};
+pub use memory::{LineUse, PIECE, Touched};
+pub use sizes::Sizes;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use trace::BlockId;
+use trace::record::Mark;
+
+use super::{Accesses, Chosen, Dictionary, Executed, Transfer, Visitor};
+
+/// How memory is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Sizes of cache lines: powers of two, from 8 to 4096.
+    pub line_sizes: Vec<u64>,
+    /// Sizes of pages: powers of two, from 4096.
+    pub page_sizes: Vec<u64>,
+    /// Instructions in a window of time: it ends with the block in which it is full.
+    pub window: u64,
+}
+
+/// More units of work than these are not listed.
+const MOST_UNITS: usize = 1 << 20;
+
+/// Counts what was executed.
+pub struct Summary<'a> {
+    dictionary: &'a Dictionary<'a>,
+    accesses: &'a Accesses,
+    options: Options,
+    /// What each block holds.
+    kinds: Vec<Kinds>,
+    /// Executions of whole blocks in this window by this stream, and the blocks that have any.
+    current: Vec<u64>,
+    executed: Vec<BlockId>,
+    stream: Option<u32>,
+    counts: Counts,
+    streams: Vec<Stream>,
+    basic_blocks: Sizes,
+    runs: Sizes,
+    processes: Vec<Process>,
+    window: Window,
+    windows: Vec<Window>,
+    code_lines: Vec<LineUse>,
+    data_lines: Vec<LineUse>,
+    system_calls: BTreeMap<u32, u64>,
+    units: Vec<Unit>,
+}
+
+/// What was counted of instructions.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    /// Executions of whole blocks.
+    whole: Vec<u64>,
+    /// Executions of the single instructions of blocks of which not all was wanted.
+    parts: BTreeMap<BlockId, Vec<u64>>,
+    /// Unaligned accesses, by block and index of the instruction.
+    unaligned: HashMap<(BlockId, u32), u64>,
+}
+
+/// What is counted of a thread, and where it is.
+#[derive(Clone, Debug, Default)]
+struct Stream {
+    kinds: Kinds,
+    /// Its process: an index of [`Summary::processes`].
+    process: usize,
+    /// The end of the last block and how control left it, if the block that follows it will tell.
+    last: Option<(u64, Transfer)>,
+    /// Wanted instructions of the basic block that has not ended.
+    basic_block: u64,
+    /// Wanted instructions since the last transfer of control that was taken.
+    run: u64,
+    unit: Option<usize>,
+}
+
+/// The memory of a process.
+#[derive(Default)]
+struct Process {
+    code: Touched,
+    data: Touched,
+}
+
+/// A unit of work.
+struct Unit {
+    number: u64,
+    stream: u32,
+    before: u64,
+    after: Option<u64>,
+    returned: bool,
+}
+
+/// A window of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Window {
+    instructions: u64,
+    /// By page size: pages of instructions, of data, and of either.
+    pages: Vec<[u64; 3]>,
+}
+
+impl<'a> Summary<'a> {
+    /// Nothing executed yet.
+    pub fn new(dictionary: &'a Dictionary<'a>, accesses: &'a Accesses, options: Options) -> Summary<'a> {
+        let trace = dictionary.trace;
+        let blocks = trace.blocks().len();
+        let mut numbers: Vec<u32> = trace.streams().iter().map(|stream| stream.process).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let stream = |stream: &trace::Stream| Stream {
+            process: numbers.partition_point(|&number| number < stream.process),
+            ..Stream::default()
+        };
+        let lines: Vec<LineUse> = options.line_sizes.iter().map(|&line| LineUse::new(line)).collect();
+        Summary {
+            dictionary,
+            accesses,
+            options,
+            kinds: trace.blocks().iter().map(|block| Kinds::of(&block.words)).collect(),
+            current: vec![0; blocks],
+            executed: Vec::new(),
+            stream: None,
+            counts: Counts { whole: vec![0; blocks], ..Counts::default() },
+            streams: trace.streams().iter().map(stream).collect(),
+            basic_blocks: Sizes::default(),
+            runs: Sizes::default(),
+            processes: numbers.iter().map(|_| Process::default()).collect(),
+            window: Window::default(),
+            windows: Vec::new(),
+            code_lines: lines.clone(),
+            data_lines: lines,
+            system_calls: BTreeMap::new(),
+            units: Vec::new(),
+        }
+    }
+
+    /// Settles accounts with the blocks of the stream that ran.
+    fn settle(&mut self) {
+        let Some(stream) = self.stream else { return };
+        let Stream { kinds, process, .. } = &mut self.streams[stream as usize];
+        let code = &mut self.processes[*process].code;
+        for block in self.executed.drain(..) {
+            let times = std::mem::take(&mut self.current[block as usize]);
+            self.counts.whole[block as usize] += times;
+            kinds.add_times(&self.kinds[block as usize], times);
+            let facts = self.dictionary.facts(block);
+            code.touch_all(facts.address, facts.end);
+        }
+    }
+
+    fn end_window(&mut self) {
+        self.settle();
+        let mut window = std::mem::take(&mut self.window);
+        if window.instructions == 0 {
+            return;
+        }
+        window.pages = vec![[0; 3]; self.options.page_sizes.len()];
+        for process in &mut self.processes {
+            let (code, data) = (process.code.pieces_in_window(), process.data.pieces_in_window());
+            for (pages, &size) in window.pages.iter_mut().zip(&self.options.page_sizes) {
+                let more = pages_of(&code, &data, size);
+                pages.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            }
+            process.code.end_window(&mut self.code_lines);
+            process.data.end_window(&mut self.data_lines);
+        }
+        self.windows.push(window);
+    }
+
+    /// Nothing follows.
+    fn end(&mut self) {
+        (0..self.streams.len()).for_each(|stream| self.break_off(stream));
+        self.end_window();
+    }
+
+    /// What comes next in a stream does not follow from what came last.
+    fn break_off(&mut self, stream: usize) {
+        let stream = &mut self.streams[stream];
+        stream.last = None;
+        self.basic_blocks.add(std::mem::take(&mut stream.basic_block));
+        self.runs.add(std::mem::take(&mut stream.run));
+    }
+
+    /// Control has come from the last block to this address.
+    #[inline]
+    fn arrive(&mut self, stream: usize, address: u64) {
+        let state = &mut self.streams[stream];
+        let Some((end, transfer)) = state.last else { return };
+        let elsewhere = address != end;
+        if transfer == Transfer::Conditional && elsewhere {
+            state.kinds.add(Kind::Taken, 1);
+        }
+        if elsewhere || transfer.is_always_taken() {
+            self.runs.add(std::mem::take(&mut state.run));
+            self.basic_blocks.add(std::mem::take(&mut state.basic_block));
+        }
+    }
+
+    /// Counts the accesses of a block, of which those that `is_wanted` tells.
+    #[inline]
+    fn touch(&mut self, executed: &Executed, is_wanted: impl Fn(usize) -> bool) {
+        let block = executed.execution.block;
+        let accesses = self.accesses.of(block).iter().zip(executed.execution.addresses);
+        if accesses.len() == 0 {
+            return;
+        }
+        let Stream { kinds, process, .. } = &mut self.streams[executed.stream as usize];
+        let data = &mut self.processes[*process].data;
+        for (access, &address) in accesses.filter(|(access, _)| is_wanted(access.index as usize)) {
+            data.touch(address, access.size.into());
+            if address & u64::from(access.size - 1) != 0 {
+                *self.counts.unaligned.entry((block, access.index)).or_default() += 1;
+                kinds.add(Kind::Unaligned, 1);
+            }
+        }
+    }
+
+    /// A whole block was executed.
+    #[inline]
+    fn whole(&mut self, executed: &Executed) {
+        let block = executed.execution.block;
+        let facts = self.dictionary.facts(block);
+        let count = &mut self.current[block as usize];
+        if *count == 0 {
+            self.executed.push(block);
+        }
+        *count += 1;
+        let length = facts.length();
+        let state = &mut self.streams[executed.stream as usize];
+        state.last = Some((facts.end, facts.transfer));
+        state.run += length;
+        state.basic_block += length;
+        if facts.transfer.ends_basic_block() {
+            self.basic_blocks.add(std::mem::take(&mut state.basic_block));
+        }
+        self.touch(executed, |_| true);
+        self.window.instructions += length;
+    }
+
+    /// Parts of a block are wanted.
+    fn parts(&mut self, executed: &Executed, which: &[bool]) {
+        let (stream, block) = (executed.stream as usize, executed.execution.block);
+        let facts = *self.dictionary.facts(block);
+        let words = &self.dictionary.trace.blocks()[block as usize].words;
+        let process = self.streams[stream].process;
+        let counts = self.counts.parts.entry(block).or_insert_with(|| vec![0; words.len()]);
+        for (index, &wanted) in which.iter().enumerate() {
+            if wanted {
+                counts[index] += 1;
+                self.streams[stream].kinds.add_word(words[index]);
+                self.processes[process].code.touch(facts.address.wrapping_add(4 * index as u64), 4);
+                self.streams[stream].run += 1;
+                self.streams[stream].basic_block += 1;
+                self.window.instructions += 1;
+            } else {
+                let state = &mut self.streams[stream];
+                self.basic_blocks.add(std::mem::take(&mut state.basic_block));
+                self.runs.add(std::mem::take(&mut state.run));
+            }
+        }
+        let state = &mut self.streams[stream];
+        state.last = which.last().is_some_and(|&last| last).then_some((facts.end, facts.transfer));
+        if facts.transfer.ends_basic_block() {
+            self.basic_blocks.add(std::mem::take(&mut state.basic_block));
+        }
+        self.touch(executed, |index| which[index]);
+    }
+
+    fn unit_begins(&mut self, stream: u32, before: u64, number: u64) {
+        if self.units.len() < MOST_UNITS {
+            self.streams[stream as usize].unit = Some(self.units.len());
+            self.units.push(Unit { number, stream, before, after: None, returned: false });
+        }
+    }
+
+    fn unit_ends(&mut self, stream: u32, before: u64, returned: bool) {
+        if let Some(unit) = self.streams[stream as usize].unit.take() {
+            let unit = &mut self.units[unit];
+            (unit.after, unit.returned) = (Some(before), returned);
+        }
+    }
+}
+
+/// Pages of a size that pieces of instructions, of data and of either lie in.
+fn pages_of(code: &[u64], data: &[u64], size: u64) -> [u64; 3] {
+    let mut either = [code, data].concat();
+    either.sort_unstable();
+    [code, data, &either].map(|pieces| memory::pages(pieces, size))
+}
+
+impl Touched {
+    /// Touches the bytes between two addresses.
+    fn touch_all(&mut self, start: u64, end: u64) {
+        let mut at = start;
+        while at < end {
+            let size = (end - at).min(64 - at % 64);
+            self.touch(at, size);
+            at += size;
+        }
+    }
+}
+
+impl Visitor for Summary<'_> {
+    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_wanted: bool) -> io::Result<()> {
+        match mark {
+            Mark::Gap | Mark::Diverted => self.break_off(stream as usize),
+            Mark::SystemCall(number) if is_wanted => *self.system_calls.entry(number).or_default() += 1,
+            Mark::UnitBegins(number) if is_wanted => self.unit_begins(stream, before, number),
+            Mark::UnitEnds(_) => self.unit_ends(stream, before, true),
+            Mark::UnitLeft(_) => self.unit_ends(stream, before, false),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn executed(&mut self, executed: &Executed) -> io::Result<()> {
+        if self.stream != Some(executed.stream) {
+            self.settle();
+            self.stream = Some(executed.stream);
+        }
+        let stream = executed.stream as usize;
+        self.arrive(stream, self.dictionary.facts(executed.execution.block).address);
+        match executed.chosen {
+            Chosen::All => self.whole(executed),
+            Chosen::None => self.break_off(stream),
+            Chosen::Some(which) => self.parts(executed, which),
+        }
+        if self.window.instructions >= self.options.window {
+            self.end_window();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! How long pieces of execution are.
+
+/// Sizes above this are counted together.
+const LARGEST: usize = 4096;
+
+/// How often each size occurred.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    counts: Vec<u64>,
+    sum: u64,
+    largest: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes { counts: vec![0; LARGEST + 1], sum: 0, largest: 0 }
+    }
+}
+
+impl Sizes {
+    /// Something of this size occurred; nothing of size 0 does.
+    #[inline]
+    pub fn add(&mut self, size: u64) {
+        if size > 0 {
+            self.counts[size.min(LARGEST as u64) as usize] += 1;
+            self.sum += size;
+            self.largest = self.largest.max(size);
+        }
+    }
+
+    /// How many there were of these sizes; the largest ones are counted under 4096.
+    pub fn of(&self, sizes: std::ops::RangeInclusive<usize>) -> u64 {
+        let last = (*sizes.end()).min(LARGEST);
+        self.counts.get(*sizes.start()..=last).unwrap_or_default().iter().sum()
+    }
+
+    /// All.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The sum of all sizes.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// The largest.
+    pub fn largest(&self) -> u64 {
+        self.largest
+    }
+
+    /// The mean size; NaN if there is nothing.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count() as f64
+    }
+}

@@ -1,0 +1,185 @@
+//! Lines of a listing, written quickly.
+
+use std::io::{self, Write};
+
+use image::Location;
+use trace::record::{Mark, Register};
+use trace::{Stream, Trace};
+
+use super::listing::{Part, effect_column};
+
+/// Written when so many bytes are there.
+const ENOUGH: usize = 64 << 10;
+/// Digits of instruction numbers, at least.
+const DIGITS: usize = 9;
+
+/// Writes a listing's lines.
+pub(super) struct Text<'a, W: Write> {
+    trace: &'a Trace,
+    system_call: &'a dyn Fn(u32) -> String,
+    out: W,
+    line: Vec<u8>,
+    stream: Option<u32>,
+    effect_column: usize,
+}
+
+impl<'a, W: Write> Text<'a, W> {
+    /// Writes about a trace to `out`; `system_call` knows the names of system calls.
+    /// Effects are in the column behind addresses of so many digits.
+    pub fn new(
+        trace: &'a Trace,
+        system_call: &'a dyn Fn(u32) -> String,
+        out: W,
+        digits: usize,
+    ) -> Text<'a, W> {
+        let line = Vec::with_capacity(2 * ENOUGH);
+        Text { trace, system_call, out, line, stream: None, effect_column: effect_column(digits) }
+    }
+
+    /// Writes what is left to write.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.out.write_all(&self.line)?;
+        self.out.flush()
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        self.line.push(b'\n');
+        if self.line.len() >= ENOUGH {
+            self.out.write_all(&self.line)?;
+            self.line.clear();
+        }
+        Ok(())
+    }
+
+    /// Tells the thread, if it is another one than before.
+    pub fn thread(&mut self, stream: u32, before: u64) -> io::Result<()> {
+        if self.stream.replace(stream) == Some(stream) || self.trace.streams().len() == 1 {
+            return Ok(());
+        }
+        let known = &self.trace.streams()[stream as usize];
+        let host = host_process(self.trace, known);
+        let text = format!("process {} (number {host}), thread {}", known.process, known.thread);
+        self.remark(before, &text)
+    }
+
+    /// Tells a mark.
+    pub fn mark(&mut self, stream: u32, before: u64, mark: Mark) -> io::Result<()> {
+        let text = match mark {
+            Mark::Order(_) => return Ok(()),
+            Mark::Gap if before == 0 => "the trace begins".into(),
+            Mark::Gap => "the trace goes on after a gap".into(),
+            Mark::Diverted => {
+                "control is elsewhere: a signal's handler begins or ends, or another program begins".into()
+            }
+            Mark::SystemCall(number) => format!("system call {number}: {}", (self.system_call)(number)),
+            Mark::UnitBegins(number) => format!("unit of work {number} begins"),
+            Mark::UnitEnds(number) => format!("unit of work {number} ends"),
+            Mark::UnitLeft(number) => format!("unit of work {number} is left, not by its function's return"),
+        };
+        self.thread(stream, before)?;
+        self.remark(before, &text)
+    }
+
+    /// A line that is not an instruction.
+    pub fn remark(&mut self, before: u64, text: &str) -> io::Result<()> {
+        self.number(before);
+        self.line.extend(b"  ** ");
+        self.line.extend(text.as_bytes());
+        self.end_line()
+    }
+
+    /// A line that tells where control is.
+    pub fn heading(&mut self, text: &str) -> io::Result<()> {
+        self.line.resize(self.line.len() + DIGITS + 2, b' ');
+        self.line.extend(text.as_bytes());
+        self.end_line()
+    }
+
+    /// A line with an instruction and its effect.
+    pub fn line(&mut self, number: u64, text: &str, effect: [Part; 3]) -> io::Result<()> {
+        self.number(number);
+        self.line.extend(b"  ");
+        self.line.extend(text.as_bytes());
+        if effect[0] != Part::Nothing {
+            let padding = self.effect_column.saturating_sub(text.len());
+            self.line.resize(self.line.len() + padding, b' ');
+            self.line.extend(b" // ");
+            effect.into_iter().for_each(|part| self.part(part));
+        }
+        self.end_line()
+    }
+
+    fn part(&mut self, part: Part) {
+        match part {
+            Part::Nothing => {}
+            Part::Word(word) => self.line.extend(word.as_bytes()),
+            Part::Number(number) => self.hexadecimal(number),
+            Part::At(address) => {
+                self.line.push(b'@');
+                self.hexadecimal(address);
+            }
+            Part::Register(register) => self.register(register),
+            Part::Tested(register) => {
+                self.line.push(b'(');
+                self.register(register);
+                self.line.extend(b" is ");
+            }
+        }
+    }
+
+    fn register(&mut self, register: Register) {
+        match register {
+            Register::Integer(number) => {
+                self.line.extend(isa::REGISTER_NAMES[usize::from(number)].as_bytes())
+            }
+            Register::Float(number) => {
+                self.line.extend(b"$f");
+                self.decimal(number.into(), 0);
+            }
+        }
+    }
+
+    fn number(&mut self, number: u64) {
+        self.decimal(number, DIGITS);
+    }
+
+    /// Aligned to the right of so many columns.
+    fn decimal(&mut self, mut number: u64, width: usize) {
+        let mut digits = [b' '; 20];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.line.extend(&digits[at.min(digits.len() - width)..]);
+    }
+
+    fn hexadecimal(&mut self, number: u64) {
+        let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
+        for place in (0..digits).rev() {
+            self.line.push(b"0123456789abcdef"[(number >> (4 * place) & 15) as usize]);
+        }
+    }
+}
+
+/// The host's number of a stream's process.
+pub(super) fn host_process(trace: &Trace, stream: &Stream) -> u32 {
+    if stream.host_process == 0 { trace.header().process } else { stream.host_process }
+}
+
+/// A thread as it is named on the command line.
+pub(super) fn thread(stream: &Stream) -> String {
+    format!("{}.{}", stream.process, stream.thread)
+}
+
+/// File and line, for people.
+pub(super) fn describe(source: &Location) -> String {
+    match source.line {
+        Some(line) => format!("{}:{line}", source.file),
+        None => source.file.clone(),
+    }
+}

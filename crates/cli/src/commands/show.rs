@@ -1,0 +1,194 @@
+//! `pathlength show`: what is in a trace.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use analysis::names::Names;
+use analysis::replay::summary::{self, Summary};
+use analysis::replay::{
+    Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Order, Replay, Visitor, Wanted,
+};
+use analysis::table::Table;
+use anyhow::Context;
+use report::{Format, Pieces};
+use trace::Trace;
+
+use crate::arguments::{OutputOptions, ShowOptions, SummaryOptions, View, WantedOptions};
+use crate::progress::Replaying;
+
+/// How many rows of each table the whole summary has.
+const ROWS: usize = 20;
+
+/// Shows the trace; what of it could not be read is told, and makes the exit status 1.
+pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
+    let trace = Trace::open(&options.trace)?;
+    let names = Names::of_trace(&trace);
+    let dictionary = Dictionary::new(&trace, &names);
+    let accesses = Accesses::new(&trace);
+    let filter = Filter::new(&wanted(&options.wanted), &dictionary)?;
+    let quantum = options.quantum;
+    let order =
+        options.processors.map_or(Order::Time, |processors| Order::Processors { processors, quantum });
+    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
+    let system_call = engine::linux::system_call_name;
+    let is_whole = match options.view {
+        View::Instructions => {
+            let mut listing = Listing::new(&dictionary, &accesses, &system_call, report::stdout()?);
+            let is_whole = go_through(&replay, &mut listing)?;
+            listing.finish()?;
+            is_whole
+        }
+        View::Functions => {
+            let mut functions = FunctionTrace::new(&dictionary, &system_call, report::stdout()?);
+            let is_whole = go_through(&replay, &mut functions)?;
+            functions.finish()?;
+            is_whole
+        }
+        View::Summary => {
+            report::check(
+                options.summary.tables.len() != 1,
+                options.output.format,
+                options.output.path.as_deref(),
+            )?;
+            let mut summary = Summary::new(&dictionary, &accesses, summary_options(&options.summary, &trace));
+            let is_whole = go_through(&replay, &mut summary)?;
+            let tables = chosen(summary.tables(&system_call), &options.summary.tables)?;
+            report::write_all(&tables, options.output.format, options.output.path.as_deref())?;
+            is_whole
+        }
+        View::Addresses => addresses(&replay, options)?,
+    };
+    tell_problems(&trace, &options.trace);
+    Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Tells what of the file could not be read when it was opened.
+pub fn tell_problems(trace: &Trace, path: &Path) {
+    for problem in trace.problems() {
+        eprintln!("pathlength: {}: at byte {}: {}", path.display(), problem.offset, problem.what);
+    }
+}
+
+/// Writes every address, or those of each process apart.
+fn addresses(replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
+    let OutputOptions { format, path } = options.output.clone();
+    if !options.separate {
+        return table_of_addresses(replay, "addresses", format, path.as_deref());
+    }
+    if let Some(folder) = &path {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    report::check(true, format, path.as_deref())?;
+    let trace = replay.dictionary.trace;
+    let processes: BTreeSet<u32> = trace.streams().iter().map(|stream| stream.process).collect();
+    let mut is_whole = true;
+    for process in processes {
+        let filter = replay.filter.of_process(trace, process);
+        let name = format!("addresses-process-{process}");
+        is_whole &=
+            table_of_addresses(&Replay { filter: &filter, ..*replay }, &name, format, path.as_deref())?;
+    }
+    Ok(is_whole)
+}
+
+fn table_of_addresses(
+    replay: &Replay,
+    name: &str,
+    format: Format,
+    path: Option<&Path>,
+) -> anyhow::Result<bool> {
+    let mut is_whole = true;
+    report::write_long(name, format, path, |out| {
+        let mut pieces: Option<Pieces<_>> = None;
+        let mut out = Some(out);
+        let sink = |piece: &Table| -> io::Result<()> {
+            let written = match (&mut pieces, out.take()) {
+                (Some(pieces), _) => pieces.write(piece),
+                (none, out) => {
+                    let out = out.expect("begun once");
+                    Pieces::begin(piece, format, out).map(|begun| *none = Some(begun))
+                }
+            };
+            written.map_err(into_io)
+        };
+        let mut addresses = Addresses::new(replay, name, sink);
+        is_whole = go_through(replay, &mut addresses)?;
+        addresses.finish()?;
+        pieces.map_or(Ok(()), Pieces::finish)
+    })?;
+    Ok(is_whole)
+}
+
+/// What a visitor can return of what went wrong with its output.
+fn into_io(error: report::Error) -> io::Error {
+    match error {
+        report::Error::Stream(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+/// Replays the trace; tells what could not be read, and returns whether all was.
+fn go_through(replay: &Replay, visitor: &mut impl Visitor) -> io::Result<bool> {
+    let bar = Replaying::new(replay.dictionary.trace);
+    let problems = replay.run(visitor, &mut |instructions| bar.show(instructions));
+    bar.clear();
+    let problems = problems?;
+    let is_whole = problems.is_empty();
+    for problem in problems {
+        eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
+    }
+    Ok(is_whole)
+}
+
+/// Of these tables the ones named; without names all, the long ones shortened.
+fn chosen(tables: Vec<Table>, names: &[String]) -> anyhow::Result<Vec<Table>> {
+    if names.is_empty() {
+        let has_rows = |table: &Table| table.rows.len() > usize::from(table.total);
+        return Ok(tables.into_iter().filter(has_rows).map(shortened).collect());
+    }
+    let known = tables.iter().map(|table| table.name.clone()).collect::<Vec<_>>().join(", ");
+    let find = |name: &String| {
+        let found = tables.iter().find(|table| table.name == *name).cloned();
+        found.with_context(|| format!("there is no table '{name}'; the tables are {known}"))
+    };
+    names.iter().map(find).collect()
+}
+
+/// Keeps the first rows, and the total if there is one.
+fn shortened(mut table: Table) -> Table {
+    let kept = table.rows.len() - usize::from(table.total);
+    if kept > ROWS {
+        table.rows.drain(ROWS..kept);
+        table.notes.push(format!("{} more rows: --table {} shows all.", kept - ROWS, table.name));
+    }
+    table
+}
+
+fn summary_options(options: &SummaryOptions, trace: &Trace) -> summary::Options {
+    let SummaryOptions { line_sizes, page_sizes, window, .. } = options.clone();
+    let instructions = trace.chunks().iter().map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
+    summary::Options { line_sizes, page_sizes, window: window.unwrap_or_else(|| round_window(instructions)) }
+}
+
+/// 1, 2 or 5 times a power of ten that makes 50 windows at most.
+fn round_window(instructions: u64) -> u64 {
+    let sizes = (0..19).flat_map(|power| [1, 2, 5].map(|digit: u64| digit * 10_u64.pow(power)));
+    sizes.into_iter().find(|&size| instructions.div_ceil(size) <= 50).unwrap_or(u64::MAX)
+}
+
+fn wanted(options: &WantedOptions) -> Wanted {
+    let options = options.clone();
+    let processes = options.processes.into_iter().map(|process| (process, None));
+    Wanted {
+        functions: options.functions,
+        with_callees: options.with_callees,
+        images: options.images,
+        range: options.range,
+        data_range: options.data_range,
+        threads: options.threads.into_iter().chain(processes).collect(),
+        instructions: options.instructions,
+        units: options.units,
+    }
+}

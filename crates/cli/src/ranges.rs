@@ -1,0 +1,90 @@
+//! Ranges and the like as they are written on the command line.
+
+use std::ops::RangeInclusive;
+
+/// `0xA-0xB`, or one address.
+pub fn addresses(text: &str) -> Result<RangeInclusive<u64>, String> {
+    range(text, "addresses are written as 0x120001000-0x120001fff", |text| {
+        u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+    })
+}
+
+/// `N-M`, or one number.
+pub fn numbers(text: &str) -> Result<RangeInclusive<u64>, String> {
+    range(text, "write 3, or 3-5 for several", |text| text.replace(',', "").parse().ok())
+}
+
+/// `P.T`: a process and one of its threads.
+pub fn thread(text: &str) -> Result<(u32, Option<u32>), String> {
+    let parsed = text
+        .split_once('.')
+        .and_then(|(process, thread)| Some((process.parse().ok()?, Some(thread.parse().ok()?))));
+    parsed.ok_or_else(|| "a thread is written as process.thread, such as 0.1".into())
+}
+
+/// A power of two from 8 to 4096.
+pub fn line_size(text: &str) -> Result<u64, String> {
+    size(text, 8, 4096).ok_or_else(|| "a line has 8, 16, 32 bytes and so on, up to 4096".into())
+}
+
+/// A power of two from 4096.
+pub fn page_size(text: &str) -> Result<u64, String> {
+    size(text, 4096, 1 << 40).ok_or_else(|| "a page has 4K, 8K, 16K and so on; M and G are known too".into())
+}
+
+fn size(text: &str, least: u64, most: u64) -> Option<u64> {
+    const UNITS: [(char, u32); 3] = [('K', 10), ('M', 20), ('G', 30)];
+    let unit = UNITS.iter().find(|(letter, _)| text.ends_with(*letter));
+    let digits = text.strip_suffix(|last| unit.is_some_and(|(letter, _)| *letter == last)).unwrap_or(text);
+    let size = digits.parse::<u64>().ok()?.checked_mul(1 << unit.map_or(0, |(_, shift)| *shift))?;
+    (size.is_power_of_two() && (least..=most).contains(&size)).then_some(size)
+}
+
+fn range(
+    text: &str,
+    advice: &str,
+    parse: impl Fn(&str) -> Option<u64>,
+) -> Result<RangeInclusive<u64>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (parse(first), parse(last)) {
+        (Some(first), Some(last)) if first <= last => Ok(first..=last),
+        (Some(_), Some(_)) => Err("the first is greater than the last".into()),
+        _ => Err(advice.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_include_both_ends() {
+        assert_eq!(addresses("0x10-0xff"), Ok(0x10..=0xff));
+        assert_eq!(addresses("0x10"), Ok(0x10..=0x10));
+        assert_eq!(numbers("3-5"), Ok(3..=5));
+        assert_eq!(numbers("1,000,000"), Ok(1_000_000..=1_000_000));
+        assert_eq!(thread("0.12"), Ok((0, Some(12))));
+    }
+
+    #[test]
+    fn sizes_are_powers_of_two() {
+        assert_eq!(["8K", "8192", "4M", "1G"].map(page_size), [8192, 8192, 4 << 20, 1 << 30].map(Ok));
+        assert!(
+            ["", "K", "0", "1000", "2K", "9K", "8k", "99999999999G"]
+                .map(page_size)
+                .iter()
+                .all(Result::is_err)
+        );
+        assert_eq!(line_size("64"), Ok(64));
+        assert!(["4", "48", "8K", "-8"].map(line_size).iter().all(Result::is_err));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for text in ["", "10-20", "0x10-", "-0x10", "0x10-0x20-0x30", "0x1ffffffffffffffff"] {
+            assert!(addresses(text).unwrap_err().starts_with("addresses are written"), "{text}");
+        }
+        assert!(addresses("0x20-0x10").unwrap_err().contains("greater"));
+        assert!(numbers("three").is_err() && thread("1").is_err() && thread("1.x").is_err());
+    }
+}
