@@ -18,12 +18,7 @@ const CHUNK: usize = 24;
 const PACKERS: usize = 2;
 
 /// Records.
-#[derive(Default)]
-pub(super) struct Piece {
-    pub(super) words: Vec<u64>,
-    /// The number of the last order mark before them.
-    pub(super) order: u64,
-}
+pub(super) type Piece = Vec<u64>;
 
 /// The way to the file for the records of one thread.
 pub(super) struct Feed {
@@ -37,7 +32,7 @@ pub(super) struct Feed {
 /// A thread that packs every so many-th chunk.
 struct Packer {
     pieces: SyncSender<(Piece, Seal)>,
-    used: Receiver<Vec<u64>>,
+    used: Receiver<Piece>,
     thread: JoinHandle<()>,
 }
 
@@ -56,7 +51,7 @@ struct State {
 
 impl File {
     /// Packs the pieces of every `PACKERS`-th chunk, from `chunk` on.
-    fn pack(&self, chunk: usize, pieces: &Receiver<(Piece, Seal)>, used: &SyncSender<Vec<u64>>) {
+    fn pack(&self, chunk: usize, pieces: &Receiver<(Piece, Seal)>, used: &SyncSender<Piece>) {
         if let Err(error) = self.try_pack(chunk, pieces, used) {
             lock(&self.state).error.get_or_insert(error);
             self.has_turned.notify_all();
@@ -67,21 +62,20 @@ impl File {
         &self,
         mut chunk: usize,
         pieces: &Receiver<(Piece, Seal)>,
-        used: &SyncSender<Vec<u64>>,
+        used: &SyncSender<Piece>,
     ) -> io::Result<()> {
         let mut packer = ChunkPacker::new(lock(&self.state).stream.process());
         let mut packed = 0;
         let mut last = None;
-        while let Ok((Piece { mut words, order }, seal)) = pieces.recv() {
-            packer.goes_on_at(order);
-            self.add(&mut packer, &words, seal, chunk)?;
+        while let Ok((mut piece, seal)) = pieces.recv() {
+            self.add(&mut packer, &piece, seal, chunk)?;
             (packed, last) = (packed + 1, Some(seal));
             if packed % CHUNK == 0 {
                 self.append(&mut packer, seal, chunk, true)?;
                 (chunk, last) = (chunk + PACKERS, None);
             }
-            words.clear();
-            let _ = used.try_send(words);
+            piece.clear();
+            let _ = used.try_send(piece);
         }
         last.map_or(Ok(()), |seal| self.append(&mut packer, seal, chunk, true))
     }
@@ -134,9 +128,9 @@ impl Feed {
         }
     }
 
-    /// Hands a piece on, and returns room for another one. None if the file could not be written: see
+    /// Hands a piece on, and returns an empty one. None if the file could not be written: see
     /// [`Feed::finish`].
-    pub(super) fn send(&mut self, piece: Piece) -> io::Result<Option<Vec<u64>>> {
+    pub(super) fn send(&mut self, piece: Piece) -> io::Result<Option<Piece>> {
         let chunk = self.pieces / CHUNK;
         self.pieces += 1;
         if chunk == self.packers.len() && chunk < PACKERS {

@@ -46,8 +46,6 @@ pub(super) struct Tracer {
     marks: Vec<Mark>,
     /// When what is executed now began, among what other threads execute.
     order: u64,
-    /// The last such number that was recorded.
-    last_order: u64,
     /// Recorded so far.
     instructions: u64,
 }
@@ -79,7 +77,6 @@ impl Tracer {
             has_failed: false,
             marks: Vec::new(),
             order: 0,
-            last_order: 0,
             instructions: 0,
         }
     }
@@ -138,13 +135,13 @@ impl Tracer {
     }
 
     fn mark(&mut self, mark: Mark) {
-        self.piece.words.push(Event::Mark(mark).word());
+        self.piece.push(Event::Mark(mark).word());
     }
 
     /// Hands the piece on.
     fn hand_on(&mut self) {
-        if self.piece.words.is_empty() || self.has_failed {
-            return self.piece.words.clear();
+        if self.piece.is_empty() || self.has_failed {
+            return self.piece.clear();
         }
         let stream = &mut self.stream;
         let process = &self.session.process;
@@ -153,10 +150,7 @@ impl Tracer {
             .take()
             .unwrap_or_else(|| Feed::new(stream.take().unwrap_or_else(|| StreamWriter::new(process))));
         match feed.send(std::mem::take(&mut self.piece)) {
-            Ok(Some(words)) => {
-                self.piece = Piece { words, order: self.last_order };
-                self.feed = Some(feed);
-            }
+            Ok(Some(empty)) => (self.piece, self.feed) = (empty, Some(feed)),
             Ok(None) => match feed.finish() {
                 Ok(_) => {}
                 Err(error) => self.fail(error),
@@ -207,8 +201,8 @@ impl Tracer {
             }
             let values = if self.session.plan.values { block.values().count() } else { 0 };
             let end = at + 1 + block.accesses as usize + values;
-            self.piece.words.push(Event::Block(number).word());
-            self.piece.words.extend_from_slice(&records[at + 1..end]);
+            self.piece.push(Event::Block(number).word());
+            self.piece.extend_from_slice(&records[at + 1..end]);
             self.instructions += u64::from(instructions);
             at = end;
         }
@@ -313,7 +307,6 @@ impl Tracer {
             return;
         }
         self.mark(Mark::Order(self.order));
-        self.last_order = self.order;
         if let Err(error) = self.add(records, cache) {
             self.fail(error);
         }
@@ -321,7 +314,7 @@ impl Tracer {
             linux::notice();
         }
         self.order = self.session.next_order();
-        if self.piece.words.len() >= PIECE {
+        if self.piece.len() >= PIECE {
             self.hand_on();
         }
     }
@@ -345,7 +338,7 @@ impl Tracer {
 
     pub(super) fn goes_on(&mut self) {
         self.order = self.session.next_order();
-        self.piece.words.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
+        self.piece.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
     }
 
     pub(super) fn mapped(&mut self, image: &LoadedImage) {
