@@ -84,11 +84,12 @@ impl Trace {
     }
 
     fn cursors(&self, is_wanted: impl Fn(&Chunk) -> bool) -> Vec<Cursor> {
-        let streams = 0..self.streams().len() as u32;
-        let wanted = |stream| {
-            self.stream_chunks(stream).iter().copied().filter(|&chunk| is_wanted(&self.chunks()[chunk]))
-        };
-        streams.map(|stream| Cursor::new(wanted(stream).collect())).collect()
+        let mut chunks = vec![VecDeque::new(); self.streams().len()];
+        let wanted = self.chunks().iter().enumerate().filter(|(_, chunk)| is_wanted(chunk));
+        for (index, chunk) in wanted {
+            chunks[chunk.stream as usize].push_back(index);
+        }
+        chunks.into_iter().map(Cursor::new).collect()
     }
 }
 
@@ -186,12 +187,12 @@ impl Ordered<'_> {
         let Some(Reverse((order, stream))) = self.next.pop() else { return Ok(None) };
         self.unread.push(stream);
         let cursor = &mut self.cursors[stream];
+        let chunk = cursor.chunk;
         let range = cursor.take(self.trace, |entry| match entry {
             Entry::Mark(Mark::Order(_)) => End::Before,
             _ => End::No,
         });
-        let (stream, chunk) = (stream as u32, cursor.chunk);
-        Ok(Some(Piece { stream, order, chunk, words: &cursor.words[range] }))
+        Ok(Some(Piece { stream: stream as u32, order, chunk, words: &cursor.words[range] }))
     }
 }
 
