@@ -529,6 +529,9 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
                     kept.unwrap_or_else(|| (self.cache.for_thread(), Code::new(interest, &self.shared)));
                 let cache = std::mem::replace(self.cache, cache);
                 self.other = Some((cache, std::mem::replace(&mut self.code, code)));
+                if self.cache.break_at(self.observer.breaks()) {
+                    forget(self.cache, &mut self.code);
+                }
                 // What one thread decided may be for all.
                 self.shared.kernel.lock().notify_others(self.thread);
             }

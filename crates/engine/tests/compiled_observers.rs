@@ -85,6 +85,7 @@ impl Observer for Recorder {
                     self.accesses += 1;
                     (2, address)
                 }
+                Event::Mark(mark) => unreachable!("{mark:?}: only a recorder makes marks"),
             };
             // FNV-1a, a word at a time.
             let prime = 0x100_0000_01b3;
