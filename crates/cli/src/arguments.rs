@@ -66,6 +66,13 @@ Examples:
 
 What is not recorded runs at full speed. Look at the trace with pathlength show.")]
     Trace(TraceOptions),
+    /// Record a program that runs already.
+    #[command(after_help = "\
+Example: pathlength attach -o server.trace --unit exec_simple_query --units 3 4711
+
+The process must have been started by pathlength run, in which it costs nothing to be ready for this. Recording \
+ends with Ctrl-C, with the program, or when all that was asked for is recorded; the program goes on.")]
+    Attach(AttachOptions),
 }
 
 /// What a program runs on.
@@ -273,4 +280,20 @@ pub struct PlanOptions {
     /// times as long while it is recorded.
     #[arg(long)]
     pub values: bool,
+}
+
+/// Options of `attach`.
+#[derive(Debug, Args)]
+pub struct AttachOptions {
+    #[command(flatten)]
+    pub plan: PlanOptions,
+    /// Record the processes that it has forked, too; those that it forks from now on are recorded anyway.
+    #[arg(long)]
+    pub children: bool,
+    /// The file that the trace goes to.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The number of the process, as ps shows it.
+    #[arg(value_name = "PID")]
+    pub process: u32,
 }

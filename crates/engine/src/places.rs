@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use isa::Op;
+use serde::{Deserialize, Serialize};
 use trace::LoadedImage;
 
 use crate::alpha::cpu::register;
 
 /// A symbol, perhaps of one image: `name` or `image!name`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Name {
     image: Option<String>,
     symbol: String,
@@ -39,10 +40,10 @@ impl Name {
 
 /// An address in a program: `symbol`, `symbol+offset`, `image!symbol+offset`, `0xaddress`; or the number of
 /// an instruction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place(Kind);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Kind {
     Address(u64),
     Instruction(u64),

@@ -119,7 +119,7 @@ impl Process {
         let Process { cpu, memory, cache, hot, thread, kernel, .. } = self;
         let memory: &Memory = memory;
         let host_process = kernel.lock().process();
-        kernel.lock().begin(observer.debugger().and_then(|debugger| debugger.session()));
+        kernel.lock().tell(observer.debugger().and_then(|debugger| debugger.session()));
         let is_clock_virtual = kernel.lock().is_virtual();
         let end = std::thread::scope(|scope| {
             let shared = Shared { memory, kernel, host_process, hot: *hot, is_clock_virtual, scope };
@@ -680,8 +680,9 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
             return UNWIND;
         }
     }
-    // A signal that the call raised comes before what is behind it.
-    let next = if is_system_call && runner.cpu.pc == until && !linux::pending() {
+    // A signal that the call raised comes before what is behind it, and so does who wants something.
+    let is_quiet = !linux::pending() && !linux::is_summoned();
+    let next = if is_system_call && runner.cpu.pc == until && is_quiet {
         until
     } else if compiler::is_stack_full(runner.cpu) {
         UNWIND

@@ -40,7 +40,7 @@ pub struct Image {
 }
 
 /// A function that blocks belong to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Function {
     /// Its symbol.
     pub name: String,

@@ -12,13 +12,21 @@
 //! assert_eq!(counts.instructions(), 21);
 //! ```
 
+mod bytes;
+pub mod check;
+mod codec;
+mod container;
 mod counts;
+mod definitions;
 mod dictionary;
+pub mod order;
 mod reader;
 pub mod record;
+mod seek;
 mod writer;
 
 pub use counts::{Block, BlockId, Counts, LoadedImage, Unit};
 pub use dictionary::{Function, Header, Image, Stream};
 pub use reader::{Chunk, Error, Problem, Trace};
-pub use writer::{Process, StreamWriter, Writer};
+pub use seek::Place;
+pub use writer::{ChunkPacker, Packed, Process, StreamWriter, Writer};

@@ -1,10 +1,16 @@
 //! Reads traces.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use crate::record::{Event, Shape};
-use crate::writer::Line;
+use crate::bytes::Malformed;
+use crate::codec::{Recipes, unpack_records};
+use crate::container::{FILE_MAGIC, FIRST_CHUNK, Found, Kind, NONE, Source, VERSION};
+use crate::definitions::Definitions;
+use crate::record::Shape;
 use crate::{Block, BlockId, Function, Header, Image, Stream};
 
 /// Why a file, or a part of it, could not be read.
@@ -46,82 +52,170 @@ pub struct Chunk {
     pub first_instruction: u64,
     /// Instructions in it.
     pub instructions: u64,
+    /// The order number in force when it begins: of the last order mark of the stream, or 0.
+    pub order: u64,
+    /// The first unit of work that begins in it.
+    pub first_unit: Option<u64>,
 }
 
 /// A trace in a file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Trace {
+    path: PathBuf,
+    source: Source,
     header: Header,
     images: Vec<Image>,
     functions: Vec<Function>,
     blocks: Vec<Block>,
     block_functions: Vec<Option<u32>>,
     shapes: Vec<Shape>,
+    /// By a process's number.
+    processes: HashMap<u32, Process>,
     streams: Vec<Stream>,
     chunks: Vec<Chunk>,
+    found: Vec<Found>,
     problems: Vec<Problem>,
-    words: Vec<Vec<u64>>,
 }
+
+/// What a process's own numbers mean.
+#[derive(Debug, Default)]
+struct Process {
+    images: Vec<u32>,
+    functions: Vec<u32>,
+    blocks: Vec<BlockId>,
+    recipes: OnceLock<Recipes>,
+}
+
+/// Where a process's number means nothing, as its chunk was lost.
+const LOST: u32 = u32::MAX;
+/// How many numbers may be lost in a file: this bounds what is kept for them.
+const MOST_LOST: usize = 1 << 20;
 
 impl Trace {
     /// Opens a trace: reads everything but the records. A damaged file opens as far as it can be read; see
     /// [`Trace::problems`].
     pub fn open(path: &Path) -> Result<Trace, Error> {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| Error::Io { path: path.into(), source: error })?;
-        let mut trace = Trace::default();
-        let mut images: HashMap<u32, Vec<u32>> = HashMap::new();
-        let mut functions: HashMap<u32, Vec<u32>> = HashMap::new();
-        let mut blocks: HashMap<u32, Vec<BlockId>> = HashMap::new();
-        let mut streams = HashMap::new();
-        for line in text.lines() {
-            let line: Line = serde_json::from_str(line)
-                .map_err(|error| Error::Damaged { path: path.into(), what: error.to_string() })?;
-            match line {
-                Line::Header(header) => trace.header = header,
-                Line::Image(process, image) => {
-                    images.entry(process).or_default().push(trace.images.len() as u32);
-                    trace.images.push(image);
-                }
-                Line::Function(process, mut function) => {
-                    function.image = images[&process][function.image as usize];
-                    functions.entry(process).or_default().push(trace.functions.len() as u32);
-                    trace.functions.push(function);
-                }
-                Line::Block(process, mut block, function) => {
-                    block.image = block.image.map(|image| images[&process][image as usize]);
-                    blocks.entry(process).or_default().push(trace.blocks.len() as BlockId);
-                    trace.shapes.push(Shape::new(&block.words, trace.header.has_values));
-                    trace.block_functions.push(function.map(|index| functions[&process][index as usize]));
-                    trace.blocks.push(block);
-                }
-                Line::Stream(number, stream) => {
-                    streams.insert(number, trace.streams.len() as u32);
-                    trace.streams.push(stream);
-                }
-                Line::Records { stream, instructions, mut words } => {
-                    let process = stream >> 16;
-                    let stream = streams[&stream];
-                    let mut at = 0;
-                    while at < words.len() {
-                        match Event::new(words[at]) {
-                            Event::Block(local) => {
-                                let id = blocks[&process][local as usize];
-                                words[at] = Event::Block(id).word();
-                                let shape = trace.shapes[id as usize];
-                                at += (1 + shape.accesses + shape.values) as usize;
-                            }
-                            _ => at += 1,
-                        }
-                    }
-                    let before = trace.chunks.iter().filter(|chunk| chunk.stream == stream);
-                    let first_instruction = before.map(|chunk| chunk.instructions).sum();
-                    trace.chunks.push(Chunk { stream, first_instruction, instructions });
-                    trace.words.push(words);
-                }
+        let io = |source| Error::Io { path: path.into(), source };
+        let damaged = |what: &str| Error::Damaged { path: path.into(), what: what.into() };
+        let source = File::open(path).and_then(Source::new).map_err(io)?;
+        let start = source.bytes(0, FIRST_CHUNK as usize).map_err(io)?;
+        let version = start.strip_prefix(&FILE_MAGIC).and_then(|rest| rest.first_chunk());
+        match version.map(|bytes| u32::from_le_bytes(*bytes)) {
+            None => return Err(damaged("not a trace that pathlength recorded")),
+            Some(VERSION) => {}
+            Some(version) => {
+                let what = format!("a trace of version {version}; this pathlength reads version {VERSION}");
+                return Err(damaged(&what));
             }
         }
+        let (mut found, problems) = source.chunks().map_err(io)?;
+        let header = match found.first() {
+            Some(first) if first.head.kind == Kind::Header => source.payload(first).map_err(io)?,
+            _ => None,
+        };
+        let header = header.and_then(|payload| serde_json::from_slice(&payload).ok());
+        let header: Header = header.ok_or_else(|| damaged("the trace's header is damaged"))?;
+        found.remove(0);
+        let mut trace = Trace {
+            path: path.into(),
+            source,
+            header,
+            images: Vec::new(),
+            functions: Vec::new(),
+            blocks: Vec::new(),
+            block_functions: Vec::new(),
+            shapes: Vec::new(),
+            processes: HashMap::new(),
+            streams: Vec::new(),
+            chunks: Vec::new(),
+            found: Vec::new(),
+            problems,
+        };
+        trace.read_dictionaries(&found).map_err(io)?;
+        trace.list_streams(&found);
+        trace.problems.sort_by_key(|problem| problem.offset);
         Ok(trace)
+    }
+
+    fn read_dictionaries(&mut self, found: &[Found]) -> io::Result<()> {
+        let mut lost = 0;
+        for chunk in found.iter().filter(|chunk| chunk.head.kind == Kind::Dictionary) {
+            let what = match self.source.payload(chunk)? {
+                None => "its checksum is wrong".into(),
+                Some(payload) => {
+                    let decoded = Definitions::decode(&payload).map_err(|error| error.0);
+                    match decoded.and_then(|definitions| self.define(chunk, definitions, &mut lost)) {
+                        Ok(()) => continue,
+                        Err(what) => what.to_string(),
+                    }
+                }
+            };
+            let what = format!("a chunk of the dictionary is skipped: {what}");
+            self.problems.push(Problem { offset: chunk.offset, what });
+        }
+        Ok(())
+    }
+
+    fn define(
+        &mut self,
+        chunk: &Found,
+        definitions: Definitions,
+        lost: &mut usize,
+    ) -> Result<(), &'static str> {
+        let process = self.processes.entry(chunk.head.process).or_default();
+        skip_lost(&mut process.images, definitions.first_image, lost)?;
+        skip_lost(&mut process.functions, definitions.first_function, lost)?;
+        skip_lost(&mut process.blocks, definitions.first_block, lost)?;
+        for image in definitions.images {
+            process.images.push(self.images.len() as u32);
+            self.images.push(image);
+        }
+        for mut function in definitions.functions {
+            let Some(image) = known(&process.images, function.image) else {
+                process.functions.push(LOST);
+                continue;
+            };
+            function.image = image;
+            process.functions.push(self.functions.len() as u32);
+            self.functions.push(function);
+        }
+        for (mut block, function) in definitions.blocks {
+            block.image = block.image.and_then(|image| known(&process.images, image));
+            let function = function.and_then(|function| known(&process.functions, function));
+            process.blocks.push(self.blocks.len() as BlockId);
+            self.shapes.push(Shape::new(&block.words, self.header.has_values));
+            self.block_functions.push(function);
+            self.blocks.push(block);
+        }
+        Ok(())
+    }
+
+    fn list_streams(&mut self, found: &[Found]) {
+        let mut numbers = HashMap::new();
+        let mut ends: Vec<u64> = Vec::new();
+        for chunk in found.iter().filter(|chunk| chunk.head.kind == Kind::Records) {
+            let head = &chunk.head;
+            let stream = *numbers.entry((head.process, head.thread)).or_insert_with(|| {
+                let (process, thread, host_process) = (head.process, head.thread, head.host_process);
+                self.streams.push(Stream { process, thread, host_process });
+                ends.push(0);
+                self.streams.len() as u32 - 1
+            });
+            let (first_instruction, instructions) = (head.first_instruction, head.instructions);
+            let end = &mut ends[stream as usize];
+            if first_instruction != *end {
+                let what = format!(
+                    "instructions {end} to {first_instruction} of process {}, thread {} are missing",
+                    head.process, head.thread
+                );
+                self.problems.push(Problem { offset: chunk.offset, what });
+            }
+            *end = first_instruction + instructions;
+            let first_unit = Some(head.first_unit).filter(|&unit| unit != NONE);
+            let order = head.order;
+            self.chunks.push(Chunk { stream, first_instruction, instructions, order, first_unit });
+            self.found.push(*chunk);
+        }
     }
 
     /// What was recorded, and how.
@@ -164,16 +258,67 @@ impl Trace {
         &self.chunks
     }
 
-    /// What could not be read.
+    /// What could not be read when the trace was opened. Records are not read then: see [`Trace::read`].
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
     /// Reads the records of a chunk, by its index, into `words`; its blocks are numbered as in
-    /// [`Trace::blocks`].
+    /// [`Trace::blocks`]. If the chunk is damaged the others can still be read.
     pub fn read(&self, chunk: usize, words: &mut Vec<u64>) -> Result<(), Error> {
         words.clear();
-        words.extend_from_slice(&self.words[chunk]);
+        let found = &self.found[chunk];
+        let payload = self.source.payload(found);
+        let payload = payload.map_err(|source| Error::Io { path: self.path.clone(), source })?;
+        let decoded = match payload {
+            None => Err("its checksum is wrong"),
+            Some(payload) => self.decode(found, &payload, words).map_err(|error| error.0),
+        };
+        decoded.map_err(|what| {
+            words.clear();
+            let what = format!("the records at byte {} cannot be read: {what}", found.offset);
+            Error::Damaged { path: self.path.clone(), what }
+        })
+    }
+
+    fn decode(&self, found: &Found, payload: &[u8], words: &mut Vec<u64>) -> Result<(), Malformed> {
+        let head = &found.head;
+        let process = self.processes.get(&head.process).ok_or(Malformed("its dictionary is missing"))?;
+        let recipes = process.recipes.get_or_init(|| process.recipes(&self.blocks, self.header.has_values));
+        let global = |id: BlockId| process.blocks[id as usize];
+        let instructions = unpack_records(payload, head.words, recipes, global, words)?;
+        if instructions != head.instructions {
+            return Err(Malformed("it does not have the instructions that its head claims"));
+        }
         Ok(())
     }
+}
+
+/// Leaves out numbers whose definitions were lost.
+fn skip_lost(numbers: &mut Vec<u32>, first: u32, lost: &mut usize) -> Result<(), &'static str> {
+    let missing = (first as usize).checked_sub(numbers.len()).ok_or("it defines something again")?;
+    *lost = lost.saturating_add(missing);
+    if *lost > MOST_LOST {
+        return Err("too much before it is missing");
+    }
+    numbers.resize(first as usize, LOST);
+    Ok(())
+}
+
+impl Process {
+    fn recipes(&self, blocks: &[Block], has_values: bool) -> Recipes {
+        let mut recipes = Recipes::new(has_values);
+        for &id in &self.blocks {
+            match blocks.get(id as usize) {
+                Some(block) => recipes.push(block.address, &block.words),
+                None => recipes.push(0, &[]),
+            }
+        }
+        recipes
+    }
+}
+
+/// The number in the trace of something that its process numbers otherwise.
+fn known(numbers: &[u32], number: u32) -> Option<u32> {
+    numbers.get(number as usize).copied().filter(|&known| known != LOST)
 }

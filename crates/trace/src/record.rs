@@ -151,6 +151,13 @@ impl Shape {
     }
 }
 
+impl Shape {
+    /// Words of a record: the block's own, and the others.
+    pub fn words(self) -> u32 {
+        1 + self.accesses + self.values
+    }
+}
+
 /// One execution of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution<'a> {
@@ -182,6 +189,11 @@ impl<'a> Entries<'a> {
     /// Reads `words`, written about blocks of these shapes.
     pub fn new(words: &'a [u64], shapes: &'a [Shape]) -> Entries<'a> {
         Entries { words, shapes }
+    }
+
+    /// The words that were not read yet.
+    pub fn rest(&self) -> &'a [u64] {
+        self.words
     }
 }
 

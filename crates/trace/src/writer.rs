@@ -2,25 +2,16 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::{Deserialize, Serialize};
-
-use crate::record::Shape;
-use crate::{Block, BlockId, Function, Header, Image, Stream};
-
-/// A chunk of the file: a line of JSON each. TODO(codec): a placeholder.
-#[derive(Serialize, Deserialize)]
-pub(crate) enum Line {
-    Header(Header),
-    Image(u32, Image),
-    Function(u32, Function),
-    Block(u32, Block, Option<u32>),
-    Stream(u32, Stream),
-    Records { stream: u32, instructions: u64, words: Vec<u64> },
-}
+use crate::bytes::Malformed;
+use crate::codec::{Packer, Recipes};
+use crate::container::{self, Head, Kind};
+use crate::definitions::Definitions;
+use crate::record::{Event, Mark};
+use crate::{Block, BlockId, Function, Header, Image};
 
 /// A trace's file. All processes and threads that are recorded append whole chunks to it.
 #[derive(Debug)]
@@ -32,15 +23,13 @@ pub struct Writer {
 impl Writer {
     /// Begins a trace in an empty file that was opened for appending.
     pub fn new(file: File, header: &Header) -> io::Result<Arc<Writer>> {
-        let writer = Writer { file, has_values: header.has_values };
-        writer.line(&Line::Header(header.clone()))?;
-        Ok(Arc::new(writer))
+        container::begin(&file, &serde_json::to_vec(header)?)?;
+        Ok(Arc::new(Writer { file, has_values: header.has_values }))
     }
 
-    fn line(&self, line: &Line) -> io::Result<()> {
-        let mut text = serde_json::to_string(line)?;
-        text.push('\n');
-        (&self.file).write_all(text.as_bytes())
+    /// Goes on with a trace that another process has begun, in a file that was opened for appending.
+    pub fn join(file: File, has_values: bool) -> Arc<Writer> {
+        Arc::new(Writer { file, has_values })
     }
 }
 
@@ -56,10 +45,19 @@ pub struct Process {
 
 #[derive(Debug, Default)]
 struct Dictionary {
-    images: u32,
-    functions: Vec<Function>,
-    blocks: HashMap<(u64, Vec<u32>), BlockId>,
+    functions: HashMap<Function, u32>,
+    numbers: HashMap<Place, BlockId>,
+    blocks: Vec<Place>,
+    /// What is not in the file yet.
+    pending: Definitions,
+    pending_words: usize,
 }
+
+/// A block's address and instruction words.
+type Place = (u64, Arc<[u32]>);
+
+/// So many words of blocks are not left pending: a chunk's limit is far.
+const MANY_WORDS: usize = 1 << 20;
 
 impl Process {
     /// A process that is recorded: its number among them, and the host's.
@@ -70,70 +68,213 @@ impl Process {
 
     /// An image was mapped.
     pub fn add_image(&self, image: Image) -> io::Result<()> {
-        let mut dictionary = self.dictionary.lock().unwrap();
-        dictionary.images += 1;
-        self.writer.line(&Line::Image(self.number, image))
+        self.dictionary().pending.images.push(image);
+        Ok(())
     }
 
     /// The number of a block in the dictionary: the same instructions at the same address have the same.
     /// `function` tells the function that it belongs to, if it is new; its `image` is counted among those
     /// of [`Process::add_image`].
     pub fn block(&self, block: Block, function: impl FnOnce() -> Option<Function>) -> io::Result<BlockId> {
-        let mut dictionary = self.dictionary.lock().unwrap();
-        let key = (block.address, block.words.clone());
-        if let Some(&id) = dictionary.blocks.get(&key) {
+        let mut dictionary = self.dictionary();
+        let place: Place = (block.address, block.words[..].into());
+        if let Some(&id) = dictionary.numbers.get(&place) {
             return Ok(id);
         }
         let id = dictionary.blocks.len() as BlockId;
-        let function = match function() {
-            None => None,
-            Some(function) => match dictionary.functions.iter().position(|known| *known == function) {
-                Some(index) => Some(index as u32),
-                None => {
-                    self.writer.line(&Line::Function(self.number, function.clone()))?;
-                    dictionary.functions.push(function);
-                    Some(dictionary.functions.len() as u32 - 1)
-                }
-            },
-        };
-        self.writer.line(&Line::Block(self.number, block, function))?;
-        dictionary.blocks.insert(key, id);
+        let function = function().map(|function| dictionary.function(function));
+        dictionary.pending_words += block.words.len();
+        dictionary.pending.blocks.push((block, function));
+        dictionary.numbers.insert(place.clone(), id);
+        dictionary.blocks.push(place);
+        if dictionary.pending_words >= MANY_WORDS {
+            self.write_pending(&mut dictionary)?;
+        }
         Ok(id)
+    }
+
+    fn dictionary(&self) -> MutexGuard<'_, Dictionary> {
+        self.dictionary.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what the file does not have yet of the dictionary.
+    fn write_pending(&self, dictionary: &mut Dictionary) -> io::Result<()> {
+        if dictionary.pending.is_empty() {
+            return Ok(());
+        }
+        let payload = dictionary.pending.encode()?;
+        dictionary.pending = dictionary.pending.next();
+        dictionary.pending_words = 0;
+        container::append(&self.writer.file, Head::new(Kind::Dictionary, self.number), &payload)
+    }
+
+    /// Adds the recipes of blocks that are new.
+    fn complete(&self, recipes: &mut Recipes) {
+        let dictionary = self.dictionary();
+        for (address, words) in &dictionary.blocks[recipes.len()..] {
+            recipes.push(*address, words);
+        }
     }
 }
 
-/// Writes the records of one thread.
-#[derive(Debug)]
-pub struct StreamWriter {
+impl Dictionary {
+    fn function(&mut self, function: Function) -> u32 {
+        let next = self.functions.len() as u32;
+        *self.functions.entry(function).or_insert_with_key(|function| {
+            self.pending.functions.push(function.clone());
+            next
+        })
+    }
+}
+
+/// Packs records of one thread into chunks. Threads may pack chunks of the same stream at the same time.
+pub struct ChunkPacker {
     process: Arc<Process>,
+    recipes: Recipes,
+    packer: Option<Box<Packer>>,
+    /// The number of the last order mark, and of the one in force at the beginning of the chunk.
+    order: u64,
+    first_order: u64,
+}
+
+/// A chunk that is not in the file yet.
+pub struct Packed {
+    head: Head,
+    payload: Vec<u8>,
+}
+
+impl ChunkPacker {
+    /// Packs records of threads of a process.
+    pub fn new(process: &Arc<Process>) -> ChunkPacker {
+        let recipes = Recipes::new(process.writer.has_values);
+        ChunkPacker { process: process.clone(), recipes, packer: None, order: 0, first_order: 0 }
+    }
+
+    /// Adds records, whose blocks are numbered as [`Process::block`] says; what is left of them when the chunk
+    /// is complete.
+    pub fn add<'a>(&mut self, mut words: &'a [u64]) -> io::Result<&'a [u64]> {
+        while let Some(&word) = words.first().filter(|_| !self.is_full()) {
+            let packer = self.packer.get_or_insert_with(|| {
+                self.first_order = self.order;
+                Box::new(Packer::new(self.recipes.has_values))
+            });
+            match Event::new(word) {
+                Event::Block(id) => {
+                    if id as usize >= self.recipes.len() {
+                        self.process.complete(&mut self.recipes);
+                    }
+                    words = packer.execution(id, words, &self.recipes).map_err(invalid)?;
+                }
+                Event::Mark(mark) => {
+                    if let Mark::Order(number) = mark {
+                        self.order = number;
+                        if packer.instructions == 0 {
+                            self.first_order = number;
+                        }
+                    }
+                    packer.mark(mark);
+                    words = &words[1..];
+                }
+                Event::Access(_) => return Err(invalid(Malformed("an address has no block"))),
+            }
+        }
+        Ok(words)
+    }
+
+    /// Whether the chunk holds some million instructions, and is complete.
+    pub fn is_full(&self) -> bool {
+        self.packer.as_ref().is_some_and(|packer| packer.is_full())
+    }
+
+    /// Completes the chunk, if it is not empty.
+    pub fn finish(&mut self) -> io::Result<Option<Packed>> {
+        let Some(packer) = self.packer.take() else { return Ok(None) };
+        let process = &self.process;
+        let head = Head {
+            host_process: if process.number == 0 { 0 } else { process.host },
+            words: packer.words,
+            instructions: packer.instructions,
+            order: self.first_order,
+            first_unit: packer.first_unit,
+            ..Head::new(Kind::Records, process.number)
+        };
+        Ok(Some(Packed { head, payload: packer.payload()? }))
+    }
+}
+
+/// Writes the records of one thread, a chunk at a time. A chunk is complete when it holds some million
+/// instructions, or when [`StreamWriter::finish`] is called, or when the stream is dropped.
+pub struct StreamWriter {
+    packer: ChunkPacker,
     thread: u32,
-    is_announced: bool,
+    /// Instructions of the chunks before.
+    instructions: u64,
+    /// The host's process that this belongs to: a fork's copy is not its own.
+    owner: u32,
+}
+
+impl std::fmt::Debug for StreamWriter {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let process = self.packer.process.number;
+        formatter
+            .debug_struct("StreamWriter")
+            .field("process", &process)
+            .field("thread", &self.thread)
+            .finish()
+    }
 }
 
 impl StreamWriter {
     /// The stream of a thread of a process.
     pub fn new(process: &Arc<Process>) -> StreamWriter {
-        let thread = process.threads.fetch_add(1, Ordering::Relaxed);
-        StreamWriter { process: process.clone(), thread, is_announced: false }
+        StreamWriter {
+            packer: ChunkPacker::new(process),
+            thread: process.threads.fetch_add(1, Ordering::Relaxed),
+            instructions: 0,
+            owner: std::process::id(),
+        }
     }
 
-    /// Appends a chunk of records, whose blocks are numbered as [`Process::block`] says and have these shapes.
-    pub fn write(&mut self, words: &[u64], shapes: &[Shape]) -> io::Result<()> {
-        let stream = self.process.number << 16 | self.thread;
-        if !std::mem::replace(&mut self.is_announced, true) {
-            let host_process = if self.process.number == 0 { 0 } else { self.process.host };
-            let announced = Stream { process: self.process.number, thread: self.thread, host_process };
-            self.process.writer.line(&Line::Stream(stream, announced))?;
-        }
-        let executions = crate::record::Entries::new(words, shapes);
-        let instructions = executions
-            .map(|entry| match entry {
-                crate::record::Entry::Execution(one) => u64::from(shapes[one.block as usize].instructions),
-                crate::record::Entry::Mark(_) => 0,
-            })
-            .sum();
-        let words = words.to_vec();
-        let _ = self.process.writer.has_values;
-        self.process.writer.line(&Line::Records { stream, instructions, words })
+    /// The process that the thread belongs to.
+    pub fn process(&self) -> &Arc<Process> {
+        &self.packer.process
     }
+
+    /// Appends records, whose blocks are numbered as [`Process::block`] says.
+    pub fn write(&mut self, mut words: &[u64]) -> io::Result<()> {
+        while !words.is_empty() {
+            words = self.packer.add(words)?;
+            if self.packer.is_full() {
+                self.finish()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the chunk. The stream may go on.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.packer.finish()?.map_or(Ok(()), |chunk| self.append(chunk))
+    }
+
+    /// Appends a chunk that was packed elsewhere.
+    pub fn append(&mut self, chunk: Packed) -> io::Result<()> {
+        let process = &self.packer.process;
+        process.write_pending(&mut process.dictionary())?;
+        let head = Head { thread: self.thread, first_instruction: self.instructions, ..chunk.head };
+        self.instructions += head.instructions;
+        container::append(&process.writer.file, head, &chunk.payload)
+    }
+}
+
+impl Drop for StreamWriter {
+    fn drop(&mut self) {
+        if self.owner == std::process::id() {
+            // Who wants to know whether it worked calls `finish` before.
+            let _ = self.finish();
+        }
+    }
+}
+
+fn invalid(error: Malformed) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("these are no records: {}", error.0))
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use engine::{Configuration, End, Process};
+use engine::{Configuration, End, Process, Recorder};
 use gdb::{Listener, Server};
 use lab::{crash, measure};
 
@@ -19,7 +19,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let mut process = Process::new(&configuration)?;
     let end = match listener {
         Some(listener) => debug(listener, &mut process, &configuration)?,
-        None => measure::run(&mut process, &mut (), &configuration)?,
+        None => attachable(options, &mut process, &configuration)?,
     };
     match end {
         End::Exited(status) => Ok(ExitCode::from(status as u8)),
@@ -30,6 +30,20 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
             engine::linux::die(crash.signal)
         }
     }
+}
+
+/// Runs the program so that somebody may attach.
+fn attachable(
+    options: &RunOptions,
+    process: &mut Process,
+    configuration: &Configuration,
+) -> anyhow::Result<End> {
+    let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into()).collect();
+    let mut recorder = Recorder::idle(arguments);
+    let end = measure::run(process, &mut recorder, configuration);
+    // Whoever attached is told himself.
+    let _ = recorder.finish();
+    Ok(end?)
 }
 
 fn listen(place: &str) -> anyhow::Result<Listener> {

@@ -48,9 +48,10 @@ use crate::alpha::cpu::{Cpu, register};
 use crate::debug::Session;
 use crate::memory::Memory;
 use call::Call;
+pub use descriptors::{out_of_reach, within_reach};
 use errno::Errno;
 pub(crate) use host::note_sent_fault;
-pub use host::{Address, notice, pending, set_limit, without_signals};
+pub use host::{Address, is_summoned, notice, pending, set_limit, summon, take_summons, without_signals};
 use signals::Actions;
 use table::Action;
 pub use threads::{Ending, Start, Thread};
@@ -297,14 +298,13 @@ impl Kernel {
             limits: [None; limits::RESOURCE_COUNT],
             timers: timers::Timers::default(),
             special: BTreeMap::new(),
-            engine_descriptors: BTreeSet::new(),
+            engine_descriptors: descriptors::close_on_exec().collect(),
             debugger: None,
         }
     }
 
-    /// The program is about to begin, perhaps under a debugger. What is open now is the engine's.
-    pub fn begin(&mut self, debugger: Option<Arc<Session>>) {
-        self.engine_descriptors = descriptors::close_on_exec().collect();
+    /// Tells a debugger of each signal before it reaches a thread.
+    pub fn tell(&mut self, debugger: Option<Arc<Session>>) {
         self.debugger = debugger;
     }
 
@@ -339,16 +339,6 @@ impl Kernel {
     /// The program has ended: the host's signals are the engine's again.
     pub fn detach(&self) {
         self.actions.detach();
-    }
-
-    /// Closes what is not to outlive the program.
-    fn close_descriptors(&mut self) {
-        for descriptor in descriptors::close_on_exec() {
-            if !self.engine_descriptors.contains(&descriptor) {
-                // SAFETY: the guest opened it and wants it closed now.
-                unsafe { libc::close(descriptor) };
-            }
-        }
     }
 
     /// Every image that was mapped since the program was loaded, in that order.

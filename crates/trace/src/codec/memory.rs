@@ -1,0 +1,31 @@
+//! What is thought to be in memory.
+
+/// Quadwords in memory that were seen to be stored, or found out after they had been loaded.
+pub(super) struct Memory {
+    words: Box<[(u64, u64)]>,
+}
+
+const MEMORY_BITS: u32 = 13;
+
+impl Memory {
+    pub fn new() -> Memory {
+        Memory { words: vec![(0, 0); 1 << MEMORY_BITS].into() }
+    }
+
+    #[inline(always)]
+    fn word(&mut self, address: u64) -> &mut (u64, u64) {
+        let index = (address >> 3 ^ address >> (3 + MEMORY_BITS)) as usize % self.words.len();
+        &mut self.words[index]
+    }
+
+    #[inline(always)]
+    pub fn get(&mut self, address: u64) -> Option<u64> {
+        let word = *self.word(address);
+        (word.0 == address).then_some(word.1)
+    }
+
+    #[inline(always)]
+    pub fn set(&mut self, address: u64, value: u64) {
+        *self.word(address) = (address, value);
+    }
+}

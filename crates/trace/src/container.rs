@@ -1,0 +1,283 @@
+//! The file: a few bytes that say what it is, then chunks. A chunk is a head of fixed size and a payload, with
+//! a checksum of each. Chunks are found by hopping from head to head; where something is broken, by looking
+//! for the next head.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::Problem;
+use crate::bytes::{Bytes, Malformed, put};
+
+/// The file's first bytes; behind them the version, four bytes.
+pub(crate) const FILE_MAGIC: [u8; 8] = *b"PLTRACE\n";
+/// The version of the format that is written, and the newest that can be read.
+pub(crate) const VERSION: u32 = 1;
+/// Where the first chunk is.
+pub(crate) const FIRST_CHUNK: u64 = 12;
+
+const CHUNK_MAGIC: [u8; 8] = [0xf5, b'c', b'h', b'u', b'n', b'k', 0xa3, 0x1c];
+const HEAD: usize = 72;
+
+/// The longest payload that is believed, and the most bytes that a section of one may have unpacked.
+pub(crate) const LONGEST: usize = 64 << 20;
+/// The most words that a chunk's records may have.
+pub(crate) const MOST_WORDS: u32 = 16 << 20;
+
+/// "None" where a head has a number that not every chunk has.
+pub(crate) const NONE: u64 = u64::MAX;
+
+/// What a chunk's payload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Header = 1,
+    Dictionary = 2,
+    Records = 3,
+}
+
+/// What precedes a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub kind: Kind,
+    pub process: u32,
+    pub thread: u32,
+    /// The host's number of the process; 0 for the first, whose number is in the header.
+    pub host_process: u32,
+    /// Bytes of the payload.
+    pub length: u32,
+    /// Words of the records.
+    pub words: u32,
+    /// Instructions of the stream before the chunk, and in it.
+    pub first_instruction: u64,
+    pub instructions: u64,
+    /// The order number in force when it begins: of the last order mark of the stream, or 0.
+    pub order: u64,
+    /// The first unit of work that begins in it, or [`NONE`].
+    pub first_unit: u64,
+    /// The payload's checksum.
+    pub checksum: u32,
+}
+
+impl Head {
+    /// Of a chunk that holds no records.
+    pub fn new(kind: Kind, process: u32) -> Head {
+        let (thread, host_process, length, words, checksum) = (0, 0, 0, 0, 0);
+        let (first_instruction, instructions, order, first_unit) = (0, 0, 0, NONE);
+        Head {
+            kind,
+            process,
+            thread,
+            host_process,
+            length,
+            words,
+            first_instruction,
+            instructions,
+            order,
+            first_unit,
+            checksum,
+        }
+    }
+
+    fn encode(&self) -> [u8; HEAD] {
+        let mut bytes = Vec::with_capacity(HEAD);
+        bytes.extend_from_slice(&CHUNK_MAGIC);
+        for number in
+            [self.kind as u32, self.process, self.thread, self.host_process, self.length, self.words]
+        {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for number in [self.first_instruction, self.instructions, self.order, self.first_unit] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.checksum.to_le_bytes());
+        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+        bytes.try_into().expect("the fields fill the head")
+    }
+
+    /// `None` if these bytes are no head.
+    fn decode(bytes: &[u8; HEAD]) -> Option<Head> {
+        let short = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("within the head"));
+        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("within the head"));
+        if bytes[..8] != CHUNK_MAGIC || short(HEAD - 4) != crc32fast::hash(&bytes[..HEAD - 4]) {
+            return None;
+        }
+        let kind = match short(8) {
+            1 => Kind::Header,
+            2 => Kind::Dictionary,
+            3 => Kind::Records,
+            _ => return None,
+        };
+        let head = Head {
+            kind,
+            process: short(12),
+            thread: short(16),
+            host_process: short(20),
+            length: short(24),
+            words: short(28),
+            first_instruction: long(32),
+            instructions: long(40),
+            order: long(48),
+            first_unit: long(56),
+            checksum: short(64),
+        };
+        let fits = head.length as usize <= LONGEST && head.words <= MOST_WORDS;
+        (fits && head.first_instruction.checked_add(head.instructions).is_some()).then_some(head)
+    }
+}
+
+/// Begins a file: what it is, and its first chunk. One call writes it all.
+pub(crate) fn begin(file: &File, payload: &[u8]) -> io::Result<()> {
+    let mut bytes = FILE_MAGIC.to_vec();
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    push_chunk(&mut bytes, Head::new(Kind::Header, 0), payload);
+    write(file, &bytes)
+}
+
+/// Appends a chunk with one call, so that those of several processes do not mix.
+pub(crate) fn append(file: &File, head: Head, payload: &[u8]) -> io::Result<()> {
+    let mut bytes = Vec::with_capacity(HEAD + payload.len());
+    push_chunk(&mut bytes, head, payload);
+    write(file, &bytes)
+}
+
+fn push_chunk(bytes: &mut Vec<u8>, head: Head, payload: &[u8]) {
+    let (length, checksum) = (payload.len() as u32, crc32fast::hash(payload));
+    bytes.extend_from_slice(&Head { length, checksum, ..head }.encode());
+    bytes.extend_from_slice(payload);
+}
+
+/// The rest of a chunk that was not written whole is of no use: other processes may have appended by then.
+fn write(mut file: &File, bytes: &[u8]) -> io::Result<()> {
+    use io::Write;
+    loop {
+        match file.write(bytes) {
+            Ok(written) if written == bytes.len() => return Ok(()),
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left for the trace")),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Where a chunk was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub head: Head,
+    /// Of its head, in the file.
+    pub offset: u64,
+}
+
+/// A file that is read.
+#[derive(Debug)]
+pub(crate) struct Source {
+    file: File,
+    length: u64,
+}
+
+impl Source {
+    pub fn new(file: File) -> io::Result<Source> {
+        let length = file.metadata()?.len();
+        Ok(Source { file, length })
+    }
+
+    /// The bytes at an offset: fewer at the end.
+    pub fn bytes(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let length = self.length.saturating_sub(offset).min(length as u64);
+        let mut bytes = vec![0; length as usize];
+        self.file.read_exact_at(&mut bytes, offset)?;
+        Ok(bytes)
+    }
+
+    /// A chunk's payload; `None` if its checksum is wrong, or it is cut.
+    pub fn payload(&self, found: &Found) -> io::Result<Option<Vec<u8>>> {
+        let bytes = self.bytes(found.offset + HEAD as u64, found.head.length as usize)?;
+        let is_whole = bytes.len() == found.head.length as usize;
+        Ok((is_whole && crc32fast::hash(&bytes) == found.head.checksum).then_some(bytes))
+    }
+
+    fn head(&self, offset: u64) -> io::Result<Option<Head>> {
+        Ok(self.bytes(offset, HEAD)?.first_chunk().and_then(Head::decode))
+    }
+
+    /// Finds all chunks, and what lies between them that is none.
+    pub fn chunks(&self) -> io::Result<(Vec<Found>, Vec<Problem>)> {
+        let (mut chunks, mut problems) = (Vec::new(), Vec::new());
+        // Payloads are looked at where the next chunk is not where it should be; this bounds the work.
+        let mut patience = self.length;
+        let mut offset = FIRST_CHUNK;
+        while offset < self.length {
+            let Some(head) = self.head(offset)? else {
+                let next = self.next_magic(offset + 1)?;
+                let bytes = next - offset;
+                problems.push(Problem { offset, what: format!("{bytes} bytes are no chunk; skipped") });
+                offset = next;
+                continue;
+            };
+            let found = Found { head, offset };
+            let end = offset + HEAD as u64 + u64::from(head.length);
+            let is_followed = end == self.length || self.head(end)?.is_some();
+            let is_whole = is_followed || {
+                let affordable = end <= self.length && u64::from(head.length) <= patience;
+                patience -= u64::from(head.length).min(patience);
+                affordable && self.payload(&found)?.is_some()
+            };
+            if is_whole {
+                chunks.push(found);
+                offset = end;
+            } else {
+                let next = self.next_magic(offset + 1)?;
+                problems.push(Problem { offset, what: "a chunk was not written whole; skipped".into() });
+                offset = next;
+            }
+        }
+        Ok((chunks, problems))
+    }
+
+    /// The next place that looks like a head's beginning, or the file's end.
+    fn next_magic(&self, mut offset: u64) -> io::Result<u64> {
+        const WINDOW: usize = 1 << 20;
+        while offset < self.length {
+            let bytes = self.bytes(offset, WINDOW)?;
+            if let Some(at) = bytes.windows(CHUNK_MAGIC.len()).position(|window| window == CHUNK_MAGIC) {
+                return Ok(offset + at as u64);
+            }
+            // The magic may lie across two windows.
+            offset += (bytes.len() - (CHUNK_MAGIC.len() - 1).min(bytes.len() - 1)) as u64;
+        }
+        Ok(self.length)
+    }
+}
+
+/// Packs a section of a payload: its length unpacked and packed, then the bytes. They are packed if that makes
+/// them smaller, but never to less than a sixteenth if `memory_follows`: what a reader keeps in memory must not
+/// be much more than what it read.
+pub(crate) fn pack(
+    payload: &mut Vec<u8>,
+    section: &[u8],
+    level: i32,
+    memory_follows: bool,
+) -> io::Result<()> {
+    let packed = zstd::bulk::compress(section, level)?;
+    let too_small = memory_follows && packed.len() < section.len() / 16;
+    let stored = if packed.len() < section.len() && !too_small { &packed[..] } else { section };
+    put(payload, section.len() as u64);
+    put(payload, stored.len() as u64);
+    payload.extend_from_slice(stored);
+    Ok(())
+}
+
+/// Unpacks what [`pack`] packed.
+pub(crate) fn unpack(bytes: &mut Bytes, memory_follows: bool) -> Result<Vec<u8>, Malformed> {
+    let length = bytes.below(LONGEST as u64 + 1, "a section claims too many bytes")? as usize;
+    let stored = bytes.slice()?;
+    if stored.len() == length {
+        return Ok(stored.to_vec());
+    }
+    if memory_follows && stored.len() < length / 16 {
+        return Err(Malformed("a section claims too many bytes"));
+    }
+    match zstd::bulk::decompress(stored, length) {
+        Ok(section) if section.len() == length => Ok(section),
+        _ => Err(Malformed("a section cannot be unpacked")),
+    }
+}

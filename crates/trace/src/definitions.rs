@@ -1,0 +1,133 @@
+//! The payload of a dictionary chunk: images, functions and blocks that a process adds to its own.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::bytes::{Bytes, Malformed, put, put_difference, put_slice};
+use crate::container::{pack, unpack};
+use crate::{Block, Function, Image};
+
+/// Images, functions and blocks, numbered from `first_…` on in their process. A function's image, and a
+/// block's image and function, are numbers in the process too.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Definitions {
+    pub first_image: u32,
+    pub images: Vec<Image>,
+    pub first_function: u32,
+    pub functions: Vec<Function>,
+    pub first_block: u32,
+    pub blocks: Vec<(Block, Option<u32>)>,
+}
+
+/// How thoroughly to pack: a dictionary is small beside the work of recording, and every trace needs one.
+const LEVEL: i32 = 9;
+
+impl Definitions {
+    pub fn is_empty(&self) -> bool {
+        self.images.is_empty() && self.functions.is_empty() && self.blocks.is_empty()
+    }
+
+    /// What comes after these begins where these end.
+    pub fn next(&self) -> Definitions {
+        Definitions {
+            first_image: self.first_image + self.images.len() as u32,
+            first_function: self.first_function + self.functions.len() as u32,
+            first_block: self.first_block + self.blocks.len() as u32,
+            ..Definitions::default()
+        }
+    }
+
+    pub fn encode(&self) -> io::Result<Vec<u8>> {
+        let mut names = Vec::new();
+        put(&mut names, self.first_image.into());
+        put(&mut names, self.images.len() as u64);
+        for image in &self.images {
+            put_slice(&mut names, image.path.as_os_str().as_bytes());
+            put(&mut names, image.start);
+            put(&mut names, image.end);
+            put(&mut names, image.bias);
+            put_slice(&mut names, &image.build_id);
+        }
+        put(&mut names, self.first_function.into());
+        put(&mut names, self.functions.len() as u64);
+        for function in &self.functions {
+            put_slice(&mut names, function.name.as_bytes());
+            put(&mut names, function.image.into());
+            put(&mut names, function.address);
+            put(&mut names, function.size);
+        }
+        let (mut places, mut words) = (Vec::new(), Vec::new());
+        put(&mut places, self.first_block.into());
+        put(&mut places, self.blocks.len() as u64);
+        let (mut end, mut last_function) = (0, 0);
+        for (block, function) in &self.blocks {
+            put_difference(&mut places, block.address, end);
+            put(&mut places, block.words.len() as u64);
+            put(&mut places, block.image.map_or(0, |image| u64::from(image) + 1));
+            let function = function.map_or(0, |function| u64::from(function) + 1);
+            put_difference(&mut places, function, last_function);
+            words.extend(block.words.iter().flat_map(|word| word.to_le_bytes()));
+            end = block.address.wrapping_add(4 * block.words.len() as u64);
+            last_function = function;
+        }
+        let mut payload = Vec::new();
+        for section in [names, places, words] {
+            pack(&mut payload, &section, LEVEL, true)?;
+        }
+        Ok(payload)
+    }
+
+    pub fn decode(payload: &[u8]) -> Result<Definitions, Malformed> {
+        let mut payload = Bytes(payload);
+        let [names, places, words] =
+            [unpack(&mut payload, true)?, unpack(&mut payload, true)?, unpack(&mut payload, true)?];
+        let mut definitions = Definitions::default();
+        definitions.decode_names(&mut Bytes(&names))?;
+        definitions.decode_blocks(&mut Bytes(&places), &mut Bytes(&words))?;
+        Ok(definitions)
+    }
+
+    fn decode_names(&mut self, names: &mut Bytes) -> Result<(), Malformed> {
+        self.first_image = index(names)?;
+        for _ in 0..names.number()? {
+            let path = OsStr::from_bytes(names.slice()?).into();
+            let [start, end, bias] = [names.number()?, names.number()?, names.number()?];
+            let build_id = names.slice()?.to_vec();
+            self.images.push(Image { path, start, end, bias, build_id });
+        }
+        self.first_function = index(names)?;
+        for _ in 0..names.number()? {
+            let name = String::from_utf8_lossy(names.slice()?).into_owned();
+            let (image, address, size) = (index(names)?, names.number()?, names.number()?);
+            self.functions.push(Function { name, image, address, size });
+        }
+        Ok(())
+    }
+
+    fn decode_blocks(&mut self, places: &mut Bytes, words: &mut Bytes) -> Result<(), Malformed> {
+        self.first_block = index(places)?;
+        let (mut end, mut last_function) = (0, 0);
+        for _ in 0..places.number()? {
+            let address = places.difference(end)?;
+            let count = places.below(1 << 30, "a block is too long")?;
+            let image = optional(places.number()?)?;
+            last_function = places.difference(last_function)?;
+            let slice = words.take(4 * count)?;
+            let words = slice.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four")));
+            let block = Block { address, words: words.collect(), image };
+            end = address.wrapping_add(4 * count);
+            self.blocks.push((block, optional(last_function)?));
+        }
+        Ok(())
+    }
+}
+
+fn index(bytes: &mut Bytes) -> Result<u32, Malformed> {
+    Ok(bytes.below(u32::MAX.into(), "a number is too great")? as u32)
+}
+
+fn optional(number: u64) -> Result<Option<u32>, Malformed> {
+    let index = u32::try_from(number).map_err(|_| Malformed("a number is too great"))?;
+    Ok(index.checked_sub(1))
+}

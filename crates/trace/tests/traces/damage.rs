@@ -1,0 +1,125 @@
+//! Damaged files are read as far as they can be, or refused; nothing else happens.
+
+use std::path::Path;
+
+use pathlength_trace::{Error, Trace};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::made::{Made, made, path};
+
+/// Reads everything that can be read.
+fn read_all(path: &Path) -> Result<Vec<Vec<u64>>, Error> {
+    let trace = Trace::open(path)?;
+    let mut all = Vec::new();
+    for chunk in 0..trace.chunks().len() {
+        let mut words = Vec::new();
+        if trace.read(chunk, &mut words).is_ok() {
+            all.push(words);
+        }
+    }
+    for block in 0..trace.blocks().len() {
+        let function = trace.function_of(block as u32);
+        assert!(function.is_none_or(|index| (index as usize) < trace.functions().len()));
+    }
+    Ok(all)
+}
+
+/// A file with some records, always the same.
+fn example() -> Made {
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    loop {
+        let made = made().new_tree(&mut runner).unwrap().current();
+        if made.threads.len() == 2 && made.threads.iter().all(|pieces| pieces.len() > 1) {
+            return made;
+        }
+    }
+}
+
+#[test]
+fn a_cut_file_is_read_to_its_last_whole_chunk() {
+    let (whole, cut) = (path("whole"), path("cut"));
+    example().write(&whole);
+    let bytes = std::fs::read(&whole).unwrap();
+    let chunks = read_all(&whole).unwrap();
+    let mut most = 0;
+    for length in 0..bytes.len() {
+        std::fs::write(&cut, &bytes[..length]).unwrap();
+        match read_all(&cut) {
+            Ok(read) => {
+                assert_eq!(read, chunks[..read.len()]);
+                assert!(read.len() >= most, "cut at {length}");
+                most = read.len();
+            }
+            Err(error) => assert_eq!(most, 0, "{error}"),
+        }
+    }
+    assert_eq!(most, chunks.len() - 1);
+}
+
+#[test]
+fn a_flipped_bit_costs_a_chunk_at_most_and_is_told() {
+    let (whole, flipped) = (path("right"), path("flipped"));
+    example().write(&whole);
+    let bytes = std::fs::read(&whole).unwrap();
+    let chunks = read_all(&whole).unwrap();
+    for bit in 0..8 * bytes.len() {
+        let mut bytes = bytes.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&flipped, &bytes).unwrap();
+        match read_all(&flipped) {
+            Err(error) => assert!(!error.to_string().is_empty()),
+            Ok(read) => {
+                assert!(read.len() < chunks.len() || !Trace::open(&flipped).unwrap().problems().is_empty());
+                assert!(read.iter().all(|words| chunks.contains(words)), "bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_not_written_whole_hides_nothing() {
+    let (whole, mixed) = (path("unmixed"), path("mixed"));
+    example().write(&whole);
+    let bytes = std::fs::read(&whole).unwrap();
+    let chunks = read_all(&whole).unwrap();
+    // The file's second half once more, behind a chunk that was cut there.
+    for cut in (bytes.len() / 2..bytes.len()).step_by(7) {
+        let mut twice = bytes[..cut].to_vec();
+        twice.extend_from_slice(&bytes[12..]);
+        std::fs::write(&mixed, &twice).unwrap();
+        let read = read_all(&mixed).unwrap();
+        assert!(chunks.iter().all(|words| read.contains(words)), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_refused() {
+    let path = path("no-trace");
+    for bytes in [&b""[..], b"\x7fELF", b"PLTRACE\n", b"PLTRACE\n\x09\0\0\0", b"PLTRACE\n\x01\0\0\0"] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = read_all(&path).unwrap_err().to_string();
+        assert!(error.contains("trace"), "{error}");
+    }
+    assert!(matches!(Trace::open(Path::new("/does/not/exist")), Err(Error::Io { .. })));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_are_read_or_refused(
+        made in made(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+    ) {
+        let path = path("changed");
+        made.write(&path);
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (index, byte) in changes {
+            let at = index.index(bytes.len());
+            bytes[at] = byte;
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        let _ = read_all(&path);
+    }
+}
