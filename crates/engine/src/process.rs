@@ -119,7 +119,7 @@ impl Process {
         let Process { cpu, memory, cache, hot, thread, kernel, .. } = self;
         let memory: &Memory = memory;
         let host_process = kernel.lock().process();
-        kernel.lock().tell(observer.debugger().and_then(|debugger| debugger.session()));
+        kernel.lock().begin(observer.debugger().and_then(|debugger| debugger.session()));
         let is_clock_virtual = kernel.lock().is_virtual();
         let end = std::thread::scope(|scope| {
             let shared = Shared { memory, kernel, host_process, hot: *hot, is_clock_virtual, scope };

@@ -298,13 +298,14 @@ impl Kernel {
             limits: [None; limits::RESOURCE_COUNT],
             timers: timers::Timers::default(),
             special: BTreeMap::new(),
-            engine_descriptors: descriptors::close_on_exec().collect(),
+            engine_descriptors: BTreeSet::new(),
             debugger: None,
         }
     }
 
-    /// Tells a debugger of each signal before it reaches a thread.
-    pub fn tell(&mut self, debugger: Option<Arc<Session>>) {
+    /// The program is about to begin, perhaps under a debugger. What is open now is the engine's.
+    pub fn begin(&mut self, debugger: Option<Arc<Session>>) {
+        self.engine_descriptors = descriptors::close_on_exec().collect();
         self.debugger = debugger;
     }
 
