@@ -2,14 +2,31 @@
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::{TcpListener, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-/// The connection with GDB. It may be any stream socket: the host's kernel makes no difference.
-pub type Connection = UnixStream;
+use engine::linux;
 
-/// Our descriptors have this number or a higher one.
-const LEAST_DESCRIPTOR: libc::c_int = 512;
+/// The connection with GDB, which the program cannot close. It may be any stream socket: the host's kernel
+/// makes no difference.
+pub struct Connection(UnixStream);
+
+impl Connection {
+    fn new(socket: OwnedFd) -> Connection {
+        Connection(linux::out_of_reach(socket).into())
+    }
+
+    /// The socket.
+    pub(crate) fn stream(&self) -> &UnixStream {
+        &self.0
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        linux::within_reach(self.0.as_fd());
+    }
+}
 
 enum Socket {
     Tcp(TcpListener),
@@ -56,7 +73,7 @@ impl Listener {
         // SAFETY: one entry, which outlives the call.
         while unsafe { libc::poll(&mut entry, 1, -1) } < 0 {
             let error = Error::last_os_error();
-            if engine::linux::pending() {
+            if linux::pending() {
                 return Ok(None);
             } else if error.kind() != ErrorKind::Interrupted {
                 return Err(error);
@@ -71,7 +88,7 @@ impl Listener {
             }
             Socket::Unix(listener) => listener.accept()?.0.into(),
         };
-        Ok(Some(out_of_the_way(socket).into()))
+        Ok(Some(Connection::new(socket)))
     }
 }
 
@@ -81,17 +98,4 @@ impl Drop for Listener {
             let _ = std::fs::remove_file(&self.address);
         }
     }
-}
-
-/// Another descriptor of the connection.
-pub(crate) fn another(connection: &Connection) -> Result<Connection> {
-    Ok(out_of_the_way(connection.as_fd().try_clone_to_owned()?).into())
-}
-
-/// The same file under a number that the program does not expect for its own, if there may be one.
-fn out_of_the_way(file: OwnedFd) -> OwnedFd {
-    // SAFETY: plain system call on a descriptor that is ours.
-    let copy = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, LEAST_DESCRIPTOR) };
-    // SAFETY: a new descriptor, which nobody else has.
-    if copy < 0 { file } else { unsafe { OwnedFd::from_raw_fd(copy) } }
 }

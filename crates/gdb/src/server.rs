@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::Display;
 use std::io::{BufWriter, Read, Result, Write};
 use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -17,7 +18,7 @@ use gdbstub::stub::state_machine::GdbStubStateMachine as Machine;
 use gdbstub::stub::{DisconnectReason, GdbStub, MultiThreadStopReason};
 
 use crate::arch::to_gdb;
-use crate::listener::{Connection, another};
+use crate::listener::Connection;
 use crate::target::Target;
 
 /// Bytes of a packet at most: GDB reads memory and files in such pieces.
@@ -46,16 +47,17 @@ impl Server {
     /// Serves GDB on a connection. The program was loaded and has not begun; its libraries are looked up
     /// under `sysroot` first.
     pub fn start(connection: Connection, process: &Process, sysroot: &Path) -> Result<Server> {
-        connection.set_write_timeout(Some(PATIENCE))?;
+        connection.stream().set_write_timeout(Some(PATIENCE))?;
+        let connection = Arc::new(connection);
         let (sender, messages) = channel();
         let events = sender.clone();
         let session = Session::new(process, move |event| drop(events.send(Message::Event(event))));
         let (give_back, empty) = sync_channel(1);
-        let (mut reader, closing) = (another(&connection)?, another(&connection)?);
+        let (reader, closing) = (connection.clone(), connection.clone());
         let read = move || {
             // One piece is under way at a time: who sends faster than we understand has to wait.
             while let Ok(mut bytes) = empty.recv() {
-                let count = read_some(&mut reader, &mut bytes);
+                let count = read_some(reader.stream(), &mut bytes);
                 bytes.truncate(count);
                 let message = if count == 0 { Message::Closed } else { Message::Bytes(bytes) };
                 if sender.send(message).is_err() || count == 0 {
@@ -69,7 +71,7 @@ impl Server {
         let serve = move || {
             conversation.hold(connection, target);
             // Ends the reader too.
-            let _ = closing.shutdown(Shutdown::Both);
+            let _ = closing.stream().shutdown(Shutdown::Both);
         };
         // The program's signals are for its own threads.
         let thread = linux::without_signals(|| {
@@ -93,7 +95,7 @@ impl Server {
 }
 
 /// Reads what there is. 0 if there will be nothing more.
-fn read_some(reader: &mut Connection, bytes: &mut Vec<u8>) -> usize {
+fn read_some(mut reader: &UnixStream, bytes: &mut Vec<u8>) -> usize {
     bytes.resize(PACKET, 0);
     reader.read(bytes).unwrap_or(0)
 }
@@ -119,7 +121,7 @@ enum Next {
 
 impl Conversation {
     /// Holds the conversation, and does then what its end asks for.
-    fn hold(&mut self, connection: Connection, mut target: Target) {
+    fn hold(&mut self, connection: Arc<Connection>, mut target: Target) {
         match self.converse(connection, &mut target) {
             Ok(DisconnectReason::TargetExited(_) | DisconnectReason::TargetTerminated(_)) => {}
             Ok(DisconnectReason::Kill) => linux::die(Signal::SIGKILL.0.into()),
@@ -133,7 +135,7 @@ impl Conversation {
 
     fn converse(
         &mut self,
-        connection: Connection,
+        connection: Arc<Connection>,
         target: &mut Target,
     ) -> std::result::Result<DisconnectReason, String> {
         const CLOSED: &str = "GDB has closed the connection";
@@ -141,8 +143,9 @@ impl Conversation {
         let mut packet = vec![0; PACKET];
         let _ = self.give_back.send(Vec::new());
         target.session().settle();
-        let stub =
-            GdbStub::builder(Writer(BufWriter::new(connection))).with_packet_buffer(&mut packet).build();
+        let stub = GdbStub::builder(Writer(BufWriter::new(Sender(connection))))
+            .with_packet_buffer(&mut packet)
+            .build();
         let mut machine = stub.map_err(nonsense)?.run_state_machine(target).map_err(nonsense)?;
         loop {
             let moved = match machine {
@@ -197,7 +200,20 @@ impl Conversation {
 }
 
 /// What we say to GDB: gdbstub says it byte by byte.
-struct Writer(BufWriter<Connection>);
+struct Writer(BufWriter<Sender>);
+
+/// The connection, of which others read.
+struct Sender(Arc<Connection>);
+
+impl Write for Sender {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        self.0.stream().write(bytes)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.0.stream().flush()
+    }
+}
 
 impl gdbstub::conn::Connection for Writer {
     type Error = std::io::Error;

@@ -32,6 +32,20 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Runs the program so that somebody may attach.
+fn attachable(
+    options: &RunOptions,
+    process: &mut Process,
+    configuration: &Configuration,
+) -> anyhow::Result<End> {
+    let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into()).collect();
+    let mut recorder = Recorder::idle(arguments);
+    let end = measure::run(process, &mut recorder, configuration);
+    // Whoever attached is told himself.
+    let _ = recorder.finish();
+    Ok(end?)
+}
+
 fn listen(place: &str) -> anyhow::Result<Listener> {
     Listener::bind(place).with_context(|| format!("cannot wait for GDB at {place}"))
 }
