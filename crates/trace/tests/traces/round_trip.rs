@@ -1,9 +1,10 @@
 //! What is written is read again.
 
-use pathlength_trace::Trace;
+use pathlength_trace::record::{Event, Mark};
+use pathlength_trace::{Block, Header, Process, StreamWriter, Trace};
 use proptest::prelude::*;
 
-use crate::made::{made, path, read_stream};
+use crate::made::{begin, made, path, read_stream};
 
 proptest! {
     #[test]
@@ -37,5 +38,21 @@ proptest! {
         let first = std::fs::read(&path).unwrap();
         made.write(&path);
         prop_assert_eq!(first, std::fs::read(&path).unwrap());
+    }
+}
+
+#[test]
+fn what_cannot_be_read_again_is_not_written() {
+    let path = path("refused");
+    let process = Process::new(&begin(&path, &Header::default()), 0, 1);
+    let block = |count| Block { address: 0x1000, words: vec![0x47ff_041f; count], image: None };
+    for (count, is_fine) in [(0, false), (1, true), (1 << 16, true), ((1 << 16) + 1, false)] {
+        assert_eq!(process.block(block(count), || None).is_ok(), is_fine, "{count}");
+    }
+    let mut stream = StreamWriter::new(&process);
+    let mark = Event::Mark(Mark::Gap).word();
+    for words in [vec![mark, 0x1000], vec![Event::Block(2).word()]] {
+        let error = stream.write(&words).unwrap_err().to_string();
+        assert!(error.starts_with("these are no records"), "{error}");
     }
 }
