@@ -1,7 +1,12 @@
 //! What is written is read again.
 
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use pathlength_trace::record::{Event, Mark};
-use pathlength_trace::{Block, Header, Process, StreamWriter, Trace};
+use pathlength_trace::{Block, Header, Image, Process, StreamWriter, Trace, Writer};
 use proptest::prelude::*;
 
 use crate::made::{begin, made, path, read_stream};
@@ -55,4 +60,28 @@ fn what_cannot_be_read_again_is_not_written() {
         let error = stream.write(&words).unwrap_err().to_string();
         assert!(error.starts_with("these are no records"), "{error}");
     }
+}
+
+#[test]
+fn names_need_not_be_text() {
+    let path = path("names");
+    let name = OsStr::from_bytes(b"/bin/\xff\xfe");
+    let process = Process::new(&begin(&path, &Header { program: name.into(), ..Header::default() }), 0, 1);
+    let (start, end, bias, build_id) = (0, 8, 0, Vec::new());
+    process.add_image(Image { path: name.into(), start, end, bias, build_id }).unwrap();
+    let block = Block { address: 0, words: vec![0x47ff_041f], image: Some(0) };
+    let id = process.block(block, || None).unwrap();
+    let mut stream = StreamWriter::new(&process);
+    stream.write(&[Event::Block(id).word()]).unwrap();
+    drop(stream);
+    let trace = Trace::open(&path).unwrap();
+    assert_eq!(trace.header().program, Path::new("/bin/\u{fffd}\u{fffd}"));
+    assert_eq!(trace.images()[0].path, name);
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+    let error = Writer::new(full, &Header::default()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
 }
