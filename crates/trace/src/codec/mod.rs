@@ -130,6 +130,7 @@ pub(crate) fn unpack_records(
     }
     let count = count as usize;
     let mut instructions = 0;
+    words.reserve_exact(count);
     let mut decoder = Decoder::new(sections.each_ref().map(|section| &section[..]), words)?;
     let mut model = Model::new(recipes.has_values);
     let mut addresses = Vec::new();
