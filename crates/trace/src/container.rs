@@ -19,10 +19,12 @@ pub(crate) const FIRST_CHUNK: u64 = 12;
 const CHUNK_MAGIC: [u8; 8] = [0xf5, b'c', b'h', b'u', b'n', b'k', 0xa3, 0x1c];
 const HEAD: usize = 72;
 
-/// The longest payload that is believed, and the most bytes that a section of one may have unpacked.
+/// The longest payload that is believed, and the most bytes that its sections may have unpacked.
 pub(crate) const LONGEST: usize = 64 << 20;
 /// The most words that a chunk's records may have.
-pub(crate) const MOST_WORDS: u32 = 16 << 20;
+pub(crate) const MOST_WORDS: u32 = 8 << 20;
+/// The most instructions that a block may have.
+pub(crate) const LONGEST_BLOCK: usize = 1 << 16;
 
 /// "None" where a head has a number that not every chunk has.
 pub(crate) const NONE: u64 = u64::MAX;
@@ -266,9 +268,14 @@ pub(crate) fn pack(
     Ok(())
 }
 
-/// Unpacks what [`pack`] packed.
-pub(crate) fn unpack(bytes: &mut Bytes, memory_follows: bool) -> Result<Vec<u8>, Malformed> {
-    let length = bytes.below(LONGEST as u64 + 1, "a section claims too many bytes")? as usize;
+/// Unpacks what [`pack`] packed, if it is not more than `room`, which it takes from.
+pub(crate) fn unpack(
+    bytes: &mut Bytes,
+    room: &mut usize,
+    memory_follows: bool,
+) -> Result<Vec<u8>, Malformed> {
+    let length = bytes.below(*room as u64 + 1, "a section claims too many bytes")? as usize;
+    *room -= length;
     let stored = bytes.slice()?;
     if stored.len() == length {
         return Ok(stored.to_vec());

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::bytes::{Bytes, Malformed, put, put_difference, put_slice};
-use crate::container::{pack, unpack};
+use crate::container::{LONGEST, LONGEST_BLOCK, pack, unpack};
 use crate::{Block, Function, Image};
 
 /// Images, functions and blocks, numbered from `first_…` on in their process. A function's image, and a
@@ -86,9 +86,9 @@ impl Definitions {
     }
 
     pub fn decode(payload: &[u8]) -> Result<Definitions, Malformed> {
-        let mut payload = Bytes(payload);
-        let [names, places, words] =
-            [unpack(&mut payload, true)?, unpack(&mut payload, true)?, unpack(&mut payload, true)?];
+        let (mut payload, mut room) = (Bytes(payload), LONGEST);
+        let mut section = || unpack(&mut payload, &mut room, true);
+        let [names, places, words] = [section()?, section()?, section()?];
         let mut definitions = Definitions::default();
         definitions.decode_names(&mut Bytes(&names))?;
         definitions.decode_blocks(&mut Bytes(&places), &mut Bytes(&words))?;
@@ -117,7 +117,7 @@ impl Definitions {
         let (mut end, mut last_function) = (0, 0);
         for _ in 0..places.number()? {
             let address = places.difference(end)?;
-            let count = places.below(1 << 30, "a block is too long")?;
+            let count = places.below(LONGEST_BLOCK as u64 + 1, "a block is too long")?;
             let image = optional(places.number()?)?;
             last_function = places.difference(last_function)?;
             let slice = words.take(4 * count)?;

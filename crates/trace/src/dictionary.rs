@@ -1,13 +1,14 @@
 //! What the records refer to: images, functions, blocks, streams.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 /// What was recorded, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// The program's file on the host.
+    /// The program's file on the host; a name that is not UTF-8 is kept as well as can be.
+    #[serde(serialize_with = "as_text")]
     pub program: PathBuf,
     /// Its arguments, without its own name; text that is not UTF-8 is shown as well as can be.
     pub arguments: Vec<String>,
@@ -22,6 +23,10 @@ pub struct Header {
     pub time: u64,
     /// The host's number of the first process.
     pub process: u32,
+}
+
+fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 /// An image as it was mapped into a process.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::bytes::Malformed;
 use crate::codec::{Packer, Recipes};
-use crate::container::{self, Head, Kind};
+use crate::container::{self, Head, Kind, LONGEST_BLOCK};
 use crate::definitions::Definitions;
 use crate::record::Event;
 use crate::{Block, BlockId, Function, Header, Image};
@@ -82,6 +82,11 @@ impl Process {
     /// `function` tells the function that it belongs to, if it is new; its `image` is counted among those
     /// of [`Process::add_image`].
     pub fn block(&self, block: Block, function: impl FnOnce() -> Option<Function>) -> io::Result<BlockId> {
+        if block.words.is_empty() || block.words.len() > LONGEST_BLOCK {
+            let what =
+                format!("a block has {} instructions; 1 to {LONGEST_BLOCK} can be kept", block.words.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         let mut dictionary = self.dictionary();
         let place: Place = (block.address, block.words[..].into());
         if let Some(&id) = dictionary.numbers.get(&place) {

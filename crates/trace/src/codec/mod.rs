@@ -14,7 +14,7 @@ use self::model::Model;
 pub(crate) use self::recipe::Recipes;
 use crate::BlockId;
 use crate::bytes::{Bytes, Malformed, put};
-use crate::container::{MOST_WORDS, NONE, pack, unpack};
+use crate::container::{LONGEST, MOST_WORDS, NONE, pack, unpack};
 use crate::record::{Event, Mark};
 
 /// Spreads a number over 64 bits, the highest of which are the best.
@@ -33,10 +33,10 @@ fn table<T: Copy, const SIZE: usize>(entry: T) -> Table<T, SIZE> {
 
 /// How thoroughly to pack what the models leave.
 const LEVEL: i32 = 3;
-/// A chunk ends with the first record that takes one of these to this or more. No word takes more than ten
-/// bytes of a section, so that none gets near its limit.
+/// A chunk ends with the first record that takes one of these to this or more. Words take eleven bytes each on
+/// average at most, so that no chunk gets near its limits.
 const ENOUGH_INSTRUCTIONS: u64 = 4 << 20;
-const ENOUGH_WORDS: u32 = MOST_WORDS / 4;
+const ENOUGH_WORDS: u32 = MOST_WORDS / 2;
 
 /// Packs a chunk.
 pub(crate) struct Packer {
@@ -123,13 +123,14 @@ pub(crate) fn unpack_records(
     global: impl Fn(BlockId) -> BlockId,
     words: &mut Vec<u64>,
 ) -> Result<u64, Malformed> {
-    let mut payload = Bytes(payload);
+    let (mut payload, mut room) = (Bytes(payload), LONGEST);
     let mut sections: [Vec<u8>; SECTIONS] = Default::default();
     for section in &mut sections {
-        *section = unpack(&mut payload, false)?;
+        *section = unpack(&mut payload, &mut room, false)?;
     }
     let count = count as usize;
     let mut instructions = 0;
+    words.reserve_exact(count);
     let mut decoder = Decoder::new(sections.each_ref().map(|section| &section[..]), words)?;
     let mut model = Model::new(recipes.has_values);
     let mut addresses = Vec::new();

@@ -347,3 +347,114 @@ impl Derivation {
         (ordered, unknown)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::codec::values::evaluate;
+
+    /// Executes an instruction: the address it accesses, from registers whose unknown values come from `values`.
+    fn execute(
+        instruction: Instruction,
+        pc: u64,
+        r: &mut [u64; 32],
+        mut values: impl Iterator<Item = u64>,
+    ) -> Option<u64> {
+        let (op, ra, rb, rc) = (instruction.op, instruction.ra(), instruction.rb(), instruction.rc());
+        let base = r[rb as usize];
+        let is_access = instruction.access_size().is_some();
+        let mut any = || values.next().unwrap();
+        let written: &[(u8, u64)] = match op.format() {
+            Format::Memory if op == Op::Lda || op == Op::Ldah => {
+                let shift = if op == Op::Ldah { 16 } else { 0 };
+                &[(ra, base.wrapping_add_signed(i64::from(instruction.displacement()) << shift))]
+            }
+            Format::Memory if op.is_float() || op.is(Flags::STORE) && !op.is(Flags::LOCKED) => &[],
+            Format::Memory => &[(ra, any())],
+            Format::Branch if op.is(Flags::CONDITIONAL) => &[],
+            Format::Branch | Format::MemoryJump => &[(ra, pc.wrapping_add(4))],
+            Format::Operate => {
+                let b = instruction.literal().map_or(base, u64::from);
+                &[(rc, evaluate(op, r[ra as usize], b, r[rc as usize]).unwrap_or_else(any))]
+            }
+            Format::FloatOperate if matches!(op, Op::Ftoit | Op::Ftois) => &[(rc, any())],
+            Format::MemoryFunction if matches!(op, Op::Rpcc | Op::Rc | Op::Rs) => &[(ra, any())],
+            Format::Pal => &[(0, any()), (19, any()), (20, any())],
+            _ => &[],
+        };
+        for &(register, value) in written {
+            r[register as usize] = value;
+        }
+        r[31] = 0;
+        is_access.then(|| instruction.effective_address(base))
+    }
+
+    /// Words with few registers, so that they have much to do with one another.
+    fn word() -> impl Strategy<Value = u32> {
+        let register = || prop_oneof![0u32..4, Just(30), Just(31)];
+        let opcode = prop::sample::select(vec![0x08, 0x09, 0x0b, 0x0f, 0x28, 0x29, 0x29, 0x2d, 0x2f, 0x2a]);
+        let memory = (opcode, register(), register(), -64i16..64)
+            .prop_map(|(opcode, a, b, low)| opcode << 26 | a << 21 | b << 16 | u32::from(low as u16));
+        let function =
+            prop::sample::select(vec![(0x10, 0x20), (0x10, 0x29), (0x11, 0x20), (0x10, 0x2d), (0x12, 0x39)]);
+        let operate = (function, register(), register(), register())
+            .prop_map(|((opcode, function), a, b, c)| opcode << 26 | a << 21 | b << 16 | function << 5 | c);
+        let literal =
+            (operate, any::<bool>()).prop_map(|(word, is_literal)| word | u32::from(is_literal) << 12);
+        prop_oneof![8 => memory, 6 => literal, 1 => Just(0xd340_0000), 1 => any::<u32>()]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// What a recipe says of addresses and registers is what comes of executing the instructions.
+        #[test]
+        fn recipes_do_what_instructions_do(
+            words in vec(word(), 1..80),
+            registers: [u64; 32],
+            values in vec(any::<u64>(), 240),
+        ) {
+            let mut recipes = Recipes::new(false);
+            recipes.push(0x1000, &words);
+            let recipe = recipes.get(0).unwrap();
+            let mut slots = [None; SLOTS];
+            let mut r = registers;
+            r[31] = 0;
+            for (slot, value) in slots.iter_mut().zip(r) {
+                *slot = Some(value);
+            }
+            let mut accesses = recipes.accesses(recipe).iter();
+            for (index, &word) in words.iter().enumerate() {
+                let Some(instruction) = isa::decode(word) else { continue };
+                let pc = 0x1000 + 4 * index as u64;
+                let Some(address) = execute(instruction, pc, &mut r, values[3 * index..].iter().copied()) else {
+                    continue;
+                };
+                let access = accesses.next().unwrap();
+                if let Some(base) = slots_value(&slots, access.base) {
+                    prop_assert_eq!(base & access.mask, address, "access of instruction {}", index);
+                }
+                if access.learns != UNKNOWN {
+                    slots[access.learns as usize] = Some(address.wrapping_sub(access.base.constant));
+                }
+                if access.moves == Moves::Load {
+                    slots[access.data.slot as usize] = Some(r[instruction.ra() as usize]);
+                }
+            }
+            prop_assert!(accesses.next().is_none());
+            for assignment in recipes.assignments(recipe) {
+                slots[assignment.register as usize] = slots_value(&slots, assignment.to);
+            }
+            for register in (0..31).filter(|register| recipe.unknown >> register & 1 == 0) {
+                prop_assert_eq!(slots[register], Some(r[register]), "register {}", register);
+            }
+        }
+    }
+
+    fn slots_value(slots: &[Option<u64>; SLOTS], sum: Sum) -> Option<u64> {
+        slots[sum.slot as usize].map(|value| value.wrapping_add(sum.constant))
+    }
+}

@@ -142,7 +142,7 @@ fn keep(value: u64, bits: u64) -> u64 {
 }
 
 /// The result of an integer operation, if it is a common one. `old` is what its destination held.
-fn evaluate(op: Op, a: u64, b: u64, old: u64) -> Option<u64> {
+pub(super) fn evaluate(op: Op, a: u64, b: u64, old: u64) -> Option<u64> {
     let long = |value: u64| value as i32 as u64;
     let (signed_a, signed_b) = (a as i64, b as i64);
     let choose = |condition| if condition { b } else { old };

@@ -88,7 +88,7 @@ pub fn made() -> impl Strategy<Value = Made> {
 
 /// A file's path that no other test has.
 pub fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()))
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.trace"))
 }
 
 /// Begins a trace anew.

@@ -1,9 +1,15 @@
 //! What is written is read again.
 
-use pathlength_trace::Trace;
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use pathlength_trace::record::{Event, Mark};
+use pathlength_trace::{Block, Header, Image, Process, StreamWriter, Trace, Writer};
 use proptest::prelude::*;
 
-use crate::made::{made, path, read_stream};
+use crate::made::{begin, made, path, read_stream};
 
 proptest! {
     #[test]
@@ -38,4 +44,44 @@ proptest! {
         made.write(&path);
         prop_assert_eq!(first, std::fs::read(&path).unwrap());
     }
+}
+
+#[test]
+fn what_cannot_be_read_again_is_not_written() {
+    let path = path("refused");
+    let process = Process::new(&begin(&path, &Header::default()), 0, 1);
+    let block = |count| Block { address: 0x1000, words: vec![0x47ff_041f; count], image: None };
+    for (count, is_fine) in [(0, false), (1, true), (1 << 16, true), ((1 << 16) + 1, false)] {
+        assert_eq!(process.block(block(count), || None).is_ok(), is_fine, "{count}");
+    }
+    let mut stream = StreamWriter::new(&process);
+    let mark = Event::Mark(Mark::Gap).word();
+    for words in [vec![mark, 0x1000], vec![Event::Block(2).word()]] {
+        let error = stream.write(&words).unwrap_err().to_string();
+        assert!(error.starts_with("these are no records"), "{error}");
+    }
+}
+
+#[test]
+fn names_need_not_be_text() {
+    let path = path("names");
+    let name = OsStr::from_bytes(b"/bin/\xff\xfe");
+    let process = Process::new(&begin(&path, &Header { program: name.into(), ..Header::default() }), 0, 1);
+    let (start, end, bias, build_id) = (0, 8, 0, Vec::new());
+    process.add_image(Image { path: name.into(), start, end, bias, build_id }).unwrap();
+    let block = Block { address: 0, words: vec![0x47ff_041f], image: Some(0) };
+    let id = process.block(block, || None).unwrap();
+    let mut stream = StreamWriter::new(&process);
+    stream.write(&[Event::Block(id).word()]).unwrap();
+    drop(stream);
+    let trace = Trace::open(&path).unwrap();
+    assert_eq!(trace.header().program, Path::new("/bin/\u{fffd}\u{fffd}"));
+    assert_eq!(trace.images()[0].path, name);
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+    let error = Writer::new(full, &Header::default()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
 }
