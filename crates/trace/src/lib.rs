@@ -18,6 +18,7 @@ mod container;
 mod counts;
 mod definitions;
 mod dictionary;
+pub mod export;
 mod reader;
 pub mod record;
 mod writer;

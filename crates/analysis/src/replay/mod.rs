@@ -8,6 +8,7 @@ mod filter;
 mod functions;
 mod listing;
 mod registers;
+mod stack;
 pub mod summary;
 mod text;
 
@@ -18,6 +19,7 @@ pub use filter::{Absent, Chosen, Filter, Wanted};
 pub use functions::FunctionTrace;
 pub use listing::Listing;
 pub use registers::Registers;
+pub use stack::Stack;
 
 use std::io;
 
@@ -25,6 +27,7 @@ use trace::Chunk;
 use trace::record::{Entries, Entry, Execution, Mark};
 
 use filter::Position;
+pub(crate) use text::host_process;
 
 /// A block that was executed.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,10 @@
+//! Traces for other tools: profiles with their calls ([`Callgrind`], [`Firefox`]), and every instruction for
+//! those who want them one by one ([`Instructions`]).
+
+mod callgrind;
+mod firefox;
+mod instructions;
+
+pub use callgrind::Callgrind;
+pub use firefox::Firefox;
+pub use instructions::{InstructionSink, Instructions, Step};
