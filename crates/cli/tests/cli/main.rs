@@ -1,5 +1,6 @@
 //! The command as its users meet it: what it prints, its exit status, and what it does with bad input.
 
+mod attach;
 mod bad_input;
 mod build;
 mod compare;
@@ -7,6 +8,8 @@ mod count;
 mod crashes;
 mod damaged;
 mod run;
+mod show;
 mod signals;
 mod study;
 mod support;
+mod trace;
