@@ -84,7 +84,7 @@ impl<S: InstructionSink> Visitor for Instructions<'_, S> {
 
     #[inline]
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
-        let Executed { stream, before, execution, chosen } = *executed;
+        let Executed { stream, before, execution, chosen, .. } = *executed;
         let block = self.dictionary.facts(execution.block);
         self.sink.arrive(Some(block.address))?;
         if chosen == Chosen::None {

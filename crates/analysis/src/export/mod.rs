@@ -4,7 +4,9 @@
 mod callgrind;
 mod firefox;
 mod instructions;
+mod tables;
 
 pub use callgrind::Callgrind;
 pub use firefox::Firefox;
 pub use instructions::{InstructionSink, Instructions, Step};
+pub use tables::{blocks, functions};

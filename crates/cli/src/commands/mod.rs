@@ -4,6 +4,7 @@ pub mod attach;
 pub mod build;
 pub mod compare;
 pub mod count;
+pub mod export;
 pub mod run;
 pub mod show;
 pub mod statics;

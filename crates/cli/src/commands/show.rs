@@ -1,6 +1,7 @@
 //! `pathlength show`: what is in a trace.
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::names::Names;
@@ -55,10 +56,15 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
         }
         View::Addresses => addresses(&replay, &options.output)?,
     };
+    Ok(ending(&trace, &options.trace, is_whole))
+}
+
+/// Tells what of the trace could not be opened; the exit status, by whether the rest could be read.
+pub(super) fn ending(trace: &Trace, path: &Path, is_whole: bool) -> ExitCode {
     for problem in trace.problems() {
-        eprintln!("pathlength: {}: at byte {}: {}", options.trace.display(), problem.offset, problem.what);
+        eprintln!("pathlength: {}: at byte {}: {}", path.display(), problem.offset, problem.what);
     }
-    Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Writes every address.
@@ -76,7 +82,7 @@ fn addresses(replay: &Replay, output: &OutputOptions) -> anyhow::Result<bool> {
                     Pieces::begin(piece, format, out).map(|begun| *none = Some(begun))
                 }
             };
-            written.map_err(into_io)
+            written.map_err(report::Error::into_io)
         };
         let Replay { dictionary, accesses, filter } = *replay;
         let mut addresses = Addresses::new(dictionary, accesses, filter, "addresses", false, sink);
@@ -87,16 +93,8 @@ fn addresses(replay: &Replay, output: &OutputOptions) -> anyhow::Result<bool> {
     Ok(is_whole)
 }
 
-/// What a visitor can return of what went wrong with its output.
-fn into_io(error: report::Error) -> io::Error {
-    match error {
-        report::Error::Stream(error) => error,
-        other => io::Error::other(other),
-    }
-}
-
 /// Replays the trace; tells what could not be read, and returns whether all was.
-fn go_through(replay: &Replay, visitor: &mut impl Visitor) -> io::Result<bool> {
+pub(super) fn go_through(replay: &Replay, visitor: &mut impl Visitor) -> io::Result<bool> {
     let bar = Replaying::new(replay.dictionary.trace);
     let problems = replay.run(visitor, &mut |instructions| bar.show(instructions));
     bar.clear();
@@ -144,7 +142,8 @@ fn round_window(instructions: u64) -> u64 {
     sizes.into_iter().find(|&size| instructions.div_ceil(size) <= 50).unwrap_or(u64::MAX)
 }
 
-fn wanted(options: &WantedOptions) -> Wanted {
+/// What is wanted, as the library has it.
+pub(super) fn wanted(options: &WantedOptions) -> Wanted {
     let options = options.clone();
     let processes = options.processes.into_iter().map(|process| (process, None));
     Wanted {

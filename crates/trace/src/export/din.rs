@@ -14,7 +14,7 @@ const PIECE: usize = 64 << 10;
 ///
 /// ```
 /// let mut text = Vec::new();
-/// let mut din = pathlength_trace::export::Din::new(&mut text);
+/// let mut din = pathlength_trace::export::Din::new(&mut text, true);
 /// din.fetch(0x120001000)?;
 /// din.access(true, 0x11ffff0)?;
 /// din.finish()?;
@@ -23,18 +23,19 @@ const PIECE: usize = 64 << 10;
 /// ```
 pub struct Din<W: Write> {
     out: BufWriter<W>,
+    has_fetches: bool,
 }
 
 impl<W: Write> Din<W> {
-    /// Writes to `out`.
-    pub fn new(out: W) -> Din<W> {
-        Din { out: BufWriter::with_capacity(PIECE, out) }
+    /// Writes to `out`: all, or without fetches.
+    pub fn new(out: W, has_fetches: bool) -> Din<W> {
+        Din { out: BufWriter::with_capacity(PIECE, out), has_fetches }
     }
 
     /// An instruction is fetched.
     #[inline]
     pub fn fetch(&mut self, address: u64) -> io::Result<()> {
-        self.line(FETCH, address)
+        if self.has_fetches { self.line(FETCH, address) } else { Ok(()) }
     }
 
     /// The instruction that was fetched last accesses memory.
@@ -71,7 +72,7 @@ mod tests {
             let accesses: Vec<(u8, u64)> =
                 accesses.into_iter().map(|(label, address, shift)| (label, address >> shift)).collect();
             let mut text = Vec::new();
-            let mut din = Din::new(&mut text);
+            let mut din = Din::new(&mut text, true);
             for &(label, address) in &accesses {
                 match label {
                     2 => din.fetch(address).unwrap(),
