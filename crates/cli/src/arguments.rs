@@ -9,6 +9,7 @@ mod export;
 mod show;
 
 pub use export::{ExportOptions, Form};
+pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
 pub use show::{ShowOptions, SummaryOptions, View, WantedOptions};
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
@@ -94,13 +95,20 @@ Examples:
   pathlength export sort.trace --to parquet -o tables
 
 Totals are exact in every form. In the Firefox Profiler an instruction is a microsecond, and a sample stands \
-for as many instructions as its weight says. Older ChampSims read compressed traces only: name a file that ends with \
-.gz, or compress it with xz, which takes long and makes it smaller. What --data-range chooses goes to din \
+for as many instructions as its weight says. Older ChampSims read compressed traces only: name a file that ends \
+with .gz, or compress it with xz, which takes longer and makes it smaller. What --data-range chooses goes to din \
 without the instructions that do it.
 
 A file is written whole or not at all. A damaged trace is exported as far as it can be read, and the exit status \
 is 1.")]
     Export(ExportOptions),
+    /// Check whether what a trace says can have happened.
+    #[command(after_help = "\
+Example: pathlength check sort.trace
+
+Control must go on where it can, addresses must agree with what is known of the registers, calls and returns \
+must nest. The exit status is 1 if anything is wrong.")]
+    Check(CheckOptions),
 }
 
 /// What a program runs on.

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Trace(options) => commands::trace::run(&options),
         Command::Show(options) => commands::show::run(&options),
         Command::Export(options) => commands::export::run(&options),
+        Command::Check(options) => commands::check::run(&options),
     };
     match outcome {
         Ok(status) => status,

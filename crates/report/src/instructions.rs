@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ::parquet::arrow::ArrowWriter;
 use analysis::export::{InstructionSink, Step};
+use analysis::mix;
 use analysis::table::{Kind, Table};
 use arrow_array::builder::{ArrayBuilder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -33,7 +34,7 @@ pub struct InstructionTable<'a, W: Write + Send> {
 }
 
 /// An instruction's word and mnemonic.
-type Coded = (u32, Option<&'static str>);
+type Coded = (u32, &'static str);
 
 impl<'a, W: Write + Send> InstructionTable<'a, W> {
     /// Writes about a trace to `out`.
@@ -77,7 +78,7 @@ impl<'a, W: Write + Send> InstructionTable<'a, W> {
 
     fn coded(&mut self, step: &Step) -> Coded {
         let words = &self.trace.blocks()[step.block as usize].words;
-        let coded = |&word: &u32| (word, isa::decode(word).map(|instruction| instruction.name()));
+        let coded = |&word: &u32| (word, mix::name(word));
         let block = &mut self.blocks[step.block as usize];
         block.get_or_insert_with(|| words.iter().map(coded).collect())[step.index as usize]
     }
@@ -101,7 +102,7 @@ impl<W: Write + Send> InstructionSink for InstructionTable<'_, W> {
         for (builder, cell) in self.integers.iter_mut().zip(cells) {
             builder.append_option(cell.map(u64::cast_signed));
         }
-        self.mnemonics.append_option(mnemonic);
+        self.mnemonics.append_value(mnemonic);
         if self.integers[0].len() >= TOGETHER { self.write().map_err(Error::into_io) } else { Ok(()) }
     }
 }

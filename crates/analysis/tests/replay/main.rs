@@ -1,6 +1,8 @@
 //! Traces replayed: what is shown of them is compared with traces written by hand, and with a recount.
 
+mod addresses;
 mod calls;
+mod exports;
 mod instructions;
 mod made;
 mod recount;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use analysis::export::{self, Callgrind, Firefox, InstructionSink, Instructions};
 use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Replay};
+use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay};
 use anyhow::bail;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -14,7 +14,7 @@ use report::{Error, Format, InstructionTable};
 use trace::Trace;
 use trace::export::{ChampSim, Din};
 
-use super::show::{ending, go_through, wanted};
+use super::show::{go_through, tell_problems, wanted};
 use crate::arguments::{ExportOptions, Form};
 
 /// The name of the long one among the tables.
@@ -27,7 +27,7 @@ pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
     let filter = Filter::new(&wanted(&options.wanted), &dictionary)?;
-    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter };
+    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
     let output = options.output.as_deref();
     let is_whole = match options.form {
         Form::Firefox => {
@@ -57,7 +57,8 @@ pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         }
         Form::Parquet => tables(&replay, output)?,
     };
-    Ok(ending(&trace, &options.trace, is_whole))
+    tell_problems(&trace, &options.trace);
+    Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Gives the instructions to a sink, and gives it back.

@@ -1,5 +1,6 @@
 //! `pathlength show`: what is in a trace.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -7,11 +8,11 @@ use std::process::ExitCode;
 use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
 use analysis::replay::{
-    Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Replay, Visitor, Wanted,
+    Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Order, Replay, Visitor, Wanted,
 };
 use analysis::table::Table;
 use anyhow::Context;
-use report::Pieces;
+use report::{Format, Pieces};
 use trace::Trace;
 
 use crate::arguments::{OutputOptions, ShowOptions, SummaryOptions, View, WantedOptions};
@@ -27,7 +28,10 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
     let filter = Filter::new(&wanted(&options.wanted), &dictionary)?;
-    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter };
+    let quantum = options.quantum;
+    let order =
+        options.processors.map_or(Order::Time, |processors| Order::Processors { processors, quantum });
+    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
     let system_call = engine::linux::system_call_name;
     let is_whole = match options.view {
         View::Instructions => {
@@ -54,24 +58,49 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
             report::write_all(&tables, options.output.format, options.output.path.as_deref())?;
             is_whole
         }
-        View::Addresses => addresses(&replay, &options.output)?,
+        View::Addresses => addresses(&replay, options)?,
     };
-    Ok(ending(&trace, &options.trace, is_whole))
+    tell_problems(&trace, &options.trace);
+    Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Tells what of the trace could not be opened; the exit status, by whether the rest could be read.
-pub(super) fn ending(trace: &Trace, path: &Path, is_whole: bool) -> ExitCode {
+/// Tells what of the file could not be read when it was opened.
+pub fn tell_problems(trace: &Trace, path: &Path) {
     for problem in trace.problems() {
         eprintln!("pathlength: {}: at byte {}: {}", path.display(), problem.offset, problem.what);
     }
-    if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Writes every address.
-fn addresses(replay: &Replay, output: &OutputOptions) -> anyhow::Result<bool> {
-    let (format, path) = (output.format, output.path.as_deref());
+/// Writes every address, or those of each process apart.
+fn addresses(replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
+    let OutputOptions { format, path } = options.output.clone();
+    if !options.separate {
+        return table_of_addresses(replay, "addresses", format, path.as_deref());
+    }
+    if let Some(folder) = &path {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    report::check(true, format, path.as_deref())?;
+    let trace = replay.dictionary.trace;
+    let processes: BTreeSet<u32> = trace.streams().iter().map(|stream| stream.process).collect();
     let mut is_whole = true;
-    report::write_long("addresses", format, path, |out| {
+    for process in processes {
+        let filter = replay.filter.of_process(trace, process);
+        let name = format!("addresses-process-{process}");
+        is_whole &=
+            table_of_addresses(&Replay { filter: &filter, ..*replay }, &name, format, path.as_deref())?;
+    }
+    Ok(is_whole)
+}
+
+fn table_of_addresses(
+    replay: &Replay,
+    name: &str,
+    format: Format,
+    path: Option<&Path>,
+) -> anyhow::Result<bool> {
+    let mut is_whole = true;
+    report::write_long(name, format, path, |out| {
         let mut pieces: Option<Pieces<_>> = None;
         let mut out = Some(out);
         let sink = |piece: &Table| -> io::Result<()> {
@@ -84,8 +113,7 @@ fn addresses(replay: &Replay, output: &OutputOptions) -> anyhow::Result<bool> {
             };
             written.map_err(report::Error::into_io)
         };
-        let Replay { dictionary, accesses, filter } = *replay;
-        let mut addresses = Addresses::new(dictionary, accesses, filter, "addresses", false, sink);
+        let mut addresses = Addresses::new(replay, name, sink);
         is_whole = go_through(replay, &mut addresses)?;
         addresses.finish()?;
         pieces.map_or(Ok(()), Pieces::finish)

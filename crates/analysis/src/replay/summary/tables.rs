@@ -5,7 +5,7 @@ use trace::BlockId;
 use super::{Kind, Kinds, LineUse, Sizes, Stream, Summary, Unit, Window, pages_of};
 use crate::mix::{self, Mix};
 use crate::profile::{self, Attribution, Profile};
-use crate::replay::text::{describe, host_process};
+use crate::replay::text::{describe, host_process, thread};
 use crate::table::{Kind as Column, Table, Value, separated};
 
 /// Largest sizes of the rows of a table of sizes; one more row has what is larger.
@@ -371,11 +371,6 @@ impl Summary<'_> {
         }
         table
     }
-}
-
-/// A thread as it is named on the command line.
-fn thread(stream: &trace::Stream) -> String {
-    format!("{}.{}", stream.process, stream.thread)
 }
 
 fn page_name(size: u64) -> String {
