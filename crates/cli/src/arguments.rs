@@ -10,7 +10,6 @@ mod show;
 
 pub use export::{ExportOptions, Form};
 pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
-pub use show::{ShowOptions, SummaryOptions, View, WantedOptions};
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
 ///

@@ -1,5 +1,6 @@
 //! `pathlength export`: a trace for other tools.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -75,11 +76,13 @@ fn not_empty(count: u64) -> Result<(), Error> {
 
 /// ChampSim has a file for each thread, which is not text.
 fn check_champsim(replay: &Replay, output: Option<&Path>) -> anyhow::Result<()> {
-    let streams = replay.dictionary.trace.streams();
-    let chosen: Vec<_> = (0..).zip(streams).filter(|(index, _)| replay.filter.stream(*index)).collect();
-    if let [(_, first), _, ..] = chosen[..] {
+    let trace = replay.dictionary.trace;
+    let chunks = trace.chunks().iter().filter(|chunk| replay.filter.chunk(chunk));
+    let streams: BTreeSet<u32> = chunks.map(|chunk| chunk.stream).collect();
+    if streams.len() > 1 {
+        let first = &trace.streams()[*streams.first().expect("there are several") as usize];
         let example = format!("--thread {}.{}", first.process, first.thread);
-        let count = chosen.len();
+        let count = streams.len();
         bail!(
             "{count} threads are chosen, and ChampSim reads a file for each: choose one, such as {example}"
         );
