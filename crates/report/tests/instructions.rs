@@ -26,7 +26,7 @@ fn trace(has_values: bool) -> Trace {
     let mut words = vec![Event::Block(id).word()];
     words.resize(shape.words() as usize, 0x1000);
     let mut stream = StreamWriter::new(&process);
-    stream.write(&words, &[shape]).unwrap();
+    stream.write(&words).unwrap();
     stream.finish().unwrap();
     Trace::open(&path).unwrap()
 }
@@ -50,7 +50,7 @@ fn reads_back_equal_however_long() {
     for has_values in [false, true] {
         let trace = trace(has_values);
         // More than are handed over together.
-        let count = 200_000_u64;
+        let count = 100_000_u64;
         let mut file = Vec::new();
         let mut table = InstructionTable::new(&trace, &mut file).unwrap();
         (0..count).for_each(|number| table.step(&step(number, (number % 3) as u32)).unwrap());
@@ -107,7 +107,7 @@ impl std::io::Write for Full {
 fn a_full_disk_is_told_as_such() {
     let trace = trace(false);
     let mut table = InstructionTable::new(&trace, Full(1000)).unwrap();
-    let written = (0..3_000_000).try_for_each(|number| table.step(&step(number, 0)));
+    let written = (0..100_000).try_for_each(|number| table.step(&step(number, 0)));
     let error = match written {
         Ok(()) => table.finish().unwrap_err(),
         Err(error) => Error::Stream(error),
