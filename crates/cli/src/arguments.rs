@@ -27,9 +27,15 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program.
-    #[command(
-        after_help = "Example: pathlength run --cpu ev5 ./hello world\n\nThe exit status is the program's."
-    )]
+    #[command(after_help = "\
+Examples:
+  pathlength run --cpu ev5 ./hello world
+  pathlength run --gdb 1234 ./hello world      then: gdb-multiarch -ex 'target remote :1234'
+
+The exit status is the program's.
+
+With --gdb the program waits for GDB before its first instruction. If GDB detaches, or its connection \
+breaks, the program goes on alone, at full speed.")]
     Run(RunOptions),
     /// Run a program and count its instructions.
     #[command(after_help = "\
@@ -174,6 +180,9 @@ pub struct RunOptions {
     /// What the program finds as its own name (argv[0]) instead of PROGRAM.
     #[arg(long, allow_hyphen_values = true)]
     pub name: Option<OsString>,
+    /// Let GDB debug the program: a PORT of this machine, HOST:PORT, or a socket's PATH with a slash in it.
+    #[arg(long, value_name = "PORT")]
+    pub gdb: Option<String>,
     /// The program.
     pub program: PathBuf,
     /// Its arguments.

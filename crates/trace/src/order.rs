@@ -12,7 +12,8 @@
 //! # }
 //! ```
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
 use crate::record::{Entries, Entry, Mark};
@@ -54,7 +55,8 @@ impl Trace {
 
     /// The same for some chunks only.
     pub fn ordered_where(&self, is_wanted: impl Fn(&Chunk) -> bool) -> Ordered<'_> {
-        Ordered { trace: self, cursors: self.cursors(is_wanted) }
+        let unread = (0..self.streams().len()).collect();
+        Ordered { trace: self, cursors: self.cursors(is_wanted), unread, next: BinaryHeap::new() }
     }
 
     /// All records as if the streams had been executed on a number of processors: each stream on one, those
@@ -166,27 +168,31 @@ enum End {
 pub struct Ordered<'a> {
     trace: &'a Trace,
     cursors: Vec<Cursor>,
+    /// Streams whose next piece was not looked at.
+    unread: Vec<usize>,
+    /// The order numbers of the others' next pieces.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 impl Ordered<'_> {
     /// The next piece. After an error it goes on behind the chunk that could not be read.
     pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, Error> {
-        let mut first: Option<usize> = None;
-        for index in 0..self.cursors.len() {
-            if self.cursors[index].fill(self.trace)?
-                && first.is_none_or(|first| self.cursors[index].order < self.cursors[first].order)
-            {
-                first = Some(index);
+        while let Some(&stream) = self.unread.last() {
+            let cursor = &mut self.cursors[stream];
+            if cursor.fill(self.trace)? {
+                self.next.push(Reverse((cursor.order, stream)));
             }
+            self.unread.pop();
         }
-        let Some(index) = first else { return Ok(None) };
-        let cursor = &mut self.cursors[index];
-        let (order, chunk) = (cursor.order, cursor.chunk);
+        let Some(Reverse((order, stream))) = self.next.pop() else { return Ok(None) };
+        self.unread.push(stream);
+        let cursor = &mut self.cursors[stream];
+        let chunk = cursor.chunk;
         let range = cursor.take(self.trace, |entry| match entry {
             Entry::Mark(Mark::Order(_)) => End::Before,
             _ => End::No,
         });
-        Ok(Some(Piece { stream: index as u32, order, chunk, words: &self.cursors[index].words[range] }))
+        Ok(Some(Piece { stream: stream as u32, order, chunk, words: &cursor.words[range] }))
     }
 }
 

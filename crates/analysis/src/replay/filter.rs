@@ -318,7 +318,7 @@ fn streams(wanted: &Wanted, trace: &Trace) -> Result<Vec<bool>, Absent> {
 /// The first instructions of the chunks of a stream that can hold these units, whose numbers rise.
 fn of_units(trace: &Trace, stream: u32, units: &RangeInclusive<u64>) -> Range<u64> {
     let (mut start, mut end) = (0, u64::MAX);
-    for chunk in trace.chunks().iter().filter(|chunk| chunk.stream == stream) {
+    for chunk in trace.stream_chunks(stream).iter().map(|&chunk| &trace.chunks()[chunk]) {
         match chunk.first_unit {
             Some(unit) if unit <= *units.start() => start = chunk.first_instruction,
             Some(unit) if unit > *units.end() => {

@@ -327,3 +327,12 @@ proptest! {
         prop_assert_eq!(rows.map(|row| row[3].clone()).collect::<Vec<_>>(), in_windows.map(|sum| sum.to_string()));
     }
 }
+
+#[test]
+fn of_nothing_there_are_tables_too() {
+    let options = Options { line_sizes: vec![64], page_sizes: vec![8192], window: 100 };
+    let tables = summary(&Made::default(), &Wanted::default(), options);
+    assert_eq!(cells(&tables, "threads"), [["total", "", "0", "0", "0", "0", "0", "0"]]);
+    let notes: Vec<&String> = tables.iter().flat_map(|table| &table.notes).collect();
+    assert!(!notes.is_empty() && notes.iter().all(|note| !note.contains("NaN")), "{notes:?}");
+}

@@ -30,30 +30,37 @@ pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let filter = Filter::new(&wanted(&options.wanted), &dictionary)?;
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
     let output = options.output.as_deref();
+    let is_quiet = output.is_some();
     let is_whole = match options.form {
         Form::Firefox => {
             let mut profile = Firefox::new(&dictionary);
-            let is_whole = go_through(&replay, &mut profile)?;
+            let is_whole = go_through(&replay, &mut profile, true)?;
             write(output, |out| not_empty(profile.write(out)?))?;
             is_whole
         }
         Form::Callgrind => {
             let mut profile = Callgrind::new(&dictionary, &accesses);
-            let is_whole = go_through(&replay, &mut profile)?;
+            let is_whole = go_through(&replay, &mut profile, true)?;
             write(output, |out| not_empty(profile.write(out)?))?;
             is_whole
         }
         Form::Din => {
             let has_fetches = !filter.is_by_data();
             let mut is_whole = true;
-            write(output, |out| Ok(each(&replay, Din::new(out, has_fetches), &mut is_whole)?.finish()?))?;
+            write(output, |out| {
+                let din = Din::new(out, has_fetches);
+                Ok(each(&replay, din, is_quiet, &mut is_whole)?.finish()?)
+            })?;
             is_whole
         }
         Form::Champsim => {
             check_champsim(&replay, output)?;
             let mut is_whole = true;
             let blocks = trace.blocks();
-            write(output, |out| Ok(each(&replay, ChampSim::new(blocks, out), &mut is_whole)?.finish()?))?;
+            write(output, |out| {
+                let champsim = ChampSim::new(blocks, out);
+                Ok(each(&replay, champsim, is_quiet, &mut is_whole)?.finish()?)
+            })?;
             is_whole
         }
         Form::Parquet => tables(&replay, output)?,
@@ -63,9 +70,14 @@ pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// Gives the instructions to a sink, and gives it back.
-fn each<S: InstructionSink>(replay: &Replay, sink: S, is_whole: &mut bool) -> Result<S, Error> {
+fn each<S: InstructionSink>(
+    replay: &Replay,
+    sink: S,
+    is_quiet: bool,
+    is_whole: &mut bool,
+) -> Result<S, Error> {
     let mut instructions = Instructions::new(replay.dictionary, replay.accesses, sink);
-    *is_whole = go_through(replay, &mut instructions)?;
+    *is_whole = go_through(replay, &mut instructions, is_quiet)?;
     let (count, sink) = instructions.finish();
     not_empty(count).map(|()| sink)
 }
@@ -101,7 +113,7 @@ fn tables(replay: &Replay, output: Option<&Path>) -> anyhow::Result<bool> {
     let Some(directory) = output else { bail!("several tables need a directory: name one with -o") };
     std::fs::create_dir_all(directory)?;
     report::write_long(INSTRUCTIONS, Format::Parquet, output, |out| {
-        each(replay, InstructionTable::new(trace, out)?, &mut is_whole)?.finish()
+        each(replay, InstructionTable::new(trace, out)?, true, &mut is_whole)?.finish()
     })?;
     report::write_all(&small, Format::Parquet, output)?;
     Ok(is_whole)

@@ -1,7 +1,7 @@
 //! `pathlength show`: what is in a trace.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,13 +36,13 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let is_whole = match options.view {
         View::Instructions => {
             let mut listing = Listing::new(&dictionary, &accesses, &system_call, report::stdout()?);
-            let is_whole = go_through(&replay, &mut listing)?;
+            let is_whole = go_through(&replay, &mut listing, false)?;
             listing.finish()?;
             is_whole
         }
         View::Functions => {
             let mut functions = FunctionTrace::new(&dictionary, &system_call, report::stdout()?);
-            let is_whole = go_through(&replay, &mut functions)?;
+            let is_whole = go_through(&replay, &mut functions, false)?;
             functions.finish()?;
             is_whole
         }
@@ -53,7 +53,7 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
                 options.output.path.as_deref(),
             )?;
             let mut summary = Summary::new(&dictionary, &accesses, summary_options(&options.summary, &trace));
-            let is_whole = go_through(&replay, &mut summary)?;
+            let is_whole = go_through(&replay, &mut summary, true)?;
             let tables = chosen(summary.tables(&system_call), &options.summary.tables)?;
             report::write_all(&tables, options.output.format, options.output.path.as_deref())?;
             is_whole
@@ -114,16 +114,19 @@ fn table_of_addresses(
             written.map_err(report::Error::into_io)
         };
         let mut addresses = Addresses::new(replay, name, sink);
-        is_whole = go_through(replay, &mut addresses)?;
+        is_whole = go_through(replay, &mut addresses, path.is_some())?;
         addresses.finish()?;
         pieces.map_or(Ok(()), Pieces::finish)
     })?;
     Ok(is_whole)
 }
 
-/// Replays the trace; tells what could not be read, and returns whether all was.
-pub(super) fn go_through(replay: &Replay, visitor: &mut impl Visitor) -> io::Result<bool> {
-    let bar = Replaying::new(replay.dictionary.trace);
+/// Replays the trace; tells what could not be read, and returns whether all was. A visitor that `is_quiet` writes
+/// nothing meanwhile.
+pub(super) fn go_through(replay: &Replay, visitor: &mut impl Visitor, is_quiet: bool) -> io::Result<bool> {
+    let wanted = replay.dictionary.trace.chunks().iter().filter(|chunk| replay.filter.chunk(chunk));
+    let instructions = wanted.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
+    let bar = Replaying::new(instructions, is_quiet || !io::stdout().is_terminal());
     let problems = replay.run(visitor, &mut |instructions| bar.show(instructions));
     bar.clear();
     let problems = problems?;

@@ -8,6 +8,7 @@ mod count;
 mod crashes;
 mod damaged;
 mod export;
+mod gdb;
 mod run;
 mod show;
 mod signals;
