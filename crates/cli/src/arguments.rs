@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod export;
 mod show;
 
+pub use export::{ExportOptions, Form};
 pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
@@ -88,6 +90,23 @@ Examples:
 Everything that is given to choose (functions, images, ranges, threads, units) narrows it down; ranges \
 include both ends. A damaged trace is shown as far as it can be read, and the exit status is 1.")]
     Show(ShowOptions),
+    /// Write a trace for other tools: profilers, simulators of caches and processors, data frames.
+    #[command(after_help = "\
+Examples:
+  pathlength export sort.trace --to firefox -o sort.json.gz     open it at profiler.firefox.com
+  pathlength export sort.trace --to callgrind -o callgrind.out.sort
+  pathlength export sort.trace --to din --function main | dineroIV -informat d ...
+  pathlength export sort.trace --to champsim --thread 0.0 -o sort.champsimtrace
+  pathlength export sort.trace --to parquet -o tables
+
+Totals are exact in every form. In the Firefox Profiler an instruction is a microsecond, and a sample stands \
+for as many instructions as its weight says. Older ChampSims read compressed traces only: name a file that ends \
+with .gz, or compress it with xz, which takes longer and makes it smaller. What --data-range chooses goes to din \
+without the instructions that do it.
+
+A file is written whole or not at all. A damaged trace is exported as far as it can be read, and the exit status \
+is 1.")]
+    Export(ExportOptions),
     /// Check whether what a trace says can have happened.
     #[command(after_help = "\
 Example: pathlength check sort.trace

@@ -21,6 +21,7 @@ use analysis::table::{self, Table};
 mod cells;
 mod chart;
 mod comma;
+mod instructions;
 mod json;
 mod names;
 mod output;
@@ -30,6 +31,7 @@ mod pieces;
 pub mod terminal;
 
 pub use chart::{Arrangement, Chart, bars, differences, shares, strip};
+pub use instructions::InstructionTable;
 pub use output::{check, stdout, write_all, write_file, write_long};
 pub use page::{Block, Figure, Page, Section};
 pub use pieces::Pieces;
@@ -78,8 +80,11 @@ pub enum Error {
     #[error("several tables do not fit in one {0} stream; name a directory with -o")]
     NeedsDirectory(Format),
     /// Binary output that would spoil a terminal.
-    #[error("Parquet is not for a terminal; name a file with -o")]
-    BinaryToTerminal,
+    #[error("{0} is not for a terminal; name a file with -o")]
+    BinaryToTerminal(&'static str),
+    /// A file that would hold nothing.
+    #[error("there is nothing to write: no instruction of the trace is chosen")]
+    Empty,
     /// A column a chart asks for.
     #[error("the table '{table}' has no column '{column}' to chart")]
     NoColumn {
@@ -124,6 +129,14 @@ impl Error {
     /// reason to stop.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Error::Stream(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The same for those who can only tell of input and output.
+    pub fn into_io(self) -> io::Error {
+        match self {
+            Error::Stream(error) => error,
+            other => io::Error::other(other),
+        }
     }
 }
 

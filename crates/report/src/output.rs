@@ -56,7 +56,9 @@ fn place(several: bool, format: Format, output: Option<&Path>) -> Result<Place<'
         None if several && matches!(format, Format::Csv | Format::Parquet) => {
             Err(Error::NeedsDirectory(format))
         }
-        None if format == Format::Parquet && io::stdout().is_terminal() => Err(Error::BinaryToTerminal),
+        None if format == Format::Parquet && io::stdout().is_terminal() => {
+            Err(Error::BinaryToTerminal("Parquet"))
+        }
         None => Ok(Place::Stream),
     }
 }

@@ -19,6 +19,7 @@ mod container;
 mod counts;
 mod definitions;
 mod dictionary;
+pub mod export;
 pub mod order;
 mod reader;
 pub mod record;

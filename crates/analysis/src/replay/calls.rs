@@ -62,11 +62,12 @@ pub struct Calls {
     frames: Vec<Frame>,
     before: Before,
     system_call: Option<u32>,
+    forgotten: usize,
 }
 
 impl Default for Calls {
     fn default() -> Calls {
-        Calls { frames: Vec::new(), before: Before::Nothing, system_call: None }
+        Calls { frames: Vec::new(), before: Before::Nothing, system_call: None, forgotten: 0 }
     }
 }
 
@@ -79,6 +80,11 @@ impl Calls {
     /// Whether what is executed now is, or was called by, a function of those looked for.
     pub fn is_inside(&self) -> bool {
         self.frames.last().is_some_and(|frame| frame.inside)
+    }
+
+    /// How many calls were forgotten, the oldest first, as there were too many.
+    pub fn forgotten(&self) -> usize {
+        self.forgotten
     }
 
     /// A mark in the records.
@@ -209,6 +215,7 @@ impl Calls {
     ) {
         if self.frames.len() == DEEPEST {
             self.frames.drain(..DEEPEST / 2);
+            self.forgotten += DEEPEST / 2;
         }
         let inside = self.is_inside() || is_sought(place);
         self.frames.push(Frame { place, return_address, interrupted, inside });

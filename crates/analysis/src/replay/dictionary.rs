@@ -117,7 +117,7 @@ impl<'a> Dictionary<'a> {
 }
 
 impl Place {
-    fn label(&self, address: u64) -> String {
+    pub(crate) fn label(&self, address: u64) -> String {
         let Some(name) = &self.name else {
             let image = if self.image == NO_IMAGE { String::new() } else { format!("{}!", self.image) };
             return format!("{image}{address:#x}");

@@ -11,6 +11,7 @@ mod functions;
 mod listing;
 mod registers;
 mod source;
+mod stack;
 pub mod summary;
 mod text;
 
@@ -23,6 +24,7 @@ pub use functions::FunctionTrace;
 pub use listing::Listing;
 pub use registers::Registers;
 pub use source::Order;
+pub use stack::Stack;
 
 use std::io;
 
@@ -31,6 +33,7 @@ use trace::record::{Entries, Entry, Execution, Mark};
 
 use filter::Position;
 use source::{Batch, Piece};
+pub(crate) use text::host_process;
 
 /// A block that was executed.
 #[derive(Clone, Copy, Debug)]

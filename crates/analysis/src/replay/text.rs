@@ -167,7 +167,7 @@ impl<'a, W: Write> Text<'a, W> {
 }
 
 /// The host's number of a stream's process.
-pub(super) fn host_process(trace: &Trace, stream: &Stream) -> u32 {
+pub(crate) fn host_process(trace: &Trace, stream: &Stream) -> u32 {
     if stream.host_process == 0 { trace.header().process } else { stream.host_process }
 }
 

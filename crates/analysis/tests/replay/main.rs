@@ -2,6 +2,7 @@
 
 mod addresses;
 mod calls;
+mod exports;
 mod instructions;
 mod made;
 mod recount;

@@ -15,17 +15,17 @@ use trace::record::{Mark, Shape};
 use crate::made::{Item, Made, Thread};
 
 /// An access: address, bytes, whether it writes.
-type Access = (u64, u64, bool);
+pub type Access = (u64, u64, bool);
 
 /// An instruction that was executed.
 #[derive(Clone, Debug)]
-struct One {
-    process: u32,
-    thread: usize,
-    pc: u64,
-    word: u32,
-    access: Option<Access>,
-    wanted: bool,
+pub struct One {
+    pub process: u32,
+    pub thread: usize,
+    pub pc: u64,
+    pub word: u32,
+    pub access: Option<Access>,
+    pub wanted: bool,
     /// Whether it is the last of a block.
     is_last: bool,
     /// Whether the next block of the thread follows, and nothing is between.
@@ -33,7 +33,7 @@ struct One {
 }
 
 /// Everything that was executed, instruction by instruction.
-fn expand(made: &Made, wanted: &Wanted) -> Vec<One> {
+pub fn expand(made: &Made, wanted: &Wanted) -> Vec<One> {
     let mut all = Vec::new();
     for (thread, Thread { process, items }) in made.threads.iter().enumerate() {
         let mut ones: Vec<One> = Vec::new();
@@ -104,7 +104,7 @@ fn word() -> impl Strategy<Value = u32> {
 const LAST: [u32; 8] =
     [0xe420_0002, 0xc3e0_0003, 0xd340_0010, 0x6bfa_8001, 0x6be0_0000, 0x83, 0x47f0_0410, 0xe420_0000];
 
-fn made() -> impl Strategy<Value = Made> {
+pub fn made() -> impl Strategy<Value = Made> {
     let block = (0u64..0x120, vec(word(), 0..6), proptest::sample::select(LAST.to_vec()));
     let block = block.prop_map(|(slot, mut words, last)| {
         words.push(last);
@@ -148,7 +148,7 @@ fn made() -> impl Strategy<Value = Made> {
     })
 }
 
-fn wanted() -> impl Strategy<Value = Wanted> {
+pub fn wanted() -> impl Strategy<Value = Wanted> {
     let range = |from: u64, to: u64| (from..to, from..to).prop_map(|(a, b)| a.min(b)..=a.max(b));
     let all = (
         weighted(0.3, range(0x1000, 0x1480)),
@@ -185,7 +185,7 @@ fn cells(tables: &[Table], name: &str) -> Vec<Vec<String>> {
     table.rows.iter().map(|row| row.iter().map(cell).collect()).collect()
 }
 
-fn is_conditional(word: u32) -> bool {
+pub fn is_conditional(word: u32) -> bool {
     isa::decode(word).is_some_and(|one| one.op.is(Flags::CONDITIONAL))
 }
 
@@ -194,7 +194,7 @@ fn is_transfer(word: u32) -> bool {
 }
 
 /// Whether control went elsewhere after this instruction than to the next address.
-fn went_elsewhere(all: &[One], index: usize) -> bool {
+pub fn went_elsewhere(all: &[One], index: usize) -> bool {
     all[index].is_followed && all[index + 1].pc != all[index].pc + 4
 }
 

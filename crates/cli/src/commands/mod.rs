@@ -5,6 +5,7 @@ pub mod build;
 pub mod check;
 pub mod compare;
 pub mod count;
+pub mod export;
 pub mod run;
 pub mod show;
 pub mod statics;

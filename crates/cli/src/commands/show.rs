@@ -111,7 +111,7 @@ fn table_of_addresses(
                     Pieces::begin(piece, format, out).map(|begun| *none = Some(begun))
                 }
             };
-            written.map_err(into_io)
+            written.map_err(report::Error::into_io)
         };
         let mut addresses = Addresses::new(replay, name, sink);
         is_whole = go_through(replay, &mut addresses, path.is_some())?;
@@ -121,17 +121,9 @@ fn table_of_addresses(
     Ok(is_whole)
 }
 
-/// What a visitor can return of what went wrong with its output.
-fn into_io(error: report::Error) -> io::Error {
-    match error {
-        report::Error::Stream(error) => error,
-        other => io::Error::other(other),
-    }
-}
-
 /// Replays the trace; tells what could not be read, and returns whether all was. A visitor that `is_quiet` writes
 /// nothing meanwhile.
-fn go_through(replay: &Replay, visitor: &mut impl Visitor, is_quiet: bool) -> io::Result<bool> {
+pub(super) fn go_through(replay: &Replay, visitor: &mut impl Visitor, is_quiet: bool) -> io::Result<bool> {
     let wanted = replay.dictionary.trace.chunks().iter().filter(|chunk| replay.filter.chunk(chunk));
     let instructions = wanted.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
     let bar = Replaying::new(instructions, is_quiet || !io::stdout().is_terminal());
@@ -181,7 +173,8 @@ fn round_window(instructions: u64) -> u64 {
     sizes.into_iter().find(|&size| instructions.div_ceil(size) <= 50).unwrap_or(u64::MAX)
 }
 
-fn wanted(options: &WantedOptions) -> Wanted {
+/// What is wanted, as the library has it.
+pub(super) fn wanted(options: &WantedOptions) -> Wanted {
     let options = options.clone();
     let processes = options.processes.into_iter().map(|process| (process, None));
     Wanted {

@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use crate::support::{command, csv, ends_within, run};
 
 /// A trace in a folder of its own.
-struct Recorded {
-    folder: TempDir,
+pub struct Recorded {
+    pub folder: TempDir,
 }
 
 /// Records `words`: options and, behind a colon, the program.
-fn record(words: &str) -> Recorded {
+pub fn record(words: &str) -> Recorded {
     let recorded = Recorded { folder: tempfile::tempdir().unwrap() };
     let outcome = run(&format!("trace -o {} {words}", recorded.path().display()));
     assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{words}");
@@ -24,15 +24,15 @@ fn record(words: &str) -> Recorded {
 }
 
 impl Recorded {
-    fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.folder.path().join("file.trace")
     }
 
-    fn show(&self, options: &str) -> String {
+    pub fn show(&self, options: &str) -> String {
         run(&format!("show {} {options}", self.path().display())).quiet_success()
     }
 
-    fn table(&self, name: &str, options: &str) -> Vec<Vec<String>> {
+    pub fn table(&self, name: &str, options: &str) -> Vec<Vec<String>> {
         csv(&self.show(&format!("--table {name} --format csv {options}")))
     }
 }

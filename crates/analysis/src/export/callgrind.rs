@@ -1,0 +1,222 @@
+//! Callgrind's form, which KCachegrind and `callgrind_annotate` read: instructions, loads and stores of each
+//! instruction, line and function, and of each call with all that it calls.
+
+mod writer;
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use trace::BlockId;
+use trace::record::Mark;
+
+use crate::replay::{Accesses, Chosen, Dictionary, Executed, Stack, Visitor};
+
+/// What is counted: instructions, loads, stores.
+const EVENTS: &str = "Ir Dr Dw";
+
+/// Numbers of [`EVENTS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cost([u64; 3]);
+
+impl Cost {
+    fn add(&mut self, other: Cost, times: u64) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more * times);
+    }
+
+    fn since(self, before: Cost) -> Cost {
+        Cost(std::array::from_fn(|event| self.0[event] - before.0[event]))
+    }
+}
+
+impl std::fmt::Display for Cost {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let [instructions, loads, stores] = self.0;
+        write!(formatter, "{instructions} {loads} {stores}")
+    }
+}
+
+/// Counts what calls cost.
+pub struct Callgrind<'a> {
+    dictionary: &'a Dictionary<'a>,
+    /// By block, what each of its instructions costs, and all.
+    costs: Vec<(Box<[Cost]>, Cost)>,
+    /// Executions of whole blocks.
+    whole: Vec<u64>,
+    /// Executions of the single instructions of blocks of which not all was wanted.
+    parts: HashMap<BlockId, Vec<u64>>,
+    calls: Calls,
+    streams: Vec<Stream>,
+}
+
+/// The calls from one place to another.
+#[derive(Default)]
+struct Calls {
+    numbers: HashMap<Site, usize>,
+    all: Vec<Call>,
+}
+
+/// From where to where a call goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Site {
+    /// The block that calls, and the place that it belongs to.
+    block: BlockId,
+    caller: u32,
+    /// The place that is called.
+    callee: u32,
+}
+
+/// What is known of a call.
+struct Call {
+    site: Site,
+    /// The block that is called.
+    entry: BlockId,
+    count: u64,
+    /// With all that was called from within. Calls from within the same call are part of that one.
+    inclusive: Cost,
+}
+
+/// A thread on its way.
+#[derive(Default)]
+struct Stream {
+    stack: Stack<Frame>,
+    last: Option<BlockId>,
+    cost: Cost,
+    /// By call, how often it is open.
+    open: Vec<u32>,
+}
+
+/// A call that is open.
+#[derive(Clone, Copy)]
+struct Frame {
+    place: u32,
+    /// The call that led here; none if that was not recorded.
+    call: Option<usize>,
+    /// What the thread had cost before.
+    before: Cost,
+}
+
+impl<'a> Callgrind<'a> {
+    /// Nothing executed yet.
+    pub fn new(dictionary: &'a Dictionary<'a>, accesses: &Accesses) -> Callgrind<'a> {
+        let trace = dictionary.trace;
+        let costs = |(id, block): (usize, &trace::Block)| {
+            let mut costs = vec![Cost([1, 0, 0]); block.words.len()];
+            for access in accesses.of(id as BlockId) {
+                costs[access.index as usize].0[1 + usize::from(access.is_store)] += 1;
+            }
+            let mut sum = Cost::default();
+            costs.iter().for_each(|&cost| sum.add(cost, 1));
+            (costs.into(), sum)
+        };
+        Callgrind {
+            dictionary,
+            costs: trace.blocks().iter().enumerate().map(costs).collect(),
+            whole: vec![0; trace.blocks().len()],
+            parts: HashMap::new(),
+            calls: Calls::default(),
+            streams: trace.streams().iter().map(|_| Stream::default()).collect(),
+        }
+    }
+
+    /// Writes what was counted; returns how many instructions that is. Without any nothing is written.
+    pub fn write(mut self, out: &mut dyn Write) -> io::Result<u64> {
+        let mut total = Cost::default();
+        for stream in &mut self.streams {
+            let Stream { stack, cost, open, .. } = stream;
+            std::mem::take(stack).end().for_each(|frame| self.calls.end(&frame, *cost, open));
+            total.add(*cost, 1);
+        }
+        if total.0[0] > 0 {
+            writer::Writer::new(self.dictionary, out).profile(&self, total)?;
+        }
+        Ok(total.0[0])
+    }
+
+    /// What each instruction of a block that was executed cost.
+    fn executed(&self) -> impl Iterator<Item = (BlockId, Vec<Cost>)> {
+        (0..self.whole.len()).filter_map(|block| {
+            let parts = self.parts.get(&(block as BlockId));
+            let times = self.whole[block];
+            if times == 0 && parts.is_none() {
+                return None;
+            }
+            let costs = self.costs[block].0.iter().enumerate().map(|(index, &cost)| {
+                let mut sum = Cost::default();
+                sum.add(cost, times + parts.map_or(0, |parts| parts[index]));
+                sum
+            });
+            Some((block as BlockId, costs.collect()))
+        })
+    }
+}
+
+impl Calls {
+    /// A call begins; its number.
+    fn begin(&mut self, site: Site, entry: BlockId, open: &mut Vec<u32>) -> usize {
+        let number = *self.numbers.entry(site).or_insert_with(|| {
+            self.all.push(Call { site, entry, count: 0, inclusive: Cost::default() });
+            self.all.len() - 1
+        });
+        open.resize(open.len().max(self.all.len()), 0);
+        open[number] += 1;
+        number
+    }
+
+    /// A call is over. It counts if anything in it did.
+    fn end(&mut self, frame: &Frame, now: Cost, open: &mut [u32]) {
+        let Some(number) = frame.call else { return };
+        open[number] -= 1;
+        let cost = now.since(frame.before);
+        let call = &mut self.all[number];
+        call.count += u64::from(cost != Cost::default());
+        if open[number] == 0 {
+            call.inclusive.add(cost, 1);
+        }
+    }
+}
+
+impl Visitor for Callgrind<'_> {
+    fn mark(&mut self, stream: u32, _before: u64, mark: Mark, _is_wanted: bool) -> io::Result<()> {
+        self.streams[stream as usize].stack.mark(mark);
+        Ok(())
+    }
+
+    #[inline]
+    fn executed(&mut self, executed: &Executed) -> io::Result<()> {
+        let block = executed.execution.block;
+        let facts = self.dictionary.facts(block);
+        let Stream { stack, last, cost, open } = &mut self.streams[executed.stream as usize];
+        let from = last.replace(block);
+        stack.block(
+            facts,
+            &mut (&mut self.calls, open),
+            |(calls, open), frame| calls.end(frame, *cost, open),
+            |(calls, open), caller, replaced| {
+                // A tail call is a call from where the one that it replaces came from.
+                let from = match replaced {
+                    Some(frame) => frame.call.map(|call| calls.all[call].site.block),
+                    None => from,
+                };
+                let call = caller.zip(from).map(|(caller, from)| {
+                    calls.begin(Site { block: from, caller: caller.place, callee: facts.place }, block, open)
+                });
+                Frame { place: facts.place, call, before: *cost }
+            },
+        );
+        match executed.chosen {
+            Chosen::None => {}
+            Chosen::All => {
+                self.whole[block as usize] += 1;
+                cost.add(self.costs[block as usize].1, 1);
+            }
+            Chosen::Some(which) => {
+                let parts = self.parts.entry(block).or_insert_with(|| vec![0; which.len()]);
+                for (index, _) in which.iter().enumerate().filter(|(_, wanted)| **wanted) {
+                    parts[index] += 1;
+                    cost.add(self.costs[block as usize].0[index], 1);
+                }
+            }
+        }
+        Ok(())
+    }
+}

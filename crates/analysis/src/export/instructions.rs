@@ -1,0 +1,138 @@
+//! Every wanted instruction by itself, with its address and value.
+
+use std::io::{self, Write};
+
+use trace::BlockId;
+use trace::export::{ChampSim, Din};
+use trace::record::{Mark, has_value};
+
+use crate::replay::{Access, Accesses, Chosen, Dictionary, Executed, Visitor};
+
+/// An instruction that was executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Whose: an index of [`trace::Trace::streams`].
+    pub stream: u32,
+    /// Its number in its stream, from 1.
+    pub number: u64,
+    /// Its block.
+    pub block: BlockId,
+    /// Its index in the block.
+    pub index: u32,
+    /// Its address.
+    pub pc: u64,
+    /// The unit of work that it belongs to.
+    pub unit: Option<u64>,
+    /// What it accesses, and where.
+    pub access: Option<(Access, u64)>,
+    /// Its value ([`trace::record::value_register`]), if values were recorded and it has one.
+    pub value: Option<u64>,
+}
+
+/// Takes instructions one by one.
+pub trait InstructionSink {
+    /// An instruction that is wanted.
+    fn step(&mut self, step: &Step) -> io::Result<()>;
+
+    /// Control has come to this address, whether that is wanted or not; or, without one, elsewhere than the
+    /// instructions say.
+    fn arrive(&mut self, _address: Option<u64>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes records apart into instructions.
+pub struct Instructions<'a, S> {
+    dictionary: &'a Dictionary<'a>,
+    accesses: &'a Accesses,
+    /// By block, which of its instructions have a value; empty if none are recorded.
+    values: Vec<Box<[bool]>>,
+    /// By stream.
+    units: Vec<Option<u64>>,
+    count: u64,
+    sink: S,
+}
+
+impl<'a, S: InstructionSink> Instructions<'a, S> {
+    /// Gives the instructions of a trace to `sink`.
+    pub fn new(dictionary: &'a Dictionary<'a>, accesses: &'a Accesses, sink: S) -> Instructions<'a, S> {
+        let trace = dictionary.trace;
+        let has_value = |&word: &u32| isa::decode(word).is_some_and(has_value);
+        let values = trace.blocks().iter().map(|block| block.words.iter().map(has_value).collect());
+        let values = if trace.header().has_values { values.collect() } else { Vec::new() };
+        let units = vec![None; trace.streams().len()];
+        Instructions { dictionary, accesses, values, units, count: 0, sink }
+    }
+
+    /// How many instructions there were, and who took them.
+    pub fn finish(self) -> (u64, S) {
+        (self.count, self.sink)
+    }
+}
+
+impl<S: InstructionSink> Visitor for Instructions<'_, S> {
+    fn mark(&mut self, stream: u32, _before: u64, mark: Mark, _is_wanted: bool) -> io::Result<()> {
+        let unit = &mut self.units[stream as usize];
+        match mark {
+            Mark::UnitBegins(number) => *unit = Some(number),
+            Mark::UnitEnds(_) | Mark::UnitLeft(_) => *unit = None,
+            Mark::Gap | Mark::Diverted => return self.sink.arrive(None),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn executed(&mut self, executed: &Executed) -> io::Result<()> {
+        let Executed { stream, before, execution, chosen, .. } = *executed;
+        let block = self.dictionary.facts(execution.block);
+        self.sink.arrive(Some(block.address))?;
+        if chosen == Chosen::None {
+            return Ok(());
+        }
+        let mut accesses = self.accesses.of(execution.block).iter().zip(execution.addresses).peekable();
+        let mut values = execution.values.iter();
+        let has_value: &[bool] = self.values.get(execution.block as usize).map_or(&[], |block| block);
+        let unit = self.units[stream as usize];
+        for index in 0..block.length() as u32 {
+            let access = accesses.next_if(|(access, _)| access.index == index);
+            let value = has_value.get(index as usize).is_some_and(|&has| has).then(|| values.next());
+            if !chosen.has(index as usize) {
+                continue;
+            }
+            self.count += 1;
+            self.sink.step(&Step {
+                stream,
+                number: before.saturating_add(1 + u64::from(index)),
+                block: execution.block,
+                index,
+                pc: block.address.wrapping_add(4 * u64::from(index)),
+                unit,
+                access: access.map(|(access, &address)| (*access, address)),
+                value: value.flatten().copied(),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> InstructionSink for Din<W> {
+    #[inline]
+    fn step(&mut self, step: &Step) -> io::Result<()> {
+        self.fetch(step.pc)?;
+        step.access.map_or(Ok(()), |(access, address)| self.access(access.is_store, address))
+    }
+}
+
+impl<W: Write> InstructionSink for ChampSim<W> {
+    #[inline]
+    fn step(&mut self, step: &Step) -> io::Result<()> {
+        let access = step.access.map(|(access, address)| (access.is_store, address));
+        self.instruction(step.block as usize, step.index as usize, step.pc, access)
+    }
+
+    #[inline]
+    fn arrive(&mut self, address: Option<u64>) -> io::Result<()> {
+        ChampSim::arrive(self, address)
+    }
+}

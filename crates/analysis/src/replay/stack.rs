@@ -1,0 +1,73 @@
+//! Something kept for each call that a thread is in.
+
+use trace::record::Mark;
+
+use super::{Arrival, Calls, Facts};
+
+/// A value for each call that has not returned.
+#[derive(Clone, Debug)]
+pub struct Stack<T> {
+    calls: Calls,
+    /// With the place that the call is in.
+    entries: Vec<(u32, T)>,
+    forgotten: usize,
+}
+
+impl<T> Default for Stack<T> {
+    fn default() -> Stack<T> {
+        Stack { calls: Calls::default(), entries: Vec::new(), forgotten: 0 }
+    }
+}
+
+impl<T> Stack<T> {
+    /// A mark in the records.
+    pub fn mark(&mut self, mark: Mark) {
+        self.calls.mark(mark);
+    }
+
+    /// The value of the call that is executed now.
+    pub fn top(&self) -> Option<&T> {
+        self.entries.last().map(|(_, value)| value)
+    }
+
+    /// A block is executed. If it belongs to another call than the one before, `left` hears of those that are
+    /// over, the innermost first; then, if the call is new, `entered` makes its value. It gets the caller's,
+    /// and that of the call which this one replaces, if it is a tail call. Both may change the `context`.
+    #[inline]
+    pub fn block<C>(
+        &mut self,
+        block: &Facts,
+        context: &mut C,
+        left: impl Fn(&mut C, &T),
+        entered: impl FnOnce(&mut C, Option<&T>, Option<T>) -> T,
+    ) {
+        let arrival = self.calls.block(block, |_| false);
+        if arrival == Arrival::Within {
+            return;
+        }
+        let all = self.calls.forgotten();
+        let forgotten = all - std::mem::replace(&mut self.forgotten, all);
+        let oldest = self.entries.drain(..forgotten.min(self.entries.len()));
+        oldest.rev().for_each(|(_, value)| left(context, &value));
+        let depth = self.calls.depth();
+        // Who returns may find its caller's place taken by a tail call that was not seen.
+        let is_back = arrival == Arrival::Returned
+            && self.entries.get(depth).is_some_and(|(place, _)| *place == block.place);
+        let kept = if is_back { depth + 1 } else { depth };
+        let mut last = None;
+        while self.entries.len() > kept {
+            last = self.entries.pop().map(|(_, value)| value);
+            last.iter().for_each(|value| left(context, value));
+        }
+        if !is_back {
+            let replaced = last.filter(|_| matches!(arrival, Arrival::Replaced | Arrival::Returned));
+            let value = entered(context, self.top(), replaced);
+            self.entries.push((block.place, value));
+        }
+    }
+
+    /// Nothing follows: all calls are over, the innermost first.
+    pub fn end(self) -> impl Iterator<Item = T> {
+        self.entries.into_iter().rev().map(|(_, value)| value)
+    }
+}

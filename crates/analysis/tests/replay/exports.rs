@@ -1,0 +1,202 @@
+//! What is exported is what an obviously right recount finds, on random traces and filters.
+
+use isa::Flags;
+use pathlength_analysis::export::{Callgrind, Firefox, InstructionSink, Instructions};
+use pathlength_analysis::replay::{Replay, Wanted};
+use proptest::prelude::*;
+use serde_json::Value;
+use trace::export::{ChampSim, Din};
+use trace::record::Mark;
+
+use crate::made::{Item, Made};
+use crate::recount::{One, expand, is_conditional, made, wanted, went_elsewhere};
+
+/// What a profile is written as, and how many instructions it is said to hold.
+fn callgrind(made: &Made, wanted: &Wanted) -> (u64, String) {
+    made.replay(wanted, |shown| {
+        let mut profile = Callgrind::new(shown.replay.dictionary, shown.replay.accesses);
+        shown.to(&mut profile);
+        let mut out = Vec::new();
+        (profile.write(&mut out).unwrap(), String::from_utf8(out).unwrap())
+    })
+}
+
+fn firefox(made: &Made, wanted: &Wanted) -> (u64, Value) {
+    made.replay(wanted, |shown| {
+        let mut profile = Firefox::new(shown.replay.dictionary);
+        shown.to(&mut profile);
+        let mut out = Vec::new();
+        let total = profile.write(&mut out).unwrap();
+        (total, serde_json::from_slice(&out).unwrap_or_default())
+    })
+}
+
+/// Gives the instructions to what `sink` makes.
+fn each<S: InstructionSink>(made: &Made, wanted: &Wanted, sink: impl FnOnce(&Replay) -> S) -> (u64, S) {
+    made.replay(wanted, |shown| {
+        let Replay { dictionary, accesses, .. } = shown.replay;
+        let mut instructions = Instructions::new(dictionary, accesses, sink(&shown.replay));
+        shown.to(&mut instructions);
+        instructions.finish()
+    })
+}
+
+fn count<'a>(all: impl IntoIterator<Item = &'a One>) -> [u64; 3] {
+    let mut counts = [0; 3];
+    for one in all {
+        counts[0] += 1;
+        one.access.iter().for_each(|(.., is_store)| counts[1 + usize::from(*is_store)] += 1);
+    }
+    counts
+}
+
+/// The numbers of a line of costs behind the position.
+fn costs(line: &str, behind: usize) -> Vec<u64> {
+    line.split(' ').skip(behind).map(|number| number.parse().unwrap()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn profiles_add_up(made in made(), wanted in wanted()) {
+        let all = expand(&made, &wanted);
+        let counts = count(all.iter().filter(|one| one.wanted));
+        let (total, text) = callgrind(&made, &wanted);
+        prop_assert_eq!(total, counts[0]);
+        let (weight, profile) = firefox(&made, &wanted);
+        prop_assert_eq!(weight, counts[0]);
+        if total == 0 {
+            prop_assert!(text.is_empty() && profile.is_null());
+            return Ok(());
+        }
+        let mut own = [0; 3];
+        let mut is_call = false;
+        for line in text.lines() {
+            if let Some(summary) = line.strip_prefix("summary: ") {
+                prop_assert_eq!(costs(summary, 0), counts);
+            } else if line.starts_with("0x") && !std::mem::take(&mut is_call) {
+                own.iter_mut().zip(costs(line, 2)).for_each(|(sum, cost)| *sum += cost);
+            } else if line.starts_with("0x") {
+                prop_assert!(costs(line, 2).iter().zip(counts).all(|(&cost, all)| cost <= all), "{}", line);
+            }
+            is_call = line.starts_with("calls=");
+        }
+        prop_assert_eq!(own, counts);
+        let threads = profile["threads"].as_array().unwrap();
+        let weights = threads.iter().flat_map(|thread| thread["samples"]["weight"].as_array().unwrap());
+        prop_assert_eq!(weights.map(|weight| weight.as_u64().unwrap()).sum::<u64>(), counts[0]);
+    }
+
+    #[test]
+    fn every_instruction_is_there_in_order(made in made(), wanted in wanted()) {
+        let made = Made { threads: made.threads[..1].to_vec(), ..made };
+        let all = expand(&made, &wanted);
+        let chosen: Vec<usize> = (0..all.len()).filter(|&index| all[index].wanted).collect();
+        let mut text = String::new();
+        for &index in &chosen {
+            let one = &all[index];
+            text += &format!("2 {:x}\n", one.pc);
+            if let Some((address, _, is_store)) = one.access {
+                text += &format!("{} {address:x}\n", u8::from(is_store));
+            }
+        }
+        let mut out = Vec::new();
+        let (total, din) = each(&made, &wanted, |_| Din::new(&mut out, true));
+        din.finish().unwrap();
+        prop_assert_eq!(total, chosen.len() as u64);
+        prop_assert_eq!(String::from_utf8(out).unwrap(), text);
+
+        let mut out = Vec::new();
+        let sink = &mut out;
+        let (_, champsim) =
+            each(&made, &wanted, |replay| ChampSim::new(replay.dictionary.trace.blocks(), sink));
+        champsim.finish().unwrap();
+        let records: Vec<&[u8]> = out.chunks(64).collect();
+        prop_assert_eq!(records.len(), chosen.len());
+        for (record, &index) in records.into_iter().zip(&chosen) {
+            let one = &all[index];
+            prop_assert_eq!(&record[..8], one.pc.to_le_bytes());
+            let is_branch = isa::decode(one.word).is_some_and(|one| one.op.is(Flags::BRANCH));
+            let is_taken = is_branch && (!is_conditional(one.word) || went_elsewhere(&all, index));
+            prop_assert_eq!([record[8], record[9]], [is_branch, is_taken].map(u8::from), "at {:#x}", one.pc);
+        }
+    }
+}
+
+const CALL: u32 = 0xd340_0000; // bsr ra
+const BRANCH: u32 = 0xc3e0_0000; // br
+const RETURN: u32 = 0x6bfa_8001;
+const NOP: u32 = 0x47ff_041f;
+
+/// `main` calls `f`, which ends with a jump to `g`; that calls `h`, and `h` itself once.
+fn tail_call() -> Made {
+    let blocks: [(u64, &[u32]); 7] = [
+        (0x1000, &[NOP, CALL]),
+        (0x1008, &[NOP]),
+        (0x1100, &[NOP, NOP, BRANCH]),
+        (0x1200, &[NOP, CALL]),
+        (0x1208, &[RETURN]),
+        (0x1300, &[NOP, NOP, NOP, CALL]),
+        (0x1310, &[RETURN]),
+    ];
+    let order = [0, 2, 3, 5, 5, 6, 6, 4, 1];
+    let mut items = vec![Item::Mark(Mark::UnitBegins(4))];
+    items.extend(order.map(|block| Item::Block(block, vec![])));
+    items.push(Item::Mark(Mark::UnitEnds(4)));
+    Made::thread(&blocks, items)
+}
+
+#[test]
+fn a_tail_call_is_a_call_by_the_first_caller() {
+    let (total, text) = callgrind(&tail_call(), &Wanted::default());
+    assert_eq!(total, 19);
+    let calls: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("calls=")).map(|line| &line[6..]).collect();
+    // The lines behind them: where the call is, and what it cost.
+    let mut lines = text.lines();
+    let mut behind = Vec::new();
+    while let Some(line) = lines.next() {
+        if line.starts_with("calls=") {
+            behind.push(lines.next().unwrap());
+        }
+    }
+    assert_eq!(calls, ["1 0x1100 0", "1 0x1200 0", "1 0x1300 0", "1 0x1300 0"]);
+    assert_eq!(behind, ["0x1004 0 3 0 0", "0x1004 0 13 0 0", "0x1204 0 10 0 0", "0x130c 0 5 0 0"]);
+}
+
+#[test]
+fn firefox_has_the_paths_of_calls_and_the_units() {
+    let (_, profile) = firefox(&tail_call(), &Wanted::default());
+    let thread = &profile["threads"][0];
+    let text = |index: &Value| thread["stringArray"][index.as_u64().unwrap() as usize].as_str().unwrap();
+    let at = |table: &str, column: &str, index: &Value| {
+        thread[table][column][index.as_u64().unwrap() as usize].clone()
+    };
+    let path = |mut stack: Value| {
+        let mut names = Vec::new();
+        while !stack.is_null() {
+            let function = at("frameTable", "func", &at("stackTable", "frame", &stack));
+            names.insert(0, text(&at("funcTable", "name", &function)));
+            stack = at("stackTable", "prefix", &stack);
+        }
+        names.join(" ")
+    };
+    let samples = &thread["samples"];
+    let stacks = samples["stack"].as_array().unwrap().iter().cloned().map(path);
+    let weights = samples["weight"].as_array().unwrap().iter().map(|weight| weight.as_u64().unwrap());
+    let expected = [
+        ("main", 2),
+        ("main f", 3),
+        ("main g", 2),
+        ("main g h", 4),
+        ("main g h h", 5),
+        ("main g h", 1),
+        ("main g", 1),
+        ("main", 1),
+    ];
+    let found: Vec<(String, u64)> = stacks.zip(weights).collect();
+    assert_eq!(found, expected.map(|(path, weight)| (path.to_owned(), weight)));
+    let unit = &thread["markers"]["data"][0];
+    assert_eq!((unit["number"].as_f64(), unit["instructions"].as_f64()), (Some(4.0), Some(19.0)));
+}

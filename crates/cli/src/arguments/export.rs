@@ -1,0 +1,39 @@
+//! How a trace is written for other tools.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::WantedOptions;
+
+/// What other tools read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// The Firefox Profiler's: calls and functions over time, units of work.
+    Firefox,
+    /// Callgrind's, for KCachegrind: instructions, loads and stores of each line, function and call.
+    Callgrind,
+    /// Dinero's: every address in order.
+    Din,
+    /// ChampSim's: every instruction of a thread, with its registers, addresses and branches.
+    Champsim,
+    /// Tables of instructions, blocks and functions, in a directory.
+    Parquet,
+}
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct ExportOptions {
+    /// The trace.
+    #[arg(value_name = "FILE")]
+    pub trace: PathBuf,
+    /// The tool's form.
+    #[arg(long = "to", value_name = "FORM")]
+    pub form: Form,
+    /// The file, instead of standard output; it is compressed if its name ends with .gz. For parquet, the
+    /// directory.
+    #[arg(short, long, value_name = "PATH", required_if_eq("form", "parquet"))]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub wanted: WantedOptions,
+}

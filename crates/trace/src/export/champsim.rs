@@ -1,0 +1,335 @@
+//! ChampSim's form: 64 bytes an instruction, of one thread.
+//!
+//! The address, whether it is a branch and was taken, two registers that are written, four that are read, two
+//! addresses that are stored to, four that are loaded from; nothing is 0. ChampSim tells the kinds of branches
+//! by whether they read or write three special registers: the instruction pointer, the stack pointer and the
+//! flags. So Alpha's branches are said to use these as x86-64's do.
+
+use std::io::{self, BufWriter, Write};
+
+use isa::{Flags, Format, Instruction, Op, Operands};
+
+use crate::Block;
+use crate::record::Register;
+
+/// ChampSim's numbers of its special registers.
+const STACK_POINTER: u8 = 6;
+const FLAGS: u8 = 25;
+const INSTRUCTION_POINTER: u8 = 26;
+
+/// Bytes of a record, and where its fields begin that are more than a byte behind the address.
+const RECORD: usize = 64;
+const IS_BRANCH: usize = 8;
+const IS_TAKEN: usize = 9;
+const WRITTEN: usize = 10;
+const READ: usize = 12;
+const STORED_TO: usize = 16;
+const LOADED_FROM: usize = 32;
+
+/// Bytes of records that are written at once.
+const PIECE: usize = 64 << 10;
+
+/// What is the same each time an instruction is executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Template {
+    is_branch: bool,
+    is_conditional: bool,
+    written: [u8; 2],
+    read: [u8; 4],
+}
+
+/// Writes instructions in the order of execution.
+///
+/// Whether a conditional branch was taken shows when the next block begins: [`ChampSim::arrive`] tells.
+pub struct ChampSim<W: Write> {
+    out: BufWriter<W>,
+    /// By block and index.
+    templates: Vec<Box<[Template]>>,
+    /// A conditional branch whose outcome is not known yet, and the address behind it.
+    pending: Option<([u8; RECORD], u64)>,
+}
+
+impl<W: Write> ChampSim<W> {
+    /// Writes to `out` about these blocks.
+    pub fn new(blocks: &[Block], out: W) -> ChampSim<W> {
+        let template = |&word: &u32| isa::decode(word).map(Template::new).unwrap_or_default();
+        let templates = blocks.iter().map(|block| block.words.iter().map(template).collect()).collect();
+        ChampSim { out: BufWriter::with_capacity(PIECE, out), templates, pending: None }
+    }
+
+    /// Control has come to this address, or it is not known where it went.
+    #[inline]
+    pub fn arrive(&mut self, address: Option<u64>) -> io::Result<()> {
+        let Some((mut record, end)) = self.pending.take() else { return Ok(()) };
+        record[IS_TAKEN] = address.is_some_and(|address| address != end).into();
+        self.out.write_all(&record)
+    }
+
+    /// The instruction of this index in a block is executed, at `pc`; it accesses memory there.
+    #[inline]
+    pub fn instruction(
+        &mut self,
+        block: usize,
+        index: usize,
+        pc: u64,
+        access: Option<(bool, u64)>,
+    ) -> io::Result<()> {
+        let template = &self.templates[block][index];
+        let mut record = [0; RECORD];
+        record[..8].copy_from_slice(&pc.to_le_bytes());
+        record[IS_BRANCH] = template.is_branch.into();
+        record[IS_TAKEN] = template.is_branch.into();
+        record[WRITTEN..][..2].copy_from_slice(&template.written);
+        record[READ..][..4].copy_from_slice(&template.read);
+        if let Some((is_store, address)) = access {
+            let place = if is_store { STORED_TO } else { LOADED_FROM };
+            record[place..][..8].copy_from_slice(&address.to_le_bytes());
+        }
+        if template.is_conditional {
+            self.arrive(None)?;
+            self.pending = Some((record, pc.wrapping_add(4)));
+            return Ok(());
+        }
+        self.out.write_all(&record)
+    }
+
+    /// Writes what is left to write.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.arrive(None)?;
+        self.out.flush()
+    }
+}
+
+impl Template {
+    fn new(instruction: Instruction) -> Template {
+        let op = instruction.op;
+        let (written, read) = if op.is(Flags::BRANCH) { branch(instruction) } else { operands(instruction) };
+        let is_conditional = op.is(Flags::CONDITIONAL);
+        Template { is_branch: op.is(Flags::BRANCH), is_conditional, written, read }
+    }
+}
+
+/// The registers that a transfer of control writes and reads, so that ChampSim takes it for what it is. There
+/// is no room for the return address that a call writes.
+fn branch(instruction: Instruction) -> ([u8; 2], [u8; 4]) {
+    let op = instruction.op;
+    let (ra, rb) = (integer(instruction.ra()), integer(instruction.rb()));
+    if op.is(Flags::CONDITIONAL) {
+        let tested = if op.is_float() { float(instruction.ra()) } else { ra };
+        // One that tests the zero register must not look like a jump, which tests nothing, and one that tests
+        // the stack pointer not like a return.
+        let tested = if matches!(tested, 0 | STACK_POINTER) { FLAGS } else { tested };
+        return ([INSTRUCTION_POINTER, 0], [INSTRUCTION_POINTER, tested, 0, 0]);
+    }
+    let target = if op.format() == Format::MemoryJump { rb } else { 0 };
+    if op.is(Flags::CALL) {
+        return ([INSTRUCTION_POINTER, STACK_POINTER], [INSTRUCTION_POINTER, STACK_POINTER, target, 0]);
+    }
+    if op.is(Flags::RETURN) {
+        return ([INSTRUCTION_POINTER, STACK_POINTER], [STACK_POINTER, target, 0, 0]);
+    }
+    let read = if op == Op::Br { INSTRUCTION_POINTER } else { target };
+    ([INSTRUCTION_POINTER, ra], [read, 0, 0, 0])
+}
+
+/// The registers that an instruction writes and reads otherwise.
+fn operands(instruction: Instruction) -> ([u8; 2], [u8; 4]) {
+    let op = instruction.op;
+    let [a, b, c] = [instruction.ra(), instruction.rb(), instruction.rc()];
+    let rb = if instruction.literal().is_some() { 0 } else { integer(b) };
+    match op.row().operands {
+        Operands::RaMemory | Operands::FaMemory => {
+            let data = if op.row().operands == Operands::FaMemory { float(a) } else { integer(a) };
+            let (loaded, stored) = if op.is(Flags::STORE) { (0, data) } else { (data, 0) };
+            // A locked store writes whether it stored.
+            let loaded = if op.is(Flags::LOCKED) { data } else { loaded };
+            ([loaded, 0], [integer(b), stored, 0, 0])
+        }
+        Operands::RaRbRc | Operands::RegistersRaRbRc => {
+            // A conditional move keeps what it does not write.
+            let kept = if op.mnemonic().starts_with("cmov") { integer(c) } else { 0 };
+            ([integer(c), 0], [integer(a), rb, kept, 0])
+        }
+        Operands::RbRc | Operands::RegisterRbRc => ([integer(c), 0], [rb, 0, 0, 0]),
+        Operands::Rc => ([integer(c), 0], [0; 4]),
+        Operands::FaFbFc => {
+            let kept = if op.mnemonic().starts_with("fcmov") { float(c) } else { 0 };
+            ([float(c), 0], [float(a), float(b), kept, 0])
+        }
+        Operands::FbFc => ([float(c), 0], [float(b), 0, 0, 0]),
+        Operands::FaRc => ([integer(c), 0], [float(a), 0, 0, 0]),
+        Operands::RaFc => ([float(c), 0], [integer(a), 0, 0, 0]),
+        Operands::Fpcr if op == Op::MtFpcr => ([0; 2], [float(a), 0, 0, 0]),
+        Operands::Fpcr => ([float(a), 0], [0; 4]),
+        Operands::Ra | Operands::RaRb => ([integer(a), 0], [0; 4]),
+        Operands::Address => ([0; 2], [integer(b), 0, 0, 0]),
+        // A system call takes its number and first arguments in v0, a0, a1, a2; it returns in v0 and a3.
+        Operands::PalFunction => ([0, 19].map(integer), [0, 16, 17, 18].map(integer)),
+        Operands::Jump | Operands::RaBranch | Operands::FaBranch | Operands::Nothing => ([0; 2], [0; 4]),
+    }
+}
+
+fn integer(register: u8) -> u8 {
+    number(Register::Integer(register))
+}
+
+fn float(register: u8) -> u8 {
+    number(Register::Float(register))
+}
+
+/// ChampSim's number of a register: 0 for the ones that are always zero, and none that is special but the
+/// stack pointer's.
+fn number(register: Register) -> u8 {
+    match register {
+        Register::Integer(31) | Register::Float(31) => 0,
+        Register::Integer(30) => STACK_POINTER,
+        Register::Integer(number) => 32 + number,
+        Register::Float(number) => 64 + number,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isa::encode::{self, Operand};
+
+    /// A record, as its readers have it.
+    struct Read {
+        ip: u64,
+        is_branch: bool,
+        is_taken: bool,
+        written: Vec<u8>,
+        read: Vec<u8>,
+        stored_to: Vec<u64>,
+        loaded_from: Vec<u64>,
+    }
+
+    impl Read {
+        fn new(record: &[u8]) -> Read {
+            let number = |at: usize| u64::from_le_bytes(record[at..at + 8].try_into().unwrap());
+            let registers = |range: std::ops::Range<usize>| {
+                record[range].iter().copied().filter(|&register| register != 0).collect()
+            };
+            let addresses = |at: usize, count: usize| {
+                (0..count).map(|index| number(at + 8 * index)).filter(|&address| address != 0).collect()
+            };
+            Read {
+                ip: number(0),
+                is_branch: record[8] != 0,
+                is_taken: record[9] != 0,
+                written: registers(10..12),
+                read: registers(12..16),
+                stored_to: addresses(16, 2),
+                loaded_from: addresses(32, 4),
+            }
+        }
+
+        /// The kind of branch that ChampSim takes it for, by its documented rules.
+        fn kind(&self) -> &'static str {
+            let special = [STACK_POINTER, FLAGS, INSTRUCTION_POINTER];
+            let writes = |register| self.written.contains(&register);
+            let reads = |register| self.read.contains(&register);
+            let reads_other = self.read.iter().any(|register| !special.contains(register));
+            let [reads_sp, reads_flags, reads_ip] = special.map(reads);
+            match (reads_sp, reads_ip, writes(STACK_POINTER), writes(INSTRUCTION_POINTER)) {
+                (_, _, _, false) => "none",
+                (false, _, _, true) if !reads_flags && !reads_other => "direct jump",
+                (false, false, _, true) if !reads_flags && reads_other => "indirect jump",
+                (false, true, false, true) if reads_flags || reads_other => "conditional",
+                (true, true, true, true) if !reads_flags && !reads_other => "direct call",
+                (true, true, true, true) if !reads_flags => "indirect call",
+                (true, false, true, true) => "return",
+                _ => "other",
+            }
+        }
+    }
+
+    fn records(blocks: &[Block], order: &[(usize, Vec<u64>)]) -> Vec<Read> {
+        let mut bytes = Vec::new();
+        let mut writer = ChampSim::new(blocks, &mut bytes);
+        for (block, addresses) in order {
+            let (number, block) = (*block, &blocks[*block]);
+            let mut addresses = addresses.iter();
+            writer.arrive(Some(block.address)).unwrap();
+            for (index, pc) in block.addresses().enumerate() {
+                let instruction = isa::decode(block.words[index]).unwrap();
+                let access = instruction.access_size().map(|_| *addresses.next().unwrap());
+                let access = access.map(|address| (instruction.op.is(Flags::STORE), address));
+                writer.instruction(number, index, pc, access).unwrap();
+            }
+        }
+        writer.finish().unwrap();
+        assert!(bytes.len().is_multiple_of(RECORD));
+        bytes.chunks(RECORD).map(Read::new).collect()
+    }
+
+    fn block(address: u64, words: Vec<u32>) -> Block {
+        Block { address, words, image: None }
+    }
+
+    #[test]
+    fn kinds_of_branches_are_found_again() {
+        let cases = [
+            (encode::branch(Op::Br, 31, 64), "direct jump"),
+            (encode::branch(Op::Br, 27, 64), "direct jump"),
+            (encode::branch(Op::Bsr, 26, 64), "direct call"),
+            (encode::branch(Op::Beq, 3, 64), "conditional"),
+            (encode::branch(Op::Beq, 31, 64), "conditional"),
+            (encode::branch(Op::Beq, 30, 64), "conditional"),
+            (encode::branch(Op::Fbne, 1, 64), "conditional"),
+            (encode::jump(Op::Jmp, 31, 1, 0), "indirect jump"),
+            (encode::jump(Op::JsrCoroutine, 26, 27, 0), "indirect jump"),
+            (encode::jump(Op::Jsr, 26, 27, 0), "indirect call"),
+            (encode::jump(Op::Ret, 31, 26, 1), "return"),
+            (encode::operate(Op::Addq, 1, Operand::Literal(1), 2), "none"),
+            (encode::call_pal(0x83), "none"),
+        ];
+        for (word, kind) in cases {
+            let word = word.unwrap();
+            let read = records(&[block(0x1000, vec![word])], &[(0, vec![])]);
+            assert_eq!(read[0].kind(), kind, "{}", isa::decode(word).unwrap().disassemble(0x1000));
+            assert_eq!(read[0].is_branch, kind != "none");
+        }
+    }
+
+    #[test]
+    fn a_conditional_branch_is_taken_if_control_goes_elsewhere() {
+        let branch = encode::branch(Op::Bne, 1, 0x10).unwrap();
+        let blocks =
+            [block(0x1000, vec![branch]), block(0x1004, vec![branch]), block(0x1014, vec![branch, branch])];
+        let order = [0, 1, 2, 0].map(|block| (block, vec![]));
+        let read = records(&blocks, &order);
+        assert_eq!(
+            read.iter().map(|one| one.ip).collect::<Vec<_>>(),
+            [0x1000, 0x1004, 0x1014, 0x1018, 0x1000]
+        );
+        // The first of two in a block was not.
+        let taken: Vec<bool> = read.iter().map(|one| one.is_taken).collect();
+        assert_eq!(taken, [false, true, false, true, false]);
+    }
+
+    #[test]
+    fn registers_and_addresses() {
+        let words = [
+            encode::memory(Op::Ldq, 1, 30, 16),
+            encode::memory(Op::Stt, 2, 1, 0),
+            encode::memory(Op::StqC, 3, 4, 0),
+            encode::operate(Op::Cmoveq, 1, Operand::Register(2), 3),
+            encode::operate(Op::Addq, 1, Operand::Literal(31), 31),
+        ];
+        let block = block(0x1000, words.map(Result::unwrap).to_vec());
+        let read = records(&[block], &[(0, vec![0x10, 0x20, 0x30])]);
+        let registers: Vec<_> = read.iter().map(|one| (&one.written[..], &one.read[..])).collect();
+        let expected: [(&[u8], &[u8]); 5] = [
+            (&[33], &[STACK_POINTER]),
+            (&[], &[33, 66]),
+            (&[35], &[36, 35]),
+            (&[35], &[33, 34, 35]),
+            (&[], &[33]),
+        ];
+        assert_eq!(registers, expected);
+        assert_eq!((&read[0].loaded_from[..], &read[0].stored_to[..]), (&[0x10][..], &[][..]));
+        assert_eq!((&read[1].loaded_from[..], &read[1].stored_to[..]), (&[][..], &[0x20][..]));
+        assert_eq!((&read[2].loaded_from[..], &read[2].stored_to[..]), (&[][..], &[0x30][..]));
+    }
+}
