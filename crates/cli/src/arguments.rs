@@ -74,6 +74,13 @@ Examples:
 Everything that is given to choose (functions, images, ranges, threads, units) narrows it down; ranges \
 include both ends. A damaged trace is shown as far as it can be read, and the exit status is 1.")]
     Show(ShowOptions),
+    /// Record a program that runs already.
+    #[command(after_help = "\
+Example: pathlength attach -o server.trace --unit exec_simple_query --units 3 4711
+
+The process must have been started by pathlength run, in which it costs nothing to be ready for this. Recording \
+ends with Ctrl-C, with the program, or when all that was asked for is recorded; the program goes on.")]
+    Attach(AttachOptions),
 }
 
 /// What a program runs on.
@@ -359,4 +366,20 @@ pub struct WantedOptions {
     /// Units of work by their number: 3 or 3-5.
     #[arg(long, value_name = "N-M", value_parser = ranges::numbers)]
     pub units: Option<RangeInclusive<u64>>,
+}
+
+/// Options of `attach`.
+#[derive(Debug, Args)]
+pub struct AttachOptions {
+    #[command(flatten)]
+    pub plan: PlanOptions,
+    /// Record the processes that it has forked, too; those that it forks from now on are recorded anyway.
+    #[arg(long)]
+    pub children: bool,
+    /// The file that the trace goes to.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The number of the process, as ps shows it.
+    #[arg(value_name = "PID")]
+    pub process: u32,
 }

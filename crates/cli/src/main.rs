@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         Command::Compare(options) => commands::compare::run(&options),
         Command::Build(options) => commands::build::run(&options),
         Command::Study(options) => commands::study::run(&options),
+        Command::Attach(options) => commands::attach::run(&options),
         Command::Trace(options) => commands::trace::run(&options),
         Command::Show(options) => commands::show::run(&options),
     };

@@ -1,11 +1,10 @@
 //! Where the calls of one function begin and end.
 
-use isa::Op;
 use trace::LoadedImage;
 
 use crate::alpha::block::Block;
 use crate::alpha::cpu::{Cpu, register};
-use crate::places::Name;
+use crate::places::{Name, entries};
 
 /// The calls of one function in one thread. A call from within a call belongs to the outer one.
 #[derive(Clone, Debug, Default)]
@@ -134,22 +133,4 @@ impl Calls {
     pub(crate) fn end(&mut self, returned: bool) -> Option<Ended> {
         self.open.take().map(|open| Ended { returned, began: open.instructions })
     }
-}
-
-/// A function is entered at its address and, by callers that share its global pointer, behind the
-/// two instructions that compute the global pointer (Calling Standard for Alpha, 3.1): `ldah gp`
-/// and `lda gp`.
-fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
-    let gp = register::GP as u8;
-    let word = |at| {
-        file.code().iter().find(|code| (code.address..code.end()).contains(&at)).and_then(|code| {
-            let start = code.file.start + (at - code.address) as usize;
-            file.bytes()
-                .get(start..start + 4)
-                .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
-        })
-    };
-    let sets_gp = |at, op| word(at).and_then(isa::decode).is_some_and(|i| i.op == op && i.ra() == gp);
-    let second = sets_gp(address, Op::Ldah) && sets_gp(address + 4, Op::Lda);
-    std::iter::once(address).chain(second.then_some(address + 8))
 }

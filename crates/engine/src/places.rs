@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
+use isa::Op;
+use serde::{Deserialize, Serialize};
 use trace::LoadedImage;
 
+use crate::alpha::cpu::register;
+
 /// A symbol, perhaps of one image: `name` or `image!name`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Name {
     image: Option<String>,
     symbol: String,
@@ -36,10 +40,10 @@ impl Name {
 
 /// An address in a program: `symbol`, `symbol+offset`, `image!symbol+offset`, `0xaddress`; or the number of
 /// an instruction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place(Kind);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Kind {
     Address(u64),
     Instruction(u64),
@@ -124,15 +128,35 @@ impl Place {
         }
     }
 
-    /// Its addresses in an image that was mapped.
+    /// Its addresses in an image that was mapped. A function's are all that it is entered at.
     pub(crate) fn addresses_in(&self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
         match &self.0 {
             Kind::Symbol { name, offset } if name.may_be_in(image) => {
-                let symbols = file.symbols(name.symbol()).iter();
                 let address = |at: u64| at.wrapping_add(image.bias).wrapping_add(*offset) & !3;
-                symbols.map(|symbol| address(symbol.address)).collect()
+                let ways = if *offset == 0 { 2 } else { 1 };
+                let symbols = file.symbols(name.symbol()).iter();
+                let addresses = symbols.flat_map(|symbol| entries(file, symbol.address).take(ways));
+                addresses.map(address).collect()
             }
             _ => Vec::new(),
         }
     }
+}
+
+/// A function is entered at its address and, by callers that share its global pointer, behind the
+/// two instructions that compute the global pointer (Calling Standard for Alpha, 3.1): `ldah gp`
+/// and `lda gp`.
+pub(crate) fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
+    let gp = register::GP as u8;
+    let word = |at| {
+        file.code().iter().find(|code| (code.address..code.end()).contains(&at)).and_then(|code| {
+            let start = code.file.start + (at - code.address) as usize;
+            file.bytes()
+                .get(start..start + 4)
+                .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
+        })
+    };
+    let sets_gp = |at, op| word(at).and_then(isa::decode).is_some_and(|i| i.op == op && i.ra() == gp);
+    let second = sets_gp(address, Op::Ldah) && sets_gp(address + 4, Op::Lda);
+    std::iter::once(address).chain(second.then_some(address + 8))
 }

@@ -640,8 +640,9 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
             return UNWIND;
         }
     }
-    // A signal that the call raised comes before what is behind it.
-    let next = if is_system_call && runner.cpu.pc == until && !linux::pending() {
+    // A signal that the call raised comes before what is behind it, and so does who wants something.
+    let is_quiet = !linux::pending() && !linux::is_summoned();
+    let next = if is_system_call && runner.cpu.pc == until && is_quiet {
         until
     } else if compiler::is_stack_full(runner.cpu) {
         UNWIND

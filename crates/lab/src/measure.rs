@@ -100,12 +100,12 @@ pub enum Error {
         skip: u64,
     },
     /// The trace could not be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {reason}", path.display())]
     NotWritten {
         /// The file.
         path: PathBuf,
         /// The host's reason.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// The unit's function never ran.
     #[error(

@@ -2,12 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
 use std::time::SystemTime;
 
-use engine::{Configuration, Plan, Process, Recorded, Recorder};
+use engine::{AttachError, Attached, Configuration, Plan, Process, Recorded, Recorder};
 use trace::{Header, Writer};
 
+use crate::interrupt::Caught;
 use crate::measure::{self, Ending, Error};
 
 /// A finished recording.
@@ -21,9 +23,11 @@ pub struct Recording {
 
 /// Runs the program to its end and records what is planned into a file, which is replaced.
 pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result<Recording, Error> {
+    let not_written = |reason| Error::NotWritten { path: path.into(), reason };
+    // Files that are open when the process is made are out of the program's reach.
+    let file = create(path).map_err(not_written)?;
     let mut process = Process::new(configuration)?;
-    let not_written = |source| Error::NotWritten { path: path.into(), source };
-    let writer = create(path).and_then(|file| Writer::new(file, &header(configuration, plan)));
+    let writer = Writer::new(file, &header(configuration, plan));
     let recorder = writer.and_then(|writer| Recorder::new(plan.clone(), writer));
     let mut recorder = recorder.map_err(not_written)?;
     let end = measure::run(&mut process, &mut recorder, configuration);
@@ -61,11 +65,37 @@ fn header(configuration: &Configuration, plan: &Plan) -> Header {
     }
 }
 
-/// Creates the file, or empties it. All processes that are recorded append to it.
+/// Creates the file. All processes that are recorded append to it; so one that was there is replaced, and not
+/// emptied: a process may still append to it. Its descriptor has a high number, so that the program's own have
+/// the ones they always have.
 fn create(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
-    if file.metadata()?.is_file() {
-        file.set_len(0)?;
+    const HIGH: libc::c_int = 512;
+    if path.symlink_metadata().is_ok_and(|there| there.is_file()) {
+        std::fs::remove_file(path)?;
     }
-    Ok(file)
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    // SAFETY: duplicates a descriptor that is open; the new one is nobody else's.
+    let kept = unsafe {
+        let number = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH);
+        (number >= 0).then(|| File::from_raw_fd(number))
+    };
+    Ok(kept.unwrap_or(file))
+}
+
+/// Records a process that runs already on the engine, and with `family` the ones that it has forked, into a
+/// file, which is replaced: until Ctrl-C, its end, or the end of what is planned.
+pub fn attach(process: u32, family: bool, plan: &Plan, path: &Path) -> Result<Attached, AttachFailure> {
+    let file = create(path).map_err(|reason| Error::NotWritten { path: path.into(), reason })?;
+    let caught = Caught::new();
+    Ok(engine::attach(process, family, plan, &file, &|| caught.check().is_err())?)
+}
+
+/// Why a process that runs already could not be recorded.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum AttachFailure {
+    /// The file could not be written.
+    Measure(#[from] Error),
+    /// The process could not be recorded.
+    Attach(#[from] AttachError),
 }

@@ -26,6 +26,11 @@ impl Writer {
         container::begin(&file, &serde_json::to_vec(header)?)?;
         Ok(Arc::new(Writer { file, has_values: header.has_values }))
     }
+
+    /// Goes on with a trace that another process has begun, in a file that was opened for appending.
+    pub fn join(file: File, has_values: bool) -> Arc<Writer> {
+        Arc::new(Writer { file, has_values })
+    }
 }
 
 /// The dictionary of a process: shared by the streams of its threads.

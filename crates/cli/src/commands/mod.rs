@@ -1,5 +1,6 @@
 //! One module a subcommand.
 
+pub mod attach;
 pub mod build;
 pub mod compare;
 pub mod count;

@@ -1,8 +1,11 @@
 //! `pathlength trace`: every instruction and every address of a run, or of a piece of it, in a file.
 
+use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use engine::{Plan, UnitPlan};
+use indicatif::HumanCount;
 use lab::record;
 
 use super::{check_ending, configuration};
@@ -13,11 +16,23 @@ pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
     let configuration = configuration(&options.engine, &options.program, &options.arguments, true);
     let recording = record::record(&configuration, &plan(&options.plan), &options.output)?;
     check_ending(&recording.ending, &options.program)?;
+    tell(&options.output, recording.recorded.instructions, recording.recorded.units);
     Ok(ExitCode::SUCCESS)
 }
 
+/// Tells a person what was recorded.
+pub fn tell(path: &Path, instructions: u64, units: u64) {
+    if std::io::stderr().is_terminal() {
+        let count = |n: u64, what: &str| format!("{} {what}{}", HumanCount(n), if n == 1 { "" } else { "s" });
+        let units = if units > 0 { format!(", {} seen", count(units, "unit")) } else { String::new() };
+        let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
+        let (instructions, bytes) = (count(instructions, "instruction"), count(bytes, "byte"));
+        eprintln!("pathlength: {}: {instructions} in {bytes}{units}", path.display());
+    }
+}
+
 /// What is to be recorded.
-fn plan(options: &PlanOptions) -> Plan {
+pub fn plan(options: &PlanOptions) -> Plan {
     let unit =
         options.unit.clone().map(|function| UnitPlan { function, skip: options.skip, units: options.units });
     Plan { from: options.from.clone(), until: options.until.clone(), unit, values: options.values }

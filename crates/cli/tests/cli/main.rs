@@ -1,5 +1,6 @@
 //! The command as its users meet it: what it prints, its exit status, and what it does with bad input.
 
+mod attach;
 mod bad_input;
 mod build;
 mod compare;
@@ -10,3 +11,4 @@ mod run;
 mod signals;
 mod study;
 mod support;
+mod trace;

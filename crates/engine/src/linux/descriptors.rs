@@ -1,13 +1,16 @@
 //! Descriptors: reading, pipes, duplicates, fcntl.
 
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::Relaxed;
 
-use super::bits::OPEN;
+use super::bits::{DESCRIPTOR, OPEN};
 use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Outcome};
 use super::errno::Errno;
 use super::layout::{Record, u32_at};
-use super::signals;
+use super::{Kernel, signals};
 use crate::alpha::cpu::register;
 
 /// A descriptor from which the guest must not read what the host has.
@@ -78,9 +81,82 @@ pub fn pipe(call: &mut Call) -> Outcome {
     Ok(ends[0] as u64)
 }
 
+/// Descriptors that the engine opened while the program ran; 0 for none.
+static OURS: [AtomicI32; 16] = [const { AtomicI32::new(0) }; 16];
+
+/// Moves a descriptor to where the program does not find it: to a high number, which it cannot close.
+pub fn out_of_reach(descriptor: OwnedFd) -> OwnedFd {
+    const HIGH: libc::c_int = 512;
+    // SAFETY: duplicates a descriptor that is open; the new one is nobody else's.
+    let high = unsafe {
+        let number = libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH);
+        (number >= 0).then(|| OwnedFd::from_raw_fd(number))
+    };
+    let kept = high.unwrap_or(descriptor);
+    let number = kept.as_raw_fd();
+    let free = |place: &&AtomicI32| place.compare_exchange(0, number, Relaxed, Relaxed).is_ok();
+    // Without a place the program may close it, and recording ends with an error.
+    let _ = OURS.iter().find(free);
+    kept
+}
+
+/// The descriptor is about to be closed.
+pub fn within_reach(descriptor: BorrowedFd) {
+    let number = descriptor.as_raw_fd();
+    for place in &OURS {
+        let _ = place.compare_exchange(number, 0, Relaxed, Relaxed);
+    }
+}
+
+/// The descriptors of the engine's own.
+fn ours(kernel: &Kernel) -> impl Iterator<Item = i32> {
+    let opened_since = OURS.iter().map(|place| place.load(Relaxed)).filter(|&number| number != 0);
+    kernel.engine_descriptors.iter().copied().chain(opened_since)
+}
+
+/// Fails for a descriptor of the engine's own.
+fn check_not_ours(call: &Call, descriptor: u64) -> Result<(), Errno> {
+    let is_ours = ours(call.kernel).any(|one| one == descriptor as i32);
+    if is_ours { Err(Errno(libc::EBADF)) } else { Ok(()) }
+}
+
+/// close(descriptor)
+pub fn close(call: &mut Call) -> Outcome {
+    let [descriptor, ..] = call.arguments;
+    check_not_ours(call, descriptor)?;
+    call.host(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0])
+}
+
+/// close_range(first, last, flags): the ranges between the engine's own.
+pub fn close_range(call: &mut Call) -> Outcome {
+    let [first, last, flags, ..] = call.arguments.map(|argument| argument as u32);
+    let close = |first: u32, last: u32| {
+        call.host(libc::SYS_close_range, [first.into(), last.into(), flags.into(), 0, 0, 0])
+    };
+    let mut ours: Vec<u32> = ours(call.kernel).map(|one| one as u32).collect();
+    ours.retain(|one| (first..=last).contains(one));
+    ours.sort_unstable();
+    let mut next = first;
+    for one in ours {
+        if next < one {
+            close(next, one - 1)?;
+        }
+        next = one + 1;
+    }
+    if next > last && first <= last { Ok(0) } else { close(next, last) }
+}
+
+/// dup3(old, new, flags)
+pub fn dup3(call: &mut Call) -> Outcome {
+    let [old, new, flags, ..] = call.arguments;
+    check_not_ours(call, new)?;
+    call.host(libc::SYS_dup3, [old, new, DESCRIPTOR.host(flags), 0, 0, 0])
+}
+
 /// dup2(old, new)
 pub fn dup2(call: &mut Call) -> Outcome {
     let [old, new, ..] = call.arguments;
+    check_not_ours(call, new)?;
     if old as i32 == new as i32 {
         // dup3 would refuse; dup2 only checks that it is open.
         call.host(libc::SYS_fcntl, [old, libc::F_GETFD as u64, 0, 0, 0, 0])?;
@@ -192,6 +268,16 @@ fn lock(call: &mut Call, command: i32, waits: bool) -> Outcome {
 #[cfg(test)]
 pub fn command_numbers() -> impl Iterator<Item = (i32, i32)> {
     COMMANDS.iter().map(|(alpha, host, _)| (*alpha, *host))
+}
+
+/// Closes what is not to outlive the program.
+pub fn close_all(kernel: &Kernel) {
+    for descriptor in close_on_exec() {
+        if !ours(kernel).any(|one| one == descriptor) {
+            // SAFETY: the guest opened it and wants it closed now.
+            unsafe { libc::close(descriptor) };
+        }
+    }
 }
 
 /// The open descriptors that execve closes.

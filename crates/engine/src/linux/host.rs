@@ -10,7 +10,7 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use super::errno::Errno;
 
@@ -165,11 +165,53 @@ pub fn is_fault(signal: i32) -> bool {
 /// call that blocks. The host's kernel has no such code.
 const SUMMONS: i32 = -0x5041;
 
+/// `si_code` of the SIGBUS by which another process makes a thread look who wants something: see
+/// `recording::attach`.
+const CALL: i32 = -0x5042;
+
+/// Nobody, in [`CALLER`].
+const NOBODY: i64 = -1;
+
+/// Who sent it last, 0 for nobody in particular.
+static CALLER: AtomicI64 = AtomicI64::new(NOBODY);
+
+/// Makes a thread of a process on this engine look who wants something: `caller`, or 0.
+pub fn summon(process: u32, thread: i32, caller: u32) {
+    let information = Information::new(libc::SIGBUS, CALL, &[caller.into()]);
+    // SAFETY: the pointer is to 128 bytes that outlive the call.
+    unsafe {
+        libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, libc::SIGBUS, &raw const information);
+    }
+}
+
+/// Whether somebody wants something, and that was not asked since.
+#[inline]
+pub fn is_summoned() -> bool {
+    CALLER.load(Ordering::Relaxed) != NOBODY
+}
+
+/// Who wants something, if that was not asked since.
+#[inline]
+pub fn take_summons() -> Option<u32> {
+    if !is_summoned() {
+        return None;
+    }
+    u32::try_from(CALLER.swap(NOBODY, Ordering::Relaxed)).ok()
+}
+
 /// Notes a SIGSEGV or SIGBUS that somebody sent; called by the handler that memory's faults have.
 pub fn note_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) {
     // SAFETY: a siginfo_t is 128 bytes of plain data, aligned to 8.
     let information = unsafe { &*(&raw const *information).cast::<Information>() };
     MAILBOX.with(|mailbox| {
+        if information.code() == CALL {
+            if mailbox.is_guest.get() {
+                CALLER.fetch_max(information.0[2] as u32 as i64, Ordering::Relaxed);
+                mailbox.flag.raise();
+                leave_wait(context);
+            }
+            return;
+        }
         let index = FAULT_SIGNALS.iter().position(|&signal| signal == information.signal());
         if let Some((sent, sender)) = index.map(|index| &mailbox.sent_faults[index])
             && information.code() != SUMMONS

@@ -47,9 +47,10 @@ use trace::LoadedImage;
 use crate::alpha::cpu::{Cpu, register};
 use crate::memory::Memory;
 use call::Call;
+pub use descriptors::{out_of_reach, within_reach};
 use errno::Errno;
+pub use host::{is_summoned, notice, pending, set_limit, summon, take_summons};
 pub(crate) use host::{note_sent_fault, without_signals};
-pub use host::{notice, pending, set_limit};
 use signals::Actions;
 use table::Action;
 pub use threads::{Ending, Start, Thread};
@@ -324,16 +325,6 @@ impl Kernel {
     /// The program has ended: the host's signals are the engine's again.
     pub fn detach(&self) {
         self.actions.detach();
-    }
-
-    /// Closes what is not to outlive the program.
-    fn close_descriptors(&mut self) {
-        for descriptor in descriptors::close_on_exec() {
-            if !self.engine_descriptors.contains(&descriptor) {
-                // SAFETY: the guest opened it and wants it closed now.
-                unsafe { libc::close(descriptor) };
-            }
-        }
     }
 
     /// Every image that was mapped since the program was loaded, in that order.

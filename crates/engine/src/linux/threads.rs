@@ -418,7 +418,7 @@ impl Kernel {
         self.parent = None;
         self.actions.execute();
         self.timers.delete_all();
-        self.close_descriptors();
+        super::descriptors::close_all(self);
         self.renew(first);
         first.signals = Signals::new(execute.mask);
         host::set_mask(signals::host_mask(execute.mask));

@@ -47,6 +47,7 @@ impl Feed {
                 piece.words.clear();
                 let _ = give_back.try_send(piece);
             }
+            stream.finish()?;
             Ok(stream)
         };
         // The guest's signals are its own threads'.

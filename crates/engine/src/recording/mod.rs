@@ -1,66 +1,43 @@
-//! Records traces: of a whole program, between two places, or of units of work. What is not to be recorded
-//! runs as fast as if nobody watched.
+//! Records traces: of a whole program, between two places, or of units of work; from its beginning, or of one
+//! that runs already (`attach`). What is not to be recorded runs as fast as if nobody watched.
 
+mod attach;
 mod feed;
 mod plan;
 mod session;
+mod tracer;
 
 use std::io;
 use std::sync::Arc;
 
-use image::Image;
-use trace::record::{Event, Mark, Shape};
-use trace::{BlockId, LoadedImage, StreamWriter, Writer};
+use trace::{LoadedImage, Writer};
 
-use self::feed::{Feed, PIECE, Piece};
-use self::plan::Addresses;
+use self::attach::Desk;
+pub use self::attach::{AttachError, Attached, attach};
 pub use self::plan::{Plan, UnitPlan};
-use self::session::{Session, State};
+use self::session::Session;
+use self::tracer::Tracer;
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::Cpu;
 use crate::alpha::interpreter::{Interest, Observer};
-use crate::calls::Calls;
-use crate::linux;
 use crate::memory::Memory;
 
-/// A block of the cache whose number in the trace is not known yet.
-const UNKNOWN: BlockId = BlockId::MAX;
-
-/// An image as it was mapped, and its file if that can be read.
-type Mapped = (LoadedImage, Option<Arc<Image>>);
-
-/// Records a thread.
+/// Records a thread, when somebody wants that.
 pub struct Recorder {
-    session: Arc<Session>,
-    addresses: Addresses,
-    calls: Calls,
-    /// The number of the unit that is recorded.
-    unit: Option<u64>,
-    images: Vec<Mapped>,
-    is_recording: bool,
-    /// Of the plan's `until`, if that is a number of instructions: how many are still to be recorded.
-    left: Option<u64>,
-    /// Numbers in the trace, by the cache's own, and the numbers of instructions.
-    ids: Vec<(BlockId, u32)>,
-    /// Not handed on yet.
-    piece: Piece,
-    /// Where the records go, when none are under way.
-    stream: Option<StreamWriter>,
-    feed: Option<Feed>,
-    /// Nothing more can be recorded.
-    has_failed: bool,
-    /// What is to be recorded behind what was executed so far.
-    marks: Vec<Mark>,
-    /// When what is executed now began, among what other threads execute.
-    order: u64,
-    /// Recorded so far.
-    instructions: u64,
+    images: Vec<LoadedImage>,
+    tracer: Option<Tracer>,
+    /// What was said to be of interest last.
+    interest: Interest,
+    /// Where those come who want a program recorded that runs already.
+    desk: Option<Arc<Desk>>,
+    /// The last session at the desk that is known here.
+    known: u64,
 }
 
 /// What was recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// Instructions, of all threads of the first process.
+    /// Instructions, of all threads.
     pub instructions: u64,
     /// Units of work that began, whether they were recorded or not.
     pub units: u64,
@@ -71,220 +48,56 @@ pub struct Recorded {
 impl Recorder {
     /// Records a program into a trace that has been begun.
     pub fn new(plan: Plan, writer: Arc<Writer>) -> io::Result<Recorder> {
-        let calls = plan.unit.as_ref().map_or_else(Calls::default, |unit| Calls::new(&unit.function));
-        let addresses = Addresses::new(&plan);
-        Ok(Recorder::of(Session::new(plan, writer)?, addresses, calls, Vec::new()))
+        let tracer = Tracer::new(Session::new(plan, writer)?, &[]);
+        Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
     }
 
-    fn of(session: Arc<Session>, addresses: Addresses, calls: Calls, images: Vec<Mapped>) -> Recorder {
-        Recorder {
-            left: session.plan.until.as_ref().and_then(|place| place.instructions()),
-            session,
-            addresses,
-            calls,
-            unit: None,
-            images,
-            is_recording: false,
-            ids: Vec::new(),
-            piece: Piece::default(),
-            stream: None,
-            feed: None,
-            has_failed: false,
-            marks: Vec::new(),
-            order: 0,
-            instructions: 0,
-        }
+    /// Records nothing until somebody calls [`attach`]. `arguments` are the program's.
+    pub fn idle(arguments: Vec<String>) -> Recorder {
+        Recorder::with(None, Some(Arc::new(Desk::new(arguments))), 0, Vec::new())
+    }
+
+    fn with(
+        tracer: Option<Tracer>,
+        desk: Option<Arc<Desk>>,
+        known: u64,
+        images: Vec<LoadedImage>,
+    ) -> Recorder {
+        let interest = tracer.as_ref().map_or(Interest::Nothing, Tracer::watching);
+        Recorder { images, tracer, interest, desk, known }
     }
 
     /// Whether an image that was mapped has the unit's function.
     pub fn is_unit_found(&self) -> bool {
-        self.calls.is_found()
+        self.tracer.as_ref().is_none_or(Tracer::is_unit_found)
     }
 
     /// Whether the places at which recording begins and ends are known: their images were mapped.
     pub fn are_places_found(&self) -> [bool; 2] {
-        let plan = &self.session.plan;
-        [(&plan.from, &self.addresses.from), (&plan.until, &self.addresses.until)].map(
-            |(place, addresses)| {
-                place.as_ref().is_none_or(|place| place.instructions().is_some() || !addresses.is_empty())
-            },
-        )
+        self.tracer.as_ref().map_or([true; 2], Tracer::are_places_found)
     }
 
     /// The program has ended: brings all that was recorded to the file.
     pub fn finish(mut self) -> io::Result<Recorded> {
-        self.end();
-        let session = &self.session;
+        let Some(mut tracer) = self.tracer.take() else { return Ok(Recorded::default()) };
+        tracer.end();
+        let session = tracer.session();
         match session.failure() {
             Some(error) => Err(error),
-            None => Ok(Recorded {
-                instructions: session.instructions(),
-                units: session.units(),
-                has_begun: session.state() != State::Before,
-            }),
+            None => Ok(session.recorded()),
         }
     }
 
-    /// The thread ends.
-    fn end(&mut self) {
-        if let Some(number) = self.unit.take() {
-            self.mark(Mark::UnitLeft(number));
-        }
-        self.flush();
-        self.session.add_instructions(std::mem::take(&mut self.instructions));
-    }
-
-    /// Brings everything to the file.
-    fn flush(&mut self) {
-        self.hand_on();
-        if let Some(feed) = self.feed.take() {
-            match feed.finish() {
-                Ok(stream) => self.stream = Some(stream),
-                Err(error) => self.fail(error),
-            }
+    /// Looks whether somebody has come, or gone.
+    fn attend(&mut self) {
+        let Some(desk) = &self.desk else { return };
+        desk.attend(&self.images);
+        let sessions = desk.sessions();
+        if sessions != self.known {
+            self.known = sessions;
+            self.tracer = desk.session().map(|session| Tracer::new(session, &self.images));
         }
     }
-
-    #[cold]
-    fn fail(&mut self, error: io::Error) {
-        self.has_failed = true;
-        self.session.fail(error);
-        // Nobody need go on recording.
-        linux::notice();
-    }
-
-    fn mark(&mut self, mark: Mark) {
-        self.piece.words.push(Event::Mark(mark).word());
-    }
-
-    /// Hands the piece on.
-    fn hand_on(&mut self) {
-        if self.piece.words.is_empty() || self.has_failed {
-            return self.piece.words.clear();
-        }
-        let feed = match self.feed.take() {
-            Some(feed) => feed,
-            None => {
-                let stream = self.stream.take().unwrap_or_else(|| StreamWriter::new(&self.session.process));
-                match Feed::new(stream) {
-                    Ok(feed) => feed,
-                    Err(error) => return self.fail(error),
-                }
-            }
-        };
-        match feed.send(std::mem::take(&mut self.piece)) {
-            Some(empty) => (self.piece, self.feed) = (empty, Some(feed)),
-            None => match feed.finish() {
-                Ok(_) => {}
-                Err(error) => self.fail(error),
-            },
-        }
-    }
-
-    /// Finds the number of a block in the trace.
-    #[cold]
-    fn learn(&mut self, id: BlockId, block: &Block) -> io::Result<()> {
-        let mut number = None;
-        let mut mapped = None;
-        for one in &self.images {
-            let image = self.session.image(&one.0, one.1.as_deref())?;
-            // What was mapped last is there.
-            if (one.0.start..one.0.end).contains(&block.address) {
-                (number, mapped) = (Some(image), Some(one));
-            }
-        }
-        let entry = trace::Block { address: block.address, words: block.words.clone(), image: number };
-        let function = || function(mapped?, number?, block.address);
-        let number = self.session.process.block(entry, function)?;
-        if self.ids.len() <= id as usize {
-            self.ids.resize(id as usize + 1, (UNKNOWN, 0));
-        }
-        self.ids[id as usize] = (number, block.words.len() as u32);
-        let shape = Shape::new(&block.words, self.session.plan.values);
-        self.piece.shapes.push((number as usize, shape));
-        Ok(())
-    }
-
-    /// Adds records to the piece, blocks by their numbers in the trace.
-    fn add(&mut self, records: &[u64], cache: &BlockCache) -> io::Result<()> {
-        let mut at = 0;
-        while let Some(&word) = records.get(at) {
-            let Event::Block(id) = Event::new(word) else {
-                return Err(io::Error::other("a record does not begin with a block"));
-            };
-            let block = cache.block(id);
-            if self.ids.get(id as usize).is_none_or(|known| known.0 == UNKNOWN) {
-                self.learn(id, block)?;
-            }
-            let (number, instructions) = self.ids[id as usize];
-            if let Some(left) = &mut self.left {
-                if *left == 0 {
-                    break;
-                }
-                *left = left.saturating_sub(instructions.into());
-            }
-            let values = if self.session.plan.values { block.values().count() } else { 0 };
-            let end = at + 1 + block.accesses as usize + values;
-            self.piece.words.push(Event::Block(number).word());
-            self.piece.words.extend_from_slice(&records[at + 1..end]);
-            self.instructions += u64::from(instructions);
-            at = end;
-        }
-        Ok(())
-    }
-
-    /// The interest while nothing is recorded.
-    fn watching(&self) -> Interest {
-        let plan = &self.session.plan;
-        match plan.from.as_ref().and_then(|place| place.instructions()) {
-            Some(_) if self.session.state() == State::Before => Interest::Limited,
-            _ => Interest::Instructions,
-        }
-    }
-
-    /// Follows the program from before a block: whether the block is to be recorded.
-    fn follow(&mut self, block: &Block, cpu: &Cpu) -> bool {
-        let (session, addresses) = (self.session.clone(), &self.addresses);
-        let plan = &session.plan;
-        if session.state() == State::Before {
-            let number = plan.from.as_ref().and_then(|place| place.instructions());
-            let is_late = number.is_some_and(|number| cpu.instructions + block.steps.len() as u64 > number);
-            if is_late || addresses.from.contains(&block.address) {
-                session.set_state(State::Active);
-            }
-        } else if session.state() == State::Active
-            && (self.left == Some(0) || self.is_recording && addresses.until.contains(&block.address))
-        {
-            session.set_state(State::Over);
-        }
-        let is_active = session.state() == State::Active;
-        let Some(unit) = &plan.unit else { return is_active };
-        let change = self.calls.enter(block, cpu, || is_active && !unit.is_over(session.units()));
-        if let Some(ended) = change.ended
-            && let Some(number) = self.unit.take()
-        {
-            let mark = if ended.returned { Mark::UnitEnds } else { Mark::UnitLeft };
-            self.marks.push(mark(number));
-            if unit.is_over(number + 1) {
-                session.set_state(State::Over);
-            }
-        }
-        if change.begins {
-            let number = session.next_unit();
-            if unit.wants(number) {
-                self.unit = Some(number);
-                self.marks.extend([Mark::Gap, Mark::UnitBegins(number)]);
-            }
-        }
-        self.unit.is_some()
-    }
-}
-
-/// The function of an image that an address belongs to.
-fn function((loaded, file): &Mapped, image: u32, address: u64) -> Option<trace::Function> {
-    let function = file.as_ref()?.function_at(address.wrapping_sub(loaded.bias))?;
-    let (name, size) = (function.name.clone(), function.size);
-    Some(trace::Function { name, image, address: function.address.wrapping_add(loaded.bias), size })
 }
 
 impl Observer for Recorder {
@@ -292,110 +105,93 @@ impl Observer for Recorder {
     const TURNS: bool = true;
 
     fn begins(&self) -> Interest {
-        self.watching()
+        self.interest
     }
 
     fn interest(&mut self, block: &Block, cpu: &Cpu, _: &Memory) -> Option<Interest> {
-        let is_recorded = self.follow(block, cpu);
-        if is_recorded == self.is_recording && self.marks.is_empty() {
-            return None;
-        }
-        if is_recorded && !self.is_recording && self.marks.is_empty() {
-            self.marks.push(Mark::Gap);
-        }
-        self.is_recording = is_recorded;
-        Some(match is_recorded {
-            false => self.watching(),
-            true if self.session.plan.values => Interest::Values,
-            true => Interest::Accesses,
-        })
-    }
-
-    fn wants(&self, block: &Block) -> bool {
-        self.calls.wants(block) || self.addresses.all.contains(&block.address)
-    }
-
-    fn wants_more(&mut self) -> bool {
-        self.calls.wants_more()
-    }
-
-    fn breaks(&self) -> &[u64] {
-        &self.addresses.all
+        self.attend();
+        let (interest, has_news) = match &mut self.tracer {
+            Some(tracer) => tracer.interest(block, cpu),
+            None => (Interest::Nothing, false),
+        };
+        let turns = has_news || interest != self.interest;
+        self.interest = interest;
+        turns.then_some(interest)
     }
 
     fn limit(&self) -> u64 {
-        let plan = &self.session.plan;
-        plan.from.as_ref().and_then(|place| place.instructions()).unwrap_or(u64::MAX)
+        self.tracer.as_ref().map_or(u64::MAX, Tracer::limit)
+    }
+
+    fn wants(&self, block: &Block) -> bool {
+        self.tracer.as_ref().is_some_and(|tracer| tracer.wants(block))
+    }
+
+    fn wants_more(&mut self) -> bool {
+        self.tracer.as_mut().is_some_and(Tracer::wants_more)
+    }
+
+    fn breaks(&self) -> &[u64] {
+        self.tracer.as_ref().map_or(&[], Tracer::breaks)
     }
 
     fn thread(&self) -> Recorder {
-        let addresses = self.addresses.clone();
-        Recorder::of(self.session.clone(), addresses, self.calls.thread(), self.images.clone())
+        let tracer = self.tracer.as_ref().map(Tracer::thread);
+        Recorder::with(tracer, self.desk.clone(), self.known, self.images.clone())
     }
 
     fn executed(&mut self, records: &[u64], cache: &BlockCache) {
-        if self.has_failed {
-            return;
-        }
-        self.mark(Mark::Order(self.order));
-        if let Err(error) = self.add(records, cache) {
-            self.fail(error);
-        }
-        if self.left == Some(0) {
-            linux::notice();
-        }
-        self.order = self.session.next_order();
-        if self.piece.words.len() >= PIECE {
-            self.hand_on();
+        if let Some(tracer) = &mut self.tracer {
+            tracer.executed(records, cache);
         }
     }
 
     fn system_call(&mut self, number: u32) {
-        /// execve and execveat: what comes after may not be ours.
-        const REPLACING: [u32; 2] = [59, 513];
-        if self.is_recording {
-            self.mark(Mark::SystemCall(number));
-        }
-        if REPLACING.contains(&number) {
-            self.flush();
+        if let Some(tracer) = &mut self.tracer {
+            tracer.system_call(number);
         }
     }
 
     fn diverted(&mut self) {
-        if self.is_recording {
-            self.mark(Mark::Diverted);
+        if let Some(tracer) = &mut self.tracer {
+            tracer.diverted();
         }
     }
 
     fn goes_on(&mut self) {
-        self.order = self.session.next_order();
-        self.piece.words.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
+        let Some(tracer) = &mut self.tracer else { return };
+        tracer.goes_on();
+        // Who came to attach wants to leave.
+        if let Some(desk) = &self.desk
+            && tracer.is_over()
+        {
+            tracer.end();
+            desk.leave(tracer.session());
+            self.tracer = None;
+        }
     }
 
     fn mapped(&mut self, image: &LoadedImage) {
-        // An image that cannot be read any more has no symbols.
-        let file = Image::open(&image.path).ok().map(Arc::new);
-        if let Some(file) = &file {
-            self.calls.mapped(image, file);
-            self.addresses.mapped(&self.session.plan, image, file);
+        if let Some(tracer) = &mut self.tracer {
+            tracer.mapped(image);
         }
-        self.images.push((image.clone(), file));
+        self.images.push(image.clone());
     }
 
     fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {
-        self.end();
+        if let Some(mut tracer) = self.tracer.take() {
+            tracer.end();
+        }
+        self.desk = None;
     }
 
     fn forked(&mut self) {
-        // Nobody feeds from here: the other thread is the parent's.
-        std::mem::forget(self.feed.take());
-        let session = self.session.forked();
-        let (addresses, calls) = (self.addresses.clone(), self.calls.clone());
-        let images = std::mem::take(&mut self.images);
-        let is_recording = self.is_recording;
-        *self = Recorder { is_recording, ..Recorder::of(session, addresses, calls, images) };
-        if is_recording {
-            self.marks.push(Mark::Gap);
+        if let Some(tracer) = &mut self.tracer {
+            tracer.forked();
+        }
+        if let Some(desk) = &self.desk {
+            let session = self.tracer.as_ref().map(|tracer| tracer.session().clone());
+            self.desk = Some(Arc::new(desk.forked(self.known, session)));
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What is to be recorded of a program.
 
+use serde::{Deserialize, Serialize};
 use trace::LoadedImage;
 
 use crate::places::Place;
 
 /// What is to be recorded of a program: all of it, if nothing else is said.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// Recording begins when control is here first: after so many instructions of a thread, if it is a number.
     pub from: Option<Place>,
@@ -20,7 +21,7 @@ pub struct Plan {
 }
 
 /// Which calls of a function are recorded, each with all that it calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnitPlan {
     /// The function: `name` or `image!name`.
     pub function: String,

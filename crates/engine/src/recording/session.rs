@@ -1,18 +1,22 @@
 //! What the recorders of all threads, and of all processes, share.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use image::Image;
 use trace::{LoadedImage, Process, Writer};
 
+use super::Recorded;
+use super::attach::{End, Line};
 use super::plan::Plan;
 use crate::lock;
 
 /// What the processes share, in memory that they all see.
 #[repr(C)]
-struct Numbers {
+struct Shared {
     /// The next one of [`trace::record::Mark::Order`].
     order: AtomicU64,
     /// Units that have begun.
@@ -21,27 +25,41 @@ struct Numbers {
     processes: AtomicU32,
 }
 
-/// [`Numbers`], mapped.
+/// [`Shared`], mapped.
 #[derive(Clone, Copy)]
-struct Mapped(*const Numbers);
+pub(super) struct Numbers(*const Shared);
 
 // SAFETY: the mapping is never removed, and all in it is atomic.
-unsafe impl Send for Mapped {}
+unsafe impl Send for Numbers {}
 // SAFETY: as above.
-unsafe impl Sync for Mapped {}
+unsafe impl Sync for Numbers {}
 
-impl Mapped {
-    fn new() -> io::Result<Mapped> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        // SAFETY: asks for new memory.
-        let numbers =
-            unsafe { libc::mmap(std::ptr::null_mut(), size_of::<Numbers>(), protection, flags, -1, 0) };
-        if numbers == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Mapped(numbers.cast())) }
+impl Numbers {
+    /// A file that processes can map which are not relatives.
+    pub(super) fn shared() -> io::Result<File> {
+        let file = File::from(rustix::fs::memfd_create("numbers", rustix::fs::MemfdFlags::CLOEXEC)?);
+        file.set_len(size_of::<Shared>() as u64)?;
+        Ok(file)
     }
 
-    fn get(&self) -> &Numbers {
-        // SAFETY: mapped, and all-zero numbers are valid.
+    /// Maps them: those of such a file, or of this process and those that it will fork.
+    pub(super) fn map(file: Option<&OwnedFd>) -> io::Result<Numbers> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let (kind, descriptor) = file.map_or((libc::MAP_ANONYMOUS, -1), |file| (0, file.as_raw_fd()));
+        if let Some(file) = file
+            && rustix::fs::fstat(file)?.st_size < size_of::<Shared>() as i64
+        {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let (nowhere, bytes) = (std::ptr::null_mut(), size_of::<Shared>());
+        // SAFETY: asks for a new mapping.
+        let shared =
+            unsafe { libc::mmap(nowhere, bytes, protection, libc::MAP_SHARED | kind, descriptor, 0) };
+        if shared == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Numbers(shared.cast())) }
+    }
+
+    fn get(&self) -> &Shared {
+        // SAFETY: mapped, large enough, and all values are valid.
         unsafe { &*self.0 }
     }
 }
@@ -63,8 +81,10 @@ pub(super) struct Session {
     pub(super) plan: Plan,
     pub(super) process: Arc<Process>,
     writer: Arc<Writer>,
-    numbers: Mapped,
+    numbers: Numbers,
     state: AtomicU8,
+    /// To who wanted a program recorded that ran already.
+    line: Mutex<Option<Line>>,
     /// The images that the trace knows.
     images: Mutex<Vec<LoadedImage>>,
     /// Instructions recorded by the threads that have ended.
@@ -76,21 +96,49 @@ pub(super) struct Session {
 impl Session {
     /// Of the first process.
     pub(super) fn new(plan: Plan, writer: Arc<Writer>) -> io::Result<Arc<Session>> {
-        let state = if plan.from.is_some() { State::Before } else { State::Active };
-        Ok(Session::of(plan, writer, Mapped::new()?, state))
+        Ok(Session::attached(plan, writer, Numbers::map(None)?))
     }
 
-    fn of(plan: Plan, writer: Arc<Writer>, numbers: Mapped, state: State) -> Arc<Session> {
+    /// Of a process that runs already, and may not be the first.
+    pub(super) fn attached(plan: Plan, writer: Arc<Writer>, numbers: Numbers) -> Arc<Session> {
+        let state = if plan.from.is_some() { State::Before } else { State::Active };
+        Session::of(plan, writer, numbers, state, None)
+    }
+
+    fn of(
+        plan: Plan,
+        writer: Arc<Writer>,
+        numbers: Numbers,
+        state: State,
+        line: Option<Line>,
+    ) -> Arc<Session> {
         let number = numbers.get().processes.fetch_add(1, Ordering::Relaxed);
         let process = Process::new(&writer, number, std::process::id());
         let (images, instructions, failure) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
-        let state = AtomicU8::new(state as u8);
-        Arc::new(Session { plan, process, writer, numbers, state, images, instructions, failure })
+        let (state, line) = (AtomicU8::new(state as u8), Mutex::new(line));
+        Arc::new(Session { plan, process, writer, numbers, state, line, images, instructions, failure })
     }
 
     /// Of a process that this one forked.
     pub(super) fn forked(&self) -> Arc<Session> {
-        Session::of(self.plan.clone(), self.writer.clone(), self.numbers, self.state())
+        // Another thread of the parent's may hold the lock for ever.
+        let line = self.line.try_lock().ok().and_then(|mut line| line.take());
+        Session::of(self.plan.clone(), self.writer.clone(), self.numbers, self.state(), line)
+    }
+
+    /// To whom the session tells its end.
+    pub(super) fn set_line(&self, line: Line) {
+        *lock(&self.line) = Some(line);
+    }
+
+    /// Whether who wanted the recording wants no more.
+    pub(super) fn is_abandoned(&self) -> bool {
+        lock(&self.line).as_ref().is_some_and(Line::is_ended)
+    }
+
+    /// To wait for that.
+    pub(super) fn line_end(&self) -> Option<End> {
+        lock(&self.line).as_ref().and_then(Line::end)
     }
 
     pub(super) fn state(&self) -> State {
@@ -102,7 +150,13 @@ impl Session {
     }
 
     pub(super) fn set_state(&self, state: State) {
-        self.state.store(state as u8, Ordering::Relaxed);
+        let before = self.state.swap(state as u8, Ordering::Relaxed);
+        if state == State::Over
+            && before != state as u8
+            && let Some(line) = &mut *lock(&self.line)
+        {
+            line.say("over");
+        }
     }
 
     /// A number greater than all before.
@@ -137,8 +191,13 @@ impl Session {
         self.instructions.fetch_add(instructions, Ordering::Relaxed);
     }
 
-    pub(super) fn instructions(&self) -> u64 {
-        self.instructions.load(Ordering::Relaxed)
+    /// What was recorded so far by the threads that have ended.
+    pub(super) fn recorded(&self) -> Recorded {
+        Recorded {
+            instructions: self.instructions.load(Ordering::Relaxed),
+            units: self.units(),
+            has_begun: self.state() != State::Before,
+        }
     }
 
     /// Nothing more can be recorded.
@@ -150,5 +209,17 @@ impl Session {
     /// Why nothing more could be recorded.
     pub(super) fn failure(&self) -> Option<io::Error> {
         lock(&self.failure).take()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let (failure, Recorded { instructions, units, .. }) = (self.failure(), self.recorded());
+        if let Some(line) = &mut *lock(&self.line) {
+            match failure {
+                None => line.say(&format!("done {instructions} {units}")),
+                Some(error) => line.say(&format!("failed: {error}")),
+            }
+        }
     }
 }

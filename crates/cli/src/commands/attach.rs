@@ -1,0 +1,15 @@
+//! `pathlength attach`: records a program that runs already.
+
+use std::process::ExitCode;
+
+use lab::record;
+
+use super::trace::{plan, tell};
+use crate::arguments::AttachOptions;
+
+/// Records it until Ctrl-C, the end of the program, or the end of what was asked for.
+pub fn run(options: &AttachOptions) -> anyhow::Result<ExitCode> {
+    let attached = record::attach(options.process, options.children, &plan(&options.plan), &options.output)?;
+    tell(&options.output, attached.instructions, attached.units);
+    Ok(ExitCode::SUCCESS)
+}

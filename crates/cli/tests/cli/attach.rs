@@ -1,0 +1,176 @@
+//! `attach`: what is recorded of programs that run already, which then go on.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use trace::Trace;
+use trace::record::{Entries, Entry, Mark};
+
+use crate::support::{Outcome, command, ends_within, outcome, pathlength, run};
+
+/// A program that runs until this is dropped.
+struct Running(Child);
+
+impl Running {
+    fn new(words: &str) -> Running {
+        let mut command = command(&format!("run {words}"));
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Until it runs the guest: its handlers are there.
+        let status = format!("/proc/{}/comm", child.id());
+        for _ in 0..500 {
+            if std::fs::read_to_string(&status).is_ok_and(|name| !name.starts_with("pathlength")) {
+                break;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        Running(child)
+    }
+
+    fn attach(&self, folder: &TempDir, words: &str) -> Outcome {
+        let file = folder.path().join("file.trace").display().to_string();
+        let id = self.0.id().to_string();
+        let words = ["attach", "-o", &file].into_iter().chain(words.split_whitespace()).chain([id.as_str()]);
+        outcome(pathlength(words))
+    }
+
+    /// Whether it uses processor time.
+    fn works(&self) -> bool {
+        let ticks = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+            stat.rsplit(')').next().unwrap().split_whitespace().nth(11).unwrap().parse::<u64>().unwrap()
+        };
+        let before = ticks();
+        (0..100).any(|_| {
+            sleep(Duration::from_millis(20));
+            ticks() > before
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// The trace in the folder: whether it is whole, its marks but for those of order, and its instructions.
+fn read(folder: &TempDir) -> (Vec<Mark>, u64) {
+    let trace = Trace::open(&folder.path().join("file.trace")).unwrap();
+    assert_eq!(trace.problems(), []);
+    let (mut marks, mut words) = (Vec::new(), Vec::new());
+    for chunk in 0..trace.chunks().len() {
+        trace.read(chunk, &mut words).unwrap();
+        for entry in Entries::new(&words, trace.shapes()) {
+            if let Entry::Mark(mark) = entry
+                && !matches!(mark, Mark::Order(_))
+            {
+                marks.push(mark);
+            }
+        }
+    }
+    (marks, trace.chunks().iter().map(|chunk| chunk.instructions).sum())
+}
+
+#[test]
+fn units_of_a_running_program_are_recorded_and_it_goes_on() {
+    let program = Running::new(":ev56/modes endless");
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..3 {
+        program.attach(&folder, "--unit work --skip 5 --units 3").quiet_success();
+        let (marks, instructions) = read(&folder);
+        let unit = |number| [Mark::Gap, Mark::UnitBegins(number), Mark::UnitEnds(number)];
+        assert_eq!(marks, (5..8).flat_map(unit).collect::<Vec<_>>());
+        assert!((100..1000).contains(&instructions), "{instructions}");
+        assert!(program.works());
+    }
+    program.attach(&folder, "--until 100000").quiet_success();
+    assert!((100_000..101_000).contains(&read(&folder).1));
+    program.attach(&folder, "--values --from work --until 1000").quiet_success();
+    assert!((1000..1300).contains(&read(&folder).1));
+    assert!(program.works());
+}
+
+#[test]
+fn control_c_ends_the_recording_and_not_the_program() {
+    let program = Running::new(":ev56/modes endless");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file.trace");
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let id = program.0.id().to_string();
+        let _ = std::fs::remove_file(&file);
+        let mut attach = pathlength(["attach".as_ref(), "-o".as_ref(), file.as_os_str(), id.as_ref()]);
+        let mut attach = attach.stderr(Stdio::null()).spawn().unwrap();
+        wait_for_bytes(&file);
+        // SAFETY: the child has not been waited for, so the number is its own.
+        assert_eq!(unsafe { libc::kill(attach.id() as i32, signal) }, 0);
+        let status = ends_within(&mut attach, Duration::from_secs(20)).expect("the recording goes on");
+        assert_eq!(status.code(), Some(0));
+        assert!(read(&folder).1 > 1000);
+        assert!(program.works());
+    }
+    // Killed, it cannot say goodbye; the program notices.
+    std::fs::remove_file(&file).unwrap();
+    let id = program.0.id().to_string();
+    let mut attach = pathlength(["attach".as_ref(), "-o".as_ref(), file.as_os_str(), id.as_ref()]);
+    let mut attach = attach.spawn().unwrap();
+    wait_for_bytes(&file);
+    attach.kill().unwrap();
+    attach.wait().unwrap();
+    assert!(program.works());
+    program.attach(&folder, "--unit work --units 1").quiet_success();
+    assert_eq!(read(&folder).0.len(), 3);
+}
+
+/// Until records have arrived in a file.
+fn wait_for_bytes(file: &Path) {
+    for _ in 0..1000 {
+        if std::fs::metadata(file).is_ok_and(|file| file.len() > 4096) {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    panic!("nothing is recorded");
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Running::new(":ev56/modes endless");
+    let failure = program.attach(&folder, "--unit wrok").failure();
+    assert!(failure.contains("no image of the program has a function 'wrok'"), "{failure}");
+    let failure = program.attach(&folder, "--from nowhere").failure();
+    assert!(failure.contains("no image of the program has a symbol 'nowhere'"), "{failure}");
+    let file = folder.path().join("file.trace").display().to_string();
+    let failure = run(&format!("attach -o {file} 4000000")).failure();
+    assert!(failure.contains("there is no process 4000000"), "{failure}");
+    let failure = run(&format!("attach -o {file} {}", std::process::id())).failure();
+    assert!(failure.contains("is no Alpha program"), "{failure}");
+    assert_eq!(run(&format!("attach -o {file} me")).code(), 2);
+    let id = program.0.id();
+    let failure = run(&format!("attach -o {}/none/file {id}", folder.path().display())).failure();
+    assert!(failure.contains("No such file or directory"), "{failure}");
+    let failure = run(&format!("attach -o /dev/full --until 1000 {id}")).failure();
+    assert!(failure.contains("No space left on device"), "{failure}");
+    assert!(program.works());
+}
+
+#[test]
+fn a_program_that_ends_ends_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Running::new(":ev56/modes endless");
+    let file = folder.path().join("file.trace");
+    let id = program.0.id().to_string();
+    let mut attach = pathlength(["attach".as_ref(), "-o".as_ref(), file.as_os_str(), id.as_ref()]);
+    let mut attach = attach.spawn().unwrap();
+    wait_for_bytes(&file);
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::kill(program.0.id() as i32, libc::SIGTERM) }, 0);
+    assert!(ends_within(&mut program.0, Duration::from_secs(20)).is_some());
+    let status = ends_within(&mut attach, Duration::from_secs(20)).expect("the recording goes on");
+    assert_eq!(status.code(), Some(0));
+    assert!(read(&folder).1 > 1000);
+}

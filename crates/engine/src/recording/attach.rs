@@ -1,0 +1,164 @@
+//! Records a program that runs already.
+//!
+//! Who wants that listens at an abstract socket named after his process and sends each thread of the program
+//! a SIGBUS with a code of ours ([`linux::summon`]); so nothing is paid before, and nothing need be open. One
+//! of the threads connects and gets a request, a line of JSON, with the descriptors of the trace's file and
+//! of the memory that numbers what several processes record. It answers `begun` or `refused: REASON`, later
+//! `over` if the plan is carried out, and each process `done INSTRUCTIONS UNITS` or `failed: REASON` at its
+//! end. The recording ends when the connection does.
+
+mod client;
+mod line;
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use trace::{Header, LoadedImage, Writer};
+
+pub use self::client::{AttachError, Attached, attach};
+pub(super) use self::line::{End, Line};
+use super::Tracer;
+use super::plan::Plan;
+use super::session::{Numbers, Session, State};
+use crate::linux;
+use crate::lock;
+
+/// What somebody wants recorded.
+#[derive(Serialize, Deserialize)]
+struct Request {
+    plan: Plan,
+    /// Whether the trace has to be begun; if not, this process is one more.
+    begins: bool,
+}
+
+/// Where those come who want a process recorded that runs already.
+pub(super) struct Desk {
+    arguments: Vec<String>,
+    session: Mutex<Option<Arc<Session>>>,
+    /// How many sessions there were.
+    sessions: AtomicU64,
+}
+
+impl Desk {
+    pub(super) fn new(arguments: Vec<String>) -> Desk {
+        Desk { arguments, session: Mutex::default(), sessions: AtomicU64::new(0) }
+    }
+
+    /// The desk of a process that this one forked.
+    pub(super) fn forked(&self, sessions: u64, session: Option<Arc<Session>>) -> Desk {
+        let sessions = AtomicU64::new(sessions);
+        Desk { arguments: self.arguments.clone(), session: Mutex::new(session), sessions }
+    }
+
+    /// Looks whether somebody has come, or gone. The process has mapped these images.
+    #[inline]
+    pub(super) fn attend(&self, images: &[LoadedImage]) {
+        if let Some(caller) = linux::take_summons() {
+            self.answer(caller, images);
+        }
+    }
+
+    #[cold]
+    fn answer(&self, caller: u32, images: &[LoadedImage]) {
+        let mut current = lock(&self.session);
+        if let Some(session) = current.as_ref().filter(|session| session.state() != State::Over) {
+            if session.is_abandoned() {
+                session.set_state(State::Over);
+            } else if caller != 0
+                && let Ok(mut line) = Line::connect(caller)
+            {
+                line.say("refused: somebody else records it");
+            }
+            return;
+        }
+        if caller == 0 {
+            return;
+        }
+        let Ok(mut line) = Line::connect(caller) else { return };
+        match open(&mut line, images, &self.arguments) {
+            Err(reason) => line.say(&format!("refused: {reason}")),
+            Ok(session) => {
+                line.say("begun");
+                session.set_line(line);
+                watch(&session);
+                *current = Some(session);
+                self.sessions.fetch_add(1, Ordering::Release);
+            }
+        }
+    }
+
+    /// How many sessions there were.
+    #[inline]
+    pub(super) fn sessions(&self) -> u64 {
+        self.sessions.load(Ordering::Acquire)
+    }
+
+    /// The session, if there is one.
+    pub(super) fn session(&self) -> Option<Arc<Session>> {
+        lock(&self.session).clone()
+    }
+
+    /// A thread has no more to do with its session.
+    pub(super) fn leave(&self, session: &Arc<Session>) {
+        let mut current = lock(&self.session);
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
+            *current = None;
+        }
+    }
+}
+
+/// Begins a session as somebody asks for.
+fn open(line: &mut Line, images: &[LoadedImage], arguments: &[String]) -> io::Result<Arc<Session>> {
+    let (request, [file, numbers]) = line.request()?;
+    let Request { plan, begins } = serde_json::from_str(&request)?;
+    let writer = if begins {
+        let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let header = Header {
+            program,
+            arguments: arguments.to_vec(),
+            cpu: String::new(),
+            has_values: plan.values,
+            unit: plan.unit.as_ref().map(|unit| unit.function.clone()),
+            time: time.map_or(0, |time| time.as_secs()),
+            process: std::process::id(),
+        };
+        Writer::new(file.into(), &header)?
+    } else {
+        Writer::join(file.into(), plan.values)
+    };
+    let session = Session::attached(plan, writer, Numbers::map(Some(&numbers))?);
+    check(&Tracer::new(session.clone(), images), &session.plan).map_err(io::Error::other)?;
+    Ok(session)
+}
+
+/// Whether the images have what the plan names.
+fn check(tracer: &Tracer, plan: &Plan) -> Result<(), String> {
+    if let Some(unit) = plan.unit.as_ref().filter(|_| !tracer.is_unit_found()) {
+        return Err(format!("no image of the program has a function '{}'", unit.function));
+    }
+    let places = [&plan.from, &plan.until].into_iter().zip(tracer.are_places_found());
+    match places.filter(|(_, is_found)| !is_found).find_map(|(place, _)| place.as_ref()) {
+        Some(place) => Err(format!("no image of the program has a symbol '{place}'")),
+        None => Ok(()),
+    }
+}
+
+/// Ends the session when the other end of the line does.
+fn watch(session: &Arc<Session>) {
+    let (Some(ended), session) = (session.line_end(), Arc::downgrade(session)) else { return };
+    let body = move || {
+        ended.wait();
+        if let Some(session) = Weak::upgrade(&session) {
+            session.set_state(State::Over);
+            drop(session);
+            client::summon_family(std::process::id(), 0);
+        }
+    };
+    let spawn = || std::thread::Builder::new().name("attached".into()).spawn(body);
+    // Without it the other end must summon us.
+    let _ = linux::without_signals(spawn);
+}

@@ -1,0 +1,236 @@
+//! The side of who wants a process recorded that runs already.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use super::line::{address, send};
+use super::{Plan, Request};
+use crate::linux;
+use crate::recording::session::Numbers;
+
+/// How long a process may take to answer: it may be in a system call that must not be interrupted.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked whether the user wants no more.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why a process could not be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// There is none.
+    #[error("there is no process {0}")]
+    NoProcess(u32),
+    /// It is no program on this engine.
+    #[error(
+        "process {0} ({1}) is no Alpha program that this pathlength runs: start it with pathlength run, and give \
+         the number of that process"
+    )]
+    NotOurs(u32, String),
+    /// It is somebody else's.
+    #[error("process {0} belongs to another user")]
+    NotPermitted(u32),
+    /// It does not answer.
+    #[error(
+        "process {0} does not answer: it must be run by pathlength run, and not be stopped; other commands \
+         cannot be attached to"
+    )]
+    Silent(u32),
+    /// It said why it cannot be recorded.
+    #[error("process {0} cannot be recorded: {1}")]
+    Refused(u32, String),
+    /// Recording ended early.
+    #[error("process {0} could not go on recording: {1}")]
+    Failed(u32, String),
+    /// The host refused something.
+    #[error("cannot reach process {0}: {1}")]
+    Host(u32, io::Error),
+}
+
+/// What was recorded of processes that ran already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attached {
+    /// Instructions.
+    pub instructions: u64,
+    /// Units of work that began.
+    pub units: u64,
+    /// Processes, those among them that were forked meanwhile.
+    pub processes: u64,
+}
+
+/// Records a process that runs already into an empty file, opened for appending: until the plan is carried
+/// out, the process has ended, or `is_enough` says so. With `family`, the processes that it has forked, too.
+pub fn attach(
+    process: u32,
+    family: bool,
+    plan: &Plan,
+    file: &File,
+    is_enough: &dyn Fn() -> bool,
+) -> Result<Attached, AttachError> {
+    check(process)?;
+    let host = |error| AttachError::Host(process, error);
+    let listener = address(std::process::id()).and_then(|address| UnixListener::bind_addr(&address));
+    let listener = listener.map_err(host)?;
+    listener.set_nonblocking(true).map_err(host)?;
+    let numbers = Numbers::shared().map_err(host)?;
+    let mut lines = Vec::new();
+    let members = if family { members(process) } else { vec![process] };
+    for member in members {
+        let begins = lines.is_empty();
+        let request = serde_json::to_string(&Request { plan: plan.clone(), begins });
+        let request = request.map_err(|error| host(error.into()))?;
+        match ask(member, &listener, &request, file, &numbers, is_enough) {
+            Ok(Some(line)) => lines.push((member, line)),
+            Ok(None) => break,
+            Err(error) if begins => return Err(error),
+            // It has ended, or ends.
+            Err(_) => {}
+        }
+    }
+    drop(listener);
+    listen(process, lines, is_enough)
+}
+
+/// Asks a process; None if the user wants no more.
+fn ask(
+    process: u32,
+    listener: &UnixListener,
+    request: &str,
+    file: &File,
+    numbers: &File,
+    is_enough: &dyn Fn() -> bool,
+) -> Result<Option<BufReader<UnixStream>>, AttachError> {
+    let host = |error| AttachError::Host(process, error);
+    summon(process, std::process::id());
+    let asked = Instant::now();
+    let stream = loop {
+        match listener.accept() {
+            Ok((stream, _)) => break stream,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(host(error)),
+        }
+        if is_enough() {
+            return Ok(None);
+        }
+        if asked.elapsed() > PATIENCE {
+            return Err(AttachError::Silent(process));
+        }
+        std::thread::sleep(PAUSE);
+    };
+    stream.set_nonblocking(false).map_err(host)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(host)?;
+    send(&stream, request, file, numbers.as_fd()).map_err(host)?;
+    let mut lines = BufReader::new(stream);
+    let mut answer = String::new();
+    lines.read_line(&mut answer).map_err(host)?;
+    match answer.trim_end().split_once(": ") {
+        _ if answer == "begun\n" => Ok(Some(lines)),
+        Some(("refused", reason)) => Err(AttachError::Refused(process, reason.to_string())),
+        _ => Err(AttachError::Silent(process)),
+    }
+}
+
+/// Hears what the processes have to say until all have ended, or are recorded no more.
+fn listen(
+    process: u32,
+    mut lines: Vec<(u32, BufReader<UnixStream>)>,
+    is_enough: &dyn Fn() -> bool,
+) -> Result<Attached, AttachError> {
+    let mut attached = Attached::default();
+    let mut failure = None;
+    let mut is_over = false;
+    for (_, line) in &lines {
+        line.get_ref().set_read_timeout(Some(PAUSE)).map_err(|error| AttachError::Host(process, error))?;
+    }
+    let mut partial = String::new();
+    while !lines.is_empty() {
+        let mut ended = is_enough();
+        lines.retain_mut(|(member, line)| {
+            let alive = match line.read_line(&mut partial) {
+                Ok(bytes) => bytes > 0,
+                Err(error) => matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
+            };
+            let Some(message) = partial.strip_suffix('\n') else { return alive };
+            let mut words = message.split(' ');
+            let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+            match message.split_once(' ').map_or((message, ""), |(first, rest)| (first, rest)) {
+                ("over", _) => ended = true,
+                ("done", _) => {
+                    number();
+                    attached.instructions += number();
+                    attached.units = attached.units.max(number());
+                    attached.processes += 1;
+                }
+                (_, reason) => failure = Some(AttachError::Failed(*member, reason.to_string())),
+            }
+            partial.clear();
+            alive
+        });
+        if ended && !is_over {
+            is_over = true;
+            lines.iter().for_each(|(_, line)| drop(line.get_ref().shutdown(Shutdown::Write)));
+            summon_family(process, 0);
+        }
+    }
+    failure.map_or(Ok(attached), Err)
+}
+
+/// Whether a process runs on this very engine.
+fn check(process: u32) -> Result<(), AttachError> {
+    let folder = format!("/proc/{process}");
+    let name = fs::read_to_string(format!("{folder}/comm")).map_err(|_| AttachError::NoProcess(process))?;
+    match fs::metadata(format!("{folder}/exe")) {
+        Ok(_) if is_ours(process) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(AttachError::NotPermitted(process))
+        }
+        _ => Err(AttachError::NotOurs(process, name.trim_end().to_string())),
+    }
+}
+
+/// Whether a process is the same program as we are, and has its handler for SIGBUS: the signal ends others.
+fn is_ours(process: u32) -> bool {
+    let identity = |process: &str| {
+        fs::metadata(format!("/proc/{process}/exe")).map(|file| (file.dev(), file.ino())).ok()
+    };
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    identity("self") == identity(&process.to_string()) && caught >> (libc::SIGBUS - 1) & 1 != 0
+}
+
+/// Makes all threads of a process look at the desk: for `caller`, or 0 for no new one.
+fn summon(process: u32, caller: u32) {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let numbers = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.for_each(|thread| linux::summon(process, thread, caller));
+}
+
+/// The same with all processes on this engine that descend from it.
+pub(super) fn summon_family(process: u32, caller: u32) {
+    members(process).into_iter().for_each(|member| summon(member, caller));
+}
+
+/// A process and those that descend from it and run on this engine.
+fn members(process: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all: Vec<(u32, u32)> = processes
+        .filter_map(|entry| {
+            let number: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let status = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+            let parent = status.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
+            Some((number, parent))
+        })
+        .collect();
+    let mut members = vec![process];
+    let mut next = 0;
+    while let Some(&member) = members.get(next) {
+        members.extend(all.iter().filter(|(_, parent)| *parent == member).map(|(number, _)| number));
+        next += 1;
+    }
+    members.retain(|&member| is_ours(member));
+    members
+}

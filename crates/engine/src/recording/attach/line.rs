@@ -1,0 +1,110 @@
+//! The connection between a process that is recorded and the one that wants it.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recv, recvmsg, sendmsg, sockopt,
+};
+
+use crate::linux;
+
+/// Bytes in a request, at most.
+const LONGEST: usize = 16 << 10;
+
+/// The address at which a process listens.
+pub(super) fn address(process: u32) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("pathlength-attach-{process}"))
+}
+
+/// Our end.
+#[derive(Debug)]
+pub(in super::super) struct Line(UnixStream);
+
+impl Line {
+    /// To a process that listens, if it belongs to the same user, or to root.
+    pub(super) fn connect(process: u32) -> io::Result<Line> {
+        let stream = UnixStream::connect_addr(&address(process)?)?;
+        let peer = sockopt::socket_peercred(&stream)?;
+        let ours = rustix::process::geteuid();
+        if peer.uid != ours && !peer.uid.is_root() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(Line(linux::out_of_reach(stream.into()).into()))
+    }
+
+    /// Says something; nobody need hear it.
+    pub(in super::super) fn say(&mut self, what: &str) {
+        let _ = writeln!(self.0, "{what}");
+    }
+
+    /// The request, and the file and the memory that come with it.
+    pub(super) fn request(&mut self) -> io::Result<(String, [OwnedFd; 2])> {
+        let mut bytes = vec![0; LONGEST];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let parts = &mut [IoSliceMut::new(&mut bytes)];
+        let received = recvmsg(&self.0, parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        let descriptors = ancillary.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors.collect::<Vec<OwnedFd>>()),
+            _ => None,
+        });
+        let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the request is not complete");
+        let [file, numbers] = descriptors.and_then(|two| two.try_into().ok()).ok_or_else(wrong)?;
+        let text = String::from_utf8(bytes[..received.bytes].to_vec()).map_err(|_| wrong())?;
+        let request = text.strip_suffix('\n').ok_or_else(wrong)?.to_string();
+        Ok((request, [linux::out_of_reach(file), numbers]))
+    }
+
+    /// Whether the other end is there no more, or wants no more.
+    pub(in super::super) fn is_ended(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match recv(&self.0, &mut [0u8; 1], flags) {
+            Ok((_, bytes)) => bytes == 0,
+            Err(error) => error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR,
+        }
+    }
+
+    /// To wait for that elsewhere.
+    pub(in super::super) fn end(&self) -> Option<End> {
+        self.0.try_clone().ok().map(|stream| End(linux::out_of_reach(stream.into()).into()))
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        linux::within_reach(self.0.as_fd());
+    }
+}
+
+/// The end of a connection, to be waited for.
+pub(in super::super) struct End(UnixStream);
+
+impl End {
+    /// Waits until the other end is there no more, or wants no more.
+    pub(super) fn wait(&self) {
+        while recv(&self.0, &mut [0u8; 1], RecvFlags::empty()) == Err(rustix::io::Errno::INTR) {}
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        linux::within_reach(self.0.as_fd());
+    }
+}
+
+/// Sends a request.
+pub(super) fn send(stream: &UnixStream, request: &str, file: &File, numbers: BorrowedFd) -> io::Result<()> {
+    let descriptors = [file.as_fd(), numbers];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let line = format!("{request}\n");
+    let sent = sendmsg(stream, &[IoSlice::new(line.as_bytes())], &mut ancillary, SendFlags::empty())?;
+    if sent == line.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}

@@ -1,0 +1,371 @@
+//! Records a thread for one session.
+
+use std::io;
+use std::sync::Arc;
+
+use image::Image;
+use trace::record::{Event, Mark, Shape};
+use trace::{BlockId, LoadedImage, StreamWriter};
+
+use super::feed::{Feed, PIECE, Piece};
+use super::plan::Addresses;
+use super::session::{Session, State};
+use crate::alpha::block::{Block, BlockCache};
+use crate::alpha::cpu::Cpu;
+use crate::alpha::interpreter::Interest;
+use crate::calls::Calls;
+use crate::linux;
+
+/// A block of the cache whose number in the trace is not known yet.
+const UNKNOWN: BlockId = BlockId::MAX;
+
+/// An image as it was mapped, and its file if that can be read.
+type Mapped = (LoadedImage, Option<Arc<Image>>);
+
+/// Records a thread.
+pub(super) struct Tracer {
+    session: Arc<Session>,
+    addresses: Addresses,
+    calls: Calls,
+    /// The number of the unit that is recorded.
+    unit: Option<u64>,
+    images: Vec<Mapped>,
+    is_recording: bool,
+    /// Of the plan's `until`, if that is a number of instructions: how many are still to be recorded.
+    left: Option<u64>,
+    /// Numbers in the trace, by the cache's own, and the numbers of instructions.
+    ids: Vec<(BlockId, u32)>,
+    /// Not handed on yet.
+    piece: Piece,
+    /// Where the records go, when none are under way.
+    stream: Option<StreamWriter>,
+    feed: Option<Feed>,
+    /// Nothing more can be recorded.
+    has_failed: bool,
+    /// What is to be recorded behind what was executed so far.
+    marks: Vec<Mark>,
+    /// When what is executed now began, among what other threads execute.
+    order: u64,
+    /// Recorded so far.
+    instructions: u64,
+}
+
+impl Tracer {
+    /// Of a thread of a process that has mapped these images so far.
+    pub(super) fn new(session: Arc<Session>, images: &[LoadedImage]) -> Tracer {
+        let plan = &session.plan;
+        let calls = plan.unit.as_ref().map_or_else(Calls::default, |unit| Calls::new(&unit.function));
+        let addresses = Addresses::new(plan);
+        let mut tracer = Tracer::of(session, addresses, calls, Vec::new());
+        images.iter().for_each(|image| tracer.mapped(image));
+        tracer
+    }
+
+    fn of(session: Arc<Session>, addresses: Addresses, calls: Calls, images: Vec<Mapped>) -> Tracer {
+        Tracer {
+            left: session.plan.until.as_ref().and_then(|place| place.instructions()),
+            session,
+            addresses,
+            calls,
+            unit: None,
+            images,
+            is_recording: false,
+            ids: Vec::new(),
+            piece: Piece::default(),
+            stream: None,
+            feed: None,
+            has_failed: false,
+            marks: Vec::new(),
+            order: 0,
+            instructions: 0,
+        }
+    }
+
+    /// Whether an image that was mapped has the unit's function.
+    pub(super) fn is_unit_found(&self) -> bool {
+        self.calls.is_found()
+    }
+
+    /// Whether the places at which recording begins and ends are known: their images were mapped.
+    pub(super) fn are_places_found(&self) -> [bool; 2] {
+        let plan = &self.session.plan;
+        [(&plan.from, &self.addresses.from), (&plan.until, &self.addresses.until)].map(
+            |(place, addresses)| {
+                place.as_ref().is_none_or(|place| place.instructions().is_some() || !addresses.is_empty())
+            },
+        )
+    }
+
+    /// The session that it records for.
+    pub(super) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// Whether there is nothing more to record, and all that was recorded is handed on.
+    pub(super) fn is_over(&self) -> bool {
+        self.session.state() == State::Over && !self.is_recording
+    }
+
+    /// The thread ends, or is no longer recorded.
+    pub(super) fn end(&mut self) {
+        if let Some(number) = self.unit.take() {
+            self.mark(Mark::UnitLeft(number));
+        }
+        self.flush();
+        self.session.add_instructions(std::mem::take(&mut self.instructions));
+    }
+
+    /// Brings everything to the file.
+    fn flush(&mut self) {
+        self.hand_on();
+        if let Some(feed) = self.feed.take() {
+            match feed.finish() {
+                Ok(stream) => self.stream = Some(stream),
+                Err(error) => self.fail(error),
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, error: io::Error) {
+        self.has_failed = true;
+        self.session.fail(error);
+        // Nobody need go on recording.
+        linux::notice();
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        self.piece.words.push(Event::Mark(mark).word());
+    }
+
+    /// Hands the piece on.
+    fn hand_on(&mut self) {
+        if self.piece.words.is_empty() || self.has_failed {
+            return self.piece.words.clear();
+        }
+        let feed = match self.feed.take() {
+            Some(feed) => feed,
+            None => {
+                let stream = self.stream.take().unwrap_or_else(|| StreamWriter::new(&self.session.process));
+                match Feed::new(stream) {
+                    Ok(feed) => feed,
+                    Err(error) => return self.fail(error),
+                }
+            }
+        };
+        match feed.send(std::mem::take(&mut self.piece)) {
+            Some(empty) => (self.piece, self.feed) = (empty, Some(feed)),
+            None => match feed.finish() {
+                Ok(_) => {}
+                Err(error) => self.fail(error),
+            },
+        }
+    }
+
+    /// Finds the number of a block in the trace.
+    #[cold]
+    fn learn(&mut self, id: BlockId, block: &Block) -> io::Result<()> {
+        let mut number = None;
+        let mut mapped = None;
+        for one in &self.images {
+            let image = self.session.image(&one.0, one.1.as_deref())?;
+            // What was mapped last is there.
+            if (one.0.start..one.0.end).contains(&block.address) {
+                (number, mapped) = (Some(image), Some(one));
+            }
+        }
+        let entry = trace::Block { address: block.address, words: block.words.clone(), image: number };
+        let function = || function(mapped?, number?, block.address);
+        let number = self.session.process.block(entry, function)?;
+        if self.ids.len() <= id as usize {
+            self.ids.resize(id as usize + 1, (UNKNOWN, 0));
+        }
+        self.ids[id as usize] = (number, block.words.len() as u32);
+        let shape = Shape::new(&block.words, self.session.plan.values);
+        self.piece.shapes.push((number as usize, shape));
+        Ok(())
+    }
+
+    /// Adds records to the piece, blocks by their numbers in the trace.
+    fn add(&mut self, records: &[u64], cache: &BlockCache) -> io::Result<()> {
+        let mut at = 0;
+        while let Some(&word) = records.get(at) {
+            let Event::Block(id) = Event::new(word) else {
+                return Err(io::Error::other("a record does not begin with a block"));
+            };
+            let block = cache.block(id);
+            if self.ids.get(id as usize).is_none_or(|known| known.0 == UNKNOWN) {
+                self.learn(id, block)?;
+            }
+            let (number, instructions) = self.ids[id as usize];
+            if let Some(left) = &mut self.left {
+                if *left == 0 {
+                    break;
+                }
+                *left = left.saturating_sub(instructions.into());
+            }
+            let values = if self.session.plan.values { block.values().count() } else { 0 };
+            let end = at + 1 + block.accesses as usize + values;
+            self.piece.words.push(Event::Block(number).word());
+            self.piece.words.extend_from_slice(&records[at + 1..end]);
+            self.instructions += u64::from(instructions);
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// The interest while nothing is recorded.
+    pub(super) fn watching(&self) -> Interest {
+        let plan = &self.session.plan;
+        match plan.from.as_ref().and_then(|place| place.instructions()) {
+            Some(_) if self.session.state() == State::Before => Interest::Limited,
+            _ => Interest::Instructions,
+        }
+    }
+
+    /// Follows the program from before a block: whether the block is to be recorded.
+    fn follow(&mut self, block: &Block, cpu: &Cpu) -> bool {
+        let (session, addresses) = (self.session.clone(), &self.addresses);
+        let plan = &session.plan;
+        if session.state() == State::Before {
+            let number = plan.from.as_ref().and_then(|place| place.instructions());
+            let is_late = number.is_some_and(|number| cpu.instructions + block.steps.len() as u64 > number);
+            if is_late || addresses.from.contains(&block.address) {
+                session.set_state(State::Active);
+            }
+        } else if session.state() == State::Active
+            && (self.left == Some(0) || self.is_recording && addresses.until.contains(&block.address))
+        {
+            session.set_state(State::Over);
+        }
+        let is_active = session.state() == State::Active;
+        let Some(unit) = &plan.unit else { return is_active };
+        let change = self.calls.enter(block, cpu, || is_active && !unit.is_over(session.units()));
+        if let Some(ended) = change.ended
+            && let Some(number) = self.unit.take()
+        {
+            let mark = if ended.returned { Mark::UnitEnds } else { Mark::UnitLeft };
+            self.marks.push(mark(number));
+            if unit.is_over(number + 1) {
+                session.set_state(State::Over);
+            }
+        }
+        if change.begins {
+            let number = session.next_unit();
+            if unit.wants(number) {
+                self.unit = Some(number);
+                self.marks.extend([Mark::Gap, Mark::UnitBegins(number)]);
+            }
+        }
+        self.unit.is_some()
+    }
+}
+
+/// The function of an image that an address belongs to.
+fn function((loaded, file): &Mapped, image: u32, address: u64) -> Option<trace::Function> {
+    let function = file.as_ref()?.function_at(address.wrapping_sub(loaded.bias))?;
+    let (name, size) = (function.name.clone(), function.size);
+    Some(trace::Function { name, image, address: function.address.wrapping_add(loaded.bias), size })
+}
+
+/// What an observer hears of.
+impl Tracer {
+    /// What must be heard of from before a block on; and whether what was executed before must be told first.
+    pub(super) fn interest(&mut self, block: &Block, cpu: &Cpu) -> (Interest, bool) {
+        let is_recorded = self.follow(block, cpu);
+        if is_recorded && !self.is_recording && self.marks.is_empty() {
+            self.marks.push(Mark::Gap);
+        }
+        self.is_recording = is_recorded;
+        let interest = match is_recorded {
+            false => self.watching(),
+            true if self.session.plan.values => Interest::Values,
+            true => Interest::Accesses,
+        };
+        (interest, !self.marks.is_empty())
+    }
+
+    pub(super) fn wants(&self, block: &Block) -> bool {
+        self.calls.wants(block) || self.addresses.all.contains(&block.address)
+    }
+
+    pub(super) fn wants_more(&mut self) -> bool {
+        self.calls.wants_more()
+    }
+
+    pub(super) fn breaks(&self) -> &[u64] {
+        &self.addresses.all
+    }
+
+    pub(super) fn limit(&self) -> u64 {
+        let plan = &self.session.plan;
+        plan.from.as_ref().and_then(|place| place.instructions()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn thread(&self) -> Tracer {
+        let addresses = self.addresses.clone();
+        Tracer::of(self.session.clone(), addresses, self.calls.thread(), self.images.clone())
+    }
+
+    pub(super) fn executed(&mut self, records: &[u64], cache: &BlockCache) {
+        if self.has_failed {
+            return;
+        }
+        self.mark(Mark::Order(self.order));
+        if let Err(error) = self.add(records, cache) {
+            self.fail(error);
+        }
+        if self.left == Some(0) {
+            linux::notice();
+        }
+        self.order = self.session.next_order();
+        if self.piece.words.len() >= PIECE {
+            self.hand_on();
+        }
+    }
+
+    pub(super) fn system_call(&mut self, number: u32) {
+        /// execve and execveat: what comes after may not be ours.
+        const REPLACING: [u32; 2] = [59, 513];
+        if self.is_recording {
+            self.mark(Mark::SystemCall(number));
+        }
+        if REPLACING.contains(&number) {
+            self.flush();
+        }
+    }
+
+    pub(super) fn diverted(&mut self) {
+        if self.is_recording {
+            self.mark(Mark::Diverted);
+        }
+    }
+
+    pub(super) fn goes_on(&mut self) {
+        self.order = self.session.next_order();
+        self.piece.words.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
+    }
+
+    pub(super) fn mapped(&mut self, image: &LoadedImage) {
+        // An image that cannot be read any more has no symbols.
+        let file = Image::open(&image.path).ok().map(Arc::new);
+        if let Some(file) = &file {
+            self.calls.mapped(image, file);
+            self.addresses.mapped(&self.session.plan, image, file);
+        }
+        self.images.push((image.clone(), file));
+    }
+
+    pub(super) fn forked(&mut self) {
+        // Nobody feeds from here: the other thread is the parent's.
+        std::mem::forget(self.feed.take());
+        let session = self.session.forked();
+        let (addresses, calls) = (self.addresses.clone(), self.calls.clone());
+        let images = std::mem::take(&mut self.images);
+        let is_recording = self.is_recording;
+        *self = Tracer { is_recording, ..Tracer::of(session, addresses, calls, images) };
+        if is_recording {
+            self.marks.push(Mark::Gap);
+        }
+    }
+}
