@@ -1,12 +1,13 @@
 //! The command line, as data.
 
 use std::ffi::OsString;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::ranges;
+mod show;
+
+pub use show::{ShowOptions, SummaryOptions, View, WantedOptions};
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
 ///
@@ -63,6 +64,13 @@ Examples:
 
 What is not recorded runs at full speed. Look at the trace with pathlength show.")]
     Trace(TraceOptions),
+    /// Record a program that runs already.
+    #[command(after_help = "\
+Example: pathlength attach -o server.trace --unit exec_simple_query --units 3 4711
+
+The process must have been started by pathlength run, in which it costs nothing to be ready for this. Recording \
+ends with Ctrl-C, with the program, or when all that was asked for is recorded; the program goes on.")]
+    Attach(AttachOptions),
     /// Look at a trace: its instructions, functions, addresses, or tables of what is in it.
     #[command(after_help = "\
 Examples:
@@ -74,13 +82,6 @@ Examples:
 Everything that is given to choose (functions, images, ranges, threads, units) narrows it down; ranges \
 include both ends. A damaged trace is shown as far as it can be read, and the exit status is 1.")]
     Show(ShowOptions),
-    /// Record a program that runs already.
-    #[command(after_help = "\
-Example: pathlength attach -o server.trace --unit exec_simple_query --units 3 4711
-
-The process must have been started by pathlength run, in which it costs nothing to be ready for this. Recording \
-ends with Ctrl-C, with the program, or when all that was asked for is recorded; the program goes on.")]
-    Attach(AttachOptions),
 }
 
 /// What a program runs on.
@@ -285,87 +286,6 @@ pub struct PlanOptions {
     /// times as long while it is recorded.
     #[arg(long)]
     pub values: bool,
-}
-
-/// A way to look at a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum View {
-    /// Tables: instructions, transfers of control, cache lines, pages and so on.
-    Summary,
-    /// A line an instruction: address, word, text and effect.
-    Instructions,
-    /// A line a call, nested.
-    Functions,
-    /// Every address: of instructions, loads and stores.
-    Addresses,
-}
-
-/// Options of `show`.
-#[derive(Debug, Args)]
-pub struct ShowOptions {
-    /// The trace.
-    #[arg(value_name = "FILE")]
-    pub trace: PathBuf,
-    /// What is shown.
-    #[arg(long = "as", value_name = "VIEW", default_value = "summary")]
-    pub view: View,
-    #[command(flatten)]
-    pub summary: SummaryOptions,
-    #[command(flatten)]
-    pub wanted: WantedOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-}
-
-/// How the summary is made.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Summary")]
-pub struct SummaryOptions {
-    /// Only these tables, whole: functions, say, or working-set.
-    #[arg(long = "table", value_name = "NAME", value_delimiter = ',')]
-    pub tables: Vec<String>,
-    /// Sizes of cache lines.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "32,64", value_parser = ranges::line_size)]
-    pub line_sizes: Vec<u64>,
-    /// Sizes of pages.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "8K,64K,512K,4M", value_parser = ranges::page_size)]
-    pub page_sizes: Vec<u64>,
-    /// Instructions in a window of time; without it, as many as make some 20 to 50 windows.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub window: Option<u64>,
-}
-
-/// What of a trace is wanted.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Choosing")]
-pub struct WantedOptions {
-    /// Instructions of this function: NAME or IMAGE!NAME. Can be given several times, as --image and --thread.
-    #[arg(long = "function", value_name = "FUNCTION")]
-    pub functions: Vec<String>,
-    /// Of what the functions call too.
-    #[arg(long, requires = "functions")]
-    pub with_callees: bool,
-    /// Instructions of this image: libc.so.6.1, or libc.
-    #[arg(long = "image", value_name = "IMAGE")]
-    pub images: Vec<String>,
-    /// Instructions at these addresses.
-    #[arg(long, value_name = "0xA-0xB", value_parser = ranges::addresses)]
-    pub range: Option<RangeInclusive<u64>>,
-    /// Accesses to these addresses, and the instructions that do them.
-    #[arg(long, value_name = "0xA-0xB", value_parser = ranges::addresses)]
-    pub data_range: Option<RangeInclusive<u64>>,
-    /// A thread, as process and thread, both counted from 0.
-    #[arg(long = "thread", value_name = "P.T", value_parser = ranges::thread)]
-    pub threads: Vec<(u32, Option<u32>)>,
-    /// All threads of a process.
-    #[arg(long = "process", value_name = "P")]
-    pub processes: Vec<u32>,
-    /// Instructions by their number in their thread, from 1.
-    #[arg(long, value_name = "FROM-TO", value_parser = ranges::numbers)]
-    pub instructions: Option<RangeInclusive<u64>>,
-    /// Units of work by their number: 3 or 3-5.
-    #[arg(long, value_name = "N-M", value_parser = ranges::numbers)]
-    pub units: Option<RangeInclusive<u64>>,
 }
 
 /// Options of `attach`.

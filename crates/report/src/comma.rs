@@ -6,8 +6,16 @@ use analysis::table::{Kind, Table, Value};
 
 /// Writes the table: names, then rows.
 pub(crate) fn render(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
+    let mut writer = csv::Writer::from_writer(&mut *out);
     writer.write_record(table.columns.iter().map(|column| &column.name)).map_err(cause)?;
+    writer.flush()?;
+    drop(writer);
+    rows(table, out)
+}
+
+/// Writes the rows only.
+pub(crate) fn rows(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
     for row in &table.rows {
         let cells = row.iter().zip(&table.columns).map(|(value, column)| match value {
             Value::Text(text) => text.clone(),

@@ -5,21 +5,29 @@ use std::io::{self, Write};
 use analysis::table::{Column, Kind, Table, Value};
 use serde_json::{Map, json};
 
-/// The table as an object; the fields of a row are in the order of the columns.
+/// The table as an object.
 pub(crate) fn value(table: &Table) -> serde_json::Value {
     let columns: Vec<_> =
         table.columns.iter().map(|column| json!({"name": column.name, "kind": kind(column)})).collect();
-    let row = |row: &Vec<Value>| -> Map<String, serde_json::Value> {
-        table.columns.iter().map(|column| column.name.clone()).zip(row.iter().map(cell)).collect()
-    };
     json!({
         "name": table.name,
         "title": table.title,
         "columns": columns,
-        "rows": table.rows.iter().map(row).collect::<Vec<_>>(),
+        "rows": rows(table).collect::<Vec<_>>(),
         "total": table.total,
         "notes": table.notes,
     })
+}
+
+/// How a table without rows has them, written without spaces.
+pub(crate) const NO_ROWS: &str = "\"rows\":[]";
+
+/// The rows as objects; their fields are in the order of the columns.
+pub(crate) fn rows(table: &Table) -> impl Iterator<Item = serde_json::Value> {
+    let row = |row: &Vec<Value>| -> Map<String, serde_json::Value> {
+        table.columns.iter().map(|column| column.name.clone()).zip(row.iter().map(cell)).collect()
+    };
+    table.rows.iter().map(move |values| row(values).into())
 }
 
 /// A value as JSON; what is missing or not finite is null.

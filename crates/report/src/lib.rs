@@ -26,11 +26,13 @@ mod names;
 mod output;
 mod page;
 mod parquet;
+mod pieces;
 pub mod terminal;
 
 pub use chart::{Arrangement, Chart, bars, differences, shares, strip};
-pub use output::{check, write_all, write_file};
+pub use output::{check, stdout, write_all, write_file, write_long};
 pub use page::{Block, Figure, Page, Section};
+pub use pieces::Pieces;
 
 /// How tables are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

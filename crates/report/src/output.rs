@@ -62,8 +62,7 @@ fn place(several: bool, format: Format, output: Option<&Path>) -> Result<Place<'
 }
 
 fn to_stdout(tables: &[Table], format: Format) -> Result<(), Error> {
-    // Not through `Stdout`, which takes a closed descriptor for success.
-    let mut out = BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
+    let mut out = stdout()?;
     to_stream(tables, format, terminal::Style::of_stdout(), &mut out)?;
     Ok(out.flush()?)
 }
@@ -90,9 +89,42 @@ fn to_stream(
     }
 }
 
+/// Writes one table of this name, as [`write_all`] does, by a function that writes it: a long one's
+/// [`Pieces`](crate::Pieces).
+pub fn write_long(
+    name: &str,
+    format: Format,
+    output: Option<&Path>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
+) -> Result<(), Error> {
+    match place(false, format, output)? {
+        Place::File(path) => write_file(path, write),
+        Place::Directory(path) => {
+            let file = format!("{}.{}", slug(name), extension(format));
+            fs::create_dir_all(path).map_err(|error| Error::File { path: path.into(), error })?;
+            write_file(&path.join(file), write)
+        }
+        Place::Stream => {
+            let mut out = stdout()?;
+            write(&mut out)?;
+            Ok(out.flush()?)
+        }
+    }
+}
+
+/// Standard output. Not through `Stdout`, which takes a closed descriptor for success.
+pub fn stdout() -> io::Result<BufWriter<File>> {
+    Ok(BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
+}
+
+/// What the names of files in a format end with.
+fn extension(format: Format) -> String {
+    if format == Format::Table { "txt".into() } else { format.to_string() }
+}
+
 fn to_directory(tables: &[Table], format: Format, directory: &Path) -> Result<(), Error> {
     fs::create_dir_all(directory).map_err(|error| Error::File { path: directory.into(), error })?;
-    let extension = if format == Format::Table { "txt".into() } else { format.to_string() };
+    let extension = extension(format);
     let mut written = HashSet::new();
     for table in tables {
         let name = unused(slug(&table.name), '-', |name| written.contains(name));
@@ -105,7 +137,10 @@ fn to_directory(tables: &[Table], format: Format, directory: &Path) -> Result<()
 
 /// Writes a file as a whole or not at all: what stood there before stays until `write` has
 /// succeeded. Devices, pipes and `/dev/stdout` are written directly.
-pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Error>) -> Result<(), Error> {
+pub fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
+) -> Result<(), Error> {
     let failed = |error| Error::File { path: path.into(), error };
     let fill = |file: &File| {
         let mut out = BufWriter::new(file);

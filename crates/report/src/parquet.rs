@@ -1,6 +1,7 @@
 //! Parquet, by way of Arrow.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use analysis::table::{Column, Kind, Table, Value};
@@ -8,6 +9,7 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use crate::Error;
@@ -15,31 +17,57 @@ use crate::names::unused;
 
 /// The table as a whole Parquet file. Its name, title and notes are in the schema's metadata.
 pub(crate) fn encode(table: &Table) -> Result<Vec<u8>, Error> {
-    let arrays = (0..table.columns.len()).map(|index| array(table, index)).collect::<Result<Vec<_>, _>>()?;
-    let names = field_names(&table.columns);
-    let fields: Vec<_> = names
-        .iter()
-        .zip(&arrays)
-        .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
-        .collect();
+    let mut file = Vec::new();
+    let schema = schema(table)?;
+    let batch = batch(table, &schema)?;
+    let mut writer = writer(table, schema, &mut file)?;
+    writer.write(&batch).map_err(|error| failed(table, error))?;
+    writer.close().map_err(|error| failed(table, error))?;
+    Ok(file)
+}
+
+/// What the file says of the table.
+pub(crate) fn schema(table: &Table) -> Result<Arc<Schema>, Error> {
+    let empty = Table { rows: Vec::new(), ..table.clone() };
+    let arrays = arrays(&empty)?;
+    let fields = field_names(&table.columns).into_iter().zip(&arrays);
+    let fields: Vec<_> =
+        fields.map(|(name, array)| Field::new(name, array.data_type().clone(), true)).collect();
     let metadata = HashMap::from(
         [("name", table.name.clone()), ("title", table.title.clone()), ("notes", table.notes.join("\n"))]
             .map(|(key, value)| (key.to_string(), value)),
     );
-    let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+    Ok(Arc::new(Schema::new_with_metadata(fields, metadata)))
+}
 
-    let mut file = Vec::new();
-    let write = || {
-        let batch = RecordBatch::try_new(schema.clone(), arrays)?;
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let mut writer = ArrowWriter::try_new(&mut file, schema.clone(), Some(properties))?;
-        writer.write(&batch)?;
-        writer.close()
-    };
-    write().map_err(|error: parquet::errors::ParquetError| {
-        Error::Parquet(table.name.clone(), error.to_string())
-    })?;
-    Ok(file)
+/// The table's rows.
+pub(crate) fn batch(table: &Table, schema: &Arc<Schema>) -> Result<RecordBatch, Error> {
+    let batch = RecordBatch::try_new(schema.clone(), arrays(table)?);
+    batch.map_err(|error| failed(table, error.into()))
+}
+
+/// Writes a file of rows of this schema.
+pub(crate) fn writer<W: Write + Send>(
+    table: &Table,
+    schema: Arc<Schema>,
+    out: W,
+) -> Result<ArrowWriter<W>, Error> {
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    ArrowWriter::try_new(out, schema, Some(properties)).map_err(|error| failed(table, error))
+}
+
+/// The library's complaint; or that of what is written to.
+pub(crate) fn failed(table: &Table, error: ParquetError) -> Error {
+    match error {
+        ParquetError::External(cause) if cause.is::<io::Error>() => {
+            Error::Stream(*cause.downcast().expect("just looked at"))
+        }
+        error => Error::Parquet(table.name.clone(), error.to_string()),
+    }
+}
+
+fn arrays(table: &Table) -> Result<Vec<ArrayRef>, Error> {
+    (0..table.columns.len()).map(|index| array(table, index)).collect()
 }
 
 /// One column: text as strings, counts, deltas and addresses as integers, the rest as reals.

@@ -186,6 +186,11 @@ impl Grid {
     }
 }
 
+/// The widths of a table's columns where nothing limits them.
+pub(crate) fn widths(table: &Table) -> Vec<usize> {
+    Grid::new(table, None).widths
+}
+
 /// Columns of a terminal that the text takes.
 fn width(text: &str) -> usize {
     text.chars().filter_map(char::width).sum()

@@ -4,8 +4,10 @@ use std::fs;
 use std::io::{self, Write};
 
 use analysis::table::{Kind, Table, Value};
+use arrow_array::{Array, Int64Array, RecordBatch};
 use insta::assert_snapshot;
-use pathlength_report::{Error, Format, render, terminal, write_all, write_file};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use pathlength_report::{Error, Format, Pieces, render, terminal, write_all, write_file};
 
 fn sample() -> Table {
     let mut table = Table::new(
@@ -280,4 +282,36 @@ fn formats_have_names() {
         assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
     }
     assert!(matches!("xml".parse::<Format>(), Err(Error::UnknownFormat(_))));
+}
+
+/// A table in pieces is the table.
+#[test]
+fn pieces_make_the_whole() {
+    let whole = sample();
+    let piece = |rows: &[Vec<Value>]| Table { rows: rows.to_vec(), total: whole.total, ..whole.clone() };
+    let in_pieces = |format| {
+        let mut out = Vec::new();
+        let mut pieces = Pieces::begin(&piece(&whole.rows[..1]), format, &mut out).unwrap();
+        pieces.write(&piece(&[])).unwrap();
+        pieces.write(&piece(&whole.rows[1..])).unwrap();
+        pieces.finish().unwrap();
+        out
+    };
+    let text = |format| String::from_utf8(in_pieces(format)).unwrap();
+    assert_eq!(text(Format::Csv), rendered(Format::Csv));
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(json(&text(Format::Json)), json(&rendered(Format::Json)));
+    let rows = |bytes: Vec<u8>| -> Vec<String> {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
+        let batches = reader.build().unwrap().map(Result::unwrap);
+        let column = |batch: &RecordBatch| -> Vec<String> {
+            let counts = batch.column(2).as_any().downcast_ref::<Int64Array>().unwrap();
+            counts.iter().map(|count| format!("{count:?}")).collect()
+        };
+        batches.flat_map(|batch| column(&batch)).collect()
+    };
+    let mut once = Vec::new();
+    render(&whole, Format::Parquet, &mut once).unwrap();
+    assert_eq!(rows(in_pieces(Format::Parquet)), rows(once));
+    assert_eq!(text(Format::Table).lines().count(), 1 + whole.rows.len());
 }

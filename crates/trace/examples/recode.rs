@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     for (chunk, words) in trace.chunks().iter().zip(&chunks) {
         let stream = streams.entry(chunk.stream).or_insert_with(|| StreamWriter::new(&process));
-        stream.write(words, trace.shapes())?;
+        stream.write(words)?;
     }
     for stream in streams.values_mut() {
         stream.finish()?;

@@ -50,7 +50,7 @@ pub(crate) struct Head {
     /// Instructions of the stream before the chunk, and in it.
     pub first_instruction: u64,
     pub instructions: u64,
-    /// The order number that its first record has: of the last order mark before it, or the one it begins with.
+    /// The order number in force when it begins: of the last order mark of the stream, or 0.
     pub order: u64,
     /// The first unit of work that begins in it, or [`NONE`].
     pub first_unit: u64,

@@ -13,16 +13,20 @@
 //! ```
 
 mod bytes;
+pub mod check;
 mod codec;
 mod container;
 mod counts;
 mod definitions;
 mod dictionary;
+pub mod order;
 mod reader;
 pub mod record;
+mod seek;
 mod writer;
 
 pub use counts::{Block, BlockId, Counts, LoadedImage, Unit};
 pub use dictionary::{Function, Header, Image, Stream};
 pub use reader::{Chunk, Error, Problem, Trace};
+pub use seek::Place;
 pub use writer::{Process, StreamWriter, Writer};

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use crate::bytes::Malformed;
 use crate::codec::{Recipes, unpack_records};
-use crate::container::{FILE_MAGIC, FIRST_CHUNK, Found, Kind, Source, VERSION};
+use crate::container::{FILE_MAGIC, FIRST_CHUNK, Found, Kind, NONE, Source, VERSION};
 use crate::definitions::Definitions;
 use crate::record::Shape;
 use crate::{Block, BlockId, Function, Header, Image, Stream};
@@ -17,7 +17,7 @@ use crate::{Block, BlockId, Function, Header, Image, Stream};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be opened or read.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot read {}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -52,6 +52,10 @@ pub struct Chunk {
     pub first_instruction: u64,
     /// Instructions in it.
     pub instructions: u64,
+    /// The order number in force when it begins: of the last order mark of the stream, or 0.
+    pub order: u64,
+    /// The first unit of work that begins in it.
+    pub first_unit: Option<u64>,
 }
 
 /// A trace in a file.
@@ -207,7 +211,9 @@ impl Trace {
                 self.problems.push(Problem { offset: chunk.offset, what });
             }
             *end = first_instruction + instructions;
-            self.chunks.push(Chunk { stream, first_instruction, instructions });
+            let first_unit = Some(head.first_unit).filter(|&unit| unit != NONE);
+            let order = head.order;
+            self.chunks.push(Chunk { stream, first_instruction, instructions, order, first_unit });
             self.found.push(*chunk);
         }
     }

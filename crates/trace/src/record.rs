@@ -191,7 +191,7 @@ impl<'a> Entries<'a> {
         Entries { words, shapes }
     }
 
-    /// The words that were not read yet: none at the end, if the records fit the shapes.
+    /// The words that were not read yet.
     pub fn rest(&self) -> &'a [u64] {
         self.words
     }

@@ -10,7 +10,7 @@ use crate::bytes::Malformed;
 use crate::codec::{Packer, Recipes};
 use crate::container::{self, Head, Kind};
 use crate::definitions::Definitions;
-use crate::record::{Entries, Entry, Mark, Shape};
+use crate::record::{Event, Mark};
 use crate::{Block, BlockId, Function, Header, Image};
 
 /// A trace's file. All processes and threads that are recorded append whole chunks to it.
@@ -169,37 +169,34 @@ impl StreamWriter {
         }
     }
 
-    /// Appends records, whose blocks are numbered as [`Process::block`] says and have these shapes.
-    pub fn write(&mut self, words: &[u64], shapes: &[Shape]) -> io::Result<()> {
-        let mut entries = Entries::new(words, shapes);
-        let mut rest = words;
-        while let Some(entry) = entries.next() {
-            let record = &rest[..rest.len() - entries.rest().len()];
-            rest = entries.rest();
+    /// Appends records, whose blocks are numbered as [`Process::block`] says.
+    pub fn write(&mut self, mut words: &[u64]) -> io::Result<()> {
+        while let Some(&word) = words.first() {
             let packer = self.packer.get_or_insert_with(|| {
                 self.first_order = self.order;
                 Box::new(Packer::new(self.recipes.has_values))
             });
-            match entry {
-                Entry::Execution(execution) => {
-                    if execution.block as usize >= self.recipes.len() {
+            match Event::new(word) {
+                Event::Block(id) => {
+                    if id as usize >= self.recipes.len() {
                         self.process.complete(&mut self.recipes);
                     }
-                    packer.execution(execution.block, record, &self.recipes).map_err(invalid)?;
+                    words = packer.execution(id, words, &self.recipes).map_err(invalid)?;
                 }
-                Entry::Mark(mark) => {
+                Event::Mark(mark) => {
                     if let Mark::Order(number) = mark {
                         self.order = number;
                     }
                     packer.mark(mark);
+                    words = &words[1..];
                 }
+                Event::Access(_) => return Err(invalid(Malformed("an address has no block"))),
             }
             if packer.is_full() {
                 self.finish()?;
             }
         }
-        let is_whole = entries.rest().is_empty();
-        is_whole.then_some(()).ok_or_else(|| invalid(Malformed("they contradict the blocks' shapes")))
+        Ok(())
     }
 
     /// Completes the chunk. The stream may go on.

@@ -133,6 +133,11 @@ impl Filter {
         wanted.is_none_or(|wanted| *wanted.start() <= last && *wanted.end() >= address)
     }
 
+    /// Whether accesses are chosen by their addresses.
+    pub fn is_by_data(&self) -> bool {
+        self.data_range.is_some()
+    }
+
     /// Goes past a mark; tells whether it is wanted.
     pub fn mark(&self, position: &mut Position, mark: Mark) -> bool {
         if self.callers.is_some() {

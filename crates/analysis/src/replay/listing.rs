@@ -110,7 +110,7 @@ impl<W: Write> Visitor for Listing<'_, W> {
     }
 
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
-        let Executed { stream, before, execution, chosen } = *executed;
+        let Executed { stream, before, execution, chosen, .. } = *executed;
         if self.stream.replace(stream) != Some(stream) {
             self.last = None;
         }

@@ -2,6 +2,7 @@
 //! which of it is wanted.
 
 mod accesses;
+mod addresses;
 mod calls;
 mod dictionary;
 mod filter;
@@ -12,6 +13,7 @@ pub mod summary;
 mod text;
 
 pub use accesses::{Access, Accesses};
+pub use addresses::Addresses;
 pub use calls::{Arrival, Calls};
 pub use dictionary::{Dictionary, Facts, Place, Transfer};
 pub use filter::{Absent, Chosen, Filter, Wanted};
@@ -20,6 +22,7 @@ pub use listing::Listing;
 pub use registers::Registers;
 
 use std::io;
+use std::sync::mpsc::sync_channel;
 
 use trace::Chunk;
 use trace::record::{Entries, Entry, Execution, Mark};
@@ -31,6 +34,8 @@ use filter::Position;
 pub struct Executed<'a> {
     /// Whose: an index of [`trace::Trace::streams`].
     pub stream: u32,
+    /// The processor that it runs on, if the threads were spread over processors.
+    pub processor: Option<u32>,
     /// How many instructions of the stream come before it.
     pub before: u64,
     /// The block, its addresses and values.
@@ -72,25 +77,38 @@ impl Replay<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> io::Result<Vec<trace::Error>> {
         let trace = self.dictionary.trace;
+        let wanted = |chunk: &Chunk| {
+            self.filter.stream(chunk.stream)
+                && self.filter.reaches(chunk.first_instruction, chunk.instructions)
+        };
         let mut positions = vec![Position::default(); trace.streams().len()];
         let mut problems = Vec::new();
-        let mut words = Vec::new();
-        for (index, chunk) in trace.chunks().iter().enumerate() {
-            let wanted = self.filter.stream(chunk.stream)
-                && self.filter.reaches(chunk.first_instruction, chunk.instructions);
-            if wanted {
-                match trace.read(index, &mut words) {
-                    Ok(()) => {
+        std::thread::scope(|scope| {
+            // The next chunk is read while this one is looked at.
+            let (sender, receiver) = sync_channel(1);
+            scope.spawn(move || {
+                let chunks = trace.chunks().iter().enumerate().filter(|(_, chunk)| wanted(chunk));
+                for (index, chunk) in chunks {
+                    let mut words = Vec::new();
+                    let read = trace.read(index, &mut words).map(|()| words);
+                    if sender.send((chunk, read)).is_err() {
+                        break;
+                    }
+                }
+            });
+            for (chunk, read) in receiver {
+                match read {
+                    Ok(words) => {
                         let position = &mut positions[chunk.stream as usize];
                         self.go_to(chunk, position, visitor)?;
                         self.records(chunk.stream, &words, position, visitor)?;
                     }
                     Err(error) => problems.push(error),
                 }
+                progress(chunk.instructions);
             }
-            progress(chunk.instructions);
-        }
-        Ok(problems)
+            Ok(problems)
+        })
     }
 
     /// To the beginning of a chunk. What was left out before it, wanted or lost, is a gap.
@@ -119,7 +137,7 @@ impl Replay<'_> {
                     let length = filter::length(trace, execution.block);
                     let chosen =
                         self.filter.block(position, &execution, length, self.dictionary, self.accesses);
-                    visitor.executed(&Executed { stream, before, execution, chosen })?;
+                    visitor.executed(&Executed { stream, processor: None, before, execution, chosen })?;
                 }
                 Entry::Mark(mark) => {
                     let is_wanted = self.filter.mark(position, mark);

@@ -1,18 +1,19 @@
 //! `pathlength show`: what is in a trace.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
-use analysis::replay::{Accesses, Dictionary, Filter, FunctionTrace, Listing, Replay, Visitor, Wanted};
+use analysis::replay::{
+    Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Replay, Visitor, Wanted,
+};
 use analysis::table::Table;
 use anyhow::Context;
+use report::Pieces;
 use trace::Trace;
 
-use crate::arguments::{ShowOptions, SummaryOptions, View, WantedOptions};
+use crate::arguments::{OutputOptions, ShowOptions, SummaryOptions, View, WantedOptions};
 use crate::progress::Replaying;
 
 /// How many rows of each table the whole summary has.
@@ -29,13 +30,13 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let system_call = engine::linux::system_call_name;
     let is_whole = match options.view {
         View::Instructions => {
-            let mut listing = Listing::new(&dictionary, &accesses, &system_call, stdout()?);
+            let mut listing = Listing::new(&dictionary, &accesses, &system_call, report::stdout()?);
             let is_whole = go_through(&replay, &mut listing)?;
             listing.finish()?;
             is_whole
         }
         View::Functions => {
-            let mut functions = FunctionTrace::new(&dictionary, &system_call, stdout()?);
+            let mut functions = FunctionTrace::new(&dictionary, &system_call, report::stdout()?);
             let is_whole = go_through(&replay, &mut functions)?;
             functions.finish()?;
             is_whole
@@ -52,12 +53,46 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
             report::write_all(&tables, options.output.format, options.output.path.as_deref())?;
             is_whole
         }
-        View::Addresses => todo!(),
+        View::Addresses => addresses(&replay, &options.output)?,
     };
     for problem in trace.problems() {
         eprintln!("pathlength: {}: at byte {}: {}", options.trace.display(), problem.offset, problem.what);
     }
     Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Writes every address.
+fn addresses(replay: &Replay, output: &OutputOptions) -> anyhow::Result<bool> {
+    let (format, path) = (output.format, output.path.as_deref());
+    let mut is_whole = true;
+    report::write_long("addresses", format, path, |out| {
+        let mut pieces: Option<Pieces<_>> = None;
+        let mut out = Some(out);
+        let sink = |piece: &Table| -> io::Result<()> {
+            let written = match (&mut pieces, out.take()) {
+                (Some(pieces), _) => pieces.write(piece),
+                (none, out) => {
+                    let out = out.expect("begun once");
+                    Pieces::begin(piece, format, out).map(|begun| *none = Some(begun))
+                }
+            };
+            written.map_err(into_io)
+        };
+        let Replay { dictionary, accesses, filter } = *replay;
+        let mut addresses = Addresses::new(dictionary, accesses, filter, "addresses", false, sink);
+        is_whole = go_through(replay, &mut addresses)?;
+        addresses.finish()?;
+        pieces.map_or(Ok(()), Pieces::finish)
+    })?;
+    Ok(is_whole)
+}
+
+/// What a visitor can return of what went wrong with its output.
+fn into_io(error: report::Error) -> io::Error {
+    match error {
+        report::Error::Stream(error) => error,
+        other => io::Error::other(other),
+    }
 }
 
 /// Replays the trace; tells what could not be read, and returns whether all was.
@@ -66,10 +101,11 @@ fn go_through(replay: &Replay, visitor: &mut impl Visitor) -> io::Result<bool> {
     let problems = replay.run(visitor, &mut |instructions| bar.show(instructions));
     bar.clear();
     let problems = problems?;
-    for problem in &problems {
-        eprintln!("pathlength: {problem}");
+    let is_whole = problems.is_empty();
+    for problem in problems {
+        eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
     }
-    Ok(problems.is_empty())
+    Ok(is_whole)
 }
 
 /// Of these tables the ones named; without names all, the long ones shortened.
@@ -106,11 +142,6 @@ fn summary_options(options: &SummaryOptions, trace: &Trace) -> summary::Options 
 fn round_window(instructions: u64) -> u64 {
     let sizes = (0..19).flat_map(|power| [1, 2, 5].map(|digit: u64| digit * 10_u64.pow(power)));
     sizes.into_iter().find(|&size| instructions.div_ceil(size) <= 50).unwrap_or(u64::MAX)
-}
-
-fn stdout() -> io::Result<File> {
-    // Not through `Stdout`, which takes a closed descriptor for success.
-    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 fn wanted(options: &WantedOptions) -> Wanted {

@@ -104,7 +104,7 @@ fn control_c_ends_the_recording_and_not_the_program() {
         let _ = std::fs::remove_file(&file);
         let mut attach = pathlength(["attach".as_ref(), "-o".as_ref(), file.as_os_str(), id.as_ref()]);
         let mut attach = attach.stderr(Stdio::null()).spawn().unwrap();
-        wait_for_bytes(&file);
+        wait_for_records(&file);
         // SAFETY: the child has not been waited for, so the number is its own.
         assert_eq!(unsafe { libc::kill(attach.id() as i32, signal) }, 0);
         let status = ends_within(&mut attach, Duration::from_secs(20)).expect("the recording goes on");
@@ -117,7 +117,7 @@ fn control_c_ends_the_recording_and_not_the_program() {
     let id = program.0.id().to_string();
     let mut attach = pathlength(["attach".as_ref(), "-o".as_ref(), file.as_os_str(), id.as_ref()]);
     let mut attach = attach.spawn().unwrap();
-    wait_for_bytes(&file);
+    wait_for_records(&file);
     attach.kill().unwrap();
     attach.wait().unwrap();
     assert!(program.works());
@@ -126,9 +126,9 @@ fn control_c_ends_the_recording_and_not_the_program() {
 }
 
 /// Until records have arrived in a file.
-fn wait_for_bytes(file: &Path) {
+fn wait_for_records(file: &Path) {
     for _ in 0..1000 {
-        if std::fs::metadata(file).is_ok_and(|file| file.len() > 4096) {
+        if Trace::open(file).is_ok_and(|trace| !trace.chunks().is_empty()) {
             return;
         }
         sleep(Duration::from_millis(10));
@@ -166,7 +166,7 @@ fn a_program_that_ends_ends_the_recording() {
     let id = program.0.id().to_string();
     let mut attach = pathlength(["attach".as_ref(), "-o".as_ref(), file.as_os_str(), id.as_ref()]);
     let mut attach = attach.spawn().unwrap();
-    wait_for_bytes(&file);
+    wait_for_records(&file);
     // SAFETY: as above.
     assert_eq!(unsafe { libc::kill(program.0.id() as i32, libc::SIGTERM) }, 0);
     assert!(ends_within(&mut program.0, Duration::from_secs(20)).is_some());

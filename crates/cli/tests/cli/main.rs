@@ -8,6 +8,7 @@ mod count;
 mod crashes;
 mod damaged;
 mod run;
+mod show;
 mod signals;
 mod study;
 mod support;

@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
 use trace::StreamWriter;
-use trace::record::Shape;
 
 use crate::linux;
 
@@ -15,12 +14,8 @@ pub(super) const PIECE: usize = 64 << 10;
 /// Pieces that wait to be encoded, at most.
 const WAITING: usize = 4;
 
-/// Records, and the shapes of the blocks that they are the first to have, in the order of their numbers.
-#[derive(Default)]
-pub(super) struct Piece {
-    pub(super) words: Vec<u64>,
-    pub(super) shapes: Vec<(usize, Shape)>,
-}
+/// Records.
+pub(super) type Piece = Vec<u64>;
 
 /// The way to the file for the records of one thread.
 pub(super) struct Feed {
@@ -35,16 +30,9 @@ impl Feed {
         let (pieces, waiting) = sync_channel::<Piece>(WAITING);
         let (give_back, used) = sync_channel(WAITING + 1);
         let body = move || {
-            let mut shapes = Vec::new();
             for mut piece in waiting {
-                for (id, shape) in piece.shapes.drain(..) {
-                    if shapes.len() <= id {
-                        shapes.resize(id + 1, Shape::default());
-                    }
-                    shapes[id] = shape;
-                }
-                stream.write(&piece.words, &shapes)?;
-                piece.words.clear();
+                stream.write(&piece)?;
+                piece.clear();
                 let _ = give_back.try_send(piece);
             }
             stream.finish()?;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use image::Image;
-use trace::record::{Event, Mark, Shape};
+use trace::record::{Event, Mark};
 use trace::{BlockId, LoadedImage, StreamWriter};
 
 use super::feed::{Feed, PIECE, Piece};
@@ -135,13 +135,13 @@ impl Tracer {
     }
 
     fn mark(&mut self, mark: Mark) {
-        self.piece.words.push(Event::Mark(mark).word());
+        self.piece.push(Event::Mark(mark).word());
     }
 
     /// Hands the piece on.
     fn hand_on(&mut self) {
-        if self.piece.words.is_empty() || self.has_failed {
-            return self.piece.words.clear();
+        if self.piece.is_empty() || self.has_failed {
+            return self.piece.clear();
         }
         let feed = match self.feed.take() {
             Some(feed) => feed,
@@ -181,8 +181,6 @@ impl Tracer {
             self.ids.resize(id as usize + 1, (UNKNOWN, 0));
         }
         self.ids[id as usize] = (number, block.words.len() as u32);
-        let shape = Shape::new(&block.words, self.session.plan.values);
-        self.piece.shapes.push((number as usize, shape));
         Ok(())
     }
 
@@ -206,8 +204,8 @@ impl Tracer {
             }
             let values = if self.session.plan.values { block.values().count() } else { 0 };
             let end = at + 1 + block.accesses as usize + values;
-            self.piece.words.push(Event::Block(number).word());
-            self.piece.words.extend_from_slice(&records[at + 1..end]);
+            self.piece.push(Event::Block(number).word());
+            self.piece.extend_from_slice(&records[at + 1..end]);
             self.instructions += u64::from(instructions);
             at = end;
         }
@@ -319,7 +317,7 @@ impl Tracer {
             linux::notice();
         }
         self.order = self.session.next_order();
-        if self.piece.words.len() >= PIECE {
+        if self.piece.len() >= PIECE {
             self.hand_on();
         }
     }
@@ -343,7 +341,7 @@ impl Tracer {
 
     pub(super) fn goes_on(&mut self) {
         self.order = self.session.next_order();
-        self.piece.words.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
+        self.piece.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
     }
 
     pub(super) fn mapped(&mut self, image: &LoadedImage) {

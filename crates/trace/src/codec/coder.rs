@@ -10,12 +10,10 @@ pub(crate) enum Section {
     Blocks,
     /// Blocks that nothing predicted.
     BlockNumbers,
-    /// Outcomes of addresses that follow from registers thought to be known.
-    Derived,
-    /// Outcomes of guessed addresses.
-    Guesses,
-    /// Addresses that nothing predicted.
+    /// Outcomes of predicted addresses.
     Addresses,
+    /// Addresses that nothing predicted: differences to another of the same instruction.
+    AddressNumbers,
     /// Outcomes of predicted values.
     Values,
     /// Values that nothing predicted.
@@ -25,18 +23,18 @@ pub(crate) enum Section {
 }
 
 /// How many there are.
-pub(crate) const SECTIONS: usize = 8;
+pub(crate) const SECTIONS: usize = 7;
 
 /// Those that hold outcomes.
-const OUTCOMES: [Section; 4] = [Section::Blocks, Section::Derived, Section::Guesses, Section::Values];
+const OUTCOMES: [Section; 3] = [Section::Blocks, Section::Addresses, Section::Values];
 
 impl Section {
     /// Where the words are that no prediction of this kind had.
     fn literals(self) -> Section {
         match self {
             Section::Blocks => Section::BlockNumbers,
-            Section::Values => Section::ValueNumbers,
-            _ => Section::Addresses,
+            Section::Addresses => Section::AddressNumbers,
+            _ => Section::ValueNumbers,
         }
     }
 }
@@ -53,42 +51,47 @@ pub(crate) trait Coder {
 /// No prediction was right: the low bits of an outcome, which else tell which one was.
 const LITERAL: u8 = 3;
 const CODE_BITS: u32 = 2;
-/// The shortest run of right predictions that has no room in an outcome's byte.
-const LONG_RUN: u64 = 63;
+/// The shortest distance that has no room in an outcome's byte.
+const FAR: u64 = 63;
 
 /// A chunk's sections while they are written.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
     pub bytes: [Vec<u8>; SECTIONS],
-    /// Right predictions since the last wrong one.
-    runs: [u64; SECTIONS],
+    /// Which word comes behind the last that was predicted wrongly.
+    ends: [u64; SECTIONS],
 }
 
 /// Writes a record.
 pub(crate) struct Encoder<'a> {
     pub sections: &'a mut Sections,
-    /// What is left of it.
-    pub words: &'a [u64],
+    pub record: &'a [u64],
+    /// Which word of the chunk's the record's first one is.
+    pub start: u64,
+    /// Words of the record that were written.
+    pub at: usize,
 }
 
 impl Coder for Encoder<'_> {
     #[inline(always)]
-    fn hit(&mut self, section: Section, predicted: u64) -> bool {
-        let is_hit = self.words[0] == predicted;
-        self.words = &self.words[usize::from(is_hit)..];
-        self.sections.runs[section as usize] += u64::from(is_hit);
+    fn hit(&mut self, _: Section, predicted: u64) -> bool {
+        let is_hit = self.record[self.at] == predicted;
+        self.at += usize::from(is_hit);
         is_hit
     }
 
     fn miss(&mut self, section: Section, others: [u64; 3], near: u64) -> Result<u64, Malformed> {
-        let word = self.words[0];
-        self.words = &self.words[1..];
-        let run = std::mem::take(&mut self.sections.runs[section as usize]);
+        let word = self.record[self.at];
+        let place = self.start + self.at as u64;
+        self.at += 1;
+        let end = &mut self.sections.ends[section as usize];
+        let distance = place - *end;
+        *end = place + 1;
         let bytes = &mut self.sections.bytes[section as usize];
         let code = others.iter().position(|other| *other == word);
-        bytes.push(code.map_or(LITERAL, |code| code as u8) | (run.min(LONG_RUN) as u8) << CODE_BITS);
-        if run >= LONG_RUN {
-            put(bytes, run - LONG_RUN);
+        bytes.push(code.map_or(LITERAL, |code| code as u8) | (distance.min(FAR) as u8) << CODE_BITS);
+        if distance >= FAR {
+            put(bytes, distance - FAR);
         }
         if code.is_none() {
             put_difference(&mut self.sections.bytes[section.literals() as usize], word, near);
@@ -97,22 +100,24 @@ impl Coder for Encoder<'_> {
     }
 }
 
-/// An outcome: right predictions, and the wrong one behind them.
+/// A wrong prediction: of which word of the chunk, and which other one is right.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
-    run: u64,
+    place: u64,
     code: u8,
 }
 
 /// Reads a chunk's sections.
 pub(crate) struct Decoder<'a> {
     sections: [Bytes<'a>; SECTIONS],
+    /// The next ones.
     outcomes: [Outcome; SECTIONS],
     /// The words that were read.
     pub words: &'a mut Vec<u64>,
 }
 
 impl<'a> Decoder<'a> {
+    /// `words` must be empty.
     pub fn new(sections: [&'a [u8]; SECTIONS], words: &'a mut Vec<u64>) -> Result<Decoder<'a>, Malformed> {
         let (sections, outcomes) = (sections.map(Bytes), [Outcome::default(); SECTIONS]);
         let mut decoder = Decoder { sections, outcomes, words };
@@ -135,13 +140,15 @@ impl<'a> Decoder<'a> {
     /// Behind the last outcome every prediction is right.
     fn next_outcome(&mut self, section: Section) -> Result<(), Malformed> {
         let bytes = &mut self.sections[section as usize];
-        let mut outcome = Outcome { run: u64::MAX, code: LITERAL };
+        let mut outcome = Outcome { place: u64::MAX, code: LITERAL };
         if !bytes.is_empty() {
             let byte = bytes.byte()?;
-            outcome = Outcome { run: (byte >> CODE_BITS).into(), code: byte & ((1 << CODE_BITS) - 1) };
-            if outcome.run == LONG_RUN {
-                outcome.run = bytes.number()?.saturating_add(LONG_RUN);
+            let mut distance = u64::from(byte >> CODE_BITS);
+            if distance == FAR {
+                distance = bytes.number()?.saturating_add(FAR);
             }
+            let place = (self.words.len() as u64).saturating_add(distance);
+            outcome = Outcome { place, code: byte & ((1 << CODE_BITS) - 1) };
         }
         self.outcomes[section as usize] = outcome;
         Ok(())
@@ -151,23 +158,24 @@ impl<'a> Decoder<'a> {
 impl Coder for Decoder<'_> {
     #[inline(always)]
     fn hit(&mut self, section: Section, predicted: u64) -> bool {
-        let run = &mut self.outcomes[section as usize].run;
-        if *run == 0 {
-            return false;
+        let is_hit = self.outcomes[section as usize].place != self.words.len() as u64;
+        if is_hit {
+            self.words.push(predicted);
         }
-        *run -= 1;
-        self.words.push(predicted);
-        true
+        is_hit
     }
 
     fn miss(&mut self, section: Section, others: [u64; 3], near: u64) -> Result<u64, Malformed> {
-        let code = self.outcomes[section as usize].code;
-        self.next_outcome(section)?;
+        let Outcome { place, code } = self.outcomes[section as usize];
+        if place != self.words.len() as u64 {
+            return Err(Malformed("a prediction is neither right nor wrong"));
+        }
         let word = match others.get(code as usize) {
             Some(&word) => word,
             None => self.sections[section.literals() as usize].difference(near)?,
         };
         self.words.push(word);
+        self.next_outcome(section)?;
         Ok(word)
     }
 }

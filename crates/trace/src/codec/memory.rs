@@ -28,12 +28,4 @@ impl Memory {
     pub fn set(&mut self, address: u64, value: u64) {
         *self.word(address) = (address, value);
     }
-
-    #[inline(always)]
-    pub fn forget(&mut self, address: u64) {
-        let word = self.word(address);
-        if word.0 == address {
-            word.0 = 0;
-        }
-    }
 }

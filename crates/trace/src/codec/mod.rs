@@ -4,7 +4,7 @@ mod coder;
 mod guesses;
 mod memory;
 mod model;
-mod recipe;
+pub(crate) mod recipe;
 mod values;
 
 use std::io;
@@ -61,21 +61,25 @@ impl Packer {
             || self.sections.bytes.iter().any(|section| section.len() >= ENOUGH_BYTES)
     }
 
-    /// Adds the record of a block, its own word and all others.
+    /// Adds the record of a block, which `words` begin with. Returns the words behind it.
     #[inline(always)]
-    pub fn execution(&mut self, block: BlockId, record: &[u64], recipes: &Recipes) -> Result<(), Malformed> {
-        let recipe = recipes.get(block)?;
-        if record.len() != recipe.words as usize {
-            return Err(Malformed("a block has another number of words"));
-        }
-        let mut encoder = Encoder { sections: &mut self.sections, words: record };
+    pub fn execution<'a>(
+        &mut self,
+        id: BlockId,
+        words: &'a [u64],
+        recipes: &Recipes,
+    ) -> Result<&'a [u64], Malformed> {
+        let recipe = recipes.get(id)?;
+        let record = words.split_at_checked(recipe.words as usize);
+        let (record, rest) = record.ok_or(Malformed("the last block's record is cut"))?;
+        let mut encoder = Encoder { sections: &mut self.sections, record, start: self.words.into(), at: 0 };
         let executed = self.model.execution(&mut encoder, recipes)?;
-        let addresses = &record[1..record.len() - encoder.words.len()];
+        let addresses = &record[1..encoder.at];
         self.model.values(&mut encoder, recipes, &executed, addresses)?;
         self.since_mark += 1;
         self.words += record.len() as u32;
         self.instructions += u64::from(recipe.instructions);
-        Ok(())
+        Ok(rest)
     }
 
     pub fn mark(&mut self, mark: Mark) {

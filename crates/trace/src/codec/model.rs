@@ -5,7 +5,7 @@ use super::coder::{Coder, Section};
 use super::guesses::Guesses;
 use super::memory::Memory;
 use super::mixed;
-use super::recipe::{Access, Assignment, Exit, Moves, NONE, Recipe, Recipes, SLOTS, ZERO};
+use super::recipe::{Access, Assignment, Exit, Moves, NONE, Recipe, Recipes, SLOTS, UNKNOWN, ZERO};
 use super::values::Values;
 use crate::BlockId;
 use crate::bytes::Malformed;
@@ -34,8 +34,7 @@ impl Model {
 
     /// Control goes on elsewhere, with other registers.
     pub fn divert(&mut self) {
-        self.registers.known = ALWAYS_KNOWN;
-        self.registers.jump = NONE;
+        self.registers.forget();
     }
 
     /// The next block and its addresses, which the coder writes or reads.
@@ -47,17 +46,12 @@ impl Model {
         let first_site = self.control.executed(id, recipe.exit, recipe.instructions);
         self.registers.begin(recipe);
         for (site, access) in (first_site..).zip(accesses) {
-            let predicted = self.registers.predict(access);
-            let address = match predicted {
-                Some(address) if coder.hit(Section::Derived, address) => address,
-                _ => {
-                    let is_sequel = predicted.is_some();
-                    let section = if is_sequel { Section::Derived } else { Section::Guesses };
-                    let address = self.guesses.next(coder, section, site, is_sequel)?;
-                    self.registers.correct(access, address);
-                    address
-                }
-            };
+            let mut address = self.registers.predict(access);
+            let is_known = is_known(address);
+            if !is_known || !coder.hit(Section::Addresses, address) {
+                address = self.guesses.next(coder, Section::Addresses, site, is_known)?;
+                self.registers.correct(access, address);
+            }
             self.registers.moved(access, address);
         }
         self.registers.end(recipe, recipes.assignments(recipe));
@@ -106,7 +100,7 @@ struct State {
     was_executed: bool,
 }
 
-const CONTEXT_BITS: u32 = 14;
+const CONTEXT_BITS: u32 = 12;
 const HISTORY_SHIFT: u32 = 11;
 const CALLS: usize = 64;
 
@@ -181,8 +175,6 @@ impl Control {
 /// Registers, as far as their values are known, or thought to be: memory may have changed unnoticed.
 struct Registers {
     values: [u64; SLOTS],
-    /// Which values are known, a bit each.
-    known: u64,
     /// Where a value was loaded from, or 0.
     origins: [u64; SLOTS],
     /// The register that holds the address of what is executed next, or [`NONE`].
@@ -190,17 +182,26 @@ struct Registers {
     memory: Memory,
 }
 
-const ALWAYS_KNOWN: u64 = 1 << 31;
+/// A value that is not known. Constants may be added.
+const MYSTERY: u64 = 0x3800_0000_0000_0000;
+
+fn is_known(value: u64) -> bool {
+    value >> 60 != MYSTERY >> 60
+}
 
 impl Registers {
     fn new() -> Registers {
-        Registers {
-            values: [0; SLOTS],
-            known: ALWAYS_KNOWN,
-            origins: [0; SLOTS],
-            jump: NONE,
-            memory: Memory::new(),
-        }
+        let (values, origins) = ([0; SLOTS], [0; SLOTS]);
+        let mut registers = Registers { values, origins, jump: NONE, memory: Memory::new() };
+        registers.forget();
+        registers
+    }
+
+    fn forget(&mut self) {
+        self.values = [MYSTERY; SLOTS];
+        self.values[ZERO as usize] = 0;
+        self.origins = [0; SLOTS];
+        self.jump = NONE;
     }
 
     #[inline(always)]
@@ -208,42 +209,34 @@ impl Registers {
         if self.jump != NONE {
             self.learn(self.jump, recipe.address);
         }
-        self.known &= u64::from(u32::MAX);
     }
 
     /// A value has become known that its slot did not hold.
     #[inline(always)]
     fn learn(&mut self, slot: u8, value: u64) {
         let index = slot as usize % SLOTS;
-        if slot == ZERO {
-            return;
-        }
         if self.origins[index] != 0 {
             self.memory.set(self.origins[index], value);
         }
         self.values[index] = value;
-        self.known |= 1 << index;
     }
 
     /// All registers have become known.
     fn set(&mut self, integers: &[u64]) {
         self.values[..integers.len()].copy_from_slice(integers);
         self.origins[..integers.len()].fill(0);
-        self.known |= u64::from(u32::MAX);
     }
 
     #[inline(always)]
-    fn predict(&self, access: &Access) -> Option<u64> {
-        let index = access.base.slot as usize % SLOTS;
-        let sum = self.values[index].wrapping_add(access.base.constant);
-        let address = if access.is_rounded { sum & !7 } else { sum };
-        (self.known >> index & 1 != 0).then_some(address)
+    fn predict(&self, access: &Access) -> u64 {
+        let sum = self.values[access.base.slot as usize % SLOTS].wrapping_add(access.base.constant);
+        if access.is_rounded { sum & !7 } else { sum }
     }
 
     #[inline(always)]
     fn correct(&mut self, access: &Access, address: u64) {
-        if !access.is_rounded {
-            self.learn(access.base.slot, address.wrapping_sub(access.base.constant));
+        if access.learns != UNKNOWN {
+            self.learn(access.learns, address.wrapping_sub(access.base.constant));
         }
     }
 
@@ -255,18 +248,11 @@ impl Registers {
             Moves::Other => {}
             Moves::Load => {
                 self.origins[index] = address;
-                match self.memory.get(address) {
-                    Some(value) => {
-                        self.values[index] = value;
-                        self.known |= 1 << index;
-                    }
-                    None => self.known &= !(1 << index),
-                }
+                self.values[index] = self.memory.get(address).unwrap_or(MYSTERY);
             }
-            Moves::Store if self.known >> index & 1 != 0 => {
+            Moves::Store => {
                 self.memory.set(address, self.values[index].wrapping_add(access.data.constant));
             }
-            Moves::Store => self.memory.forget(address),
         }
     }
 
@@ -276,9 +262,7 @@ impl Registers {
             let (from, to) = (assignment.to.slot as usize % SLOTS, assignment.register as usize % SLOTS);
             self.values[to] = self.values[from].wrapping_add(assignment.to.constant);
             self.origins[to] = if assignment.to.constant == 0 { self.origins[from] } else { 0 };
-            self.known = self.known & !(1 << to) | (self.known >> from & 1) << to;
         }
-        self.known &= !u64::from(recipe.unknown);
         self.jump = recipe.jump;
     }
 }

@@ -14,6 +14,8 @@ pub(crate) const REGISTERS: usize = 32;
 pub(crate) const SLOTS: usize = 64;
 /// The slot that is always 0.
 pub(crate) const ZERO: u8 = 31;
+/// The slot that is never known.
+pub(crate) const UNKNOWN: u8 = 63;
 /// No register.
 pub(crate) const NONE: u8 = 32;
 
@@ -38,7 +40,10 @@ pub(crate) enum Moves {
 /// An access to memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
+    /// The base register, and the displacement.
     pub base: Sum,
+    /// The slot whose value follows from the address, if it was not known; [`UNKNOWN`] if there is none.
+    pub learns: u8,
     pub data: Sum,
     pub moves: Moves,
     /// Whether the address has its low bits dropped.
@@ -71,8 +76,6 @@ pub(crate) struct Recipe {
     pub instructions: u32,
     /// Words of its records.
     pub words: u32,
-    /// The registers that hold something unknown afterwards, a bit each.
-    pub unknown: u32,
     /// The register that holds the address of what is executed next, or [`NONE`].
     pub jump: u8,
     pub exit: Exit,
@@ -97,7 +100,6 @@ const LOST: Recipe = Recipe {
     assignments: (0, 0),
     instructions: 0,
     words: 0,
-    unknown: 0,
     jump: NONE,
     exit: Exit::Other,
 };
@@ -129,8 +131,7 @@ impl Recipes {
                 recipe.jump = jump(instruction);
             }
         }
-        let (assignments, unknown) = derivation.outcome();
-        recipe.unknown = unknown;
+        let assignments = derivation.outcome();
         recipe.accesses = (self.accesses.len() as u32, derivation.accesses.len() as u32);
         recipe.assignments = (self.assignments.len() as u32, assignments.len() as u8);
         self.accesses.extend(derivation.accesses);
@@ -175,7 +176,7 @@ impl Recipes {
 
 fn exit(instruction: Instruction) -> Exit {
     match instruction.op {
-        op if op.is(Flags::CALL) => Exit::Call,
+        op if op.is(Flags::CALL) && instruction.ra() != ZERO => Exit::Call,
         op if op.is(Flags::RETURN) => Exit::Return,
         _ => Exit::Other,
     }
@@ -190,16 +191,15 @@ fn jump(instruction: Instruction) -> u8 {
 /// What the registers hold in the middle of a block.
 struct Derivation {
     registers: [Sum; REGISTERS],
-    /// Slots in which a value may turn up that was not known before: as a base, or loaded.
-    useful: u64,
-    next_slot: usize,
+    /// Slots that hold something, a bit each: of the others nothing is known.
+    filled: u64,
     accesses: Vec<Access>,
 }
 
 impl Derivation {
     fn new() -> Derivation {
         let registers = std::array::from_fn(|register| Sum { slot: register as u8, constant: 0 });
-        Derivation { registers, useful: u32::MAX.into(), next_slot: REGISTERS, accesses: Vec::new() }
+        Derivation { registers, filled: u32::MAX.into(), accesses: Vec::new() }
     }
 
     fn plus(&self, register: u8, constant: i64) -> Sum {
@@ -213,11 +213,11 @@ impl Derivation {
         }
     }
 
-    /// A slot for a value that does not follow from others. Where there are none left they begin anew: what is
-    /// derived from a wrong value is wrong, which costs some bytes and nothing else.
+    /// A slot for a value that does not follow from others: there are more than registers that may hold one.
     fn fresh(&mut self) -> Sum {
-        let slot = self.next_slot as u8;
-        self.next_slot = if self.next_slot + 1 < SLOTS { self.next_slot + 1 } else { REGISTERS };
+        let used = self.registers.iter().fold(0u64, |used, sum| used | 1 << sum.slot);
+        let slot = (REGISTERS as u8..UNKNOWN).find(|slot| used >> slot & 1 == 0).unwrap_or(UNKNOWN);
+        self.filled &= !(1 << slot);
         Sum { slot, constant: 0 }
     }
 
@@ -281,18 +281,22 @@ impl Derivation {
 
     fn access(&mut self, instruction: Instruction) {
         let (op, ra) = (instruction.op, instruction.ra());
-        let base = self.plus(instruction.rb(), instruction.displacement().into());
-        self.useful |= 1 << base.slot;
+        let is_rounded = matches!(op, Op::LdqU | Op::StqU);
+        let mut base = self.plus(instruction.rb(), instruction.displacement().into());
+        let learns = if is_rounded || base.slot == ZERO { UNKNOWN } else { base.slot };
+        if self.filled >> base.slot & 1 == 0 {
+            base.slot = UNKNOWN;
+        }
+        self.filled |= 1 << learns;
         let is_quadword = matches!(op, Op::Ldq | Op::Stq | Op::LdqL | Op::StqC);
         let (mut data, mut moves) = (Sum { slot: ZERO, constant: 0 }, Moves::Other);
         if op.is(Flags::STORE) && is_quadword {
-            (data, moves) = (self.plus(ra, 0), Moves::Store);
+            (data, moves) = (self.known(self.plus(ra, 0)), Moves::Store);
         } else if op.is(Flags::LOAD) && is_quadword && ra != ZERO {
             (data, moves) = (self.fresh(), Moves::Load);
-            self.useful |= 1 << data.slot;
+            self.filled |= 1 << data.slot;
         }
-        let is_rounded = matches!(op, Op::LdqU | Op::StqU);
-        self.accesses.push(Access { base, data, moves, is_rounded });
+        self.accesses.push(Access { base, learns, data, moves, is_rounded });
         // A locked store returns whether it stored.
         if moves == Moves::Load {
             self.write(ra, data);
@@ -302,17 +306,15 @@ impl Derivation {
         }
     }
 
-    /// What the registers hold in the end: assignments in an order in which none overwrites what a later one
-    /// needs, and registers about which nothing is known.
-    fn outcome(&self) -> (Vec<Assignment>, u32) {
-        let (mut pending, mut unknown) = (Vec::new(), 0);
-        for (register, &to) in (0..ZERO).zip(&self.registers) {
-            if self.useful >> to.slot & 1 == 0 {
-                unknown |= 1 << register;
-            } else if to != (Sum { slot: register, constant: 0 }) {
-                pending.push(Assignment { register, to });
-            }
-        }
+    fn known(&self, sum: Sum) -> Sum {
+        if self.filled >> sum.slot & 1 == 0 { Sum { slot: UNKNOWN, constant: 0 } } else { sum }
+    }
+
+    /// What the registers hold in the end, in an order in which no assignment overwrites what a later one needs.
+    fn outcome(&self) -> Vec<Assignment> {
+        let registers = (0..ZERO).zip(&self.registers).map(|(register, &sum)| (register, self.known(sum)));
+        let changed = registers.filter(|&(register, to)| to != Sum { slot: register, constant: 0 });
+        let mut pending: Vec<_> = changed.map(|(register, to)| Assignment { register, to }).collect();
         let mut ordered = Vec::new();
         while !pending.is_empty() {
             let is_free = |one: &Assignment| {
@@ -320,10 +322,10 @@ impl Derivation {
             };
             match pending.iter().position(is_free) {
                 Some(index) => ordered.push(pending.remove(index)),
-                // They wait for one another: one register is given up.
-                None => unknown |= 1 << pending.remove(0).register,
+                // They wait for one another: one is given up.
+                None => pending[0].to = Sum { slot: UNKNOWN, constant: 0 },
             }
         }
-        (ordered, unknown)
+        ordered
     }
 }

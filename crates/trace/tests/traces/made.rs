@@ -117,7 +117,7 @@ impl Made {
         for (index, pieces) in self.threads.iter().enumerate() {
             for piece in pieces {
                 let words = words(piece, &ids, &shapes);
-                streams[index].write(&words, &shapes).unwrap();
+                streams[index].write(&words).unwrap();
                 written[index].extend(words);
             }
             streams[index].finish().unwrap();

@@ -119,7 +119,10 @@ impl Summary<'_> {
         let trace = self.dictionary.trace;
         let counts = |kinds: &Kinds| COUNTED.map(|(kind, _)| Value::from(kinds.get(kind)));
         let ran = |counted: &Stream| counted.kinds.get(Kind::Instruction) > 0;
-        for (stream, counted) in trace.streams().iter().zip(&self.streams).filter(|(_, one)| ran(one)) {
+        let mut threads: Vec<_> =
+            trace.streams().iter().zip(&self.streams).filter(|(_, one)| ran(one)).collect();
+        threads.sort_by_key(|(stream, _)| (stream.process, stream.thread));
+        for (stream, counted) in threads {
             let host = host_process(trace, stream).to_string();
             let mut row = vec![thread(stream).into(), host.into()];
             row.extend(counts(&counted.kinds));
@@ -313,7 +316,7 @@ impl Summary<'_> {
     fn working_set(&self) -> Table {
         let sizes = self.options.page_sizes.iter().map(|&size| page_name(size));
         let names: Vec<String> =
-            sizes.flat_map(|size| ["instructions", "data"].map(|what| format!("{what}, {size}"))).collect();
+            sizes.flat_map(|size| ["instructions", "data"].map(|what| format!("{what} ({size})"))).collect();
         let mut columns = vec![("from instruction", Column::Count), ("instructions", Column::Count)];
         columns.extend(names.iter().map(|name| (name.as_str(), Column::Count)));
         let title = "Pages touched in each window of time, by page size";

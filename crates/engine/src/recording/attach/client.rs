@@ -17,6 +17,8 @@ use crate::recording::session::Numbers;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked whether the user wants no more.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How often it is looked whether a process has come.
+const INSTANT: Duration = Duration::from_millis(2);
 
 /// Why a process could not be recorded.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +120,7 @@ fn ask(
         if asked.elapsed() > PATIENCE {
             return Err(AttachError::Silent(process));
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(INSTANT);
     };
     stream.set_nonblocking(false).map_err(host)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(host)?;

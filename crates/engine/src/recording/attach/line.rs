@@ -40,7 +40,7 @@ impl Line {
 
     /// Says something; nobody need hear it.
     pub(in super::super) fn say(&mut self, what: &str) {
-        let _ = writeln!(self.0, "{what}");
+        let _ = self.0.write_all(format!("{what}\n").as_bytes());
     }
 
     /// The request, and the file and the memory that come with it.

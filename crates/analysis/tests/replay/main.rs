@@ -1,0 +1,6 @@
+//! Traces replayed: what is shown of them is compared with traces written by hand, and with a recount.
+
+mod calls;
+mod instructions;
+mod made;
+mod recount;

@@ -1,0 +1,135 @@
+//! A table too long to hold: written a piece at a time.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use ::parquet::arrow::ArrowWriter;
+use analysis::table::Table;
+use arrow_schema::Schema;
+
+use crate::{Error, Format, cells, comma, json, parquet, terminal};
+
+/// Writes a table in pieces, which have the same columns.
+pub struct Pieces<W: Write + Send> {
+    table: Table,
+    state: State<W>,
+}
+
+enum State<W: Write + Send> {
+    /// The columns' widths are those that the first piece needs.
+    Text {
+        out: W,
+        widths: Vec<usize>,
+    },
+    Comma(W),
+    /// And what comes behind the rows.
+    Json {
+        out: W,
+        is_first: bool,
+        rest: String,
+    },
+    Parquet {
+        schema: Arc<Schema>,
+        writer: Box<ArrowWriter<W>>,
+    },
+}
+
+/// The room between columns of text.
+const GAP: usize = 2;
+
+impl<W: Write + Send> Pieces<W> {
+    /// Begins to write; `first` is the first piece.
+    pub fn begin(first: &Table, format: Format, mut out: W) -> Result<Pieces<W>, Error> {
+        let table = Table { rows: Vec::new(), ..first.clone() };
+        let state = match format {
+            Format::Table => {
+                let widths = terminal::widths(first);
+                let headings = first.columns.iter().map(cells::heading);
+                write_line(&mut out, first, &widths, headings)?;
+                State::Text { out, widths }
+            }
+            Format::Csv => {
+                comma::render(&table, &mut out)?;
+                State::Comma(out)
+            }
+            Format::Json => {
+                // All but the end of the rows.
+                let document = json::value(&table).to_string();
+                let (before, rest) = document.rsplit_once(json::NO_ROWS).expect("a table has rows");
+                write!(out, "{before}\"rows\":[")?;
+                State::Json { out, is_first: true, rest: rest.into() }
+            }
+            Format::Parquet => {
+                let schema = parquet::schema(&table)?;
+                let writer = Box::new(parquet::writer(&table, schema.clone(), out)?);
+                State::Parquet { schema, writer }
+            }
+        };
+        let mut pieces = Pieces { table, state };
+        pieces.write(first)?;
+        Ok(pieces)
+    }
+
+    /// Writes more rows.
+    pub fn write(&mut self, piece: &Table) -> Result<(), Error> {
+        match &mut self.state {
+            State::Text { out, widths } => {
+                for row in &piece.rows {
+                    let texts = row.iter().zip(&piece.columns);
+                    write_line(
+                        out,
+                        piece,
+                        widths,
+                        texts.map(|(value, column)| cells::text(value, column.kind)),
+                    )?;
+                }
+            }
+            State::Comma(out) => comma::rows(piece, out)?,
+            State::Json { out, is_first, .. } => {
+                for row in json::rows(piece) {
+                    let comma = if std::mem::take(is_first) { "" } else { "," };
+                    write!(out, "{comma}\n{row}")?;
+                }
+            }
+            State::Parquet { schema, writer } => {
+                let batch = parquet::batch(piece, schema)?;
+                writer.write(&batch).map_err(|error| parquet::failed(&self.table, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the table.
+    pub fn finish(self) -> Result<(), Error> {
+        match self.state {
+            State::Text { mut out, .. } | State::Comma(mut out) => out.flush()?,
+            State::Json { mut out, rest, .. } => {
+                writeln!(out, "\n]{rest}")?;
+                out.flush()?;
+            }
+            State::Parquet { writer, .. } => {
+                writer.close().map_err(|error| parquet::failed(&self.table, error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_line(
+    out: &mut impl Write,
+    table: &Table,
+    widths: &[usize],
+    texts: impl Iterator<Item = String>,
+) -> Result<(), Error> {
+    let mut line = String::new();
+    for ((text, column), &width) in texts.zip(&table.columns).zip(widths) {
+        if !line.is_empty() {
+            line.extend(std::iter::repeat_n(' ', GAP));
+        }
+        match cells::is_number(column.kind) {
+            true => line.push_str(&format!("{text:>width$}")),
+            false => line.push_str(&format!("{text:width$}")),
+        }
+    }
+    Ok(writeln!(out, "{}", line.trim_end())?)
+}

@@ -1,0 +1,220 @@
+//! The streams of a trace side by side: in the order in which they were executed, or as if they had been on
+//! other processors.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), pathlength_trace::Error> {
+//! let trace = pathlength_trace::Trace::open("tpcb.trace".as_ref())?;
+//! let mut pieces = trace.ordered();
+//! while let Some(piece) = pieces.next_piece()? {
+//!     println!("stream {}: {} words", piece.stream, piece.words.len());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::record::{Entries, Entry, Mark};
+use crate::{Error, Trace};
+
+/// Records of one stream that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// Whose: an index of [`Trace::streams`].
+    pub stream: u32,
+    /// The order number that was in force.
+    pub order: u64,
+    /// The records.
+    pub words: &'a [u64],
+}
+
+/// Records of one stream on a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn<'a> {
+    /// The processor, from 0.
+    pub processor: u32,
+    /// Whose: an index of [`Trace::streams`].
+    pub stream: u32,
+    /// How many instructions the processor executed before.
+    pub time: u64,
+    /// The records.
+    pub words: &'a [u64],
+}
+
+impl Trace {
+    /// All records, in pieces between order marks, in the order of the marks' numbers.
+    pub fn ordered(&self) -> Ordered<'_> {
+        Ordered { trace: self, cursors: self.cursors() }
+    }
+
+    /// All records as if the streams had been executed on a number of processors: each stream on one, those
+    /// that share one in turns. A turn ends behind a call to the system, in which a thread may have to wait, or
+    /// with the block that completes `quantum` instructions. The processors go on at the same speed, so that
+    /// turns come in the order in which they begin.
+    pub fn schedule(&self, processors: u32, quantum: u64) -> Schedule<'_> {
+        let mut queues = vec![Processor::default(); processors.max(1) as usize];
+        for (stream, queue) in (0..self.streams().len()).zip((0..queues.len()).cycle()) {
+            queues[queue].waiting.push_back(stream);
+        }
+        Schedule { trace: self, cursors: self.cursors(), processors: queues, quantum: quantum.max(1) }
+    }
+
+    fn cursors(&self) -> Vec<Cursor> {
+        let mut chunks = vec![VecDeque::new(); self.streams().len()];
+        for (index, chunk) in self.chunks().iter().enumerate() {
+            chunks[chunk.stream as usize].push_back(index);
+        }
+        chunks.into_iter().map(Cursor::new).collect()
+    }
+}
+
+/// How far a stream was read.
+#[derive(Debug)]
+struct Cursor {
+    /// Those not read yet.
+    chunks: VecDeque<usize>,
+    words: Vec<u64>,
+    at: usize,
+    /// The order number in force.
+    order: u64,
+}
+
+impl Cursor {
+    fn new(chunks: VecDeque<usize>) -> Cursor {
+        Cursor { chunks, words: Vec::new(), at: 0, order: 0 }
+    }
+
+    /// Sees to it that there are words to be read; false at the stream's end. A chunk that cannot be read is
+    /// left out the next time.
+    fn fill(&mut self, trace: &Trace) -> Result<bool, Error> {
+        while self.at == self.words.len() {
+            let Some(chunk) = self.chunks.pop_front() else { return Ok(false) };
+            self.at = 0;
+            trace.read(chunk, &mut self.words)?;
+            self.order = trace.chunks()[chunk].order;
+        }
+        if let Some(Entry::Mark(Mark::Order(number))) = self.entries(trace).next() {
+            self.order = number;
+        }
+        Ok(true)
+    }
+
+    fn entries<'a>(&'a self, trace: &'a Trace) -> Entries<'a> {
+        Entries::new(&self.words[self.at..], trace.shapes())
+    }
+
+    /// Takes the first record and those behind it up to one before or behind which there is an end, but not
+    /// more than the chunk has.
+    fn take(&mut self, trace: &Trace, mut end: impl FnMut(Entry) -> End) -> Range<usize> {
+        let start = self.at;
+        let mut entries = self.entries(trace);
+        let mut stop = self.words.len();
+        let mut before = stop - entries.rest().len();
+        while let Some(entry) = entries.next() {
+            let behind = self.words.len() - entries.rest().len();
+            match end(entry) {
+                End::Before if before > start => {
+                    stop = before;
+                    break;
+                }
+                End::Behind => {
+                    stop = behind;
+                    break;
+                }
+                _ => before = behind,
+            }
+        }
+        self.at = stop;
+        start..stop
+    }
+}
+
+/// Whether a range of records ends at an entry.
+enum End {
+    No,
+    Before,
+    Behind,
+}
+
+/// See [`Trace::ordered`].
+#[derive(Debug)]
+pub struct Ordered<'a> {
+    trace: &'a Trace,
+    cursors: Vec<Cursor>,
+}
+
+impl Ordered<'_> {
+    /// The next piece. After an error it goes on behind the chunk that could not be read.
+    pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, Error> {
+        let mut first: Option<usize> = None;
+        for index in 0..self.cursors.len() {
+            if self.cursors[index].fill(self.trace)?
+                && first.is_none_or(|first| self.cursors[index].order < self.cursors[first].order)
+            {
+                first = Some(index);
+            }
+        }
+        let Some(index) = first else { return Ok(None) };
+        let cursor = &mut self.cursors[index];
+        let order = cursor.order;
+        let range = cursor.take(self.trace, |entry| match entry {
+            Entry::Mark(Mark::Order(_)) => End::Before,
+            _ => End::No,
+        });
+        Ok(Some(Piece { stream: index as u32, order, words: &self.cursors[index].words[range] }))
+    }
+}
+
+/// A processor, and the streams that it executes.
+#[derive(Clone, Debug, Default)]
+struct Processor {
+    /// Those that did not come to their ends, the next first.
+    waiting: VecDeque<usize>,
+    /// Instructions executed.
+    time: u64,
+}
+
+/// See [`Trace::schedule`].
+#[derive(Debug)]
+pub struct Schedule<'a> {
+    trace: &'a Trace,
+    cursors: Vec<Cursor>,
+    processors: Vec<Processor>,
+    quantum: u64,
+}
+
+impl Schedule<'_> {
+    /// The next turn. After an error it goes on behind the chunk that could not be read.
+    pub fn next_turn(&mut self) -> Result<Option<Turn<'_>>, Error> {
+        let (number, stream) = loop {
+            let busy = self.processors.iter_mut().enumerate().filter(|(_, one)| !one.waiting.is_empty());
+            let Some((number, processor)) = busy.min_by_key(|(_, one)| one.time) else { return Ok(None) };
+            let Some(&stream) = processor.waiting.front() else { return Ok(None) };
+            let is_filled = self.cursors[stream].fill(self.trace)?;
+            processor.waiting.pop_front();
+            if is_filled {
+                break (number, stream);
+            }
+        };
+        let mut left = self.quantum;
+        let mut instructions = 0;
+        let shapes = self.trace.shapes();
+        let range = self.cursors[stream].take(self.trace, |entry| match entry {
+            Entry::Execution(one) => {
+                let count = u64::from(shapes[one.block as usize].instructions);
+                instructions += count;
+                left = left.saturating_sub(count);
+                if left == 0 { End::Behind } else { End::No }
+            }
+            Entry::Mark(Mark::SystemCall(_)) => End::Behind,
+            Entry::Mark(_) => End::No,
+        });
+        let processor = &mut self.processors[number];
+        processor.waiting.push_back(stream);
+        let time = processor.time;
+        processor.time += instructions;
+        let words = &self.cursors[stream].words[range];
+        Ok(Some(Turn { processor: number as u32, stream: stream as u32, time, words }))
+    }
+}

@@ -1,0 +1,73 @@
+//! Finds places in a trace: by instruction, and by unit of work.
+
+use crate::record::{Entries, Entry, Mark};
+use crate::{Error, Trace};
+
+/// A place between two records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// An index of [`Trace::chunks`].
+    pub chunk: usize,
+    /// How many words of the chunk's records come before it.
+    pub word: usize,
+    /// How many instructions of the stream come before it.
+    pub instruction: u64,
+}
+
+impl Trace {
+    /// The chunks of a stream, in the order of execution: indexes of [`Trace::chunks`].
+    pub fn stream_chunks(&self, stream: u32) -> impl Iterator<Item = usize> {
+        let chunks = self.chunks().iter().enumerate();
+        chunks.filter(move |(_, chunk)| chunk.stream == stream).map(|(index, _)| index)
+    }
+
+    /// Where the record is that holds an instruction of a stream, by its number from 0. `None` if the trace
+    /// does not have it.
+    pub fn seek(&self, stream: u32, instruction: u64) -> Result<Option<Place>, Error> {
+        let holds = |&index: &usize| {
+            let chunk = &self.chunks()[index];
+            instruction.checked_sub(chunk.first_instruction).is_some_and(|offset| offset < chunk.instructions)
+        };
+        let Some(chunk) = self.stream_chunks(stream).find(holds) else { return Ok(None) };
+        let shapes = self.shapes();
+        self.find(chunk, |entry, before| match entry {
+            Entry::Execution(one) => {
+                before + u64::from(shapes[one.block as usize].instructions) > instruction
+            }
+            Entry::Mark(_) => false,
+        })
+    }
+
+    /// Where a unit of work begins, by its number: the place before its mark. `None` if the trace does not
+    /// have it.
+    pub fn unit(&self, number: u64) -> Result<Option<Place>, Error> {
+        for stream in 0..self.streams().len() as u32 {
+            let first_unit =
+                |&index: &usize| self.chunks()[index].first_unit.is_some_and(|unit| unit <= number);
+            let Some(chunk) = self.stream_chunks(stream).filter(first_unit).last() else { continue };
+            let is_begin = |entry: Entry, _: u64| entry == Entry::Mark(Mark::UnitBegins(number));
+            if let Some(place) = self.find(chunk, is_begin)? {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first record of a chunk that fits; the predicate is told how many instructions come before it.
+    fn find(&self, chunk: usize, fits: impl Fn(Entry, u64) -> bool) -> Result<Option<Place>, Error> {
+        let mut words = Vec::new();
+        self.read(chunk, &mut words)?;
+        let mut instruction = self.chunks()[chunk].first_instruction;
+        let mut entries = Entries::new(&words, self.shapes());
+        loop {
+            let word = words.len() - entries.rest().len();
+            let Some(entry) = entries.next() else { return Ok(None) };
+            if fits(entry, instruction) {
+                return Ok(Some(Place { chunk, word, instruction }));
+            }
+            if let Entry::Execution(one) = entry {
+                instruction += u64::from(self.shapes()[one.block as usize].instructions);
+            }
+        }
+    }
+}
