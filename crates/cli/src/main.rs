@@ -2,6 +2,7 @@
 
 mod arguments;
 mod commands;
+mod messages;
 mod progress;
 mod ranges;
 
@@ -10,9 +11,15 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Command};
+use messages::Message;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    // SAFETY: nothing has started a thread.
+    unsafe { messages::begin() };
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
+        messages::tell(&Message::Failed(&error.to_string()));
+        error.exit()
+    });
     let outcome = match arguments.command {
         Command::Run(options) => commands::run::run(&options),
         Command::Count(options) => commands::count::run(&options),
@@ -29,7 +36,10 @@ fn main() -> ExitCode {
         // The reader of our output has gone: nothing is wrong, there is just nothing left to do.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("pathlength: {error:#}");
+            match messages::has_listener() {
+                true => messages::tell(&Message::Failed(&format!("{error:#}"))),
+                false => eprintln!("pathlength: {error:#}"),
+            }
             ExitCode::FAILURE
         }
     }
