@@ -16,10 +16,7 @@ use messages::Message;
 fn main() -> ExitCode {
     // SAFETY: nothing has started a thread.
     unsafe { messages::begin() };
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
-        messages::tell(&Message::Failed(&error.to_string()));
-        error.exit()
-    });
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| refuse(&error));
     let outcome = match arguments.command {
         Command::Run(options) => commands::run::run(&options),
         Command::Count(options) => commands::count::run(&options),
@@ -43,6 +40,17 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Tells what is wrong with the arguments: to whoever listens without the usage.
+fn refuse(error: &clap::Error) -> ! {
+    if messages::has_listener() {
+        let text = error.to_string();
+        let sentence = text.lines().next().unwrap_or_default();
+        messages::tell(&Message::Failed(sentence.strip_prefix("error: ").unwrap_or(sentence)));
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
