@@ -40,21 +40,22 @@ def execute(
 
     Whatever interrupts us interrupts the command, too.
     """
+    command = [COMMAND, *map(os.fspath, arguments)]
     read, write = os.pipe()
     try:
         environment = {**os.environ, "PATHLENGTH_MESSAGES": str(write)}
-        command = [COMMAND, *map(os.fspath, arguments)]
         process = subprocess.Popen(command, env=environment, pass_fds=[write], **streams)
-        os.close(write)
-        write = -1
-        try:
-            return _listen(process, read, heard, waiting)
-        finally:
-            _end(process)
-    finally:
+    except BaseException:
         os.close(read)
-        if write >= 0:
-            os.close(write)
+        raise
+    finally:
+        os.close(write)
+    try:
+        return _listen(process, read, heard, waiting)
+    finally:
+        # First: the command does not wait for anybody to hear what it has to tell.
+        os.close(read)
+        _end(process)
 
 
 def _listen(

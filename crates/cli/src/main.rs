@@ -46,8 +46,9 @@ fn main() -> ExitCode {
 fn refuse(error: &clap::Error) -> ! {
     if messages::has_listener() {
         let text = error.to_string();
-        let sentence = text.lines().next().unwrap_or_default();
-        messages::tell(&Message::Failed(sentence.strip_prefix("error: ").unwrap_or(sentence)));
+        let sentence = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
+        let sentence = sentence.collect::<Vec<_>>().join(" ");
+        messages::tell(&Message::Failed(sentence.strip_prefix("error: ").unwrap_or(&sentence)));
         std::process::exit(error.exit_code());
     }
     error.exit()
