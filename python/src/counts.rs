@@ -181,7 +181,10 @@ impl Mix {
 
 /// The share of each group of instructions in several mixes.
 #[pyfunction]
-pub fn group_shares<'py>(py: Python<'py>, mixes: Vec<(String, PyRef<'py, Mix>)>) -> PyResult<Bound<'py, PyAny>> {
+pub fn group_shares<'py>(
+    py: Python<'py>,
+    mixes: Vec<(String, PyRef<'py, Mix>)>,
+) -> PyResult<Bound<'py, PyAny>> {
     let mixes: Vec<(&str, &mix::Mix)> = mixes.iter().map(|(name, mix)| (name.as_str(), &mix.0)).collect();
     tables::table(py, mix::group_shares("groups", "Instruction groups", &mixes))
 }

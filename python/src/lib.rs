@@ -14,8 +14,18 @@ use pyo3::exceptions::{PyException, PyUserWarning};
 use pyo3::prelude::*;
 
 create_exception!(pathlength, PathlengthError, PyException, "What went wrong, where, and what to do.");
-create_exception!(pathlength, TraceError, PathlengthError, "A file is no trace, or lacks what was asked for.");
-create_exception!(pathlength, TraceWarning, PyUserWarning, "A part of a trace cannot be read, and is left out.");
+create_exception!(
+    pathlength,
+    TraceError,
+    PathlengthError,
+    "A file is no trace, or lacks what was asked for."
+);
+create_exception!(
+    pathlength,
+    TraceWarning,
+    PyUserWarning,
+    "A part of a trace cannot be read, and is left out."
+);
 
 /// An exception with the sentence of one of our errors.
 fn failed(error: impl std::fmt::Display) -> PyErr {

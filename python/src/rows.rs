@@ -63,7 +63,8 @@ impl<'a, P: FnMut(RecordBatch) -> io::Result<()>> Rows<'a, P> {
         let trace = replay.dictionary.trace;
         let has_values = trace.header().has_values;
         let has_value = |&word: &u32| isa::decode(word).is_some_and(trace::record::has_value);
-        let values = || trace.blocks().iter().map(|block| block.words.iter().map(has_value).collect()).collect();
+        let values =
+            || trace.blocks().iter().map(|block| block.words.iter().map(has_value).collect()).collect();
         Rows {
             replay,
             values: has_values.then(values),

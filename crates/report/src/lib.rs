@@ -108,7 +108,9 @@ pub enum Error {
     #[error("cannot encode the table '{0}' as Parquet: {1}")]
     Parquet(String, String),
     /// A column of another program's that is neither text nor numbers.
-    #[error("the column '{column}' is of the type {kind}: a table has text, integers (int64) and reals (double)")]
+    #[error(
+        "the column '{column}' is of the type {kind}: a table has text, integers (int64) and reals (double)"
+    )]
     NoKind {
         /// The column's name.
         column: String,

@@ -12,8 +12,8 @@ pub use sizes::Sizes;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use trace::{BlockId, Trace};
 use trace::record::Mark;
+use trace::{BlockId, Trace};
 
 use super::{Accesses, Chosen, Dictionary, Executed, Transfer, Visitor};
 
