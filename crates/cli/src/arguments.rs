@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod show;
 
-pub use show::{ShowOptions, SummaryOptions, View, WantedOptions};
+pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
 ///
@@ -25,9 +25,15 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program.
-    #[command(
-        after_help = "Example: pathlength run --cpu ev5 ./hello world\n\nThe exit status is the program's."
-    )]
+    #[command(after_help = "\
+Examples:
+  pathlength run --cpu ev5 ./hello world
+  pathlength run --gdb 1234 ./hello world      then: gdb-multiarch -ex 'target remote :1234'
+
+The exit status is the program's.
+
+With --gdb the program waits for GDB before its first instruction. If GDB detaches, or its connection \
+breaks, the program goes on alone, at full speed.")]
     Run(RunOptions),
     /// Run a program and count its instructions.
     #[command(after_help = "\
@@ -82,6 +88,13 @@ Examples:
 Everything that is given to choose (functions, images, ranges, threads, units) narrows it down; ranges \
 include both ends. A damaged trace is shown as far as it can be read, and the exit status is 1.")]
     Show(ShowOptions),
+    /// Check whether what a trace says can have happened.
+    #[command(after_help = "\
+Example: pathlength check sort.trace
+
+Control must go on where it can, addresses must agree with what is known of the registers, calls and returns \
+must nest. The exit status is 1 if anything is wrong.")]
+    Check(CheckOptions),
 }
 
 /// What a program runs on.
@@ -148,6 +161,9 @@ pub struct RunOptions {
     /// What the program finds as its own name (argv[0]) instead of PROGRAM.
     #[arg(long, allow_hyphen_values = true)]
     pub name: Option<OsString>,
+    /// Let GDB debug the program: a PORT of this machine, HOST:PORT, or a socket's PATH with a slash in it.
+    #[arg(long, value_name = "PORT")]
+    pub gdb: Option<String>,
     /// The program.
     pub program: PathBuf,
     /// Its arguments.

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::Attach(options) => commands::attach::run(&options),
         Command::Trace(options) => commands::trace::run(&options),
         Command::Show(options) => commands::show::run(&options),
+        Command::Check(options) => commands::check::run(&options),
     };
     match outcome {
         Ok(status) => status,

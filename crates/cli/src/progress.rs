@@ -54,12 +54,12 @@ pub struct Replaying {
 }
 
 impl Replaying {
-    /// Of a trace's instructions, by chunks.
-    pub fn new(trace: &trace::Trace) -> Replaying {
-        let template = "{wide_bar} {percent} % of {len} instructions (still {eta})";
+    /// Of so many instructions; not shown if the output needs the terminal.
+    pub fn new(instructions: u64, is_shown: bool) -> Replaying {
+        let template = "{wide_bar} {percent} % of {human_len} instructions, {eta} to go";
         let style = ProgressStyle::with_template(template).expect("a valid template");
-        let all = trace.chunks().iter().map(|chunk| chunk.instructions).sum();
-        Replaying { bar: ProgressBar::new(all).with_style(style) }
+        let bar = if is_shown { ProgressBar::new(instructions) } else { ProgressBar::hidden() };
+        Replaying { bar: bar.with_style(style) }
     }
 
     /// So many more instructions.

@@ -2,8 +2,11 @@
 //! Its exit status is the program's, or 128 and the number of the signal that killed it.
 //!
 //! The variable `PATHLENGTH_HOT` says how: a number compiles what was executed so often, 0 never; with
-//! `count` before it executions are counted, with `trace` all blocks and addresses are added up. Without it
-//! the engine decides.
+//! `count` before it executions are counted, with `trace` all blocks and addresses are added up. `debug` and a
+//! number stop the program at random, by that seed. Without it the engine decides.
+
+#[path = "run/debugger.rs"]
+mod debugger;
 
 use pathlength_engine::alpha::block::BlockCache;
 use pathlength_engine::{Clock, Configuration, Counter, End, Event, Interest, Observer, Process, Settings};
@@ -32,6 +35,7 @@ impl Observer for Sum {
                     accesses += 1;
                     addresses = addresses.wrapping_add(address);
                 }
+                Event::Mark(_) => {}
             }
         }
         self.blocks += blocks;
@@ -67,7 +71,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(executions) = hot.and_then(|hot| hot.parse().ok()) {
         process.hot = executions;
     }
-    let end = if counted {
+    let debugged = how.as_deref().and_then(|how| how.strip_prefix("debug")?.parse().ok());
+    let end = if let Some(seed) = debugged {
+        debugger::run(&mut process, seed)?
+    } else if counted {
         process.run(&mut Counter::default())?
     } else if traced {
         let mut sum = Sum::default();

@@ -20,6 +20,7 @@ mod access;
 pub mod alpha;
 mod calls;
 mod counting;
+pub mod debug;
 pub mod linux;
 pub mod memory;
 mod places;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::{Builder, Scope};
 
 use trace::{BlockId, LoadedImage};
@@ -12,6 +12,7 @@ use crate::alpha::compiler::{self, Compiler, Left, UNWIND};
 use crate::alpha::cpu::{Cpu, Exception, Lock, register};
 use crate::alpha::interpreter::{self, Interest, Limits, Next, Observer, Stop};
 use crate::alpha::records::Records;
+use crate::debug::Attached;
 use crate::linux::loader::{self, LoadError, Program};
 use crate::linux::{self, Control, Ending, Held, Kernel, Settings, SharedKernel, Start, Thread};
 use crate::memory::Memory;
@@ -76,7 +77,7 @@ pub struct Process {
     /// The first thread's processor state.
     pub cpu: Cpu,
     /// The address space.
-    pub memory: Memory,
+    pub memory: Arc<Memory>,
     /// The blocks that ran in the first thread.
     pub cache: BlockCache,
     /// Every image that was mapped.
@@ -102,7 +103,7 @@ impl Process {
         load(&memory, &mut kernel, &mut cpu, &program, &arguments, &configuration.environment)?;
         Ok(Process {
             cpu,
-            memory,
+            memory: Arc::new(memory),
             cache: BlockCache::new(configuration.model),
             images: kernel.images().to_vec(),
             hot: compiler::THRESHOLD,
@@ -116,7 +117,9 @@ impl Process {
     /// program forks ends here. Each thread has an observer of its own, which this one makes.
     pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<End, Error> {
         let Process { cpu, memory, cache, hot, thread, kernel, .. } = self;
+        let memory: &Memory = memory;
         let host_process = kernel.lock().process();
+        kernel.lock().begin(observer.debugger().and_then(|debugger| debugger.session()));
         let is_clock_virtual = kernel.lock().is_virtual();
         let end = std::thread::scope(|scope| {
             let shared = Shared { memory, kernel, host_process, hot: *hot, is_clock_virtual, scope };
@@ -182,6 +185,8 @@ struct Runner<'a, 'scope, 'env, O> {
     code_generation: u64,
     /// How many images the observer has heard of.
     images: usize,
+    /// Blocks of one instruction, for a debugger's steps.
+    steps: Option<BlockCache>,
     /// The code of the blocks in the cache.
     code: Code,
     /// Blocks and their code for another interest of the observer's.
@@ -257,6 +262,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             process,
             code_generation,
             images: 0,
+            steps: None,
             code,
             other: None,
             turn: None,
@@ -274,6 +280,8 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             records.attach(self.cpu);
         }
         self.tell_images(&self.shared.kernel.lock());
+        let address = self.thread.address();
+        self.with_debugger(|debugger, cpu| debugger.begin(address, cpu));
         self.observer.goes_on();
         loop {
             self.follow_code();
@@ -289,15 +297,22 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     fn go(&mut self, until: u64) -> u64 {
         let (mut interpret_first, mut resume) = (false, None);
         loop {
-            let (hot, interest) = (self.code.hot, self.code.interest);
+            // After a fault of compiled code its block is executed to the end.
+            let steps = self.is_stepped() && resume.is_none();
+            let (hot, interest) = (if steps { 0 } else { self.code.hot }, self.code.interest);
             let is_asked = std::mem::take(&mut self.is_asked);
             let limits = Limits { until, hot, interpret_first, interest, is_asked, resume };
             let memory = self.shared.memory;
-            let next = interpreter::run(self.cpu, memory, self.cache, limits, self.observer, linux::pending);
+            let cache = match steps {
+                true => self.steps.get_or_insert_with(|| self.cache.for_steps()),
+                false => &mut *self.cache,
+            };
+            let next = interpreter::run(self.cpu, memory, cache, limits, self.observer, linux::pending);
             (interpret_first, resume) = (false, None);
             self.stale |= self.observer.wants_more();
             match next {
                 Next::Reached => {}
+                Next::Held => self.with_debugger(Attached::stop),
                 Next::Code(id) => {
                     let from = self.cpu.pc;
                     match self.execute(id) {
@@ -339,11 +354,25 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     }
 
     /// Whether no compiled code may go on that waits for this runner.
-    fn must_unwind(&self) -> bool {
+    fn must_unwind(&mut self) -> bool {
         self.ended.is_some()
             || self.stale
             || self.turn.is_some()
+            || self.depth > 0 && self.is_stepped()
             || self.shared.memory.code_generation() != self.code_generation
+    }
+
+    /// Whether a debugger wants to hear of each instruction.
+    fn is_stepped(&mut self) -> bool {
+        self.observer.debugger().is_some_and(|debugger| debugger.steps())
+    }
+
+    /// Lets the debugger, if there is one, do something with the registers. It may set other breakpoints.
+    fn with_debugger(&mut self, what: impl FnOnce(&mut Attached, &mut Cpu)) {
+        if let Some(debugger) = self.observer.debugger() {
+            what(debugger, self.cpu);
+            self.stale |= self.observer.wants_more();
+        }
     }
 
     /// Where the interpreter takes over after a fault of compiled code.
@@ -401,6 +430,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         if stop == Stop::SystemCall {
             self.hand_on();
             self.observer.system_call(self.cpu.r[register::V0] as u32);
+            self.with_debugger(|debugger, cpu| debugger.leave_guest(cpu));
         }
         let mut kernel = self.shared.kernel.lock();
         self.thread.report(&mut kernel, self.cpu.instructions);
@@ -437,14 +467,22 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             }
         }
         if status.is_some() || kernel.is_ending() {
+            if kernel.is_ending() {
+                self.with_debugger(|debugger, cpu| debugger.end_all(cpu));
+            }
             drop(kernel);
             match self.end(status.unwrap_or_default()) {
                 After::Gone => self.ended = Some(None),
-                After::Program => self.divert(),
+                After::Program(path) => {
+                    self.divert();
+                    self.with_debugger(|debugger, cpu| debugger.replace(&path, cpu));
+                }
                 After::Ended(end) => self.ended = Some(Some(self.leave(end))),
             }
         } else {
             self.hear(&kernel);
+            drop(kernel);
+            self.with_debugger(Attached::enter_guest);
         }
         self.observer.goes_on();
     }
@@ -476,7 +514,9 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         let generation = self.shared.memory.code_generation();
         if generation != self.code_generation || self.stale {
             (self.code_generation, self.stale) = (generation, false);
+            self.cache.break_at(self.observer.breaks());
             forget(self.cache, &mut self.code);
+            self.steps = None;
             if let Some((cache, code)) = &mut self.other {
                 forget(cache, code);
             }
@@ -558,7 +598,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
                 }
                 self.images = 0;
                 self.tell_images(&kernel);
-                After::Program
+                After::Program(execute.path)
             }
         }
     }
@@ -609,8 +649,8 @@ fn forget(cache: &mut BlockCache, code: &mut Code) {
 enum After {
     /// Nothing: it is gone.
     Gone,
-    /// The first thread goes on with another program.
-    Program,
+    /// The first thread goes on with another program, this one.
+    Program(PathBuf),
     /// The process has ended.
     Ended(Result<End, Error>),
 }

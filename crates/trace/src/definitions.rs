@@ -38,6 +38,13 @@ impl Definitions {
         }
     }
 
+    /// Adds what comes after these.
+    pub fn append(&mut self, mut next: Definitions) {
+        self.images.append(&mut next.images);
+        self.functions.append(&mut next.functions);
+        self.blocks.append(&mut next.blocks);
+    }
+
     pub fn encode(&self) -> io::Result<Vec<u8>> {
         let mut names = Vec::new();
         put(&mut names, self.first_image.into());

@@ -29,4 +29,4 @@ pub use counts::{Block, BlockId, Counts, LoadedImage, Unit};
 pub use dictionary::{Function, Header, Image, Stream};
 pub use reader::{Chunk, Error, Problem, Trace};
 pub use seek::Place;
-pub use writer::{Process, StreamWriter, Writer};
+pub use writer::{ChunkPacker, Packed, Process, Seal, StreamWriter, Writer};

@@ -12,11 +12,12 @@
 //! # }
 //! ```
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
 use crate::record::{Entries, Entry, Mark};
-use crate::{Error, Trace};
+use crate::{Chunk, Error, Trace};
 
 /// Records of one stream that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Piece<'a> {
     pub stream: u32,
     /// The order number that was in force.
     pub order: u64,
+    /// The chunk that they are in: an index of [`Trace::chunks`].
+    pub chunk: usize,
     /// The records.
     pub words: &'a [u64],
 }
@@ -38,6 +41,8 @@ pub struct Turn<'a> {
     pub stream: u32,
     /// How many instructions the processor executed before.
     pub time: u64,
+    /// The chunk that they are in: an index of [`Trace::chunks`].
+    pub chunk: usize,
     /// The records.
     pub words: &'a [u64],
 }
@@ -45,7 +50,13 @@ pub struct Turn<'a> {
 impl Trace {
     /// All records, in pieces between order marks, in the order of the marks' numbers.
     pub fn ordered(&self) -> Ordered<'_> {
-        Ordered { trace: self, cursors: self.cursors() }
+        self.ordered_where(|_| true)
+    }
+
+    /// The same for some chunks only.
+    pub fn ordered_where(&self, is_wanted: impl Fn(&Chunk) -> bool) -> Ordered<'_> {
+        let unread = (0..self.streams().len()).collect();
+        Ordered { trace: self, cursors: self.cursors(is_wanted), unread, next: BinaryHeap::new() }
     }
 
     /// All records as if the streams had been executed on a number of processors: each stream on one, those
@@ -53,16 +64,29 @@ impl Trace {
     /// with the block that completes `quantum` instructions. The processors go on at the same speed, so that
     /// turns come in the order in which they begin.
     pub fn schedule(&self, processors: u32, quantum: u64) -> Schedule<'_> {
-        let mut queues = vec![Processor::default(); processors.max(1) as usize];
-        for (stream, queue) in (0..self.streams().len()).zip((0..queues.len()).cycle()) {
-            queues[queue].waiting.push_back(stream);
-        }
-        Schedule { trace: self, cursors: self.cursors(), processors: queues, quantum: quantum.max(1) }
+        self.schedule_where(processors, quantum, |_| true)
     }
 
-    fn cursors(&self) -> Vec<Cursor> {
+    /// The same for some chunks only, and the streams that these are of.
+    pub fn schedule_where(
+        &self,
+        processors: u32,
+        quantum: u64,
+        is_wanted: impl Fn(&Chunk) -> bool,
+    ) -> Schedule<'_> {
+        let cursors = self.cursors(is_wanted);
+        let mut queues = vec![Processor::default(); processors.max(1) as usize];
+        let streams = (0..cursors.len()).filter(|&stream| !cursors[stream].chunks.is_empty());
+        for (stream, queue) in streams.zip((0..queues.len()).cycle()) {
+            queues[queue].waiting.push_back(stream);
+        }
+        Schedule { trace: self, cursors, processors: queues, quantum: quantum.max(1) }
+    }
+
+    fn cursors(&self, is_wanted: impl Fn(&Chunk) -> bool) -> Vec<Cursor> {
         let mut chunks = vec![VecDeque::new(); self.streams().len()];
-        for (index, chunk) in self.chunks().iter().enumerate() {
+        let wanted = self.chunks().iter().enumerate().filter(|(_, chunk)| is_wanted(chunk));
+        for (index, chunk) in wanted {
             chunks[chunk.stream as usize].push_back(index);
         }
         chunks.into_iter().map(Cursor::new).collect()
@@ -74,6 +98,8 @@ impl Trace {
 struct Cursor {
     /// Those not read yet.
     chunks: VecDeque<usize>,
+    /// The one that was read last.
+    chunk: usize,
     words: Vec<u64>,
     at: usize,
     /// The order number in force.
@@ -82,7 +108,7 @@ struct Cursor {
 
 impl Cursor {
     fn new(chunks: VecDeque<usize>) -> Cursor {
-        Cursor { chunks, words: Vec::new(), at: 0, order: 0 }
+        Cursor { chunks, chunk: 0, words: Vec::new(), at: 0, order: 0 }
     }
 
     /// Sees to it that there are words to be read; false at the stream's end. A chunk that cannot be read is
@@ -90,7 +116,7 @@ impl Cursor {
     fn fill(&mut self, trace: &Trace) -> Result<bool, Error> {
         while self.at == self.words.len() {
             let Some(chunk) = self.chunks.pop_front() else { return Ok(false) };
-            self.at = 0;
+            (self.at, self.chunk) = (0, chunk);
             trace.read(chunk, &mut self.words)?;
             self.order = trace.chunks()[chunk].order;
         }
@@ -142,27 +168,31 @@ enum End {
 pub struct Ordered<'a> {
     trace: &'a Trace,
     cursors: Vec<Cursor>,
+    /// Streams whose next piece was not looked at.
+    unread: Vec<usize>,
+    /// The order numbers of the others' next pieces.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 impl Ordered<'_> {
     /// The next piece. After an error it goes on behind the chunk that could not be read.
     pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, Error> {
-        let mut first: Option<usize> = None;
-        for index in 0..self.cursors.len() {
-            if self.cursors[index].fill(self.trace)?
-                && first.is_none_or(|first| self.cursors[index].order < self.cursors[first].order)
-            {
-                first = Some(index);
+        while let Some(&stream) = self.unread.last() {
+            let cursor = &mut self.cursors[stream];
+            if cursor.fill(self.trace)? {
+                self.next.push(Reverse((cursor.order, stream)));
             }
+            self.unread.pop();
         }
-        let Some(index) = first else { return Ok(None) };
-        let cursor = &mut self.cursors[index];
-        let order = cursor.order;
+        let Some(Reverse((order, stream))) = self.next.pop() else { return Ok(None) };
+        self.unread.push(stream);
+        let cursor = &mut self.cursors[stream];
+        let chunk = cursor.chunk;
         let range = cursor.take(self.trace, |entry| match entry {
             Entry::Mark(Mark::Order(_)) => End::Before,
             _ => End::No,
         });
-        Ok(Some(Piece { stream: index as u32, order, words: &self.cursors[index].words[range] }))
+        Ok(Some(Piece { stream: stream as u32, order, chunk, words: &cursor.words[range] }))
     }
 }
 
@@ -214,7 +244,8 @@ impl Schedule<'_> {
         processor.waiting.push_back(stream);
         let time = processor.time;
         processor.time += instructions;
-        let words = &self.cursors[stream].words[range];
-        Ok(Some(Turn { processor: number as u32, stream: stream as u32, time, words }))
+        let Cursor { chunk, ref words, .. } = self.cursors[stream];
+        let words = &words[range];
+        Ok(Some(Turn { processor: number as u32, stream: stream as u32, time, chunk, words }))
     }
 }

@@ -73,6 +73,8 @@ pub struct Trace {
     processes: HashMap<u32, Process>,
     streams: Vec<Stream>,
     chunks: Vec<Chunk>,
+    /// The chunks of each stream.
+    stream_chunks: Vec<Vec<usize>>,
     found: Vec<Found>,
     problems: Vec<Problem>,
 }
@@ -128,6 +130,7 @@ impl Trace {
             processes: HashMap::new(),
             streams: Vec::new(),
             chunks: Vec::new(),
+            stream_chunks: Vec::new(),
             found: Vec::new(),
             problems,
         };
@@ -198,6 +201,7 @@ impl Trace {
             let stream = *numbers.entry((head.process, head.thread)).or_insert_with(|| {
                 let (process, thread, host_process) = (head.process, head.thread, head.host_process);
                 self.streams.push(Stream { process, thread, host_process });
+                self.stream_chunks.push(Vec::new());
                 ends.push(0);
                 self.streams.len() as u32 - 1
             });
@@ -214,6 +218,7 @@ impl Trace {
             let first_unit = Some(head.first_unit).filter(|&unit| unit != NONE);
             let order = head.order;
             self.chunks.push(Chunk { stream, first_instruction, instructions, order, first_unit });
+            self.stream_chunks[stream as usize].push(self.found.len());
             self.found.push(*chunk);
         }
     }
@@ -256,6 +261,11 @@ impl Trace {
     /// The records, in the file's order: those of one stream in the order of execution.
     pub fn chunks(&self) -> &[Chunk] {
         &self.chunks
+    }
+
+    /// The chunks of a stream, in the order of execution: indexes of [`Trace::chunks`].
+    pub fn stream_chunks(&self, stream: u32) -> &[usize] {
+        self.stream_chunks.get(stream as usize).map_or(&[], |chunks| chunks)
     }
 
     /// What could not be read when the trace was opened. Records are not read then: see [`Trace::read`].

@@ -15,20 +15,14 @@ pub struct Place {
 }
 
 impl Trace {
-    /// The chunks of a stream, in the order of execution: indexes of [`Trace::chunks`].
-    pub fn stream_chunks(&self, stream: u32) -> impl Iterator<Item = usize> {
-        let chunks = self.chunks().iter().enumerate();
-        chunks.filter(move |(_, chunk)| chunk.stream == stream).map(|(index, _)| index)
-    }
-
     /// Where the record is that holds an instruction of a stream, by its number from 0. `None` if the trace
     /// does not have it.
     pub fn seek(&self, stream: u32, instruction: u64) -> Result<Option<Place>, Error> {
-        let holds = |&index: &usize| {
+        let holds = |&&index: &&usize| {
             let chunk = &self.chunks()[index];
             instruction.checked_sub(chunk.first_instruction).is_some_and(|offset| offset < chunk.instructions)
         };
-        let Some(chunk) = self.stream_chunks(stream).find(holds) else { return Ok(None) };
+        let Some(&chunk) = self.stream_chunks(stream).iter().find(holds) else { return Ok(None) };
         let shapes = self.shapes();
         self.find(chunk, |entry, before| match entry {
             Entry::Execution(one) => {
@@ -42,9 +36,9 @@ impl Trace {
     /// have it.
     pub fn unit(&self, number: u64) -> Result<Option<Place>, Error> {
         for stream in 0..self.streams().len() as u32 {
-            let first_unit =
-                |&index: &usize| self.chunks()[index].first_unit.is_some_and(|unit| unit <= number);
-            let Some(chunk) = self.stream_chunks(stream).filter(first_unit).last() else { continue };
+            let may_have =
+                |&&index: &&usize| self.chunks()[index].first_unit.is_some_and(|unit| unit <= number);
+            let Some(&chunk) = self.stream_chunks(stream).iter().rfind(may_have) else { continue };
             let is_begin = |entry: Entry, _: u64| entry == Entry::Mark(Mark::UnitBegins(number));
             if let Some(place) = self.find(chunk, is_begin)? {
                 return Ok(Some(place));

@@ -1,6 +1,6 @@
 //! Writes traces.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use crate::bytes::Malformed;
 use crate::codec::{Packer, Recipes};
 use crate::container::{self, Head, Kind};
 use crate::definitions::Definitions;
-use crate::record::{Event, Mark};
+use crate::record::Event;
 use crate::{Block, BlockId, Function, Header, Image};
 
 /// A trace's file. All processes and threads that are recorded append whole chunks to it.
@@ -48,16 +48,22 @@ struct Dictionary {
     functions: HashMap<Function, u32>,
     numbers: HashMap<Place, BlockId>,
     blocks: Vec<Place>,
-    /// What is not in the file yet.
+    /// What is not in the file yet, and not sealed.
     pending: Definitions,
-    pending_words: usize,
+    /// What is not in the file yet, but sealed; and how many seals there were before.
+    sealed: VecDeque<Definitions>,
+    written: u64,
 }
+
+/// All that was in a process's dictionary at a time: see [`Process::seal`].
+#[derive(Clone, Copy, Debug)]
+pub struct Seal(u64);
 
 /// A block's address and instruction words.
 type Place = (u64, Arc<[u32]>);
 
-/// So many words of blocks are not left pending: a chunk's limit is far.
-const MANY_WORDS: usize = 1 << 20;
+/// So many blocks are not brought to the file at once: a chunk's limit is far.
+const MANY_BLOCKS: usize = 1 << 12;
 
 impl Process {
     /// A process that is recorded: its number among them, and the host's.
@@ -83,12 +89,11 @@ impl Process {
         }
         let id = dictionary.blocks.len() as BlockId;
         let function = function().map(|function| dictionary.function(function));
-        dictionary.pending_words += block.words.len();
         dictionary.pending.blocks.push((block, function));
         dictionary.numbers.insert(place.clone(), id);
         dictionary.blocks.push(place);
-        if dictionary.pending_words >= MANY_WORDS {
-            self.write_pending(&mut dictionary)?;
+        if dictionary.pending.blocks.len() >= MANY_BLOCKS {
+            dictionary.seal();
         }
         Ok(id)
     }
@@ -97,15 +102,32 @@ impl Process {
         self.dictionary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what the file does not have yet of the dictionary.
-    fn write_pending(&self, dictionary: &mut Dictionary) -> io::Result<()> {
-        if dictionary.pending.is_empty() {
-            return Ok(());
+    /// Seals what the dictionary has now. Records of these blocks are appended with the seal, so that what the
+    /// file holds does not depend on what other threads add meanwhile.
+    pub fn seal(&self) -> Seal {
+        self.dictionary().seal()
+    }
+
+    /// Brings what was sealed to the file.
+    fn write(&self, seal: Seal) -> io::Result<()> {
+        let mut dictionary = self.dictionary();
+        while dictionary.written < seal.0 {
+            let Some(mut definitions) = dictionary.sealed.pop_front() else { break };
+            dictionary.written += 1;
+            while dictionary.written < seal.0
+                && definitions.blocks.len() < MANY_BLOCKS
+                && let Some(more) = dictionary.sealed.pop_front()
+            {
+                dictionary.written += 1;
+                definitions.append(more);
+            }
+            container::append(
+                &self.writer.file,
+                Head::new(Kind::Dictionary, self.number),
+                &definitions.encode()?,
+            )?;
         }
-        let payload = dictionary.pending.encode()?;
-        dictionary.pending = dictionary.pending.next();
-        dictionary.pending_words = 0;
-        container::append(&self.writer.file, Head::new(Kind::Dictionary, self.number), &payload)
+        Ok(())
     }
 
     /// Adds the recipes of blocks that are new.
@@ -118,6 +140,14 @@ impl Process {
 }
 
 impl Dictionary {
+    fn seal(&mut self) -> Seal {
+        if !self.pending.is_empty() {
+            let next = self.pending.next();
+            self.sealed.push_back(std::mem::replace(&mut self.pending, next));
+        }
+        Seal(self.written + self.sealed.len() as u64)
+    }
+
     fn function(&mut self, function: Function) -> u32 {
         let next = self.functions.len() as u32;
         *self.functions.entry(function).or_insert_with_key(|function| {
@@ -127,25 +157,87 @@ impl Dictionary {
     }
 }
 
+/// Packs records of one thread into chunks. Threads may pack chunks of the same stream at the same time.
+pub struct ChunkPacker {
+    process: Arc<Process>,
+    recipes: Recipes,
+    packer: Option<Box<Packer>>,
+}
+
+/// A chunk that is not in the file yet.
+pub struct Packed {
+    head: Head,
+    /// The number of its last order mark.
+    last_order: Option<u64>,
+    payload: Vec<u8>,
+}
+
+impl ChunkPacker {
+    /// Packs records of threads of a process.
+    pub fn new(process: &Arc<Process>) -> ChunkPacker {
+        let recipes = Recipes::new(process.writer.has_values);
+        ChunkPacker { process: process.clone(), recipes, packer: None }
+    }
+
+    /// Adds records, whose blocks are numbered as [`Process::block`] says; what is left of them when the chunk
+    /// is complete.
+    pub fn add<'a>(&mut self, mut words: &'a [u64]) -> io::Result<&'a [u64]> {
+        while let Some(&word) = words.first().filter(|_| !self.is_full()) {
+            let has_values = self.recipes.has_values;
+            let packer = self.packer.get_or_insert_with(|| Box::new(Packer::new(has_values)));
+            match Event::new(word) {
+                Event::Block(id) => {
+                    if id as usize >= self.recipes.len() {
+                        self.process.complete(&mut self.recipes);
+                    }
+                    words = packer.execution(id, words, &self.recipes).map_err(invalid)?;
+                }
+                Event::Mark(mark) => {
+                    packer.mark(mark);
+                    words = &words[1..];
+                }
+                Event::Access(_) => return Err(invalid(Malformed("an address has no block"))),
+            }
+        }
+        Ok(words)
+    }
+
+    /// Whether the chunk holds some million instructions, and is complete.
+    pub fn is_full(&self) -> bool {
+        self.packer.as_ref().is_some_and(|packer| packer.is_full())
+    }
+
+    /// Completes the chunk, if it is not empty.
+    pub fn finish(&mut self) -> io::Result<Option<Packed>> {
+        let Some(packer) = self.packer.take() else { return Ok(None) };
+        let process = &self.process;
+        let head = Head {
+            host_process: if process.number == 0 { 0 } else { process.host },
+            words: packer.words,
+            instructions: packer.instructions,
+            first_unit: packer.first_unit,
+            ..Head::new(Kind::Records, process.number)
+        };
+        Ok(Some(Packed { head, last_order: packer.last_order, payload: packer.payload()? }))
+    }
+}
+
 /// Writes the records of one thread, a chunk at a time. A chunk is complete when it holds some million
 /// instructions, or when [`StreamWriter::finish`] is called, or when the stream is dropped.
 pub struct StreamWriter {
-    process: Arc<Process>,
+    packer: ChunkPacker,
     thread: u32,
-    recipes: Recipes,
-    packer: Option<Box<Packer>>,
     /// Instructions of the chunks before.
     instructions: u64,
-    /// The number of the last order mark, and at the beginning of the chunk.
+    /// The number of the last order mark in them, or 0.
     order: u64,
-    first_order: u64,
     /// The host's process that this belongs to: a fork's copy is not its own.
     owner: u32,
 }
 
 impl std::fmt::Debug for StreamWriter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
-        let process = self.process.number;
+        let process = self.packer.process.number;
         formatter
             .debug_struct("StreamWriter")
             .field("process", &process)
@@ -158,41 +250,24 @@ impl StreamWriter {
     /// The stream of a thread of a process.
     pub fn new(process: &Arc<Process>) -> StreamWriter {
         StreamWriter {
-            process: process.clone(),
+            packer: ChunkPacker::new(process),
             thread: process.threads.fetch_add(1, Ordering::Relaxed),
-            recipes: Recipes::new(process.writer.has_values),
-            packer: None,
             instructions: 0,
             order: 0,
-            first_order: 0,
             owner: std::process::id(),
         }
     }
 
+    /// The process that the thread belongs to.
+    pub fn process(&self) -> &Arc<Process> {
+        &self.packer.process
+    }
+
     /// Appends records, whose blocks are numbered as [`Process::block`] says.
     pub fn write(&mut self, mut words: &[u64]) -> io::Result<()> {
-        while let Some(&word) = words.first() {
-            let packer = self.packer.get_or_insert_with(|| {
-                self.first_order = self.order;
-                Box::new(Packer::new(self.recipes.has_values))
-            });
-            match Event::new(word) {
-                Event::Block(id) => {
-                    if id as usize >= self.recipes.len() {
-                        self.process.complete(&mut self.recipes);
-                    }
-                    words = packer.execution(id, words, &self.recipes).map_err(invalid)?;
-                }
-                Event::Mark(mark) => {
-                    if let Mark::Order(number) = mark {
-                        self.order = number;
-                    }
-                    packer.mark(mark);
-                    words = &words[1..];
-                }
-                Event::Access(_) => return Err(invalid(Malformed("an address has no block"))),
-            }
-            if packer.is_full() {
+        while !words.is_empty() {
+            words = self.packer.add(words)?;
+            if self.packer.is_full() {
                 self.finish()?;
             }
         }
@@ -201,21 +276,19 @@ impl StreamWriter {
 
     /// Completes the chunk. The stream may go on.
     pub fn finish(&mut self) -> io::Result<()> {
-        let Some(packer) = self.packer.take() else { return Ok(()) };
-        let process = &self.process;
-        process.write_pending(&mut process.dictionary())?;
-        let head = Head {
-            thread: self.thread,
-            host_process: if process.number == 0 { 0 } else { process.host },
-            words: packer.words,
-            first_instruction: self.instructions,
-            instructions: packer.instructions,
-            order: self.first_order,
-            first_unit: packer.first_unit,
-            ..Head::new(Kind::Records, process.number)
-        };
-        self.instructions += packer.instructions;
-        container::append(&process.writer.file, head, &packer.payload()?)
+        let seal = self.packer.process.seal();
+        self.packer.finish()?.map_or(Ok(()), |chunk| self.append(chunk, seal))
+    }
+
+    /// Appends a chunk that was packed elsewhere, of records of blocks that were sealed.
+    pub fn append(&mut self, chunk: Packed, seal: Seal) -> io::Result<()> {
+        let process = &self.packer.process;
+        process.write(seal)?;
+        let (first_instruction, order) = (self.instructions, self.order);
+        let head = Head { thread: self.thread, first_instruction, order, ..chunk.head };
+        self.instructions += head.instructions;
+        self.order = chunk.last_order.unwrap_or(order);
+        container::append(&process.writer.file, head, &chunk.payload)
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use trace::Trace;
 
-use super::{Accesses, Dictionary, Executed, Filter, Visitor};
+use super::{Executed, Order, Replay, Visitor};
 use crate::table::{Kind, Table, Value};
 
 /// Rows that are handed over together.
@@ -14,24 +14,14 @@ const INSTRUCTION: u64 = 4;
 
 /// Makes rows of addresses, and hands them over a table at a time.
 pub struct Addresses<'a, S: FnMut(&Table) -> io::Result<()>> {
-    dictionary: &'a Dictionary<'a>,
-    accesses: &'a Accesses,
-    filter: &'a Filter,
-    has_processors: bool,
+    replay: &'a Replay<'a>,
     table: Table,
     sink: S,
 }
 
 impl<'a, S: FnMut(&Table) -> io::Result<()>> Addresses<'a, S> {
     /// Hands tables of this name to `sink`, one at least.
-    pub fn new(
-        dictionary: &'a Dictionary<'a>,
-        accesses: &'a Accesses,
-        filter: &'a Filter,
-        name: &str,
-        has_processors: bool,
-        sink: S,
-    ) -> Addresses<'a, S> {
+    pub fn new(replay: &'a Replay<'a>, name: &str, sink: S) -> Addresses<'a, S> {
         let columns = [
             ("processor", Kind::Count),
             ("process", Kind::Count),
@@ -40,9 +30,8 @@ impl<'a, S: FnMut(&Table) -> io::Result<()>> Addresses<'a, S> {
             ("address", Kind::Address),
             ("size", Kind::Count),
         ];
-        let columns = &columns[usize::from(!has_processors)..];
-        let table = Table::new(name, "Addresses in the order of time", columns);
-        Addresses { dictionary, accesses, filter, has_processors, table, sink }
+        let table = Table::new(name, "Addresses in the order of time", &columns[first_column(replay)..]);
+        Addresses { replay, table, sink }
     }
 
     /// Hands over the rest.
@@ -51,10 +40,15 @@ impl<'a, S: FnMut(&Table) -> io::Result<()>> Addresses<'a, S> {
     }
 
     fn row(&mut self, at: &[Value; 3], kind: &str, address: u64, size: u64) {
-        let mut row = at[usize::from(!self.has_processors)..].to_vec();
+        let mut row = at[first_column(self.replay)..].to_vec();
         row.extend([kind.into(), Value::Integer(address.cast_signed()), size.into()]);
         self.table.row(row);
     }
+}
+
+/// Processors are told if threads are spread over them.
+fn first_column(replay: &Replay) -> usize {
+    usize::from(replay.order == Order::Time)
 }
 
 /// Who executed: processor, process and thread.
@@ -67,16 +61,16 @@ fn place(trace: &Trace, executed: &Executed) -> [Value; 3] {
 impl<S: FnMut(&Table) -> io::Result<()>> Visitor for Addresses<'_, S> {
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
         let block = executed.execution.block;
-        let at = place(self.dictionary.trace, executed);
-        let accesses = self.accesses;
+        let at = place(self.replay.dictionary.trace, executed);
+        let Replay { dictionary, accesses, filter, .. } = *self.replay;
         let mut data = accesses.of(block).iter().zip(executed.execution.addresses).peekable();
-        for (index, pc) in self.dictionary.trace.blocks()[block as usize].addresses().enumerate() {
+        for (index, pc) in dictionary.trace.blocks()[block as usize].addresses().enumerate() {
             let access = data.next_if(|(access, _)| access.index as usize == index);
             if !executed.chosen.has(index) {
                 continue;
             }
             // Of data that is wanted by its address, only that.
-            if !self.filter.is_by_data() {
+            if !filter.is_by_data() {
                 self.row(&at, "fetch", pc, INSTRUCTION);
             }
             if let Some((access, &address)) = access {

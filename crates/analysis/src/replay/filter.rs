@@ -1,9 +1,9 @@
 //! What of a trace is wanted.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use trace::record::{Execution, Mark};
-use trace::{BlockId, Trace};
+use trace::{BlockId, Chunk, Trace};
 
 use super::accesses::Accesses;
 use super::calls::Calls;
@@ -78,8 +78,10 @@ enum Code {
 }
 
 /// What is wanted, worked out for a trace.
+#[derive(Clone)]
 pub struct Filter {
-    streams: Vec<bool>,
+    /// Of those that are wanted, the chunks by their first instruction that can hold the units wanted.
+    streams: Vec<Option<Range<u64>>>,
     /// By block; empty if it does not depend on the instructions' addresses.
     code: Vec<Code>,
     /// With the functions that are called: by place, whether it is a wanted function.
@@ -111,19 +113,35 @@ impl Filter {
             let names = dictionary.places.iter().map(|place| place.name.as_deref());
             names.map(|name| name.is_some_and(|name| is_function(name, &wanted.functions))).collect()
         });
-        let streams = streams(wanted, dictionary.trace)?;
+        let is_wanted = streams(wanted, dictionary.trace)?.into_iter().zip(0..);
+        let chunks =
+            |stream| units.as_ref().map_or(0..u64::MAX, |units| of_units(dictionary.trace, stream, units));
+        let streams = is_wanted.map(|(is_wanted, stream)| is_wanted.then(|| chunks(stream))).collect();
         Ok(Filter { streams, code, callers, data_range, instructions, units })
     }
 
-    /// Whether any of a stream is wanted.
-    pub fn stream(&self, stream: u32) -> bool {
-        self.streams[stream as usize]
+    /// The same, but of one process only.
+    pub fn of_process(&self, trace: &Trace, process: u32) -> Filter {
+        let mut filter = self.clone();
+        let others =
+            filter.streams.iter_mut().zip(trace.streams()).filter(|(_, stream)| stream.process != process);
+        others.for_each(|(wanted, _)| *wanted = None);
+        filter
     }
 
-    /// Whether any of these instructions of a stream, by their number from 0, can be wanted.
-    pub fn reaches(&self, first: u64, count: u64) -> bool {
-        let wanted = self.instructions.as_ref();
-        wanted.is_none_or(|wanted| *wanted.end() > first && *wanted.start() <= first.saturating_add(count))
+    /// Whether anything in a chunk can be wanted.
+    pub fn chunk(&self, chunk: &Chunk) -> bool {
+        let stream = &self.streams[chunk.stream as usize];
+        let Chunk { first_instruction: first, instructions: count, .. } = *chunk;
+        let reaches = |wanted: &RangeInclusive<u64>| {
+            *wanted.end() > first && *wanted.start() <= first.saturating_add(count)
+        };
+        match stream {
+            None => false,
+            // From where the units begin: the records before tell nothing of which unit they are in.
+            Some(units) if self.units.is_some() => units.contains(&first),
+            Some(_) => self.instructions.as_ref().is_none_or(reaches),
+        }
     }
 
     /// Whether accesses are wanted by their address.
@@ -295,6 +313,23 @@ fn streams(wanted: &Wanted, trace: &Trace) -> Result<Vec<bool>, Absent> {
     }
     let chosen = |stream| wanted.threads.is_empty() || wanted.threads.iter().any(|&one| is(stream, one));
     Ok(trace.streams().iter().map(chosen).collect())
+}
+
+/// The first instructions of the chunks of a stream that can hold these units, whose numbers rise.
+fn of_units(trace: &Trace, stream: u32, units: &RangeInclusive<u64>) -> Range<u64> {
+    let (mut start, mut end) = (0, u64::MAX);
+    for chunk in trace.stream_chunks(stream).iter().map(|&chunk| &trace.chunks()[chunk]) {
+        match chunk.first_unit {
+            Some(unit) if unit <= *units.start() => start = chunk.first_instruction,
+            Some(unit) if unit > *units.end() => {
+                // The last of the units wanted may end in it.
+                end = chunk.first_instruction.saturating_add(1);
+                break;
+            }
+            _ => {}
+        }
+    }
+    start..end
 }
 
 /// The number of a block's instructions, as a slice's length.

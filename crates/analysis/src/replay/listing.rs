@@ -205,7 +205,7 @@ fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Vec<Line> {
     let line = |(pc, &word): (u64, &u32)| {
         let instruction = isa::decode(word);
         let (mnemonic, operands) = disassemble(dictionary, id, pc, word);
-        let text = format!("{pc:0digits$x}: {word:08x}  {mnemonic:MNEMONIC$}{operands}");
+        let text = format!("{pc:0digits$x}: {word:08x}  {mnemonic:MNEMONIC$}{operands}").trim_end().into();
         let has_value = trace.header().has_values && instruction.is_some_and(trace::record::has_value);
         Line { text, instruction, has_value, effect: instruction.map_or(Effect::Nothing, Effect::of) }
     };

@@ -4,11 +4,13 @@
 mod accesses;
 mod addresses;
 mod calls;
+pub mod check;
 mod dictionary;
 mod filter;
 mod functions;
 mod listing;
 mod registers;
+mod source;
 pub mod summary;
 mod text;
 
@@ -20,14 +22,15 @@ pub use filter::{Absent, Chosen, Filter, Wanted};
 pub use functions::FunctionTrace;
 pub use listing::Listing;
 pub use registers::Registers;
+pub use source::Order;
 
 use std::io;
-use std::sync::mpsc::sync_channel;
 
 use trace::Chunk;
 use trace::record::{Entries, Entry, Execution, Mark};
 
 use filter::Position;
+use source::{Batch, Piece};
 
 /// A block that was executed.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +69,8 @@ pub struct Replay<'a> {
     pub accesses: &'a Accesses,
     /// What is wanted.
     pub filter: &'a Filter,
+    /// In which order.
+    pub order: Order,
 }
 
 impl Replay<'_> {
@@ -77,35 +82,28 @@ impl Replay<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> io::Result<Vec<trace::Error>> {
         let trace = self.dictionary.trace;
-        let wanted = |chunk: &Chunk| {
-            self.filter.stream(chunk.stream)
-                && self.filter.reaches(chunk.first_instruction, chunk.instructions)
-        };
         let mut positions = vec![Position::default(); trace.streams().len()];
+        let mut chunks = vec![None; trace.streams().len()];
         let mut problems = Vec::new();
         std::thread::scope(|scope| {
-            // The next chunk is read while this one is looked at.
-            let (sender, receiver) = sync_channel(1);
-            scope.spawn(move || {
-                let chunks = trace.chunks().iter().enumerate().filter(|(_, chunk)| wanted(chunk));
-                for (index, chunk) in chunks {
-                    let mut words = Vec::new();
-                    let read = trace.read(index, &mut words).map(|()| words);
-                    if sender.send((chunk, read)).is_err() {
-                        break;
+            for batch in source::read(scope, trace, self.order, |chunk| self.filter.chunk(chunk)) {
+                let Batch { words, pieces } = match batch {
+                    Ok(batch) => batch,
+                    Err(error) => {
+                        problems.push(error);
+                        continue;
                     }
-                }
-            });
-            for (chunk, read) in receiver {
-                match read {
-                    Ok(words) => {
-                        let position = &mut positions[chunk.stream as usize];
-                        self.go_to(chunk, position, visitor)?;
-                        self.records(chunk.stream, &words, position, visitor)?;
+                };
+                for piece in pieces {
+                    let position = &mut positions[piece.stream as usize];
+                    let chunk = &mut chunks[piece.stream as usize];
+                    if chunk.replace(piece.chunk) != Some(piece.chunk) {
+                        self.go_to(&trace.chunks()[piece.chunk], position, visitor)?;
                     }
-                    Err(error) => problems.push(error),
+                    let before = position.instructions;
+                    self.records(&piece, &words[piece.words.clone()], position, visitor)?;
+                    progress(position.instructions - before);
                 }
-                progress(chunk.instructions);
             }
             Ok(problems)
         })
@@ -124,12 +122,13 @@ impl Replay<'_> {
 
     fn records(
         &self,
-        stream: u32,
+        piece: &Piece,
         words: &[u64],
         position: &mut Position,
         visitor: &mut impl Visitor,
     ) -> io::Result<()> {
         let trace = self.dictionary.trace;
+        let Piece { stream, processor, .. } = *piece;
         for entry in Entries::new(words, trace.shapes()) {
             let before = position.instructions;
             match entry {
@@ -137,7 +136,7 @@ impl Replay<'_> {
                     let length = filter::length(trace, execution.block);
                     let chosen =
                         self.filter.block(position, &execution, length, self.dictionary, self.accesses);
-                    visitor.executed(&Executed { stream, processor: None, before, execution, chosen })?;
+                    visitor.executed(&Executed { stream, processor, before, execution, chosen })?;
                 }
                 Entry::Mark(mark) => {
                     let is_wanted = self.filter.mark(position, mark);

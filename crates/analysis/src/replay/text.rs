@@ -171,6 +171,11 @@ pub(super) fn host_process(trace: &Trace, stream: &Stream) -> u32 {
     if stream.host_process == 0 { trace.header().process } else { stream.host_process }
 }
 
+/// A thread as it is named on the command line.
+pub(super) fn thread(stream: &Stream) -> String {
+    format!("{}.{}", stream.process, stream.thread)
+}
+
 /// File and line, for people.
 pub(super) fn describe(source: &Location) -> String {
     match source.line {

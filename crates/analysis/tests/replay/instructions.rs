@@ -129,6 +129,35 @@ fn numbers_units_and_addresses_choose() {
     assert_eq!(numbers(&range), [2, 3, 6, 7]);
 }
 
+/// Where each unit is, whatever chunks it is spread over.
+#[test]
+fn units_are_found_in_any_chunk() {
+    let mut items = Vec::new();
+    let mut expected = Vec::new();
+    let mut number = 0;
+    for (unit, length) in [3, 20, 1, 1, 9, 4, 30, 2, 2].into_iter().enumerate() {
+        items.push(Item::Mark(Mark::UnitBegins(2 * unit as u64)));
+        items.extend((0..length).map(|_| Item::Block(0, vec![])));
+        items.push(Item::Mark(Mark::UnitEnds(2 * unit as u64)));
+        // What is between units.
+        items.extend((0..unit % 3).map(|_| Item::Block(0, vec![])));
+        expected.push((number + 1..=number + length).collect::<Vec<u64>>());
+        number += length + unit as u64 % 3;
+    }
+    let made = Made::thread(&[(0x1000, &[NOP])], items);
+    let numbers = |first: usize, last: usize| -> Vec<u64> {
+        let wanted = Wanted { units: Some(2 * first as u64..=2 * last as u64 + 1), ..Wanted::default() };
+        let lines = listed(&made, &wanted);
+        let instructions = lines.iter().filter(|line| line.contains("nop"));
+        instructions.map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect()
+    };
+    for first in 0..expected.len() {
+        for last in first..expected.len() {
+            assert_eq!(numbers(first, last), expected[first..=last].concat(), "{first} to {last}");
+        }
+    }
+}
+
 #[test]
 fn what_is_not_there_is_told() {
     let trace = Made::thread(&[(0x1000, &[NOP])], vec![Item::Block(0, vec![])]).open();

@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use pathlength_analysis::names::Names;
 use pathlength_analysis::replay::{
-    Accesses, Dictionary, Filter, FunctionTrace, Listing, Replay, Visitor, Wanted,
+    Accesses, Dictionary, Filter, FunctionTrace, Listing, Order, Replay, Visitor, Wanted,
 };
-use trace::record::{Event, Mark, Shape};
+use trace::record::{Event, Mark};
 use trace::{Block, BlockId, Function, Header, Image, Process, StreamWriter, Trace, Writer};
 
 /// The functions of every process's image: 0x100 bytes each.
 pub const FUNCTIONS: [(&str, u64); 4] = [("main", 0x1000), ("f", 0x1100), ("g", 0x1200), ("h", 0x1300)];
+
+/// Records in a chunk: few, so that there are many chunks.
+const CHUNK: usize = 7;
 
 /// What a thread's records are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,18 +57,20 @@ impl Made {
         let writer = Writer::new(file, &header).unwrap();
         let mut processes = BTreeMap::new();
         for thread in &self.threads {
-            let (process, shapes) =
+            let process =
                 processes.entry(thread.process).or_insert_with(|| self.process(&writer, thread.process));
             let mut stream = StreamWriter::new(process);
-            stream.write(&words(&thread.items), shapes).unwrap();
-            stream.finish().unwrap();
+            for chunk in thread.items.chunks(CHUNK) {
+                stream.write(&words(chunk)).unwrap();
+                stream.finish().unwrap();
+            }
         }
         drop(processes);
         drop(writer);
         Trace::open(&path).unwrap()
     }
 
-    fn process(&self, writer: &Arc<Writer>, number: u32) -> (Arc<Process>, Vec<Shape>) {
+    fn process(&self, writer: &Arc<Writer>, number: u32) -> Arc<Process> {
         let process = Process::new(writer, number, if number == 0 { 0 } else { 1000 + number });
         let path = "/nowhere/prog.so".into();
         process.add_image(Image { path, start: 0x1000, end: 0x2000, bias: 0, build_id: vec![] }).unwrap();
@@ -81,8 +86,7 @@ impl Made {
             });
             assert_eq!(process.block(block, || function).unwrap(), index as BlockId, "blocks must differ");
         }
-        let shapes = self.blocks.iter().map(|(_, words)| Shape::new(words, self.has_values)).collect();
-        (process, shapes)
+        process
     }
 
     /// Replays the trace, or what is wanted of it, to what `show` makes.
@@ -92,7 +96,14 @@ impl Made {
         let dictionary = Dictionary::new(&trace, &names);
         let accesses = Accesses::new(&trace);
         let filter = Filter::new(wanted, &dictionary).unwrap();
-        show(&Shown { replay: Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter } })
+        show(&Shown {
+            replay: Replay {
+                dictionary: &dictionary,
+                accesses: &accesses,
+                filter: &filter,
+                order: Order::Time,
+            },
+        })
     }
 
     /// The instruction listing.

@@ -1,5 +1,6 @@
 //! Traces replayed: what is shown of them is compared with traces written by hand, and with a recount.
 
+mod addresses;
 mod calls;
 mod instructions;
 mod made;

@@ -114,7 +114,7 @@ fn made() -> impl Strategy<Value = Made> {
         Just(Mark::Gap),
         Just(Mark::Diverted),
         (0u32..5).prop_map(Mark::SystemCall),
-        (0u64..4).prop_map(Mark::UnitBegins),
+        (0u64..2).prop_map(Mark::UnitBegins),
         (0u64..4).prop_map(Mark::UnitEnds),
     ];
     let address = prop_oneof![0x8000u64..0x8080, 0x2_0000u64..0x2_4000, 0x8ff0u64..0x9010];
@@ -127,10 +127,21 @@ fn made() -> impl Strategy<Value = Made> {
         let mut seen = BTreeSet::new();
         blocks.retain(|(address, _)| seen.insert(*address));
         // Each execution gets as many addresses as its block has accesses.
-        for item in threads.iter_mut().flat_map(|thread| &mut thread.items) {
-            if let Item::Block(block, addresses) = item {
-                *block %= blocks.len();
-                addresses.truncate(Shape::new(&blocks[*block].1, false).accesses as usize);
+        for thread in &mut threads {
+            let mut unit = 0;
+            for item in &mut thread.items {
+                match item {
+                    Item::Block(block, addresses) => {
+                        *block %= blocks.len();
+                        addresses.truncate(Shape::new(&blocks[*block].1, false).accesses as usize);
+                    }
+                    // Their numbers rise, by more than one where other threads do some.
+                    Item::Mark(Mark::UnitBegins(number)) => {
+                        unit += *number + 1;
+                        *number = unit;
+                    }
+                    Item::Mark(_) => {}
+                }
             }
         }
         Made { has_values: false, blocks, threads }
@@ -143,7 +154,7 @@ fn wanted() -> impl Strategy<Value = Wanted> {
         weighted(0.3, range(0x1000, 0x1480)),
         weighted(0.2, range(0x7ff0, 0x9020)),
         weighted(0.3, range(0, 200)),
-        weighted(0.3, range(0, 4)),
+        weighted(0.3, range(0, 12)),
     );
     all.prop_map(|(range, data_range, instructions, units)| Wanted {
         range,
@@ -315,4 +326,13 @@ proptest! {
         let rows = rows.iter().filter(|row| row[2] == "a window");
         prop_assert_eq!(rows.map(|row| row[3].clone()).collect::<Vec<_>>(), in_windows.map(|sum| sum.to_string()));
     }
+}
+
+#[test]
+fn of_nothing_there_are_tables_too() {
+    let options = Options { line_sizes: vec![64], page_sizes: vec![8192], window: 100 };
+    let tables = summary(&Made::default(), &Wanted::default(), options);
+    assert_eq!(cells(&tables, "threads"), [["total", "", "0", "0", "0", "0", "0", "0"]]);
+    let notes: Vec<&String> = tables.iter().flat_map(|table| &table.notes).collect();
+    assert!(!notes.is_empty() && notes.iter().all(|note| !note.contains("NaN")), "{notes:?}");
 }

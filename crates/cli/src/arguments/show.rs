@@ -30,6 +30,15 @@ pub struct ShowOptions {
     /// What is shown.
     #[arg(long = "as", value_name = "VIEW", default_value = "summary")]
     pub view: View,
+    /// Show the threads as if they had been spread over so many processors.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub processors: Option<u32>,
+    /// Instructions after which it is the turn of another thread of the processor.
+    #[arg(long, value_name = "N", requires = "processors", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub quantum: u64,
+    /// A table of addresses for each process; with -o, which is a directory then, a file each.
+    #[arg(long)]
+    pub separate: bool,
     #[command(flatten)]
     pub summary: SummaryOptions,
     #[command(flatten)]
@@ -87,4 +96,14 @@ pub struct WantedOptions {
     /// Units of work by their number: 3 or 3-5.
     #[arg(long, value_name = "N-M", value_parser = ranges::numbers)]
     pub units: Option<RangeInclusive<u64>>,
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub struct CheckOptions {
+    /// The trace.
+    #[arg(value_name = "FILE")]
+    pub trace: PathBuf,
+    #[command(flatten)]
+    pub output: OutputOptions,
 }

@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod build;
+pub mod check;
 pub mod compare;
 pub mod count;
 pub mod run;

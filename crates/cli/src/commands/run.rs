@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use engine::{End, Process, Recorder};
+use anyhow::Context;
+use engine::{Configuration, End, Process, Recorder};
+use gdb::{Listener, Server};
 use lab::{crash, measure};
 
 use super::configuration;
@@ -12,14 +14,14 @@ use crate::arguments::RunOptions;
 pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let mut configuration = configuration(&options.engine, &options.program, &options.arguments, false);
     configuration.name.clone_from(&options.name);
+    // What cannot be had is told before GDB comes.
+    let listener = options.gdb.as_deref().map(listen).transpose()?;
     let mut process = Process::new(&configuration)?;
-    let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into()).collect();
-    // Somebody may attach.
-    let mut recorder = Recorder::idle(arguments);
-    let end = measure::run(&mut process, &mut recorder, &configuration);
-    // Whoever attached is told himself.
-    let _ = recorder.finish();
-    match end? {
+    let end = match listener {
+        Some(listener) => debug(listener, &mut process, &configuration)?,
+        None => attachable(options, &mut process, &configuration)?,
+    };
+    match end {
         End::Exited(status) => Ok(ExitCode::from(status as u8)),
         End::Killed(crash) => {
             if crash::is_crash(crash.signal) {
@@ -28,4 +30,35 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
             engine::linux::die(crash.signal)
         }
     }
+}
+
+fn listen(place: &str) -> anyhow::Result<Listener> {
+    Listener::bind(place).with_context(|| format!("cannot wait for GDB at {place}"))
+}
+
+/// Runs the program under GDB.
+fn debug(listener: Listener, process: &mut Process, configuration: &Configuration) -> anyhow::Result<End> {
+    eprintln!("pathlength: waiting for GDB: target remote {}", listener.address());
+    let Some(connection) = listener.accept().context("cannot wait for GDB")? else {
+        return Ok(measure::run(process, &mut (), configuration)?);
+    };
+    drop(listener);
+    let server = Server::start(connection, process, &configuration.settings.sysroot)?;
+    let end = measure::run(process, &mut server.observer(), configuration)?;
+    server.end(&end);
+    Ok(end)
+}
+
+/// Runs the program so that somebody may attach.
+fn attachable(
+    options: &RunOptions,
+    process: &mut Process,
+    configuration: &Configuration,
+) -> Result<End, measure::Error> {
+    let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into()).collect();
+    let mut recorder = Recorder::idle(arguments);
+    let end = measure::run(process, &mut recorder, configuration);
+    // Whoever attached is told himself.
+    let _ = recorder.finish();
+    end
 }

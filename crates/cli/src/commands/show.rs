@@ -1,16 +1,18 @@
 //! `pathlength show`: what is in a trace.
 
-use std::io;
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
 use analysis::replay::{
-    Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Replay, Visitor, Wanted,
+    Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Order, Replay, Visitor, Wanted,
 };
 use analysis::table::Table;
 use anyhow::Context;
-use report::Pieces;
+use report::{Format, Pieces};
 use trace::Trace;
 
 use crate::arguments::{OutputOptions, ShowOptions, SummaryOptions, View, WantedOptions};
@@ -26,18 +28,21 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
     let filter = Filter::new(&wanted(&options.wanted), &dictionary)?;
-    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter };
+    let quantum = options.quantum;
+    let order =
+        options.processors.map_or(Order::Time, |processors| Order::Processors { processors, quantum });
+    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
     let system_call = engine::linux::system_call_name;
     let is_whole = match options.view {
         View::Instructions => {
             let mut listing = Listing::new(&dictionary, &accesses, &system_call, report::stdout()?);
-            let is_whole = go_through(&replay, &mut listing)?;
+            let is_whole = go_through(&replay, &mut listing, false)?;
             listing.finish()?;
             is_whole
         }
         View::Functions => {
             let mut functions = FunctionTrace::new(&dictionary, &system_call, report::stdout()?);
-            let is_whole = go_through(&replay, &mut functions)?;
+            let is_whole = go_through(&replay, &mut functions, false)?;
             functions.finish()?;
             is_whole
         }
@@ -48,24 +53,54 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
                 options.output.path.as_deref(),
             )?;
             let mut summary = Summary::new(&dictionary, &accesses, summary_options(&options.summary, &trace));
-            let is_whole = go_through(&replay, &mut summary)?;
+            let is_whole = go_through(&replay, &mut summary, true)?;
             let tables = chosen(summary.tables(&system_call), &options.summary.tables)?;
             report::write_all(&tables, options.output.format, options.output.path.as_deref())?;
             is_whole
         }
-        View::Addresses => addresses(&replay, &options.output)?,
+        View::Addresses => addresses(&replay, options)?,
     };
-    for problem in trace.problems() {
-        eprintln!("pathlength: {}: at byte {}: {}", options.trace.display(), problem.offset, problem.what);
-    }
+    tell_problems(&trace, &options.trace);
     Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Writes every address.
-fn addresses(replay: &Replay, output: &OutputOptions) -> anyhow::Result<bool> {
-    let (format, path) = (output.format, output.path.as_deref());
+/// Tells what of the file could not be read when it was opened.
+pub fn tell_problems(trace: &Trace, path: &Path) {
+    for problem in trace.problems() {
+        eprintln!("pathlength: {}: at byte {}: {}", path.display(), problem.offset, problem.what);
+    }
+}
+
+/// Writes every address, or those of each process apart.
+fn addresses(replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
+    let OutputOptions { format, path } = options.output.clone();
+    if !options.separate {
+        return table_of_addresses(replay, "addresses", format, path.as_deref());
+    }
+    if let Some(folder) = &path {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    report::check(true, format, path.as_deref())?;
+    let trace = replay.dictionary.trace;
+    let processes: BTreeSet<u32> = trace.streams().iter().map(|stream| stream.process).collect();
     let mut is_whole = true;
-    report::write_long("addresses", format, path, |out| {
+    for process in processes {
+        let filter = replay.filter.of_process(trace, process);
+        let name = format!("addresses-process-{process}");
+        is_whole &=
+            table_of_addresses(&Replay { filter: &filter, ..*replay }, &name, format, path.as_deref())?;
+    }
+    Ok(is_whole)
+}
+
+fn table_of_addresses(
+    replay: &Replay,
+    name: &str,
+    format: Format,
+    path: Option<&Path>,
+) -> anyhow::Result<bool> {
+    let mut is_whole = true;
+    report::write_long(name, format, path, |out| {
         let mut pieces: Option<Pieces<_>> = None;
         let mut out = Some(out);
         let sink = |piece: &Table| -> io::Result<()> {
@@ -78,9 +113,8 @@ fn addresses(replay: &Replay, output: &OutputOptions) -> anyhow::Result<bool> {
             };
             written.map_err(into_io)
         };
-        let Replay { dictionary, accesses, filter } = *replay;
-        let mut addresses = Addresses::new(dictionary, accesses, filter, "addresses", false, sink);
-        is_whole = go_through(replay, &mut addresses)?;
+        let mut addresses = Addresses::new(replay, name, sink);
+        is_whole = go_through(replay, &mut addresses, path.is_some())?;
         addresses.finish()?;
         pieces.map_or(Ok(()), Pieces::finish)
     })?;
@@ -95,9 +129,12 @@ fn into_io(error: report::Error) -> io::Error {
     }
 }
 
-/// Replays the trace; tells what could not be read, and returns whether all was.
-fn go_through(replay: &Replay, visitor: &mut impl Visitor) -> io::Result<bool> {
-    let bar = Replaying::new(replay.dictionary.trace);
+/// Replays the trace; tells what could not be read, and returns whether all was. A visitor that `is_quiet` writes
+/// nothing meanwhile.
+fn go_through(replay: &Replay, visitor: &mut impl Visitor, is_quiet: bool) -> io::Result<bool> {
+    let wanted = replay.dictionary.trace.chunks().iter().filter(|chunk| replay.filter.chunk(chunk));
+    let instructions = wanted.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
+    let bar = Replaying::new(instructions, is_quiet || !io::stdout().is_terminal());
     let problems = replay.run(visitor, &mut |instructions| bar.show(instructions));
     bar.clear();
     let problems = problems?;

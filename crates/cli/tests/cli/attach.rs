@@ -21,7 +21,7 @@ impl Running {
         // Until it runs the guest: its handlers are there.
         let status = format!("/proc/{}/comm", child.id());
         for _ in 0..500 {
-            if std::fs::read_to_string(&status).is_ok_and(|name| !name.starts_with("pathlength")) {
+            if std::fs::read_to_string(&status).is_ok_and(|name| name == "modes\n") {
                 break;
             }
             sleep(Duration::from_millis(10));

@@ -7,6 +7,7 @@ mod compare;
 mod count;
 mod crashes;
 mod damaged;
+mod gdb;
 mod run;
 mod show;
 mod signals;

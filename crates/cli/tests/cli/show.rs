@@ -228,3 +228,22 @@ fn a_summary_goes_to_a_folder() {
     let has = |name: &str| Path::new(&folder).join(format!("{name}.csv")).exists();
     assert!(["threads", "instructions", "line-use", "page-use", "working-set"].into_iter().all(has));
 }
+
+#[test]
+fn check_finds_nothing_in_what_was_recorded_and_tells_what_is_damaged() {
+    for words in
+        [":ev5/modes work", ":ev56/halves", ":ev5/threads", "--unit work --units 3 --values :ev5/modes work"]
+    {
+        let recorded = record(words);
+        let checked = run(&format!("check {}", recorded.path().display())).quiet_success();
+        let violations = checked.lines().find(|line| line.starts_with("violations")).unwrap();
+        assert!(violations.ends_with(" 0"), "{words}: {checked}");
+    }
+    let recorded = record(":ev5/tiny");
+    let mut bytes = fs::read(recorded.path()).unwrap();
+    bytes.truncate(bytes.len() - 10);
+    fs::write(recorded.path(), bytes).unwrap();
+    let outcome = run(&format!("check {}", recorded.path().display()));
+    assert_eq!(outcome.code(), 1);
+    assert!(outcome.stderr.contains("at byte"), "{}", outcome.stderr);
+}

@@ -1,5 +1,6 @@
 //! Ctrl-C and the like while a program runs that would never end.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -32,6 +33,21 @@ fn wait_for_work(process: u32) {
         sleep(Duration::from_millis(20));
     }
     panic!("the program does not run");
+}
+
+#[test]
+fn what_was_recorded_until_the_signal_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.trace");
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGKILL] {
+        let outcome =
+            interrupted(command(&format!("trace -o {} :ev5/modes endless", path.display())), signal);
+        assert_eq!(outcome.status.signal(), Some(signal));
+        let trace = trace::Trace::open(&path).unwrap();
+        assert_eq!(trace.problems(), []);
+        let recorded: u64 = trace.chunks().iter().map(|chunk| chunk.instructions).sum();
+        assert!(recorded > 1_000_000, "{recorded}");
+    }
 }
 
 #[test]

@@ -112,6 +112,11 @@ impl BlockCache {
         BlockCache { longest: self.longest, breaks: self.breaks.clone(), ..BlockCache::new(self.model) }
     }
 
+    /// An empty cache for blocks of one instruction each.
+    pub fn for_steps(&self) -> BlockCache {
+        BlockCache { longest: 1, ..BlockCache::new(self.model) }
+    }
+
     /// Lets blocks begin at these addresses, and no block go on behind them. True if any is new: then the
     /// cache must be invalidated.
     pub fn break_at(&mut self, addresses: &[u64]) -> bool {

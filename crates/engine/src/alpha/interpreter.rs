@@ -8,6 +8,7 @@ use super::block::{Block, BlockCache};
 use super::cpu::{Cpu, Exception};
 use super::meaning::{Break, execute};
 use super::records;
+use crate::debug::Attached;
 use crate::memory::Memory;
 
 /// What an observer wants to hear of.
@@ -104,6 +105,11 @@ pub trait Observer: Send {
     /// The process is a copy of the one watched so far, made by fork. Of what other threads' observers
     /// share with this one, nobody will ever unlock what was locked.
     fn forked(&mut self) {}
+    /// The debugger's hold on the thread, if it has one.
+    #[inline(always)]
+    fn debugger(&mut self) -> Option<&mut Attached> {
+        None
+    }
 }
 
 /// Watches nothing, at no cost.
@@ -136,6 +142,8 @@ pub enum Next {
     Reached,
     /// There is no room for the next block's record.
     Full,
+    /// The debugger wants the program to stop at `pc`.
+    Held,
     /// The observer wants to hear of more, or of less, from the block at `pc` on.
     Turn(Interest),
     /// `pc` is at a block that has compiled code, or that ran so often that it is time to compile it.
@@ -189,6 +197,9 @@ pub fn run<O: Observer>(
         match resume.take() {
             Some((_, index)) => first = index,
             None => {
+                if observer.debugger().is_some_and(|debugger| debugger.holds(cpu.pc)) {
+                    return Next::Held;
+                }
                 if interrupted() {
                     return Next::Stop(Stop::Signal);
                 }

@@ -7,7 +7,7 @@ use super::errno::Errno;
 use super::host::{self, Information};
 use super::layout::{Record, u32_at, u64_at};
 use super::signals::{self, AlternateStack, DEFAULT, Default, IGNORE, SignalAction, flag, number};
-use super::{Control, Kernel, Thread};
+use super::{Control, Held, Kernel, Thread};
 use crate::alpha::cpu::{Cpu, Exception, register};
 use crate::alpha::float::control::signal_code;
 use crate::memory::{Memory, SEGV_ACCERR, SEGV_MAPERR};
@@ -56,19 +56,30 @@ const MASK: usize = 1;
 impl Thread {
     /// Delivers what was recorded; called between two instructions when
     /// [`host::pending`] says so.
-    pub fn deliver(&mut self, kernel: &mut Kernel, cpu: &mut Cpu, memory: &Memory) -> Control {
+    pub fn deliver(&mut self, kernel: &mut Held, cpu: &mut Cpu, memory: &Memory) -> Control {
         self.after_call(kernel, cpu, memory, Returning::NOTHING)
     }
 
     /// Delivers what is pending before a system call returns to the guest.
     pub(super) fn after_call(
         &mut self,
-        kernel: &mut Kernel,
+        kernel: &mut Held,
         cpu: &mut Cpu,
         memory: &Memory,
         mut call: Returning,
     ) -> Control {
-        while let Some(information) = self.next_signal(kernel) {
+        while let Some(mut information) = self.next_signal(kernel) {
+            let (signal, pc) = (signals::alpha(information.signal()), cpu.pc);
+            let wanted = self.consult(kernel, cpu, signal);
+            if cpu.pc != pc {
+                // The debugger has sent the thread elsewhere: the call is not made again.
+                call.error = None;
+            }
+            match wanted {
+                None => continue,
+                Some(wanted) if wanted == signal => {}
+                Some(wanted) => information = signals::sent(wanted),
+            }
             let control = self.act(kernel, cpu, memory, &information, &mut call);
             if control != Control::Continue {
                 return control;
@@ -101,6 +112,14 @@ impl Thread {
         let held = &mut self.signals.held;
         let index = held.iter().position(|information| !blocked(information))?;
         Some(held.remove(index))
+    }
+
+    /// Tells the debugger, if there is one, of a signal. Returns the one that shall reach the thread.
+    fn consult(&self, kernel: &mut Held, cpu: &mut Cpu, signal: i32) -> Option<i32> {
+        match kernel.debugger.clone() {
+            Some(debugger) => kernel.released(|| debugger.signal(self.address().id, cpu, signal)),
+            None => Some(signal),
+        }
     }
 
     /// Does what the guest wants upon a signal.
@@ -137,13 +156,21 @@ impl Thread {
     /// instruction also for illegal instructions and traps of PALcode.
     pub fn raise(
         &mut self,
-        kernel: &mut Kernel,
+        kernel: &mut Held,
         cpu: &mut Cpu,
         memory: &Memory,
         exception: Exception,
     ) -> Control {
         let fault = fault_of(cpu, memory, exception);
         let signal = signals::alpha(fault.signal);
+        match self.consult(kernel, cpu, signal) {
+            None => return Control::Continue,
+            Some(wanted) if wanted == signal => {}
+            Some(wanted) => {
+                let mut call = Returning::NOTHING;
+                return self.act(kernel, cpu, memory, &signals::sent(wanted), &mut call);
+            }
+        }
         let action = kernel.actions.get(signal);
         let blocked = self.signals.mask & host::bit(signal) != 0;
         if blocked || action.handler == DEFAULT || action.handler == IGNORE {

@@ -40,17 +40,18 @@ use std::ffi::OsString;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use trace::LoadedImage;
 
 use crate::alpha::cpu::{Cpu, register};
+use crate::debug::Session;
 use crate::memory::Memory;
 use call::Call;
 pub use descriptors::{out_of_reach, within_reach};
 use errno::Errno;
-pub use host::{is_summoned, notice, pending, set_limit, summon, take_summons};
-pub(crate) use host::{note_sent_fault, without_signals};
+pub(crate) use host::note_sent_fault;
+pub use host::{Address, is_summoned, notice, pending, set_limit, summon, take_summons, without_signals};
 use signals::Actions;
 use table::Action;
 pub use threads::{Ending, Start, Thread};
@@ -159,6 +160,11 @@ pub fn die(signal: i32) -> ! {
     }
 }
 
+/// Sends the calling thread one of Alpha's signals.
+pub(crate) fn send_to_caller(signal: i32) {
+    host::requeue(&signals::sent(signal));
+}
+
 /// A process's side of the kernel behind the lock that its threads share.
 pub struct SharedKernel {
     kernel: Mutex<Kernel>,
@@ -260,6 +266,8 @@ pub struct Kernel {
     special: BTreeMap<i32, descriptors::Special>,
     /// Descriptors that the engine had open before the program started.
     engine_descriptors: BTreeSet<i32>,
+    /// Whom each signal is told before it reaches a thread.
+    debugger: Option<Arc<Session>>,
 }
 
 impl Kernel {
@@ -290,8 +298,15 @@ impl Kernel {
             limits: [None; limits::RESOURCE_COUNT],
             timers: timers::Timers::default(),
             special: BTreeMap::new(),
-            engine_descriptors: descriptors::close_on_exec().collect(),
+            engine_descriptors: BTreeSet::new(),
+            debugger: None,
         }
+    }
+
+    /// The program is about to begin, perhaps under a debugger. What is open now is the engine's.
+    pub fn begin(&mut self, debugger: Option<Arc<Session>>) {
+        self.engine_descriptors = descriptors::close_on_exec().collect();
+        self.debugger = debugger;
     }
 
     /// Where absolute paths are looked up first.

@@ -273,6 +273,12 @@ impl Signals {
 /// Codes of a SIGCHLD, CLD_KILLED to CLD_CONTINUED, whose status is a signal's number.
 pub const STATUS_IS_SIGNAL: std::ops::RangeInclusive<i32> = 2..=6;
 
+/// What the host tells of one of Alpha's signals that this process sent.
+pub fn sent(signal: i32) -> Information {
+    let signal = host_number(signal).unwrap_or(libc::SIGKILL);
+    Information::new(signal, libc::SI_TKILL, &[u64::from(std::process::id())])
+}
+
 /// A siginfo for the guest.
 pub fn alpha_information(information: &Information) -> Record {
     let mut words = information.0;

@@ -227,6 +227,7 @@ impl Kernel {
         thread.clear_at_end = clear_at_end;
         self.process = std::process::id();
         self.parent = None;
+        self.debugger = None;
         self.renew(thread);
     }
 

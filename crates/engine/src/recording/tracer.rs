@@ -143,22 +143,19 @@ impl Tracer {
         if self.piece.is_empty() || self.has_failed {
             return self.piece.clear();
         }
-        let feed = match self.feed.take() {
-            Some(feed) => feed,
-            None => {
-                let stream = self.stream.take().unwrap_or_else(|| StreamWriter::new(&self.session.process));
-                match Feed::new(stream) {
-                    Ok(feed) => feed,
-                    Err(error) => return self.fail(error),
-                }
-            }
-        };
+        let stream = &mut self.stream;
+        let process = &self.session.process;
+        let mut feed = self
+            .feed
+            .take()
+            .unwrap_or_else(|| Feed::new(stream.take().unwrap_or_else(|| StreamWriter::new(process))));
         match feed.send(std::mem::take(&mut self.piece)) {
-            Some(empty) => (self.piece, self.feed) = (empty, Some(feed)),
-            None => match feed.finish() {
+            Ok(Some(empty)) => (self.piece, self.feed) = (empty, Some(feed)),
+            Ok(None) => match feed.finish() {
                 Ok(_) => {}
                 Err(error) => self.fail(error),
             },
+            Err(error) => self.fail(error),
         }
     }
 
@@ -328,7 +325,7 @@ impl Tracer {
         if self.is_recording {
             self.mark(Mark::SystemCall(number));
         }
-        if REPLACING.contains(&number) {
+        if REPLACING.contains(&number) && self.instructions > 0 {
             self.flush();
         }
     }

@@ -11,6 +11,8 @@ const SYSROOT: &str = "/usr/alpha-linux-gnu";
 /// How the engine executes (`examples/run.rs`): interpreting, and as it decides itself, with and without
 /// counting.
 const WAYS: [Option<&str>; 3] = [Some("0"), Some("count"), None];
+/// Under debuggers that stop the program again and again: one build only, for that takes its time.
+const DEBUGGED: [Option<&str>; 2] = [Some("debug1"), Some("debug2")];
 /// Original and byte/word.
 const BUILDS: [&[&str]; 2] = [&["-mcpu=ev5", "-mno-bwx"], &["-mcpu=ev56", "-mbwx"]];
 
@@ -26,7 +28,9 @@ pub fn agree(name: &str, levels: &[&str], runs: usize) {
             let switches = [*mcpu, &[level]].concat();
             let folder = directory.path().join(format!("{build}{level}"));
             let alpha = program.compile("alpha-linux-gnu-gcc", &switches, &folder);
-            for (way, time) in WAYS.iter().flat_map(|way| (0..runs).map(move |time| (way, time))) {
+            let debugged = if build == 0 && level == &levels[0] { &DEBUGGED[..] } else { &[] };
+            let ways = WAYS.iter().chain(debugged);
+            for (way, time) in ways.flat_map(|way| (0..runs).map(move |time| (way, time))) {
                 let mut command = Command::new(engine());
                 command.env_remove("PATHLENGTH_HOT").envs(way.map(|way| ("PATHLENGTH_HOT", way)));
                 let found = Run::of(command.arg(&alpha), &alpha);

@@ -6,11 +6,12 @@
 //! Runs each program natively, under qemu-alpha, and on the engine: without counts, with them, and with a
 //! full trace, every block and every address, handed to a consumer that adds them up. Prints the processor
 //! time of each (user and system, of all its processes, the compiler's included): the run with the smallest
-//! sum of RUNS runs (3). Builds PostgreSQL first if that was not done yet, which takes some minutes. The
+//! sum of RUNS runs (3). Then what traces cost, of three transactions and of all. Builds PostgreSQL first if that was not done yet, which takes some minutes. The
 //! engine is the command `pathlength` beside this program's directory, and the engine's example `run`. A
 //! peer that is not installed is left out, and said.
 
 mod server;
+mod traces;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -127,7 +128,9 @@ fn bench() -> Result<(), Error> {
         table.notes.push(format!("{title}: {error}"));
     }
     table.notes.push(format!("The smallest of {runs} runs; user and system time of all processes."));
-    report::write_all(&[table], report::Format::Table, None)?;
+    let [.., short, long] = &jobs[..] else { return Err("there are two lengths of runs".into()) };
+    let traces = traces::table(&pathlength()?, [short, long], &loaded, directory.path(), runs)?;
+    report::write_all(&[table, traces], report::Format::Table, None)?;
     Ok(())
 }
 
@@ -173,11 +176,17 @@ fn rows(
 
 const QEMU: &str = "qemu-alpha";
 
-fn runners() -> Result<Vec<Runner>, Error> {
+/// The command beside this program's directory.
+fn pathlength() -> Result<PathBuf, Error> {
     let pathlength = std::env::current_exe()?.ancestors().nth(2).ok_or("no directory")?.join("pathlength");
     if !pathlength.exists() {
         return Err(format!("{} is missing: cargo build --release", pathlength.display()).into());
     }
+    Ok(pathlength)
+}
+
+fn runners() -> Result<Vec<Runner>, Error> {
+    let pathlength = pathlength()?;
     let run = pathlength.with_file_name("examples").join("run");
     if !run.exists() {
         let command = "cargo build --release -p pathlength-engine --example run";

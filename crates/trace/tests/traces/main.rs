@@ -1,5 +1,8 @@
 //! Traces of programs that never ran: written, read, damaged, checked.
 
+mod checker;
 mod damage;
 mod made;
+mod places;
+mod program;
 mod round_trip;

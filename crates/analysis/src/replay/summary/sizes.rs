@@ -39,18 +39,14 @@ impl Sizes {
         self.counts.iter().sum()
     }
 
-    /// The sum of all sizes.
-    pub fn sum(&self) -> u64 {
-        self.sum
-    }
-
     /// The largest.
     pub fn largest(&self) -> u64 {
         self.largest
     }
 
-    /// The mean size; NaN if there is nothing.
-    pub fn mean(&self) -> f64 {
-        self.sum as f64 / self.count() as f64
+    /// The mean size, of something.
+    pub fn mean(&self) -> Option<f64> {
+        let count = self.count();
+        (count > 0).then(|| self.sum as f64 / count as f64)
     }
 }

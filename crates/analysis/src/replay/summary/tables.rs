@@ -2,10 +2,10 @@
 
 use trace::BlockId;
 
-use super::{Kind, Kinds, LineUse, Sizes, Stream, Summary, Unit, Window, pages_of};
+use super::{Kind, Kinds, LineUse, Stream, Summary, Unit, Window, pages_of};
 use crate::mix::{self, Mix};
 use crate::profile::{self, Attribution, Profile};
-use crate::replay::text::{describe, host_process};
+use crate::replay::text::{describe, host_process, thread};
 use crate::table::{Kind as Column, Table, Value, separated};
 
 /// Largest sizes of the rows of a table of sizes; one more row has what is larger.
@@ -176,16 +176,17 @@ impl Summary<'_> {
         both.into_iter()
             .for_each(|sizes| row.extend([sizes.count().into(), share(sizes.count(), sizes.count())]));
         table.total_row(row);
-        let means = |name: &str, sizes: &Sizes| {
-            format!("{name}: {:.2} instructions in the mean, {} at most.", sizes.mean(), sizes.largest())
-        };
-        table.notes.extend([
-            means("Basic blocks", &self.basic_blocks),
-            means("Runs", &self.runs),
-            "A basic block ends with an instruction that may transfer control, or calls the system; a run, \
-             with one that does. What is not shown, signals and gaps cut both short."
+        for (name, sizes) in [("Basic blocks", &self.basic_blocks), ("Runs", &self.runs)] {
+            if let Some(mean) = sizes.mean() {
+                let largest = sizes.largest();
+                table.notes.push(format!("{name}: {mean:.2} instructions in the mean, {largest} at most."));
+            }
+        }
+        table.notes.push(
+            "A basic block ends with an instruction that may transfer control or that calls the system, a run \
+             with a transfer of control that was taken. What is not shown, signals and gaps cut both short."
                 .into(),
-        ]);
+        );
         table
     }
 
@@ -371,11 +372,6 @@ impl Summary<'_> {
         }
         table
     }
-}
-
-/// A thread as it is named on the command line.
-fn thread(stream: &trace::Stream) -> String {
-    format!("{}.{}", stream.process, stream.thread)
 }
 
 fn page_name(size: u64) -> String {

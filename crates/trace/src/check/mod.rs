@@ -3,11 +3,13 @@
 //!
 //! Nothing is taken from how the file is packed: where that is right, a trace may still be wrong.
 
-use std::collections::VecDeque;
+mod calls;
+
 use std::fmt;
 
 use isa::{Flags, Format};
 
+use self::calls::{Calls, Return};
 use crate::codec::recipe::{Access, Exit, Moves, NONE, Recipe, Recipes, SLOTS, UNKNOWN, ZERO};
 use crate::record::{Entries, Entry, Execution, Mark};
 use crate::{Block, BlockId, Chunk, Trace};
@@ -68,7 +70,8 @@ pub struct Report {
     pub returns: u64,
     /// Calls that were left by other means than their return, as by longjmp.
     pub unwound: u64,
-    /// Returns from what was called before recording began, or from a signal's handler.
+    /// Returns to elsewhere: from what was called before recording began, from a signal's handler, on another
+    /// stack, or in the course of an exception.
     pub outside: u64,
     /// How many violations there are.
     pub violations: u64,
@@ -102,17 +105,8 @@ enum Next {
     Either(u64, u64),
 }
 
-/// What a return may go to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Frame {
-    /// Where an open call returns to.
-    Call(u64),
-    /// Whatever the system arranged when it diverted control.
-    Diverted,
-}
-
-/// So many open calls are kept, and so many looked through.
-const DEEPEST: usize = 1 << 16;
+/// The stack pointer.
+const SP: usize = 30;
 
 /// Follows a stream.
 struct Follower<'a> {
@@ -128,7 +122,7 @@ struct Follower<'a> {
     returns: bool,
     /// What is known to be in the slots.
     slots: [Option<u64>; SLOTS],
-    frames: VecDeque<Frame>,
+    calls: Calls,
     order: u64,
     /// The last unit of work, and whether it goes on.
     unit: Option<u64>,
@@ -147,7 +141,7 @@ impl<'a> Follower<'a> {
             next: Next::Anywhere,
             returns: false,
             slots: [None; SLOTS],
-            frames: VecDeque::new(),
+            calls: Calls::default(),
             order: 0,
             unit: None,
             unit_is_open: false,
@@ -179,13 +173,13 @@ impl<'a> Follower<'a> {
     /// Something is not recorded.
     fn gap(&mut self) {
         self.divert();
-        self.frames.clear();
+        self.calls.forget();
         self.last = None;
     }
 
     fn follow(&mut self) {
         let (trace, mut words) = (self.trace, Vec::new());
-        for index in trace.stream_chunks(self.stream) {
+        for &index in trace.stream_chunks(self.stream) {
             let chunk = &trace.chunks()[index];
             if chunk.first_instruction != self.instruction {
                 let what = format!("the next chunk begins with instruction {}", chunk.first_instruction);
@@ -233,7 +227,7 @@ impl<'a> Follower<'a> {
             Mark::Gap => self.gap(),
             Mark::Diverted => {
                 self.divert();
-                self.open(Frame::Diverted);
+                self.calls.open(None);
             }
             Mark::Order(number) => {
                 if number <= self.order {
@@ -285,6 +279,9 @@ impl<'a> Follower<'a> {
             let sum = value.map(|value| value.wrapping_add(assignment.to.constant));
             self.slots[assignment.register as usize] = sum;
         }
+        for register in (0..ZERO).filter(|register| recipe.unknown >> register & 1 != 0) {
+            self.slots[register as usize] = None;
+        }
         self.next = self.successors(block, recipe);
         self.returns = recipe.exit == Exit::Return;
         self.last = Some(execution.block);
@@ -292,7 +289,7 @@ impl<'a> Follower<'a> {
         self.report.instructions += u64::from(recipe.instructions);
         if recipe.exit == Exit::Call {
             self.report.calls += 1;
-            self.open(Frame::Call(end(block)));
+            self.calls.open(Some(end(block)));
         }
     }
 
@@ -327,24 +324,18 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn open(&mut self, frame: Frame) {
-        if self.frames.len() == DEEPEST {
-            self.frames.pop_front();
-        }
-        self.frames.push_back(frame);
-    }
-
-    /// A return went to an address.
+    /// A return went to an address. Where the stack pointer comes from memory, as when an exception is
+    /// thrown, it may be any.
     fn returned(&mut self, address: u64) {
-        if let Some(at) = self.frames.iter().rposition(|&frame| frame == Frame::Call(address)) {
-            let left = self.frames.drain(at + 1..).filter(|&frame| frame != Frame::Diverted).count();
-            self.frames.pop_back();
-            self.report.unwound += left as u64;
-            self.report.returns += 1;
-        } else if self.frames.is_empty() || self.frames.contains(&Frame::Diverted) {
-            self.report.outside += 1;
-        } else {
-            self.violation(Rule::Return, address, "no open call returns here".into());
+        match self.calls.returned(address) {
+            Return::Open { left } => {
+                self.report.unwound += left;
+                self.report.returns += 1;
+            }
+            Return::Impossible if self.slots[SP].is_some() => {
+                self.violation(Rule::Return, address, "no open call returns here".into());
+            }
+            Return::Possible | Return::Impossible => self.report.outside += 1,
         }
     }
 
@@ -352,7 +343,7 @@ impl<'a> Follower<'a> {
         self.report.accesses += 1;
         if let Some(base) = self.slots[access.base.slot as usize] {
             let sum = base.wrapping_add(access.base.constant);
-            let derived = if access.is_rounded { sum & !7 } else { sum };
+            let derived = sum & access.mask;
             self.report.derived += 1;
             if derived != address {
                 let what = format!("accesses 0x{address:x}, but its base register says 0x{derived:x}");

@@ -1,0 +1,24 @@
+//! `pathlength check`: whether what a trace says can have happened.
+
+use std::process::ExitCode;
+
+use analysis::names::Names;
+use analysis::replay::{Dictionary, check};
+use trace::Trace;
+
+use super::show::tell_problems;
+use crate::arguments::CheckOptions;
+
+/// Checks the trace and writes what was found; the exit status is 1 if anything is wrong.
+pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
+    let output = &options.output;
+    report::check(true, output.format, output.path.as_deref())?;
+    let trace = Trace::open(&options.trace)?;
+    let names = Names::of_trace(&trace);
+    let found = trace::check::check(&trace);
+    let tables = check::tables(&Dictionary::new(&trace, &names), &found);
+    report::write_all(&tables, output.format, output.path.as_deref())?;
+    tell_problems(&trace, &options.trace);
+    let is_right = found.violations == 0 && trace.problems().is_empty();
+    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

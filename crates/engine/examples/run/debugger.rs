@@ -1,0 +1,112 @@
+//! A debugger that stops a program again and again, steps it and looks at it, but changes nothing: the
+//! program must behave as if it were not there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fastrand::Rng;
+use pathlength_engine::debug::{Accesses, Event, Order, Reason, Session};
+use pathlength_engine::{End, Error, Process};
+
+/// Stops, after which the program goes on alone.
+const STOPS: usize = 3000;
+
+/// Runs a program under such a debugger, whose decisions come from a seed.
+pub fn run(process: &mut Process, seed: u64) -> Result<End, Error> {
+    let (sender, events) = channel();
+    let session = Session::new(process, move |event| drop(sender.send(event)));
+    let mut observer = pathlength_engine::debug::Attached::new(&session);
+    let debugger =
+        Debugger { session: session.clone(), events, rng: Rng::with_seed(seed), places: Vec::new() };
+    let debugger: JoinHandle<()> =
+        pathlength_engine::linux::without_signals(|| std::thread::spawn(|| debugger.debug()));
+    let end = process.run(&mut observer)?;
+    session.end(end.clone());
+    debugger.join().expect("the debugger has not failed");
+    Ok(end)
+}
+
+struct Debugger {
+    session: Arc<Session>,
+    events: Receiver<Event>,
+    rng: Rng,
+    /// Addresses of instructions that were about to be executed.
+    places: Vec<u64>,
+}
+
+impl Debugger {
+    fn debug(mut self) {
+        self.session.settle();
+        let (mut thread, mut signal) = (self.session.threads()[0], None);
+        for _ in 0..STOPS {
+            self.look();
+            self.resume(thread, signal);
+            let patience = Duration::from_micros(self.rng.u64(100..5000));
+            let event = match self.events.recv_timeout(patience) {
+                Ok(event) => event,
+                Err(_) => match self.session.interrupt() {
+                    Some(interrupted) => {
+                        (thread, signal) = (interrupted, None);
+                        continue;
+                    }
+                    None => self.events.recv().expect("the session lives"),
+                },
+            };
+            let Event::Stopped(stopped) = event else { return };
+            self.session.settle();
+            thread = stopped.thread;
+            signal = match stopped.reason {
+                Reason::Signal(signal) => Some(signal),
+                _ => None,
+            };
+        }
+        self.session.detach();
+    }
+
+    /// Looks at every thread, and writes what is there already.
+    fn look(&mut self) {
+        for thread in self.session.threads() {
+            let registers = self.session.registers(thread).expect("the thread is there");
+            let mut word = [0; 4];
+            if self.session.read(registers.pc, &mut word) == word.len() {
+                self.session.write(registers.pc, &word).expect("what can be executed can be written");
+                self.places.push(registers.pc);
+            }
+            // In a system call they are not to be set.
+            let _ = self.session.set_registers(thread, &registers);
+        }
+        if self.places.len() > 1000 {
+            self.places.truncate(500);
+        }
+    }
+
+    /// Sets some breakpoints, perhaps a watchpoint, and lets the program go on, perhaps one thread only.
+    fn resume(&mut self, thread: i32, signal: Option<i32>) {
+        for _ in 0..self.rng.usize(..4) {
+            let place = self.rng.choice(&self.places).copied().unwrap_or_default();
+            match self.rng.bool() {
+                true => self.session.add_breakpoint(place),
+                false => self.session.remove_breakpoint(place),
+            };
+        }
+        let Ok(registers) = self.session.registers(thread) else { return };
+        self.session.remove_breakpoint(registers.pc);
+        let watched = self.rng.u8(..8) == 0;
+        let range = registers.r[30] & !7..(registers.r[30] & !7) + 32;
+        if watched {
+            self.session.add_watchpoint(range.start, 32, Accesses::All);
+        } else {
+            self.session.remove_watchpoint(range.start, 32, Accesses::All);
+        }
+        let order = match self.rng.u8(..4) {
+            0 => Order::Run,
+            1 => Order::Step(registers.pc..registers.pc + 64),
+            _ => Order::Step(0..0),
+        };
+        let default = if self.rng.u8(..4) == 0 { Order::Stay } else { Order::Run };
+        self.session.resume(&BTreeMap::from([(thread, (order, signal))]), &default);
+    }
+}

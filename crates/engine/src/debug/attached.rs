@@ -1,0 +1,271 @@
+//! A thread's side of a debugger.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, MutexGuard};
+
+use isa::Flags;
+use trace::BlockId;
+
+use super::{Accesses, Event, Member, Order, Place, Reason, Registers, Session, State, Stopped, Watchpoint};
+use crate::alpha::block::{Block, BlockCache};
+use crate::alpha::cpu::{Cpu, register};
+use crate::alpha::interpreter::{Interest, Observer};
+use crate::linux::{self, Address};
+use crate::memory::Memory;
+
+/// A thread under a debugger: its observer, which wants to hear of breakpoints only, and of each instruction
+/// while the thread is stepped or watched.
+#[derive(Default)]
+pub struct Attached {
+    /// None when the debugger has gone.
+    session: Option<Arc<Session>>,
+    thread: i32,
+    order: Order,
+    /// The order is this turn's.
+    turn: u64,
+    /// An instruction was executed since it was given.
+    has_stepped: bool,
+    breakpoints: Arc<BTreeSet<u64>>,
+    watchpoints: Arc<BTreeSet<Watchpoint>>,
+    /// The breakpoints that compiled code heeds, in order.
+    heeded: Vec<u64>,
+    /// A watched access by the last instruction.
+    access: Option<Reason>,
+    /// Why the thread is to stop.
+    reason: Option<Reason>,
+}
+
+impl Attached {
+    /// For the first thread of a program.
+    pub fn new(session: &Arc<Session>) -> Attached {
+        Attached { session: Some(session.clone()), ..Attached::default() }
+    }
+
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        self.session.clone()
+    }
+
+    /// Whether the debugger wants to hear of each instruction.
+    pub(crate) fn steps(&self) -> bool {
+        self.session.is_some() && (self.order != Order::Run || !self.watchpoints.is_empty())
+    }
+
+    /// Whether the thread is to stop before the instruction at `pc`.
+    pub(crate) fn holds(&mut self, pc: u64) -> bool {
+        self.reason = match &self.order {
+            _ if self.access.is_some() => self.access,
+            _ if self.breakpoints.contains(&pc) => Some(Reason::Breakpoint),
+            Order::Step(range) if self.has_stepped && !range.contains(&pc) => Some(Reason::Step),
+            _ => None,
+        };
+        self.reason.is_some()
+    }
+
+    /// The thread begins, on the calling thread of the host.
+    pub(crate) fn begin(&mut self, address: Address, cpu: &mut Cpu) {
+        let Some(session) = self.session.clone() else { return };
+        self.thread = address.id;
+        let mut state = session.lock();
+        let (order, registers) = (state.default.clone(), Registers::of(cpu));
+        let member = Member::new(address, registers, order);
+        state.members.insert(self.thread, member);
+        self.go_on(&session, state, cpu);
+    }
+
+    /// The thread stops, for the reason that [`Attached::holds`] found, and goes on when it may.
+    pub(crate) fn stop(&mut self, cpu: &mut Cpu) {
+        let Some(session) = self.session.clone() else { return };
+        let mut state = session.lock();
+        // Another thread may have stopped the program first: then the reason is found again.
+        if let Some(reason) = self.reason.take().filter(|_| !state.is_held && !state.is_detached) {
+            self.access = None;
+            session.stop(&mut state, self.thread, cpu, reason);
+        }
+        self.go_on(&session, state, cpu);
+    }
+
+    /// The thread leaves the guest for a system call.
+    pub(crate) fn leave_guest(&mut self, cpu: &Cpu) {
+        let Some(session) = &self.session else { return };
+        session.place(&mut session.lock(), self.thread, Place::Kernel, cpu);
+    }
+
+    /// The thread comes back to the guest, when it may.
+    pub(crate) fn enter_guest(&mut self, cpu: &mut Cpu) {
+        let Some(session) = self.session.clone() else { return };
+        self.go_on(&session, session.lock(), cpu);
+    }
+
+    /// The thread goes on in the guest, when it may, with what it is to do.
+    fn go_on(&mut self, session: &Session, state: MutexGuard<State>, cpu: &mut Cpu) {
+        let mut state = session.hold(state, self.thread, cpu);
+        if state.is_detached {
+            state.members.remove(&self.thread);
+            self.let_go();
+            return;
+        }
+        (self.breakpoints, self.watchpoints) = (state.breakpoints.clone(), state.watchpoints.clone());
+        let turn = state.turn;
+        let Some(member) = state.members.get_mut(&self.thread) else { return };
+        member.place = Place::Guest;
+        self.order = member.order.clone();
+        if let Some(signal) = member.signal.take() {
+            member.sent = Some(signal);
+            linux::send_to_caller(signal);
+        }
+        if turn != self.turn {
+            // A step to a signal's handler ends before the handler's first instruction.
+            (self.turn, self.has_stepped) = (turn, std::mem::take(&mut member.is_signalled));
+            self.access = self.access.take().filter(|_| !self.watchpoints.is_empty());
+        }
+    }
+
+    /// The debugger has gone: the thread is like any other.
+    fn let_go(&mut self) {
+        (self.session, self.order, self.access) = (None, Order::Run, None);
+        (self.breakpoints, self.watchpoints) = Default::default();
+    }
+
+    /// The process ends, or another program takes its place: no thread may wait any more.
+    pub(crate) fn end_all(&mut self, cpu: &Cpu) {
+        let Some(session) = &self.session else { return };
+        let mut state = session.lock();
+        session.place(&mut state, self.thread, Place::Kernel, cpu);
+        let staying = state.members.values_mut().filter(|member| member.order == Order::Stay);
+        staying.for_each(|member| member.order = Order::Run);
+        session.changed.notify_all();
+    }
+
+    /// Another program has taken the place of the one before. The thread stops.
+    pub(crate) fn replace(&mut self, executable: &Path, cpu: &mut Cpu) {
+        let Some(session) = &self.session else { return };
+        let mut state = session.lock();
+        (state.executable, state.stack) = (executable.into(), cpu.r[register::SP]);
+        (state.breakpoints, state.watchpoints) = Default::default();
+        drop(state);
+        (self.access, self.reason) = (None, Some(Reason::Program));
+        self.stop(cpu);
+    }
+
+    /// The access of an instruction that is watched, if it is one.
+    fn watched(&self, block: &Block, cpu: &Cpu) -> Option<Reason> {
+        let step = block.steps.first()?;
+        let first = step.address(cpu.r[usize::from(step.b)]);
+        let behind = first.saturating_add(step.op.access_size()? as u64);
+        let other = if step.op.is(Flags::STORE) { Accesses::Loads } else { Accesses::Stores };
+        let hit = |&&(start, end, accesses): &&Watchpoint| accesses != other && first < end && start < behind;
+        let &(start, _, watched) = self.watchpoints.iter().find(hit)?;
+        Some(Reason::Access { address: first.max(start), watched })
+    }
+}
+
+impl Observer for Attached {
+    const INTEREST: Interest = Interest::Nothing;
+
+    fn enter(&mut self, _: BlockId, block: &Block, cpu: &Cpu, _: &Memory) {
+        self.has_stepped = true;
+        if !self.watchpoints.is_empty() {
+            self.access = self.watched(block, cpu);
+        }
+    }
+
+    fn cut(&mut self, _: BlockId, _: Option<(BlockId, &Block)>) {
+        self.access = None;
+    }
+
+    fn thread(&self) -> Attached {
+        Attached { session: self.session.clone(), ..Attached::default() }
+    }
+
+    fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {
+        if let Some(session) = &self.session {
+            session.lock().members.remove(&self.thread);
+            session.changed.notify_all();
+        }
+    }
+
+    fn wants(&self, block: &Block) -> bool {
+        self.heeded.binary_search(&block.address).is_ok()
+    }
+
+    fn breaks(&self) -> &[u64] {
+        &self.heeded
+    }
+
+    fn wants_more(&mut self) -> bool {
+        // What is stepped is not compiled code.
+        let has_changed = !self.steps() && !self.heeded.iter().eq(self.breakpoints.iter());
+        if has_changed {
+            self.heeded = self.breakpoints.iter().copied().collect();
+        }
+        has_changed
+    }
+
+    fn forked(&mut self) {
+        self.let_go();
+    }
+
+    fn debugger(&mut self) -> Option<&mut Attached> {
+        self.session.is_some().then_some(self)
+    }
+}
+
+impl Session {
+    /// Stops the program for a thread's reason.
+    fn stop(&self, state: &mut State, thread: i32, cpu: &Cpu, reason: Reason) {
+        self.place(state, thread, Place::Held, cpu);
+        state.hold();
+        (self.tell)(Event::Stopped(Stopped { thread, reason }));
+    }
+
+    /// Notes where a thread is.
+    fn place(&self, state: &mut State, thread: i32, place: Place, cpu: &Cpu) {
+        if let Some(member) = state.members.get_mut(&thread) {
+            (member.place, member.registers) = (place, Registers::of(cpu));
+            self.changed.notify_all();
+        }
+    }
+
+    /// Holds a thread until it may go on, and gives it the registers that the debugger set. What was in a
+    /// system call when the program stopped stays there for the debugger, whatever the call has done since.
+    fn hold<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        thread: i32,
+        cpu: &mut Cpu,
+    ) -> MutexGuard<'a, State> {
+        while state.stays(thread) {
+            let place = state.members.get(&thread).map(|member| member.place);
+            if place == Some(Place::Guest) || place == Some(Place::Kernel) && !state.is_held {
+                self.place(&mut state, thread, Place::Held, cpu);
+            }
+            state = self.wait(state);
+        }
+        if let Some(member) = state.members.get_mut(&thread)
+            && std::mem::take(&mut member.is_changed)
+        {
+            member.registers.write_to(cpu);
+        }
+        state
+    }
+
+    /// A signal is about to reach a thread. Returns the one that shall reach it.
+    pub(crate) fn signal(&self, thread: i32, cpu: &mut Cpu, signal: i32) -> Option<i32> {
+        let mut state = self.lock();
+        let Some(place) = state.members.get(&thread).map(|member| member.place) else { return Some(signal) };
+        state = self.hold(state, thread, cpu);
+        let sent = state.members.get_mut(&thread).and_then(|member| member.sent.take());
+        let is_known = state.is_detached || sent == Some(signal);
+        if !is_known {
+            self.stop(&mut state, thread, cpu, Reason::Signal(signal));
+            state = self.hold(state, thread, cpu);
+        }
+        let is_known = is_known || state.is_detached;
+        let Some(member) = state.members.get_mut(&thread) else { return Some(signal) };
+        member.place = place;
+        let answer = if is_known { Some(signal) } else { member.signal.take() };
+        member.is_signalled = answer.is_some();
+        answer
+    }
+}

@@ -1,0 +1,149 @@
+//! The files that GDB reads through us: the program's own libraries, so that it finds their symbols without
+//! being told where they are.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use gdbstub::target::ext::host_io::{
+    FsKind, HostIo, HostIoClose, HostIoCloseOps, HostIoErrno, HostIoError, HostIoFstat, HostIoFstatOps,
+    HostIoOpen, HostIoOpenFlags, HostIoOpenMode, HostIoOpenOps, HostIoPread, HostIoPreadOps, HostIoReadlink,
+    HostIoReadlinkOps, HostIoResult, HostIoSetfs, HostIoSetfsOps, HostIoStat,
+};
+
+use crate::target::Target;
+
+/// More than these GDB never has open.
+const MOST: usize = 64;
+
+/// Files that GDB has open for reading. We open them anew each time, so that the program finds no descriptor
+/// of ours among its own.
+pub struct Files {
+    /// Where absolute paths are looked up first.
+    sysroot: PathBuf,
+    open: BTreeMap<u32, PathBuf>,
+}
+
+impl Files {
+    /// None is open.
+    pub fn new(sysroot: &Path) -> Files {
+        Files { sysroot: sysroot.into(), open: BTreeMap::new() }
+    }
+
+    /// The host's file for the program's path.
+    fn locate(&self, name: &[u8]) -> PathBuf {
+        let path = Path::new(OsStr::from_bytes(name));
+        let inside = path.strip_prefix("/").map(|rest| self.sysroot.join(rest));
+        inside.ok().filter(|inside| inside.exists()).unwrap_or_else(|| path.into())
+    }
+
+    fn get(&self, number: u32) -> HostIoResult<File, Target> {
+        let path = self.open.get(&number).ok_or(HostIoError::Errno(HostIoErrno::EBADF))?;
+        Ok(File::open(path)?)
+    }
+}
+
+impl HostIo for Target {
+    fn support_open(&mut self) -> Option<HostIoOpenOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_close(&mut self) -> Option<HostIoCloseOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_pread(&mut self) -> Option<HostIoPreadOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_fstat(&mut self) -> Option<HostIoFstatOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_readlink(&mut self) -> Option<HostIoReadlinkOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_setfs(&mut self) -> Option<HostIoSetfsOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl HostIoOpen for Target {
+    fn open(&mut self, name: &[u8], flags: HostIoOpenFlags, _: HostIoOpenMode) -> HostIoResult<u32, Self> {
+        let writes = HostIoOpenFlags::O_WRONLY | HostIoOpenFlags::O_RDWR | HostIoOpenFlags::O_CREAT;
+        if flags.intersects(writes) {
+            return Err(HostIoError::Errno(HostIoErrno::EROFS));
+        }
+        let free = (0..MOST as u32).find(|number| !self.files.open.contains_key(number));
+        let number = free.ok_or(HostIoError::Errno(HostIoErrno::EMFILE))?;
+        let path = self.files.locate(name);
+        // Another kind of file might let us wait.
+        if !std::fs::metadata(&path)?.is_file() {
+            return Err(HostIoError::Errno(HostIoErrno::EACCES));
+        }
+        File::open(&path)?;
+        self.files.open.insert(number, path);
+        Ok(number)
+    }
+}
+
+impl HostIoClose for Target {
+    fn close(&mut self, number: u32) -> HostIoResult<(), Self> {
+        let closed = self.files.open.remove(&number);
+        closed.map(drop).ok_or(HostIoError::Errno(HostIoErrno::EBADF))
+    }
+}
+
+impl HostIoPread for Target {
+    fn pread(
+        &mut self,
+        number: u32,
+        count: usize,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> HostIoResult<usize, Self> {
+        let count = count.min(buffer.len());
+        Ok(self.files.get(number)?.read_at(&mut buffer[..count], offset)?)
+    }
+}
+
+impl HostIoFstat for Target {
+    fn fstat(&mut self, number: u32) -> HostIoResult<HostIoStat, Self> {
+        let status = self.files.get(number)?.metadata()?;
+        Ok(HostIoStat {
+            st_dev: status.dev() as u32,
+            st_ino: status.ino() as u32,
+            st_mode: HostIoOpenMode::from_bits_truncate(status.mode()),
+            st_nlink: status.nlink() as u32,
+            st_uid: status.uid(),
+            st_gid: status.gid(),
+            st_rdev: status.rdev() as u32,
+            st_size: status.size(),
+            st_blksize: status.blksize(),
+            st_blocks: status.blocks(),
+            st_atime: status.atime() as u32,
+            st_mtime: status.mtime() as u32,
+            st_ctime: status.ctime() as u32,
+        })
+    }
+}
+
+impl HostIoReadlink for Target {
+    fn readlink(&mut self, name: &[u8], buffer: &mut [u8]) -> HostIoResult<usize, Self> {
+        let target = std::fs::read_link(self.files.locate(name))?;
+        let bytes = target.as_os_str().as_bytes();
+        let room = buffer.get_mut(..bytes.len()).ok_or(HostIoError::Errno(HostIoErrno::ENAMETOOLONG))?;
+        room.copy_from_slice(bytes);
+        Ok(bytes.len())
+    }
+}
+
+impl HostIoSetfs for Target {
+    fn setfs(&mut self, _: FsKind) -> HostIoResult<(), Self> {
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! The conversation with GDB, beside the program.
+
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::io::{BufWriter, Read, Result, Write};
+use std::net::Shutdown;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use engine::debug::{Attached, Event, Session};
+use engine::{End, Process, linux};
+use gdbstub::common::Signal;
+use gdbstub::stub::state_machine::GdbStubStateMachine as Machine;
+use gdbstub::stub::{DisconnectReason, GdbStub, MultiThreadStopReason};
+
+use crate::arch::to_gdb;
+use crate::listener::{Connection, another};
+use crate::target::Target;
+
+/// Bytes of a packet at most: GDB reads memory and files in such pieces.
+const PACKET: usize = 1 << 16;
+
+/// Who does not read for so long is gone.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the conversation goes on with.
+enum Message {
+    /// What GDB sent.
+    Bytes(Vec<u8>),
+    /// What the program did.
+    Event(Event),
+    /// GDB has closed the connection.
+    Closed,
+}
+
+/// Serves GDB while a program runs.
+pub struct Server {
+    session: Arc<Session>,
+    thread: JoinHandle<()>,
+}
+
+impl Server {
+    /// Serves GDB on a connection. The program was loaded and has not begun; its libraries are looked up
+    /// under `sysroot` first.
+    pub fn start(connection: Connection, process: &Process, sysroot: &Path) -> Result<Server> {
+        connection.set_write_timeout(Some(PATIENCE))?;
+        let (sender, messages) = channel();
+        let events = sender.clone();
+        let session = Session::new(process, move |event| drop(events.send(Message::Event(event))));
+        let (give_back, empty) = sync_channel(1);
+        let (mut reader, closing) = (another(&connection)?, another(&connection)?);
+        let read = move || {
+            // One piece is under way at a time: who sends faster than we understand has to wait.
+            while let Ok(mut bytes) = empty.recv() {
+                let count = read_some(&mut reader, &mut bytes);
+                bytes.truncate(count);
+                let message = if count == 0 { Message::Closed } else { Message::Bytes(bytes) };
+                if sender.send(message).is_err() || count == 0 {
+                    break;
+                }
+            }
+        };
+        let target = Target::new(&session, sysroot);
+        let mut conversation =
+            Conversation { messages, bytes: Vec::new(), next: 0, give_back, events: VecDeque::new() };
+        let serve = move || {
+            conversation.hold(connection, target);
+            // Ends the reader too.
+            let _ = closing.shutdown(Shutdown::Both);
+        };
+        // The program's signals are for its own threads.
+        let thread = linux::without_signals(|| {
+            Builder::new().name("gdb reader".into()).spawn(read)?;
+            Builder::new().name("gdb".into()).spawn(serve)
+        })?;
+        Ok(Server { session, thread })
+    }
+
+    /// The program is to run with this observer.
+    pub fn observer(&self) -> Attached {
+        Attached::new(&self.session)
+    }
+
+    /// Tells GDB how the program ended, if it is still there, and waits until it knows.
+    pub fn end(self, end: &End) {
+        self.session.end(end.clone());
+        // A panic there has been told already.
+        let _ = self.thread.join();
+    }
+}
+
+/// Reads what there is. 0 if there will be nothing more.
+fn read_some(reader: &mut Connection, bytes: &mut Vec<u8>) -> usize {
+    bytes.resize(PACKET, 0);
+    reader.read(bytes).unwrap_or(0)
+}
+
+/// The conversation, from the connection's beginning to its end.
+struct Conversation {
+    messages: Receiver<Message>,
+    /// What GDB sent last, of which `next` bytes have been understood.
+    bytes: Vec<u8>,
+    next: usize,
+    /// Where the bytes' room goes back to.
+    give_back: SyncSender<Vec<u8>>,
+    /// What the program did that GDB has not heard of.
+    events: VecDeque<Event>,
+}
+
+/// What comes next.
+enum Next {
+    Byte(u8),
+    Event(Event),
+    Closed,
+}
+
+impl Conversation {
+    /// Holds the conversation, and does then what its end asks for.
+    fn hold(&mut self, connection: Connection, mut target: Target) {
+        match self.converse(connection, &mut target) {
+            Ok(DisconnectReason::TargetExited(_) | DisconnectReason::TargetTerminated(_)) => {}
+            Ok(DisconnectReason::Kill) => linux::die(Signal::SIGKILL.0.into()),
+            Ok(DisconnectReason::Disconnect) => target.session().detach(),
+            Err(reason) => {
+                eprintln!("pathlength: note: {reason}; the program goes on without it");
+                target.session().detach();
+            }
+        }
+    }
+
+    fn converse(
+        &mut self,
+        connection: Connection,
+        target: &mut Target,
+    ) -> std::result::Result<DisconnectReason, String> {
+        const CLOSED: &str = "GDB has closed the connection";
+        // A buffer of gdbstub's own would grow with the packet.
+        let mut packet = vec![0; PACKET];
+        let _ = self.give_back.send(Vec::new());
+        target.session().settle();
+        let stub =
+            GdbStub::builder(Writer(BufWriter::new(connection))).with_packet_buffer(&mut packet).build();
+        let mut machine = stub.map_err(nonsense)?.run_state_machine(target).map_err(nonsense)?;
+        loop {
+            let moved = match machine {
+                Machine::Idle(mut idle) => match self.next(idle.borrow_conn(), false) {
+                    Next::Byte(byte) => idle.incoming_data(target, byte),
+                    Next::Event(_) | Next::Closed => return Err(CLOSED.into()),
+                },
+                Machine::Running(mut running) => match self.next(running.borrow_conn(), true) {
+                    Next::Byte(byte) => running.incoming_data(target, byte),
+                    Next::Event(Event::Stopped(stopped)) => {
+                        target.session().settle();
+                        running.report_stop(target, target.reason(&stopped))
+                    }
+                    Next::Event(Event::Ended(end)) => running.report_stop(target, ending(&end)),
+                    Next::Closed => return Err(CLOSED.into()),
+                },
+                Machine::CtrlCInterrupt(interrupt) => {
+                    let reason = target.interrupt();
+                    interrupt.interrupt_handled(target, reason)
+                }
+                Machine::Disconnected(end) => return Ok(end.get_reason()),
+            };
+            machine = moved.map_err(nonsense)?;
+        }
+    }
+
+    /// Waits for what comes next: the program's deeds only while GDB waits for them.
+    fn next(&mut self, writer: &mut Writer, is_running: bool) -> Next {
+        loop {
+            if is_running && let Some(event) = self.events.pop_front() {
+                return Next::Event(event);
+            }
+            if let Some(&byte) = self.bytes.get(self.next) {
+                self.next += 1;
+                return Next::Byte(byte);
+            }
+            if self.next > 0 {
+                let _ = self.give_back.send(std::mem::take(&mut self.bytes));
+                self.next = 0;
+            }
+            // GDB waits for what we have said.
+            if writer.0.flush().is_err() {
+                return Next::Closed;
+            }
+            match self.messages.recv() {
+                Ok(Message::Bytes(bytes)) => self.bytes = bytes,
+                Ok(Message::Event(event)) => self.events.push_back(event),
+                Ok(Message::Closed) | Err(_) => return Next::Closed,
+            }
+        }
+    }
+}
+
+/// What we say to GDB: gdbstub says it byte by byte.
+struct Writer(BufWriter<Connection>);
+
+impl gdbstub::conn::Connection for Writer {
+    type Error = std::io::Error;
+
+    fn write(&mut self, byte: u8) -> Result<()> {
+        self.0.write_all(&[byte])
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Why what GDB sent cannot be answered. What gdbstub tells its developers is left out.
+fn nonsense(error: impl Display) -> String {
+    let error = error.to_string();
+    let reason = error.split(". ").next().unwrap_or_default();
+    format!("what GDB sent makes no sense ({reason})")
+}
+
+/// How the program ended, for GDB.
+fn ending(end: &End) -> MultiThreadStopReason<u64> {
+    match end {
+        End::Exited(status) => MultiThreadStopReason::Exited(*status as u8),
+        End::Killed(crash) => MultiThreadStopReason::Terminated(to_gdb(crash.signal)),
+    }
+}

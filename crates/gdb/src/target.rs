@@ -1,0 +1,293 @@
+//! What GDB asks of a program, as calls of the engine's debugger.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::debug::{Accesses, Order, Reason, Session, Stopped};
+use gdbstub::common::{Pid, Signal, Tid};
+use gdbstub::stub::MultiThreadStopReason;
+use gdbstub::target::ext::auxv::{Auxv, AuxvOps};
+use gdbstub::target::ext::base::BaseOps;
+use gdbstub::target::ext::base::multithread::{
+    MultiThreadBase, MultiThreadRangeStepping, MultiThreadRangeSteppingOps, MultiThreadResume,
+    MultiThreadResumeOps, MultiThreadSchedulerLocking, MultiThreadSchedulerLockingOps, MultiThreadSingleStep,
+    MultiThreadSingleStepOps,
+};
+use gdbstub::target::ext::breakpoints::{
+    Breakpoints, BreakpointsOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint, SwBreakpointOps, WatchKind,
+};
+use gdbstub::target::ext::exec_file::{ExecFile, ExecFileOps};
+use gdbstub::target::ext::host_io::HostIoOps;
+use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
+use gdbstub::target::{self, TargetError, TargetResult};
+
+use crate::arch::{Alpha, AlphaRegisters, to_alpha, to_gdb};
+use crate::files::Files;
+
+/// The program, as GDB sees it.
+pub struct Target {
+    session: Arc<Session>,
+    /// What the threads are to do when the program goes on, as far as GDB has said.
+    orders: BTreeMap<i32, (Order, Option<i32>)>,
+    default: Order,
+    /// The files that GDB has open.
+    pub(crate) files: Files,
+}
+
+impl Target {
+    /// The program of a session.
+    pub fn new(session: &Arc<Session>, sysroot: &Path) -> Target {
+        let (orders, default, files) = (BTreeMap::new(), Order::Run, Files::new(sysroot));
+        Target { session: session.clone(), orders, default, files }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Stops the program because GDB wants so; why, if that is not known otherwise.
+    pub fn interrupt(&self) -> Option<MultiThreadStopReason<u64>> {
+        let tid = thread_id(self.session.interrupt()?);
+        Some(MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGINT })
+    }
+
+    /// Why the program stopped.
+    pub fn reason(&self, stopped: &Stopped) -> MultiThreadStopReason<u64> {
+        let tid = thread_id(stopped.thread);
+        let signal = |signal| MultiThreadStopReason::SignalWithThread { tid, signal };
+        match stopped.reason {
+            Reason::Breakpoint => MultiThreadStopReason::SwBreak(tid),
+            Reason::Step | Reason::Program => signal(Signal::SIGTRAP),
+            Reason::Signal(number) => signal(to_gdb(number)),
+            Reason::Access { address, watched } => {
+                let kind = match watched {
+                    Accesses::Loads => WatchKind::Read,
+                    Accesses::Stores => WatchKind::Write,
+                    Accesses::All => WatchKind::ReadWrite,
+                };
+                MultiThreadStopReason::Watch { tid, kind, addr: address }
+            }
+        }
+    }
+
+    fn order(&mut self, tid: Tid, order: Order, signal: Option<Signal>) -> Result<(), Infallible> {
+        self.orders.insert(tid.get() as i32, (order, signal.and_then(to_alpha)));
+        Ok(())
+    }
+}
+
+/// A thread's id for GDB.
+fn thread_id(thread: i32) -> Tid {
+    Tid::new(thread as usize).expect("the host numbers threads from 1 on")
+}
+
+/// A piece of something that GDB reads bit by bit.
+fn piece(whole: &[u8], offset: u64, length: usize, buffer: &mut [u8]) -> usize {
+    let rest = whole.get(offset as usize..).unwrap_or_default();
+    let length = rest.len().min(length).min(buffer.len());
+    buffer[..length].copy_from_slice(&rest[..length]);
+    length
+}
+
+/// An answer that is an error's number.
+fn failed<T>(error: impl Into<std::io::Error>) -> TargetResult<T, Target> {
+    Err(TargetError::Io(error.into()))
+}
+
+fn fault<T>() -> TargetResult<T, Target> {
+    failed(std::io::Error::from_raw_os_error(libc::EFAULT))
+}
+
+impl target::Target for Target {
+    type Arch = Alpha;
+    type Error = Infallible;
+
+    fn base_ops(&mut self) -> BaseOps<'_, Alpha, Infallible> {
+        BaseOps::MultiThread(self)
+    }
+
+    fn support_breakpoints(&mut self) -> Option<BreakpointsOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_auxv(&mut self) -> Option<AuxvOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_exec_file(&mut self) -> Option<ExecFileOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_host_io(&mut self) -> Option<HostIoOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadBase for Target {
+    fn read_registers(&mut self, registers: &mut AlphaRegisters, tid: Tid) -> TargetResult<(), Self> {
+        match self.session.registers(tid.get() as i32) {
+            Ok(found) => registers.0 = found,
+            Err(_) => return Err(TargetError::NonFatal),
+        }
+        Ok(())
+    }
+
+    fn write_registers(&mut self, registers: &AlphaRegisters, tid: Tid) -> TargetResult<(), Self> {
+        self.session.set_registers(tid.get() as i32, &registers.0).map_err(|_| TargetError::NonFatal)
+    }
+
+    fn read_addrs(&mut self, address: u64, data: &mut [u8], _: Tid) -> TargetResult<usize, Self> {
+        match self.session.read(address, data) {
+            0 if !data.is_empty() => fault(),
+            count => Ok(count),
+        }
+    }
+
+    fn write_addrs(&mut self, address: u64, data: &[u8], _: Tid) -> TargetResult<(), Self> {
+        self.session.write(address, data).or_else(failed)
+    }
+
+    fn list_active_threads(&mut self, thread_is_active: &mut dyn FnMut(Tid)) -> Result<(), Infallible> {
+        self.session.threads().into_iter().for_each(|thread| thread_is_active(thread_id(thread)));
+        Ok(())
+    }
+
+    fn support_resume(&mut self) -> Option<MultiThreadResumeOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_thread_extra_info(&mut self) -> Option<ThreadExtraInfoOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadResume for Target {
+    fn resume(&mut self) -> Result<(), Infallible> {
+        self.session.resume(&self.orders, &self.default);
+        Ok(())
+    }
+
+    fn clear_resume_actions(&mut self) -> Result<(), Infallible> {
+        self.orders.clear();
+        self.default = Order::Run;
+        Ok(())
+    }
+
+    fn set_resume_action_continue(&mut self, tid: Tid, signal: Option<Signal>) -> Result<(), Infallible> {
+        self.order(tid, Order::Run, signal)
+    }
+
+    fn support_single_step(&mut self) -> Option<MultiThreadSingleStepOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_range_step(&mut self) -> Option<MultiThreadRangeSteppingOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_scheduler_locking(&mut self) -> Option<MultiThreadSchedulerLockingOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadSingleStep for Target {
+    fn set_resume_action_step(&mut self, tid: Tid, signal: Option<Signal>) -> Result<(), Infallible> {
+        self.order(tid, Order::Step(0..0), signal)
+    }
+}
+
+impl MultiThreadRangeStepping for Target {
+    fn set_resume_action_range_step(&mut self, tid: Tid, start: u64, end: u64) -> Result<(), Infallible> {
+        self.order(tid, Order::Step(start..end), None)
+    }
+}
+
+impl MultiThreadSchedulerLocking for Target {
+    fn set_resume_action_scheduler_lock(&mut self) -> Result<(), Infallible> {
+        self.default = Order::Stay;
+        Ok(())
+    }
+}
+
+impl Breakpoints for Target {
+    fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_hw_watchpoint(&mut self) -> Option<HwWatchpointOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+// GDB may ask for the same thing twice, and is content if it has been done.
+
+impl SwBreakpoint for Target {
+    fn add_sw_breakpoint(&mut self, address: u64, _: usize) -> TargetResult<bool, Self> {
+        if !address.is_multiple_of(4) || self.session.read(address, &mut [0; 4]) < 4 {
+            return fault();
+        }
+        self.session.add_breakpoint(address);
+        Ok(true)
+    }
+
+    fn remove_sw_breakpoint(&mut self, address: u64, _: usize) -> TargetResult<bool, Self> {
+        self.session.remove_breakpoint(address);
+        Ok(true)
+    }
+}
+
+/// What GDB watches for.
+fn accesses(kind: WatchKind) -> Accesses {
+    match kind {
+        WatchKind::Write => Accesses::Stores,
+        WatchKind::Read => Accesses::Loads,
+        WatchKind::ReadWrite => Accesses::All,
+    }
+}
+
+impl HwWatchpoint for Target {
+    fn add_hw_watchpoint(&mut self, address: u64, bytes: u64, kind: WatchKind) -> TargetResult<bool, Self> {
+        self.session.add_watchpoint(address, bytes, accesses(kind));
+        Ok(true)
+    }
+
+    fn remove_hw_watchpoint(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        kind: WatchKind,
+    ) -> TargetResult<bool, Self> {
+        self.session.remove_watchpoint(address, bytes, accesses(kind));
+        Ok(true)
+    }
+}
+
+impl Auxv for Target {
+    fn get_auxv(&self, offset: u64, length: usize, buffer: &mut [u8]) -> TargetResult<usize, Self> {
+        Ok(piece(&self.session.auxiliary_vector(), offset, length, buffer))
+    }
+}
+
+impl ExecFile for Target {
+    fn get_exec_file(
+        &self,
+        _: Option<Pid>,
+        offset: u64,
+        length: usize,
+        buffer: &mut [u8],
+    ) -> TargetResult<usize, Self> {
+        let path = std::path::absolute(self.session.executable()).or_else(failed)?;
+        Ok(piece(path.as_os_str().as_bytes(), offset, length, buffer))
+    }
+}
+
+impl ThreadExtraInfo for Target {
+    fn thread_extra_info(&self, tid: Tid, buffer: &mut [u8]) -> Result<usize, Infallible> {
+        let name = std::fs::read(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
+        Ok(piece(name.trim_ascii_end(), 0, buffer.len(), buffer))
+    }
+}
