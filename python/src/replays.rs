@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
-use analysis::replay::{Absent, Accesses, Dictionary, Executed, Filter, Replay, Visitor};
+use analysis::replay::{Absent, Accesses, Dictionary, Executed, Filter, Order, Replay, Visitor};
 use analysis::table::Table;
 use pyo3::prelude::*;
 use trace::record::Mark;
@@ -60,7 +60,8 @@ pub fn prepare<T>(
     let dictionary = Dictionary::new(trace, &names);
     let accesses = Accesses::new(trace);
     let filter = Filter::new(wanted, &dictionary)?;
-    Ok(look(&Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter }))
+    let order = Order::Time;
+    Ok(look(&Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order }))
 }
 
 /// Tells of what could not be read. Whoever wants that to be an error can have it: `warnings.simplefilter`.
