@@ -2,7 +2,9 @@
 
 PATHLENGTH = target/release/pathlength
 
-.PHONY: study test fuzz lint bench setup postgresql-check clean
+PYTHON = $(CURDIR)/build/python/bin
+
+.PHONY: study test test-python fuzz lint bench setup postgresql-check clean
 
 study: setup
 	cargo build --release --locked
@@ -10,6 +12,13 @@ study: setup
 
 test: setup
 	cargo test --workspace --locked
+
+# Builds and installs the Python package as its users do, but not optimized, into build/python.
+test-python:
+	./setup python
+	PATH="$(PYTHON):$$PATH" MATURIN_PEP517_ARGS="--profile dev" \
+	    pip install --quiet --no-build-isolation --no-deps --force-reinstall .
+	$(PYTHON)/pytest --quiet
 
 # Random input until SECONDS are over, or SEQUENCES and PROGRAMS tried; SEED makes the same again.
 fuzz:

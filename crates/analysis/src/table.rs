@@ -1,8 +1,10 @@
 //! The one form every result takes: named columns with kinds and units, and rows of values.
 //! `report` renders it; nothing else formats a number.
 
+use serde::{Deserialize, Serialize};
+
 /// What a column holds, which decides how its values are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// Words, left-aligned.
     Text,

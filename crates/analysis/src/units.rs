@@ -240,6 +240,17 @@ pub fn path_lengths(name: &str, title: &str, measurements: &[(&str, &Measurement
     table
 }
 
+/// One row a unit measured.
+pub fn each_unit(measurement: &Measurement) -> Table {
+    let columns = [("unit", Kind::Count), ("instructions", Kind::Count), ("system calls", Kind::Count)];
+    let mut table = Table::new("units", "Units of work measured", &columns);
+    for unit in &measurement.units {
+        let calls: u64 = unit.system_calls.iter().map(|(_, n)| n).sum();
+        table.row(vec![unit.number.into(), unit.instructions.into(), calls.into()]);
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod commands;
+mod messages;
 mod progress;
 mod ranges;
 
@@ -10,9 +11,12 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Command};
+use messages::Message;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    // SAFETY: nothing has started a thread.
+    unsafe { messages::begin() };
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| refuse(&error));
     let outcome = match arguments.command {
         Command::Run(options) => commands::run::run(&options),
         Command::Count(options) => commands::count::run(&options),
@@ -31,10 +35,25 @@ fn main() -> ExitCode {
         // The reader of our output has gone: nothing is wrong, there is just nothing left to do.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("pathlength: {error:#}");
+            match messages::has_listener() {
+                true => messages::tell(&Message::Failed(&format!("{error:#}"))),
+                false => eprintln!("pathlength: {error:#}"),
+            }
             ExitCode::FAILURE
         }
     }
+}
+
+/// Tells what is wrong with the arguments: to whoever listens without the usage.
+fn refuse(error: &clap::Error) -> ! {
+    if messages::has_listener() {
+        let text = error.to_string();
+        let sentence = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
+        let sentence = sentence.collect::<Vec<_>>().join(" ");
+        messages::tell(&Message::Failed(sentence.strip_prefix("error: ").unwrap_or(&sentence)));
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -264,7 +264,7 @@ fn theme() -> serde_json::Value {
         all
     };
     json!({
-        "background": null,
+        "background": "transparent",
         "font": "system-ui, sans-serif",
         "range": {"category": COLORS},
         "mark": {"color": COLORS[0]},

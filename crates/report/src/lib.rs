@@ -18,6 +18,7 @@ use std::{fmt, str::FromStr};
 
 use analysis::table::{self, Table};
 
+mod arrow;
 mod cells;
 mod chart;
 mod comma;
@@ -30,6 +31,7 @@ mod parquet;
 mod pieces;
 pub mod terminal;
 
+pub use arrow::{from_arrow, to_arrow};
 pub use chart::{Arrangement, Chart, bars, differences, shares, strip};
 pub use instructions::InstructionTable;
 pub use output::{check, stdout, write_all, write_file, write_long};
@@ -110,6 +112,16 @@ pub enum Error {
     /// The Parquet library's complaint.
     #[error("cannot encode the table '{0}' as Parquet: {1}")]
     Parquet(String, String),
+    /// A column of another program's that is neither text nor numbers.
+    #[error(
+        "the column '{column}' is of the type {kind}: a table has text, integers (int64) and reals (double)"
+    )]
+    NoKind {
+        /// The column's name.
+        column: String,
+        /// Its type in Arrow.
+        kind: String,
+    },
     /// A file or directory that could not be written.
     #[error("cannot write {path}: {error}; check that its directory exists, is writable and has room",
         path = path.display())]

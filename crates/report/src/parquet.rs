@@ -12,8 +12,8 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use crate::Error;
 use crate::names::unused;
+use crate::{Error, arrow};
 
 /// The table as a whole Parquet file. Its name, title and notes are in the schema's metadata.
 pub(crate) fn encode(table: &Table) -> Result<Vec<u8>, Error> {
@@ -30,9 +30,11 @@ pub(crate) fn encode(table: &Table) -> Result<Vec<u8>, Error> {
 pub(crate) fn schema(table: &Table) -> Result<Arc<Schema>, Error> {
     let empty = Table { rows: Vec::new(), ..table.clone() };
     let arrays = arrays(&empty)?;
-    let fields = field_names(&table.columns).into_iter().zip(&arrays);
-    let fields: Vec<_> =
-        fields.map(|(name, array)| Field::new(name, array.data_type().clone(), true)).collect();
+    let fields = field_names(&table.columns).into_iter().zip(&arrays).zip(&table.columns);
+    let field = |((name, array), column): ((String, &ArrayRef), &Column)| {
+        Field::new(name, array.data_type().clone(), true).with_metadata(arrow::metadata(column))
+    };
+    let fields: Vec<_> = fields.map(field).collect();
     let metadata = HashMap::from(
         [("name", table.name.clone()), ("title", table.title.clone()), ("notes", table.notes.join("\n"))]
             .map(|(key, value)| (key.to_string(), value)),
@@ -118,14 +120,17 @@ fn cells<'t, T>(
 fn field_names(columns: &[Column]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for column in columns {
-        let spelled = column.name.to_lowercase().replace('%', " percent ");
-        let words: Vec<_> =
-            spelled.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-        let name = if words.is_empty() { "column".into() } else { words.join("_") };
-        let name = unused(name, '_', |name| names.iter().any(|other| other == name));
+        let name = unused(field_name(&column.name), '_', |name| names.iter().any(|other| other == name));
         names.push(name);
     }
     names
+}
+
+pub(crate) fn field_name(heading: &str) -> String {
+    let spelled = heading.to_lowercase().replace('%', " percent ");
+    let words: Vec<_> =
+        spelled.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() { "column".into() } else { words.join("_") }
 }
 
 #[cfg(test)]

@@ -4,16 +4,20 @@ use std::process::ExitCode;
 
 use analysis::mix;
 use analysis::profile::{Attribution, Profile, functions, image_shares};
-use analysis::table::{Kind, Table};
-use analysis::units::{Measurement, path_lengths};
+use analysis::table::Table;
+use analysis::units::{Measurement, Phase, each_unit, path_lengths};
 use lab::measure::{self, Request};
 
 use super::{check_ending, configuration, unit};
 use crate::arguments::{By, CountOptions};
+use crate::messages::{self, Message};
 use crate::progress::Units;
 
 /// How many functions the summary lists.
 const SUMMARY_FUNCTIONS: usize = 15;
+
+/// Whoever listens hears of one in so many units.
+const TOLD: u64 = 64;
 
 /// Runs the program, counts, and writes the tables.
 pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
@@ -25,9 +29,18 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let configuration = configuration(&options.engine, &options.program, &options.arguments, true);
     let request = Request { configuration, unit: unit(&options.unit) };
     let mut units = Units::new(options.unit.units);
-    let counted = measure::count(&request, &mut |seen, phase| units.show(seen, phase));
+    let counted = measure::count(&request, &mut |seen, phase| {
+        units.show(seen, phase);
+        if seen.is_multiple_of(TOLD) || phase == Phase::Done {
+            messages::tell(&Message::Units(seen, phase));
+        }
+    });
     units.clear();
     let counted = counted?;
+    if messages::has_listener() {
+        messages::tell(&Message::Counted(&counted));
+        return Ok(ExitCode::SUCCESS);
+    }
     let attribution = Attribution::new(&counted.counts);
     let (profile, span) = match &counted.measurement {
         Some(measurement) => (attribution.mean(&measurement.units), "a unit of work"),
@@ -72,16 +85,6 @@ fn shortened(mut table: Table) -> Table {
     if others > 0 {
         table.rows.drain(SUMMARY_FUNCTIONS..SUMMARY_FUNCTIONS + others);
         table.notes.push(format!("{others} more functions: --by function shows all."));
-    }
-    table
-}
-
-fn each_unit(measurement: &Measurement) -> Table {
-    let columns = [("unit", Kind::Count), ("instructions", Kind::Count), ("system calls", Kind::Count)];
-    let mut table = Table::new("units", "Units of work measured", &columns);
-    for unit in &measurement.units {
-        let calls: u64 = unit.system_calls.iter().map(|(_, n)| n).sum();
-        table.row(vec![unit.number.into(), unit.instructions.into(), calls.into()]);
     }
     table
 }

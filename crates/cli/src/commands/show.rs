@@ -163,14 +163,7 @@ fn shortened(mut table: Table) -> Table {
 
 fn summary_options(options: &SummaryOptions, trace: &Trace) -> summary::Options {
     let SummaryOptions { line_sizes, page_sizes, window, .. } = options.clone();
-    let instructions = trace.chunks().iter().map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
-    summary::Options { line_sizes, page_sizes, window: window.unwrap_or_else(|| round_window(instructions)) }
-}
-
-/// 1, 2 or 5 times a power of ten that makes 50 windows at most.
-fn round_window(instructions: u64) -> u64 {
-    let sizes = (0..19).flat_map(|power| [1, 2, 5].map(|digit: u64| digit * 10_u64.pow(power)));
-    sizes.into_iter().find(|&size| instructions.div_ceil(size) <= 50).unwrap_or(u64::MAX)
+    summary::Options { line_sizes, page_sizes, window: window.unwrap_or_else(|| summary::window(trace)) }
 }
 
 /// What is wanted, as the library has it.

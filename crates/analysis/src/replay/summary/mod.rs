@@ -12,8 +12,8 @@ pub use sizes::Sizes;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use trace::BlockId;
 use trace::record::Mark;
+use trace::{BlockId, Trace};
 
 use super::{Accesses, Chosen, Dictionary, Executed, Transfer, Visitor};
 
@@ -26,6 +26,14 @@ pub struct Options {
     pub page_sizes: Vec<u64>,
     /// Instructions in a window of time: it ends with the block in which it is full.
     pub window: u64,
+}
+
+/// The window that fits a trace: of its instructions 1, 2 or 5 times a power of ten, so that there are 50
+/// windows at most.
+pub fn window(trace: &Trace) -> u64 {
+    let instructions = trace.chunks().iter().map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
+    let sizes = (0..19).flat_map(|power| [1, 2, 5].map(|digit: u64| digit * 10_u64.pow(power)));
+    sizes.into_iter().find(|&size| instructions.div_ceil(size) <= 50).unwrap_or(u64::MAX)
 }
 
 /// More units of work than these are not listed.

@@ -1,0 +1,69 @@
+//! What a program that runs this command can hear of it (the Python package does): if the environment names a
+//! descriptor, a line goes there for each [`Message`].
+
+use std::env;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::fd::{FromRawFd, RawFd};
+use std::sync::OnceLock;
+
+use analysis::units::Phase;
+use lab::measure::Counted;
+use serde::Serialize;
+
+/// The variable with the descriptor's number.
+const VARIABLE: &str = "PATHLENGTH_MESSAGES";
+
+/// The descriptor is kept at this number or above, out of the way of the program that is run.
+const KEPT: RawFd = 512;
+
+static LISTENER: OnceLock<File> = OnceLock::new();
+
+/// What is told: its name in lower case, and what it holds as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Message<'a> {
+    /// So many units of work ended; what the last was to the measurement.
+    Units(u64, Phase),
+    /// The program has ended, and this was counted.
+    Counted(&'a Counted),
+    /// Why the command failed.
+    Failed(&'a str),
+}
+
+/// Finds out whether anybody listens.
+///
+/// # Safety
+/// There must be no other thread yet: the environment is changed, so that the program that is run does not
+/// find the variable.
+pub unsafe fn begin() {
+    let Some(number) = env::var_os(VARIABLE) else { return };
+    // SAFETY: the caller's promise.
+    unsafe { env::remove_var(VARIABLE) };
+    let Some(number) = number.to_str().and_then(|text| text.parse::<RawFd>().ok()) else { return };
+    // SAFETY: plain system calls on a number; the copy, if there is one, is then the File's.
+    let kept = unsafe {
+        let copy = libc::fcntl(number, libc::F_DUPFD_CLOEXEC, KEPT);
+        libc::close(number);
+        (copy >= 0).then(|| File::from_raw_fd(copy))
+    };
+    if let Some(file) = kept {
+        let _ = LISTENER.set(file);
+    }
+}
+
+/// Whether anybody listens: then tables need not be written, nor errors to standard error.
+pub fn has_listener() -> bool {
+    LISTENER.get().is_some()
+}
+
+/// Tells it, if anybody listens.
+pub fn tell(message: &Message) {
+    let Some(file) = LISTENER.get() else { return };
+    let mut out = BufWriter::new(file);
+    // If the listener has gone there is nobody to tell so.
+    let _ = serde_json::to_writer(&mut out, message).map_err(std::io::Error::from).and_then(|()| {
+        out.write_all(b"\n")?;
+        out.flush()
+    });
+}

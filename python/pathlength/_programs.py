@@ -1,0 +1,196 @@
+"""Programs: to run, count and record them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from ._command import execute
+from ._pathlength import Counts, PathlengthError
+from ._progress import Progress, meter
+from ._trace import Trace
+
+StrPath = Union[str, "os.PathLike[str]"]
+Where = Union[str, int, None]
+
+
+def run(
+    program: StrPath,
+    *args: StrPath,
+    cpu: Optional[str] = None,
+    sysroot: Optional[StrPath] = None,
+    stdin: Any = None,
+    stdout: Any = None,
+    stderr: Any = None,
+) -> int:
+    """Runs a program and returns its exit status, or minus the signal that ended it.
+
+    `cpu` decides which instructions exist: ev4, ev5, ev56, pca56, ev6 or ev67. Libraries are looked up in `sysroot`
+    first. The streams are as for `subprocess.run`: files, descriptors or `subprocess.DEVNULL`.
+
+    >>> pathlength.run("./hello", "world", cpu="ev5")
+    0
+    """
+    options = _options(cpu=cpu, sysroot=sysroot)
+    arguments = ["run", *options, "--", program, *args]
+    return execute(arguments, stdin=stdin, stdout=stdout, stderr=stderr).status
+
+
+def count(
+    program: StrPath,
+    args: Iterable[StrPath] = (),
+    *,
+    unit: Optional[str] = None,
+    units: Optional[int] = None,
+    window: Optional[int] = None,
+    cache: Optional[Sequence[str]] = None,
+    cpu: Optional[str] = None,
+    sysroot: Optional[StrPath] = None,
+    progress: Progress = None,
+    stdin: Any = None,
+    stdout: Any = None,
+    stderr: Any = None,
+) -> Counts:
+    """Runs a program and counts its instructions.
+
+    With `unit`, each call of that function is counted apart, everything it calls included; `units` of them are
+    measured once three successive windows of `window` calls have mean path lengths within 1 %. `cache` names two
+    variables that count cache hits and misses: then 95 % of the accesses must hit, too.
+
+    `progress` hears the number of units so far.
+
+    >>> counts = pathlength.count("./hello", unit="greet", units=3, window=2)
+    >>> counts.units.num_rows
+    3
+    >>> "greet" in counts.functions["function"].to_pylist()
+    True
+    """
+    options = _options(cpu=cpu, sysroot=sysroot, unit=unit, units=units, window=window)
+    if cache is not None:
+        options += ["--cache", *cache]
+    arguments = ["count", *options, "--", program, *args]
+    # Without a listener of ours the command shows its own bar on a terminal.
+    with meter(progress or False, " units") as show:
+        ended = execute(arguments, heard=show, stdin=stdin, stdout=stdout, stderr=stderr)
+    if ended.counted is None:
+        raise PathlengthError(f"{os.fspath(program)}: {_how(ended.status)} before anything was counted")
+    counts = Counts(ended.counted)
+    if counts.crash is not None:
+        raise PathlengthError(f"{os.fspath(program)}: {counts.crash}")
+    return counts
+
+
+def trace(
+    program: StrPath,
+    args: Iterable[StrPath] = (),
+    output: StrPath = "pathlength.trace",
+    *,
+    unit: Optional[str] = None,
+    skip: Optional[int] = None,
+    units: Optional[int] = None,
+    from_: Where = None,
+    until: Where = None,
+    values: bool = False,
+    cpu: Optional[str] = None,
+    sysroot: Optional[StrPath] = None,
+    progress: Progress = None,
+    stdin: Any = None,
+    stdout: Any = None,
+    stderr: Any = None,
+) -> Trace:
+    """Runs a program, records every instruction and every address into the file `output`, and opens it.
+
+    What is recorded can be narrowed down: to the calls of the function `unit` (the first `skip` left out, `units` in
+    all); to what lies between `from_` and `until`, which are a symbol, symbol+offset, image!symbol, an address as
+    "0x120001000", or a number of instructions. With `values`, what instructions write, store and test is recorded.
+
+    `progress` hears the number of bytes written. If the work is interrupted the file holds what was recorded until
+    then.
+
+    >>> trace = pathlength.trace("./hello", output="hello.trace", unit="greet", skip=1, units=2)
+    >>> trace.header["unit"]
+    'greet'
+    """
+    options = _plan(output, unit, skip, units, from_, until, values)
+    options += _options(cpu=cpu, sysroot=sysroot)
+    arguments = ["trace", *options, "--", program, *args]
+    streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+    return _record(arguments, output, os.fspath(program), progress, streams)
+
+
+def attach(
+    process: int,
+    output: StrPath = "pathlength.trace",
+    *,
+    children: bool = False,
+    unit: Optional[str] = None,
+    skip: Optional[int] = None,
+    units: Optional[int] = None,
+    from_: Where = None,
+    until: Where = None,
+    values: bool = False,
+    progress: Progress = None,
+) -> Trace:
+    """Records a program that runs already, in a process that `pathlength run` or `pathlength.run` started.
+
+    It returns when all that was asked for is recorded, or the program has ended; a KeyboardInterrupt ends it before.
+    With `children`, the processes that it has forked are recorded, too. The rest is as for `trace`.
+    """
+    options = _plan(output, unit, skip, units, from_, until, values)
+    if children:
+        options.append("--children")
+    return _record(["attach", *options, "--", str(process)], output, f"process {process}", progress, {})
+
+
+def build(workload: str, folder: StrPath = "build") -> dict[str, Path]:
+    """Builds a workload and returns the paths of its programs: "original", "byte-word" and "native".
+
+    Builds are kept in `folder` until something changes.
+
+    >>> pathlength.build("tpcb")["byte-word"]  # doctest: +SKIP
+    PosixPath('build/tpcb/byte-word-135409835510/tpcb')
+    """
+    with tempfile.TemporaryFile() as file:
+        execute(["build", "--folder", folder, "--format", "json", workload], stdout=file)
+        file.seek(0)
+        return {row["build"]: Path(row["program"]) for row in json.load(file)["rows"]}
+
+
+def _record(arguments, output: StrPath, what: str, progress: Progress, streams: dict) -> Trace:
+    with meter(progress, "B") as show:
+        ended = execute(arguments, waiting=lambda: show(_size(output)), **streams)
+    if ended.status != 0:
+        raise PathlengthError(
+            f"{what}: {_how(ended.status)}; what was recorded until then is in {os.fspath(output)}"
+        )
+    return Trace(output)
+
+
+def _plan(output, unit, skip, units, from_, until, values) -> list:
+    options = _options(output=output, unit=unit, skip=skip, units=units, until=until)
+    options += _options(**{"from": from_})
+    return [*options, "--values"] if values else options
+
+
+def _options(**options: Any) -> list:
+    """As the command wants them; what is None is left to it."""
+    given = ((name, value) for name, value in options.items() if value is not None)
+    return [f"--{name}={os.fspath(value) if hasattr(value, '__fspath__') else value}" for name, value in given]
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    return f"ended by the signal {signal.Signals(-status).name}"
+
+
+def _size(path: StrPath) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

@@ -1,0 +1,174 @@
+"""Traces."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Optional, Union
+
+import pyarrow as pa
+
+from . import _pathlength
+from ._pathlength import Execution, Mark, TraceError, TraceWarning
+from ._progress import Progress, meter
+
+Names = Union[str, Iterable[str]]
+Numbers = Union[int, range, None]
+
+
+class Trace:
+    """A trace in a file.
+
+    >>> trace = pathlength.Trace("hello.trace")
+    >>> sum(execution.length for execution in trace.stream(0)) == trace.streams["instructions"][0].as_py()
+    True
+
+    What is wanted of a trace is said by the same words everywhere, each of which narrows it down:
+
+    - `stream`: one or several rows of `streams`, by their index;
+    - `function` ("name" or "image!name"), `image` ("libc.so.6.1" or "libc"): one or several; with `with_callees`
+      also all that the functions call;
+    - `addresses`: instructions at these addresses; `data`: those that access these addresses;
+    - `instructions`: by their number in their stream, from 1; `unit`: by the unit of work, from 0.
+
+    Numbers and addresses are one, or a `range`.
+    """
+
+    def __init__(self, path: Union[str, "os.PathLike[str]"]):
+        self.path = os.fspath(path)
+        self._trace = _pathlength.Trace(self.path)
+        for problem in self.problems:
+            warnings.warn(problem, TraceWarning, stacklevel=2)
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What was recorded, and how: program, arguments, cpu, has_values, unit, time, process."""
+        return self._trace.header
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read when the trace was opened; the rest can be looked at."""
+        return [f"{self.path}: at byte {offset}: {what}" for offset, what in self._trace.problems]
+
+    @property
+    def instructions(self) -> int:
+        """How many instructions it holds."""
+        return self._trace.instructions
+
+    @property
+    def images(self) -> pa.Table:
+        """The images that were mapped: path, start, end, build_id."""
+        return self._trace.images
+
+    @property
+    def functions(self) -> pa.Table:
+        """The functions that blocks belong to: function, image (a row of `images`), address, size."""
+        return self._trace.functions
+
+    @property
+    def blocks(self) -> pa.Table:
+        """The blocks: address, words (of its instructions), image and function (rows of those tables)."""
+        return self._trace.blocks
+
+    @property
+    def streams(self) -> pa.Table:
+        """The threads that were recorded: process, thread, instructions."""
+        return self._trace.streams
+
+    def stream(self, stream: int = 0, *, marks: bool = False, **wanted: Any) -> Iterator[Union[Execution, Mark]]:
+        """The blocks that a thread executed, in order; with `marks` also what happened between them.
+
+        >>> trace = pathlength.Trace("hello.trace")
+        >>> [mark.kind for mark in trace.stream(marks=True) if isinstance(mark, pathlength.Mark)][:2]
+        ['gap', 'unit_begins']
+        """
+        return self._trace.executions(self._wanted(stream, **wanted), marks)
+
+    def records(self, stream: Union[int, Iterable[int], None] = None, **wanted: Any) -> pa.RecordBatchReader:
+        """A row an instruction, in batches of some 65,000 that are made as they are read.
+
+        The columns: stream, instruction (its number, from 1), pc, word, block, kind ("load", "store" or "other"); for
+        loads and stores size and address; and value, if values were recorded.
+
+        >>> records = pathlength.Trace("hello.trace").records(function="greet", unit=1)
+        >>> table = records.read_all()
+        >>> table["kind"][0].as_py()
+        'other'
+        """
+        batches = self._trace.records(self._wanted(stream, **wanted))
+        return pa.RecordBatchReader.from_batches(batches.schema, batches)
+
+    def summary(
+        self,
+        stream: Union[int, Iterable[int], None] = None,
+        *,
+        line_sizes: Sequence[int] = (32, 64),
+        page_sizes: Sequence[int] = (8 << 10, 64 << 10, 512 << 10, 4 << 20),
+        window: Optional[int] = None,
+        progress: Progress = None,
+        **wanted: Any,
+    ) -> dict[str, pa.Table]:
+        """The tables of `pathlength show`, by name.
+
+        `line_sizes` of cache lines and `page_sizes` are in bytes, `window` is a number of instructions. `progress`
+        hears the number of instructions gone through.
+
+        >>> tables = pathlength.Trace("hello.trace").summary()
+        >>> tables["functions"].column_names[:2]
+        ['function', 'image']
+        """
+        with meter(progress, " instructions", self.instructions) as show:
+            wanted = self._wanted(stream, **wanted)
+            return self._trace.summary(wanted, list(line_sizes), list(page_sizes), window, show)
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.path}: {self.instructions:,} instructions>"
+
+    def _wanted(
+        self,
+        stream: Union[int, Iterable[int], None] = None,
+        *,
+        function: Names = (),
+        with_callees: bool = False,
+        image: Names = (),
+        addresses: Numbers = None,
+        data: Numbers = None,
+        instructions: Numbers = None,
+        unit: Numbers = None,
+    ) -> _pathlength.Wanted:
+        return _pathlength.Wanted(
+            functions=_list(function),
+            with_callees=with_callees,
+            images=_list(image),
+            addresses=_ends("addresses", addresses),
+            data=_ends("data", data),
+            threads=self._threads(stream),
+            instructions=_ends("instructions", instructions),
+            units=_ends("unit", unit),
+        )
+
+    def _threads(self, stream: Union[int, Iterable[int], None]) -> list[tuple[int, int]]:
+        if stream is None:
+            return []
+        streams = self.streams.to_pylist()
+        numbers = [stream] if isinstance(stream, int) else list(stream)
+        for number in numbers:
+            if not 0 <= number < len(streams):
+                raise TraceError(f"{self.path} has no stream {number}: it has {len(streams)}, counted from 0")
+        return [(streams[number]["process"], streams[number]["thread"]) for number in numbers]
+
+
+def _list(names: Names) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _ends(name: str, numbers: Numbers) -> Optional[tuple[int, int]]:
+    """The first and the last."""
+    if numbers is None:
+        return None
+    if isinstance(numbers, int):
+        numbers = range(numbers, numbers + 1)
+    if numbers.step != 1 or len(numbers) == 0 or numbers[0] < 0:
+        raise ValueError(f"{name}={numbers}: give a number, or a range of some without gaps")
+    return numbers[0], numbers[-1]

@@ -1,0 +1,50 @@
+//! The native part of the Python package: tables, charts and traces. Programs run in processes of their own,
+//! of the `pathlength` command: `python/pathlength/_command.py` does that.
+
+mod charts;
+mod counts;
+mod records;
+mod replays;
+mod rows;
+mod tables;
+mod traces;
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyUserWarning};
+use pyo3::prelude::*;
+
+create_exception!(pathlength, PathlengthError, PyException, "What went wrong, where, and what to do.");
+create_exception!(
+    pathlength,
+    TraceError,
+    PathlengthError,
+    "A file is no trace, or lacks what was asked for."
+);
+create_exception!(
+    pathlength,
+    TraceWarning,
+    PyUserWarning,
+    "A part of a trace cannot be read, and is left out."
+);
+
+/// An exception with the sentence of one of our errors.
+fn failed(error: impl std::fmt::Display) -> PyErr {
+    PathlengthError::new_err(error.to_string())
+}
+
+/// What `pathlength` is made from.
+#[pymodule]
+mod _pathlength {
+    #[pymodule_export]
+    use super::charts::chart;
+    #[pymodule_export]
+    use super::counts::{Counts, Mix, group_shares, paper};
+    #[pymodule_export]
+    use super::records::{Batches, Executions};
+    #[pymodule_export]
+    use super::replays::Wanted;
+    #[pymodule_export]
+    use super::traces::{Execution, Mark, Trace};
+    #[pymodule_export]
+    use super::{PathlengthError, TraceError, TraceWarning};
+}

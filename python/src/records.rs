@@ -1,0 +1,271 @@
+//! What was executed, piece by piece: another thread replays the trace while Python looks at a piece.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use analysis::replay::{Chosen, Executed, Replay, Visitor};
+use arrow_array::RecordBatch;
+use arrow_pyarrow::{PyArrowType, ToPyArrow};
+use pyo3::prelude::*;
+use trace::record;
+
+use crate::replays::{Wanted, prepare, warn};
+use crate::rows::{Rows, schema};
+use crate::traces::{Execution, Mark, Trace};
+use crate::{PathlengthError, TraceError};
+
+/// How many pieces may wait to be looked at.
+const AHEAD: usize = 2;
+
+/// How often Python may be interrupted while there is no piece.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What the thread sends.
+enum Sent<T> {
+    /// All that is wanted exists: pieces follow.
+    Ready,
+    Piece(T),
+    /// Something could not be read.
+    Problem(String),
+    End,
+    Failed(String),
+}
+
+/// Pieces that a thread makes, a few ahead of whoever takes them. At the end the receiver is gone.
+struct Pieces<T>(Mutex<Option<Receiver<Sent<T>>>>);
+
+/// Where the thread puts them.
+struct Sink<T>(SyncSender<Sent<T>>);
+
+impl<T> Sink<T> {
+    /// An error if nobody wants more.
+    fn put(&self, piece: T) -> io::Result<()> {
+        self.0.send(Sent::Piece(piece)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl<T: Send + 'static> Pieces<T> {
+    /// Starts the thread, which calls `make`.
+    fn start(
+        py: Python<'_>,
+        trace: &Trace,
+        wanted: &Wanted,
+        make: impl FnOnce(&Replay, &Sink<T>) -> io::Result<Vec<trace::Error>> + Send + 'static,
+    ) -> PyResult<Pieces<T>> {
+        let (trace, wanted) = (Arc::clone(&trace.0), wanted.0.clone());
+        let (sender, receiver) = sync_channel(AHEAD);
+        std::thread::spawn(move || {
+            let sink = Sink(sender);
+            let made = prepare(&trace, &wanted, |replay| {
+                // If nobody listens, `make` finds out.
+                let _ = sink.0.send(Sent::Ready);
+                make(replay, &sink)
+            });
+            let last = match made {
+                Ok(Ok(problems)) => {
+                    for problem in problems {
+                        let _ = sink.0.send(Sent::Problem(problem.to_string()));
+                    }
+                    Sent::End
+                }
+                Ok(Err(error)) => Sent::Failed(error.to_string()),
+                Err(absent) => Sent::Failed(absent.to_string()),
+            };
+            let _ = sink.0.send(last);
+        });
+        let pieces = Pieces(Mutex::new(Some(receiver)));
+        pieces.receive(py)?;
+        Ok(pieces)
+    }
+
+    /// The next piece; none at the end.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<T>> {
+        loop {
+            match self.receive(py)? {
+                Some(Sent::Piece(piece)) => return Ok(Some(piece)),
+                Some(Sent::Problem(problem)) => warn(py, &problem)?,
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// What is sent next; none behind the end.
+    fn receive(&self, py: Python<'_>) -> PyResult<Option<Sent<T>>> {
+        loop {
+            let received = py.detach(|| {
+                let mut receiver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let received = receiver.as_ref()?.recv_timeout(PAUSE);
+                if matches!(received, Ok(Sent::End | Sent::Failed(_))) {
+                    *receiver = None;
+                }
+                Some(received)
+            });
+            match received {
+                None | Some(Ok(Sent::End)) => return Ok(None),
+                Some(Ok(Sent::Failed(reason))) => return Err(TraceError::new_err(reason)),
+                Some(Ok(sent)) => return Ok(Some(sent)),
+                Some(Err(RecvTimeoutError::Timeout)) => py.check_signals()?,
+                Some(Err(RecvTimeoutError::Disconnected)) => {
+                    return Err(PathlengthError::new_err("the thread that reads the trace has stopped"));
+                }
+            }
+        }
+    }
+}
+
+/// Record batches with a row an instruction.
+#[pyclass(frozen)]
+pub struct Batches {
+    pieces: Pieces<RecordBatch>,
+    has_values: bool,
+}
+
+impl Batches {
+    /// Of what is wanted.
+    pub fn new(py: Python<'_>, trace: &Trace, wanted: &Wanted) -> PyResult<Batches> {
+        let has_values = trace.0.header().has_values;
+        let pieces = Pieces::start(py, trace, wanted, |replay, sink| {
+            let mut rows = Rows::new(replay, |batch| sink.put(batch));
+            let problems = replay.run(&mut rows, &mut |_| ())?;
+            rows.finish()?;
+            Ok(problems)
+        })?;
+        Ok(Batches { pieces, has_values })
+    }
+}
+
+#[pymethods]
+impl Batches {
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        schema(self.has_values).to_pyarrow(py)
+    }
+
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArrowType<RecordBatch>>> {
+        py.check_signals()?;
+        Ok(self.pieces.next(py)?.map(PyArrowType))
+    }
+}
+
+/// Blocks that were executed, and marks.
+#[pyclass(frozen)]
+pub struct Executions {
+    pieces: Pieces<Vec<Item>>,
+    /// Of the piece that is being looked at.
+    items: Mutex<std::vec::IntoIter<Item>>,
+}
+
+enum Item {
+    Execution(Execution),
+    Mark(Mark),
+}
+
+impl Executions {
+    /// Of what is wanted; with the marks, if they are.
+    pub fn new(py: Python<'_>, trace: &Trace, wanted: &Wanted, marks: bool) -> PyResult<Executions> {
+        let pieces = Pieces::start(py, trace, wanted, move |replay, sink| {
+            let functions = replay.dictionary.places.iter().map(name).collect();
+            let mut items = Items { replay, sink, marks, functions, items: Vec::new() };
+            let problems = replay.run(&mut items, &mut |_| ())?;
+            items.flush()?;
+            Ok(problems)
+        })?;
+        Ok(Executions { pieces, items: Mutex::default() })
+    }
+}
+
+#[pymethods]
+impl Executions {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        loop {
+            let item = self.items.lock().unwrap_or_else(PoisonError::into_inner).next();
+            match item {
+                Some(Item::Execution(execution)) => return Ok(Some(Py::new(py, execution)?.into_any())),
+                Some(Item::Mark(mark)) => return Ok(Some(Py::new(py, mark)?.into_any())),
+                None => match self.pieces.next(py)? {
+                    Some(piece) => {
+                        *self.items.lock().unwrap_or_else(PoisonError::into_inner) = piece.into_iter();
+                    }
+                    None => return Ok(None),
+                },
+            }
+        }
+    }
+}
+
+/// Collects executions and marks.
+struct Items<'a> {
+    replay: &'a Replay<'a>,
+    sink: &'a Sink<Vec<Item>>,
+    marks: bool,
+    /// The names of [`analysis::replay::Dictionary::places`].
+    functions: Vec<Arc<str>>,
+    items: Vec<Item>,
+}
+
+/// Items in a piece.
+const ITEMS: usize = 1 << 13;
+
+fn name(place: &analysis::replay::Place) -> Arc<str> {
+    match &place.name {
+        Some(name) => format!("{}!{}", name.image, name.function).into(),
+        None => place.image.as_str().into(),
+    }
+}
+
+impl Items<'_> {
+    fn push(&mut self, item: Item) -> io::Result<()> {
+        self.items.push(item);
+        if self.items.len() < ITEMS { Ok(()) } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.put(std::mem::take(&mut self.items))
+    }
+}
+
+impl Visitor for Items<'_> {
+    fn mark(&mut self, stream: u32, before: u64, mark: record::Mark, is_wanted: bool) -> io::Result<()> {
+        if !(self.marks && is_wanted) {
+            return Ok(());
+        }
+        let (kind, number) = match mark {
+            record::Mark::Order(number) => ("order", Some(number)),
+            record::Mark::Gap => ("gap", None),
+            record::Mark::Diverted => ("diverted", None),
+            record::Mark::SystemCall(number) => ("system_call", Some(number.into())),
+            record::Mark::UnitBegins(number) => ("unit_begins", Some(number)),
+            record::Mark::UnitEnds(number) => ("unit_ends", Some(number)),
+            record::Mark::UnitLeft(number) => ("unit_left", Some(number)),
+        };
+        self.push(Item::Mark(Mark { stream, instruction: before + 1, kind, number }))
+    }
+
+    fn executed(&mut self, executed: &Executed) -> io::Result<()> {
+        if executed.chosen == Chosen::None {
+            return Ok(());
+        }
+        let facts = self.replay.dictionary.facts(executed.execution.block);
+        self.push(Item::Execution(Execution {
+            stream: executed.stream,
+            instruction: executed.before + 1,
+            block: executed.execution.block,
+            address: facts.address,
+            length: facts.length() as u32,
+            function: Arc::clone(&self.functions[facts.place as usize]),
+            addresses: executed.execution.addresses.to_vec(),
+            values: executed.execution.values.to_vec(),
+        }))
+    }
+}

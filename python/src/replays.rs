@@ -1,0 +1,129 @@
+//! What of a trace is wanted, and replays of it.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+
+use analysis::names::Names;
+use analysis::replay::summary::{self, Summary};
+use analysis::replay::{Absent, Accesses, Dictionary, Executed, Filter, Order, Replay, Visitor};
+use analysis::table::Table;
+use pyo3::prelude::*;
+use trace::record::Mark;
+
+use crate::traces::Trace;
+use crate::{TraceError, TraceWarning, failed};
+
+/// What of a trace is wanted; all ranges include both ends.
+#[pyclass(frozen)]
+pub struct Wanted(pub analysis::replay::Wanted);
+
+/// Both ends.
+type Range = Option<(u64, u64)>;
+
+#[pymethods]
+impl Wanted {
+    #[new]
+    #[pyo3(signature = (*, functions, with_callees, images, addresses, data, threads, instructions, units))]
+    #[expect(clippy::too_many_arguments, reason = "named in Python")]
+    fn new(
+        functions: Vec<String>,
+        with_callees: bool,
+        images: Vec<String>,
+        addresses: Range,
+        data: Range,
+        threads: Vec<(u32, Option<u32>)>,
+        instructions: Range,
+        units: Range,
+    ) -> Wanted {
+        let range = |range: Range| range.map(|(first, last)| first..=last);
+        Wanted(analysis::replay::Wanted {
+            functions,
+            with_callees,
+            images,
+            range: range(addresses),
+            data_range: range(data),
+            threads,
+            instructions: range(instructions),
+            units: range(units),
+        })
+    }
+}
+
+/// Works out what a replay needs, and hands it over.
+pub fn prepare<T>(
+    trace: &trace::Trace,
+    wanted: &analysis::replay::Wanted,
+    look: impl FnOnce(&Replay) -> T,
+) -> Result<T, Absent> {
+    let names = Names::of_trace(trace);
+    let dictionary = Dictionary::new(trace, &names);
+    let accesses = Accesses::new(trace);
+    let filter = Filter::new(wanted, &dictionary)?;
+    let order = Order::Time;
+    Ok(look(&Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order }))
+}
+
+/// Tells of what could not be read. Whoever wants that to be an error can have it: `warnings.simplefilter`.
+pub fn warn(py: Python<'_>, problem: &str) -> PyResult<()> {
+    let message = std::ffi::CString::new(problem.replace('\0', "?")).map_err(failed)?;
+    PyErr::warn(py, &py.get_type::<TraceWarning>(), &message, 2)
+}
+
+/// Goes through what is wanted and summarises it. `progress` is called with the instructions gone through.
+pub fn summary(
+    py: Python<'_>,
+    trace: &Trace,
+    wanted: &Wanted,
+    options: impl FnOnce(&trace::Trace) -> summary::Options + Send,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<Table>> {
+    let (trace, wanted) = (Arc::clone(&trace.0), wanted.0.clone());
+    let (tables, problems) = py.detach(|| {
+        let done = prepare(&trace, &wanted, |replay| {
+            let mut summary = Summary::new(replay.dictionary, replay.accesses, options(&trace));
+            let mut seen = 0;
+            let stop = Cell::new(None);
+            let ended = replay.run(&mut Stoppable { visitor: &mut summary, stop: &stop }, &mut |more| {
+                seen += more;
+                stop.set(tell(progress.as_ref(), seen).err());
+            });
+            match (stop.take(), ended) {
+                (Some(error), _) => Err(error),
+                (None, Ok(problems)) => Ok((summary.tables(&engine::linux::system_call_name), problems)),
+                (None, Err(error)) => Err(failed(error)),
+            }
+        });
+        done.map_err(|absent| TraceError::new_err(absent.to_string()))?
+    })?;
+    problems.iter().try_for_each(|problem| warn(py, &problem.to_string()))?;
+    Ok(tables)
+}
+
+/// Gives Python a chance to be interrupted.
+fn tell(progress: Option<&Py<PyAny>>, seen: u64) -> PyResult<()> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        progress.map_or(Ok(()), |progress| progress.call1(py, (seen,)).map(drop))
+    })
+}
+
+/// A visitor that ends the replay when it is told so.
+struct Stoppable<'a, V> {
+    visitor: &'a mut V,
+    stop: &'a Cell<Option<PyErr>>,
+}
+
+impl<V: Visitor> Visitor for Stoppable<'_, V> {
+    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_wanted: bool) -> io::Result<()> {
+        self.visitor.mark(stream, before, mark, is_wanted)
+    }
+
+    fn executed(&mut self, executed: &Executed) -> io::Result<()> {
+        if let Some(error) = self.stop.take() {
+            self.stop.set(Some(error));
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        self.visitor.executed(executed)
+    }
+}

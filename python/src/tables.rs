@@ -1,0 +1,38 @@
+//! Tables as pyarrow's, whose memory is not copied.
+
+use std::sync::Arc;
+
+use analysis::table::Table;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_pyarrow::{IntoPyArrow, Table as ArrowTable};
+use pyo3::prelude::*;
+
+use crate::failed;
+
+/// A `pyarrow.Table` without the row of totals, which would be counted among the others.
+pub fn table(py: Python<'_>, mut table: Table) -> PyResult<Bound<'_, PyAny>> {
+    if std::mem::take(&mut table.total) {
+        table.rows.pop();
+    }
+    from_batch(py, report::to_arrow(&table).map_err(failed)?)
+}
+
+/// A `pyarrow.Table` of columns that are never empty in part.
+pub fn of_columns<'py, const N: usize>(
+    py: Python<'py>,
+    columns: [(&str, ArrayRef); N],
+) -> PyResult<Bound<'py, PyAny>> {
+    from_batch(py, RecordBatch::try_from_iter(columns).map_err(failed)?)
+}
+
+/// A column.
+pub fn column<A: arrow_array::Array + From<Vec<T>> + 'static, T>(
+    cells: impl IntoIterator<Item = T>,
+) -> ArrayRef {
+    Arc::new(A::from(cells.into_iter().collect::<Vec<T>>()))
+}
+
+fn from_batch(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyAny>> {
+    let schema = batch.schema();
+    ArrowTable::try_new(vec![batch], schema).map_err(failed)?.into_pyarrow(py)
+}

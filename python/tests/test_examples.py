@@ -1,0 +1,53 @@
+"""What the documentation shows is so."""
+
+import doctest
+import runpy
+import sys
+from pathlib import Path
+
+import pathlength
+import pathlength._programs
+import pathlength._tables
+import pathlength._trace
+import pathlength.charts
+import pytest
+
+PYTHON = Path(__file__).parent.parent
+MODULES = [pathlength._programs, pathlength._tables, pathlength._trace, pathlength.charts, pathlength]
+
+
+def examples(text, name):
+    test = doctest.DocTestParser().get_doctest(text, {"pathlength": pathlength}, name, name, 0)
+    assert test.examples
+    failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test)
+    assert failed == 0
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_of_modules(module, hello):
+    pathlength.trace(hello, output="hello.trace", unit="greet", skip=1, units=2)
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for test in finder.find(module, extraglobs={"pathlength": pathlength}):
+        if test.examples:
+            examples(test.docstring, test.name)
+
+
+def test_of_the_read_me():
+    examples((PYTHON / "README.md").read_text(), "README.md")
+
+
+def test_figure_4(monkeypatch):
+    """With the first transactions only, of the builds that `make study` uses."""
+    builds = PYTHON.parent / "build"
+    builds.mkdir(exist_ok=True)
+    Path("build").symlink_to(builds)
+    monkeypatch.setattr(sys, "argv", ["figure4.py", "200"])
+    made = runpy.run_path(str(PYTHON / "examples" / "figure4.py"))
+    table = made["table"]
+    assert table.column_names[1:5] == ["1997_original", "1997_byte_word", "cached_original", "cached_byte_word"]
+    for column in table.columns[1:]:
+        assert sum(column.to_pylist()) == pytest.approx(100)
+    rows = {row["group"]: row for row in table.to_pylist()}
+    bytes_ = rows["Byte manipulation"]
+    assert bytes_["cached_byte_word"] < bytes_["cached_original"]
+    assert "vega" in Path("figure4.html").read_text()

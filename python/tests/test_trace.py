@@ -1,0 +1,177 @@
+"""Traces hold what was executed; damaged ones what can be read."""
+
+import subprocess
+import threading
+from pathlib import Path
+
+import pathlength
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pathlength import Execution, Mark
+
+
+@pytest.fixture
+def trace(hello):
+    return pathlength.trace(hello, output="whole.trace", stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def units(hello):
+    options = {"unit": "greet", "skip": 3, "units": 4, "values": True}
+    return pathlength.trace(hello, output="units.trace", stdout=subprocess.DEVNULL, **options)
+
+
+def test_a_trace_replayed_gives_the_counts(hello):
+    # Here, as pytest changes the environment between fixtures and tests, and with it what the program executes.
+    trace = pathlength.trace(hello, output="whole.trace", stdout=subprocess.DEVNULL)
+    counts = pathlength.count(hello, stdout=subprocess.DEVNULL)
+    assert trace.instructions == counts.total == sum(trace.streams["instructions"].to_pylist())
+    executed = {}
+    for execution in trace.stream(0):
+        executed[execution.address] = executed.get(execution.address, 0) + execution.length
+    assert sum(executed.values()) == counts.total
+    records = trace.records().read_all()
+    assert records.num_rows == counts.total
+    # The same words at the same addresses, as often.
+    by_count = {}
+    for block in counts.blocks.to_pylist():
+        for index in range(block["length"]):
+            pc_ = block["address"] + 4 * index
+            by_count[pc_] = by_count.get(pc_, 0) + block["executions"]
+    by_trace = records.group_by("pc").aggregate([("word", "count")])
+    assert dict(zip(*(column.to_pylist() for column in (by_trace["pc"], by_trace["word_count"])))) == {
+        address: n for address, n in by_count.items() if n
+    }
+    summary = trace.summary()
+    assert summary["instructions"].select(["instruction", "count"]).to_pylist() == counts.instructions.select(
+        ["instruction", "count"]
+    ).to_pylist()
+
+
+def test_records_and_executions_agree(units):
+    records = units.records().read_all().to_pylist()
+    blocks = units.blocks.to_pylist()
+    at = 0
+    for execution in units.stream(0):
+        rows = records[at : at + execution.length]
+        assert [row["instruction"] for row in rows] == list(range(at + 1, at + 1 + execution.length))
+        assert [row["pc"] for row in rows] == [execution.address + 4 * index for index in range(execution.length)]
+        assert [row["word"] for row in rows] == blocks[execution.block]["words"]
+        assert [row["address"] for row in rows if row["kind"] != "other"] == execution.addresses
+        assert [row["value"] for row in rows if row["value"] is not None] == execution.values
+        assert all((row["size"] is None) == (row["kind"] == "other") for row in rows)
+        at += execution.length
+    assert at == len(records) == units.instructions
+
+
+def test_batches_are_bounded_and_made_as_they_are_read(trace):
+    sizes = [len(batch) for batch in trace.records()]
+    assert sum(sizes) == trace.instructions and len(sizes) > 1
+    longest = max(len(words) for words in trace.blocks["words"].to_pylist())
+    assert max(sizes) < 65_536 + longest
+    before = threading.active_count()
+    for _ in range(50):
+        next(iter(trace.records()))
+    assert threading.active_count() == before
+
+
+def test_filters(units):
+    greet = units.records(function="greet").read_all()
+    name = {row["function"]: row for row in units.functions.to_pylist()}["greet"]
+    addresses = range(name["address"], name["address"] + name["size"])
+    assert greet.num_rows == units.records(function="hello!greet", image="hello").read_all().num_rows > 0
+    assert greet.equals(units.records(addresses=addresses).read_all())
+    assert units.records(function="greet", with_callees=True).read_all().num_rows == units.instructions
+    one = units.records(unit=4).read_all()
+    assert one.num_rows < units.records(unit=range(4, 6)).read_all().num_rows < units.instructions
+    assert units.records(instructions=range(10, 20)).read_all()["instruction"].to_pylist() == list(range(10, 20))
+    assert len(list(units.stream(instructions=1))) == 1
+    address = pc.drop_null(greet["address"])[0].as_py()
+    touching = units.records(data=address).read_all().to_pylist()
+    assert touching and all(row["address"] <= address < row["address"] + row["size"] for row in touching)
+
+
+def test_marks(units):
+    marks = [mark for mark in units.stream(marks=True) if isinstance(mark, Mark)]
+    begun = [mark.number for mark in marks if mark.kind == "unit_begins"]
+    assert begun == [mark.number for mark in marks if mark.kind == "unit_ends"] == [3, 4, 5, 6]
+    assert all(isinstance(one, Execution) for one in units.stream())
+    assert "unit_begins 3" in repr(next(mark for mark in marks if mark.kind == "unit_begins"))
+
+
+def test_dictionary(trace):
+    assert trace.header["program"].name == "hello" and trace.header["arguments"] == []
+    images = trace.images.to_pylist()
+    assert any(image["path"].endswith("libc.so.6.1") and image["build_id"] for image in images)
+    functions = trace.functions.to_pylist()
+    for block in trace.blocks.to_pylist():
+        if block["function"] is not None:
+            function = functions[block["function"]]
+            assert function["address"] <= block["address"] < function["address"] + max(function["size"], 1)
+
+
+def test_no_values_no_column(trace):
+    assert "value" not in trace.records().schema.names
+    nothing = trace.records(instructions=10**15).read_all()
+    assert nothing.num_rows == 0 and nothing.schema == trace.records().schema
+
+
+def test_it_reads_as_a_data_frame(units):
+    frame = units.records().read_pandas()
+    assert set(frame["kind"]) == {"other", "load", "store"}
+    assert isinstance(units.records(), pa.RecordBatchReader)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "sentence"),
+    [
+        ({"function": "great"}, pathlength.TraceError, "no function 'great'"),
+        ({"image": "libm"}, pathlength.TraceError, "image 'libm'"),
+        ({"stream": 7}, pathlength.TraceError, "no stream 7"),
+        ({"unit": range(3, 3)}, ValueError, "unit="),
+        ({"instructions": range(0, 10, 2)}, ValueError, "without gaps"),
+        ({"unit": -1}, ValueError, "unit="),
+        ({"line_sizes": [48]}, ValueError, "48 bytes"),
+        ({"page_sizes": [0]}, ValueError, "0 bytes"),
+    ],
+)
+def test_what_is_not_there_is_told(trace, wanted, error, sentence):
+    with pytest.raises(error, match=sentence):
+        trace.summary(**wanted)
+
+
+def test_no_trace(tmp_path):
+    (tmp_path / "x").write_text("no trace")
+    with pytest.raises(pathlength.TraceError, match="not a trace"):
+        pathlength.Trace("x")
+    with pytest.raises(pathlength.TraceError, match="nowhere"):
+        pathlength.Trace("nowhere")
+
+
+def test_a_damaged_trace_is_read_in_part(trace):
+    whole = bytearray(Path("whole.trace").read_bytes())
+    Path("cut.trace").write_bytes(whole[:-40])
+    with pytest.warns(pathlength.TraceWarning, match="cut.trace: at byte"):
+        cut = pathlength.Trace("cut.trace")
+    assert len(cut.problems) >= 1 and cut.instructions < trace.instructions
+    whole[-40] ^= 1
+    Path("flipped.trace").write_bytes(whole)
+    flipped = pathlength.Trace("flipped.trace")
+    with pytest.warns(pathlength.TraceWarning, match="checksum"):
+        rows = sum(len(batch) for batch in flipped.records())
+    assert rows < trace.instructions
+    with pytest.warns(pathlength.TraceWarning, match="checksum"):
+        flipped.summary()
+
+
+def test_summary_tells_how_far_it_is_and_can_be_stopped(trace):
+    heard = []
+    trace.summary(progress=heard.append)
+    assert heard == sorted(heard) and heard[-1] == trace.instructions
+
+    def fail(instructions):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        trace.summary(progress=fail)
