@@ -62,17 +62,3 @@ fn debug(listener: Listener, process: &mut Process, configuration: &Configuratio
     server.end(&end);
     Ok(end)
 }
-
-/// Runs the program so that somebody may attach.
-fn attachable(
-    options: &RunOptions,
-    process: &mut Process,
-    configuration: &Configuration,
-) -> Result<End, measure::Error> {
-    let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into()).collect();
-    let mut recorder = Recorder::idle(arguments);
-    let end = measure::run(process, &mut recorder, configuration);
-    // Whoever attached is told himself.
-    let _ = recorder.finish();
-    end
-}
