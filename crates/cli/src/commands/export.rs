@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use analysis::export::{self, Callgrind, Firefox, InstructionSink, Instructions};
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use report::{Error, Format, InstructionTable};
@@ -90,11 +90,10 @@ fn not_empty(count: u64) -> Result<(), Error> {
 fn check_champsim(replay: &Replay, output: Option<&Path>) -> anyhow::Result<()> {
     let trace = replay.dictionary.trace;
     let chunks = trace.chunks().iter().filter(|chunk| replay.filter.chunk(chunk));
-    let streams: BTreeSet<u32> = chunks.map(|chunk| chunk.stream).collect();
-    if streams.len() > 1 {
-        let first = &trace.streams()[*streams.first().expect("there are several") as usize];
-        let example = format!("--thread {}.{}", first.process, first.thread);
-        let count = streams.len();
+    let streams = chunks.map(|chunk| &trace.streams()[chunk.stream as usize]);
+    let threads: BTreeSet<_> = streams.map(|stream| (stream.process, stream.thread)).collect();
+    if let (Some((process, thread)), count @ 2..) = (threads.first(), threads.len()) {
+        let example = format!("--thread {process}.{thread}");
         bail!(
             "{count} threads are chosen, and ChampSim reads a file for each: choose one, such as {example}"
         );
@@ -111,7 +110,7 @@ fn tables(replay: &Replay, output: Option<&Path>) -> anyhow::Result<bool> {
     report::check(true, Format::Parquet, output)?;
     let mut is_whole = true;
     let Some(directory) = output else { bail!("several tables need a directory: name one with -o") };
-    std::fs::create_dir_all(directory)?;
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     report::write_long(INSTRUCTIONS, Format::Parquet, output, |out| {
         each(replay, InstructionTable::new(trace, out)?, true, &mut is_whole)?.finish()
     })?;
