@@ -1,5 +1,6 @@
 """Traces hold what was executed; damaged ones what can be read."""
 
+import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -175,3 +176,18 @@ def test_summary_tells_how_far_it_is_and_can_be_stopped(trace):
 
     with pytest.raises(RuntimeError, match="enough"):
         trace.summary(progress=fail)
+
+
+@pytest.mark.parametrize("work", [lambda trace: trace.records().read_all(), lambda trace: trace.summary()])
+def test_signals_interrupt_what_takes_long(trace, work):
+    def interrupt(signal, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.005)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work(trace)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
