@@ -45,9 +45,10 @@ def test_a_trace_replayed_gives_the_counts(hello):
         address: n for address, n in by_count.items() if n
     }
     summary = trace.summary()
-    assert summary["instructions"].select(["instruction", "count"]).to_pylist() == counts.instructions.select(
-        ["instruction", "count"]
-    ).to_pylist()
+    assert (
+        summary["instructions"].select(["instruction", "count"]).to_pylist()
+        == counts.instructions.select(["instruction", "count"]).to_pylist()
+    )
 
 
 def test_records_and_executions_agree(units):
