@@ -32,8 +32,8 @@ class Ended(NamedTuple):
 def execute(
     arguments: Sequence[Any],
     *,
-    heard: Callable[[int], None] = lambda units: None,
-    waiting: Callable[[], None] = lambda: None,
+    heard: Callable[[int], object] = lambda units: None,
+    waiting: Callable[[], object] = lambda: None,
     **streams: Any,
 ) -> Ended:
     """Waits for the command's end. `heard` is called with the units of work so far, `waiting` every so often.
@@ -59,7 +59,7 @@ def execute(
 
 
 def _listen(
-    process: subprocess.Popen, read: int, heard: Callable[[int], None], waiting: Callable[[], None]
+    process: subprocess.Popen, read: int, heard: Callable[[int], object], waiting: Callable[[], object]
 ) -> Ended:
     counted = None
     for line in _lines(process, read):

@@ -158,7 +158,7 @@ class Trace:
         line_sizes: list[int],
         page_sizes: list[int],
         window: Optional[int],
-        progress: Optional[Callable[[int], None]],
+        progress: Optional[Callable[[int], object]],
     ) -> dict[str, pa.Table]: ...
 
 def chart(kind: str, batch: pa.RecordBatch, category: str, values: list[str]) -> str: ...

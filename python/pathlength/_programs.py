@@ -165,9 +165,7 @@ def _record(arguments, output: StrPath, what: str, progress: Progress, streams: 
     with meter(progress, "B") as show:
         ended = execute(arguments, waiting=lambda: show(_size(output)), **streams)
     if ended.status != 0:
-        raise PathlengthError(
-            f"{what}: {_how(ended.status)}; what was recorded until then is in {os.fspath(output)}"
-        )
+        raise PathlengthError(f"{what}: {_how(ended.status)}; what was recorded until then is in {os.fspath(output)}")
     return Trace(output)
 
 

@@ -15,17 +15,17 @@ terminal (None)."""
 
 
 @contextmanager
-def meter(progress: Progress, unit: str, total: Optional[int] = None) -> Iterator[Callable[[int], None]]:
+def meter(progress: Progress, unit: str, total: Optional[int] = None) -> Iterator[Callable[[int], object]]:
     """A function to call with the number of units done so far."""
     if callable(progress):
-        yield lambda done: progress(done) and None
+        yield progress
         return
     bar = _bar(progress, unit, total)
     if bar is None:
         yield lambda done: None
         return
     with bar:
-        yield lambda done: bar.update(done - bar.n) and None
+        yield lambda done: bar.update(done - bar.n)
 
 
 def _bar(progress: Optional[bool], unit: str, total: Optional[int]):

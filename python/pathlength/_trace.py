@@ -119,8 +119,8 @@ class Trace:
         ['function', 'image']
         """
         with meter(progress, " instructions", self.instructions) as show:
-            wanted = self._wanted(stream, **wanted)
-            return self._trace.summary(wanted, list(line_sizes), list(page_sizes), window, show)
+            chosen = self._wanted(stream, **wanted)
+            return self._trace.summary(chosen, list(line_sizes), list(page_sizes), window, show)
 
     def __repr__(self) -> str:
         return f"<Trace {self.path}: {self.instructions:,} instructions>"
@@ -148,7 +148,7 @@ class Trace:
             units=_ends("unit", unit),
         )
 
-    def _threads(self, stream: Union[int, Iterable[int], None]) -> list[tuple[int, int]]:
+    def _threads(self, stream: Union[int, Iterable[int], None]) -> list[tuple[int, Optional[int]]]:
         if stream is None:
             return []
         streams = self.streams.to_pylist()

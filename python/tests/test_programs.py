@@ -95,6 +95,22 @@ def test_errors_are_the_commands_sentences(call, sentence, capfd):
     assert str(error.value) not in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("work", [pathlength.count, pathlength.trace])
+def test_a_killed_program_is_told(hello, work):
+    def kill():
+        children = Path(f"/proc/self/task/{os.getpid()}/children")
+        while not children.read_text():
+            time.sleep(0.01)
+        time.sleep(0.5)
+        os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
+
+    threading.Thread(target=kill).start()
+    with pytest.raises(pathlength.PathlengthError, match="SIGKILL"):
+        work(hello, ["forever"], stdout=subprocess.DEVNULL)
+    if work is pathlength.trace:
+        assert pathlength.Trace("pathlength.trace").header["program"].name == "hello"
+
+
 def test_processes_left_behind_are_not_waited_for(hello):
     begun = time.monotonic()
     pathlength.count(hello, ["orphan"], stdout=subprocess.DEVNULL)
@@ -103,9 +119,7 @@ def test_processes_left_behind_are_not_waited_for(hello):
 
 def test_progress_is_heard(hello):
     heard = []
-    pathlength.count(
-        hello, unit="greet", units=30, window=2, progress=heard.append, stdout=subprocess.DEVNULL
-    )
+    pathlength.count(hello, unit="greet", units=30, window=2, progress=heard.append, stdout=subprocess.DEVNULL)
     assert heard == sorted(heard) and heard
     heard.clear()
     pathlength.trace(hello, output="x.trace", progress=heard.append, stdout=subprocess.DEVNULL)

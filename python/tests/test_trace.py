@@ -1,5 +1,6 @@
 """Traces hold what was executed; damaged ones what can be read."""
 
+import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -44,9 +45,10 @@ def test_a_trace_replayed_gives_the_counts(hello):
         address: n for address, n in by_count.items() if n
     }
     summary = trace.summary()
-    assert summary["instructions"].select(["instruction", "count"]).to_pylist() == counts.instructions.select(
-        ["instruction", "count"]
-    ).to_pylist()
+    assert (
+        summary["instructions"].select(["instruction", "count"]).to_pylist()
+        == counts.instructions.select(["instruction", "count"]).to_pylist()
+    )
 
 
 def test_records_and_executions_agree(units):
@@ -175,3 +177,18 @@ def test_summary_tells_how_far_it_is_and_can_be_stopped(trace):
 
     with pytest.raises(RuntimeError, match="enough"):
         trace.summary(progress=fail)
+
+
+@pytest.mark.parametrize("work", [lambda trace: trace.records().read_all(), lambda trace: trace.summary()])
+def test_signals_interrupt_what_takes_long(trace, work):
+    def interrupt(signal, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.005)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work(trace)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
