@@ -10,7 +10,7 @@ use crate::bytes::Malformed;
 use crate::codec::{Packer, Recipes};
 use crate::container::{self, Head, Kind};
 use crate::definitions::Definitions;
-use crate::record::{Event, Mark};
+use crate::record::Event;
 use crate::{Block, BlockId, Function, Header, Image};
 
 /// A trace's file. All processes and threads that are recorded append whole chunks to it.
@@ -162,14 +162,13 @@ pub struct ChunkPacker {
     process: Arc<Process>,
     recipes: Recipes,
     packer: Option<Box<Packer>>,
-    /// The number of the last order mark, and of the one in force at the beginning of the chunk.
-    order: u64,
-    first_order: u64,
 }
 
 /// A chunk that is not in the file yet.
 pub struct Packed {
     head: Head,
+    /// The number of its last order mark.
+    last_order: Option<u64>,
     payload: Vec<u8>,
 }
 
@@ -177,17 +176,15 @@ impl ChunkPacker {
     /// Packs records of threads of a process.
     pub fn new(process: &Arc<Process>) -> ChunkPacker {
         let recipes = Recipes::new(process.writer.has_values);
-        ChunkPacker { process: process.clone(), recipes, packer: None, order: 0, first_order: 0 }
+        ChunkPacker { process: process.clone(), recipes, packer: None }
     }
 
     /// Adds records, whose blocks are numbered as [`Process::block`] says; what is left of them when the chunk
     /// is complete.
     pub fn add<'a>(&mut self, mut words: &'a [u64]) -> io::Result<&'a [u64]> {
         while let Some(&word) = words.first().filter(|_| !self.is_full()) {
-            let packer = self.packer.get_or_insert_with(|| {
-                self.first_order = self.order;
-                Box::new(Packer::new(self.recipes.has_values))
-            });
+            let has_values = self.recipes.has_values;
+            let packer = self.packer.get_or_insert_with(|| Box::new(Packer::new(has_values)));
             match Event::new(word) {
                 Event::Block(id) => {
                     if id as usize >= self.recipes.len() {
@@ -196,12 +193,6 @@ impl ChunkPacker {
                     words = packer.execution(id, words, &self.recipes).map_err(invalid)?;
                 }
                 Event::Mark(mark) => {
-                    if let Mark::Order(number) = mark {
-                        self.order = number;
-                        if packer.instructions == 0 {
-                            self.first_order = number;
-                        }
-                    }
                     packer.mark(mark);
                     words = &words[1..];
                 }
@@ -224,11 +215,10 @@ impl ChunkPacker {
             host_process: if process.number == 0 { 0 } else { process.host },
             words: packer.words,
             instructions: packer.instructions,
-            order: self.first_order,
             first_unit: packer.first_unit,
             ..Head::new(Kind::Records, process.number)
         };
-        Ok(Some(Packed { head, payload: packer.payload()? }))
+        Ok(Some(Packed { head, last_order: packer.last_order, payload: packer.payload()? }))
     }
 }
 
@@ -239,6 +229,8 @@ pub struct StreamWriter {
     thread: u32,
     /// Instructions of the chunks before.
     instructions: u64,
+    /// The number of the last order mark in them, or 0.
+    order: u64,
     /// The host's process that this belongs to: a fork's copy is not its own.
     owner: u32,
 }
@@ -261,6 +253,7 @@ impl StreamWriter {
             packer: ChunkPacker::new(process),
             thread: process.threads.fetch_add(1, Ordering::Relaxed),
             instructions: 0,
+            order: 0,
             owner: std::process::id(),
         }
     }
@@ -291,8 +284,10 @@ impl StreamWriter {
     pub fn append(&mut self, chunk: Packed, seal: Seal) -> io::Result<()> {
         let process = &self.packer.process;
         process.write(seal)?;
-        let head = Head { thread: self.thread, first_instruction: self.instructions, ..chunk.head };
+        let (first_instruction, order) = (self.instructions, self.order);
+        let head = Head { thread: self.thread, first_instruction, order, ..chunk.head };
         self.instructions += head.instructions;
+        self.order = chunk.last_order.unwrap_or(order);
         container::append(&process.writer.file, head, &chunk.payload)
     }
 }

@@ -196,11 +196,10 @@ fn output_to_a_stream_by_its_name() {
     assert!(text.starts_with("before\nimage,") && text.matches("\ntotal,").count() == 2, "{text}");
 }
 
-/// Descriptors that we keep can be closed too; then it is said, or the file is written.
+/// The ones that are ours stay open.
 #[test]
 fn a_program_that_closes_every_descriptor() {
-    let outcome = run("count --by group :ev5/modes close");
-    assert_eq!((outcome.code(), outcome.stdout.as_str()), (1, ""));
+    assert!(run("count --by group :ev5/modes close").quiet_success().starts_with("Instruction groups"));
     let table = table("--by function :ev5/modes close");
     assert!(number(&table, "work", "instructions") > 0);
 }

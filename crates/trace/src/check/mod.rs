@@ -279,6 +279,9 @@ impl<'a> Follower<'a> {
             let sum = value.map(|value| value.wrapping_add(assignment.to.constant));
             self.slots[assignment.register as usize] = sum;
         }
+        for register in (0..ZERO).filter(|register| recipe.unknown >> register & 1 != 0) {
+            self.slots[register as usize] = None;
+        }
         self.next = self.successors(block, recipe);
         self.returns = recipe.exit == Exit::Return;
         self.last = Some(execution.block);
@@ -340,7 +343,7 @@ impl<'a> Follower<'a> {
         self.report.accesses += 1;
         if let Some(base) = self.slots[access.base.slot as usize] {
             let sum = base.wrapping_add(access.base.constant);
-            let derived = if access.is_rounded { sum & !7 } else { sum };
+            let derived = sum & access.mask;
             self.report.derived += 1;
             if derived != address {
                 let what = format!("accesses 0x{address:x}, but its base register says 0x{derived:x}");

@@ -1,6 +1,7 @@
 //! Writes and reads outcomes of predictions: how many were right between those that were wrong, and what came
 //! instead.
 
+use super::model::is_known;
 use crate::bytes::{Bytes, Malformed, put, put_difference};
 
 /// The sections of a chunk of records.
@@ -44,6 +45,12 @@ pub(crate) trait Coder {
     /// Whether the next word is this one. If not, [`Coder::miss`] must come next.
     fn hit(&mut self, section: Section, predicted: u64) -> bool;
 
+    /// The same, but no if the prediction is not [known](is_known).
+    #[inline(always)]
+    fn hit_if_known(&mut self, section: Section, predicted: u64) -> bool {
+        is_known(predicted) && self.hit(section, predicted)
+    }
+
     /// The next word: perhaps one of `others`, or one near `near`.
     fn miss(&mut self, section: Section, others: [u64; 3], near: u64) -> Result<u64, Malformed>;
 }
@@ -75,28 +82,38 @@ pub(crate) struct Encoder<'a> {
 impl Coder for Encoder<'_> {
     #[inline(always)]
     fn hit(&mut self, _: Section, predicted: u64) -> bool {
-        let is_hit = self.record[self.at] == predicted;
-        self.at += usize::from(is_hit);
-        is_hit
+        if self.record[self.at] != predicted {
+            return false;
+        }
+        self.at += 1;
+        true
     }
 
+    #[inline(always)]
     fn miss(&mut self, section: Section, others: [u64; 3], near: u64) -> Result<u64, Malformed> {
-        let word = self.record[self.at];
-        let place = self.start + self.at as u64;
+        let (word, place) = (self.record[self.at], self.start + self.at as u64);
         self.at += 1;
-        let end = &mut self.sections.ends[section as usize];
+        self.sections.miss(section, place, word, others, near);
+        Ok(word)
+    }
+}
+
+impl Sections {
+    /// The word at a place was predicted wrongly.
+    #[inline(never)]
+    fn miss(&mut self, section: Section, place: u64, word: u64, others: [u64; 3], near: u64) {
+        let end = &mut self.ends[section as usize];
         let distance = place - *end;
         *end = place + 1;
-        let bytes = &mut self.sections.bytes[section as usize];
+        let bytes = &mut self.bytes[section as usize];
         let code = others.iter().position(|other| *other == word);
         bytes.push(code.map_or(LITERAL, |code| code as u8) | (distance.min(FAR) as u8) << CODE_BITS);
         if distance >= FAR {
             put(bytes, distance - FAR);
         }
         if code.is_none() {
-            put_difference(&mut self.sections.bytes[section.literals() as usize], word, near);
+            put_difference(&mut self.bytes[section.literals() as usize], word, near);
         }
-        Ok(word)
     }
 }
 

@@ -1,14 +1,14 @@
 //! Words that come again, or change by the same amount each time.
 
 use super::coder::{Coder, Section};
-use super::mixed;
+use super::{Table, mixed, table};
 use crate::bytes::Malformed;
 
 /// Guesses words that do not follow from what is known.
 pub(super) struct Guesses {
     sites: Vec<Site>,
     /// What followed when a site was reached after the words guessed last.
-    contexts: Box<[u64]>,
+    contexts: Table<u64, { 1 << GUESS_BITS }>,
     /// The words guessed last, those long ago shifted out.
     history: u64,
     last: u64,
@@ -27,7 +27,7 @@ const GUESS_BITS: u32 = 14;
 
 impl Guesses {
     pub fn new() -> Guesses {
-        Guesses { sites: Vec::new(), contexts: vec![0; 1 << GUESS_BITS].into(), history: 0, last: 0 }
+        Guesses { sites: Vec::new(), contexts: table(0), history: 0, last: 0 }
     }
 
     /// The next word; `is_sequel` if another prediction of it was wrong.

@@ -23,12 +23,20 @@ fn mixed(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// A table whose size is known when the crate is compiled.
+type Table<T, const SIZE: usize> = Box<[T; SIZE]>;
+
+fn table<T: Copy, const SIZE: usize>(entry: T) -> Table<T, SIZE> {
+    let entries: Result<Table<T, SIZE>, _> = vec![entry; SIZE].into_boxed_slice().try_into();
+    entries.unwrap_or_else(|_| unreachable!("it has so many entries"))
+}
+
 /// How thoroughly to pack what the models leave.
 const LEVEL: i32 = 3;
-/// A chunk ends with the first record that takes one of these to this or more.
+/// A chunk ends with the first record that takes one of these to this or more. No word takes more than ten
+/// bytes of a section, so that none gets near its limit.
 const ENOUGH_INSTRUCTIONS: u64 = 4 << 20;
-const ENOUGH_WORDS: u32 = MOST_WORDS / 2;
-const ENOUGH_BYTES: usize = 16 << 20;
+const ENOUGH_WORDS: u32 = MOST_WORDS / 4;
 
 /// Packs a chunk.
 pub(crate) struct Packer {
@@ -40,6 +48,8 @@ pub(crate) struct Packer {
     pub instructions: u64,
     /// The first unit of work that begins in it, or [`NONE`].
     pub first_unit: u64,
+    /// The number of its last order mark.
+    pub last_order: Option<u64>,
 }
 
 impl Packer {
@@ -51,14 +61,13 @@ impl Packer {
             words: 0,
             instructions: 0,
             first_unit: NONE,
+            last_order: None,
         }
     }
 
     /// Whether it is time for another chunk.
     pub fn is_full(&self) -> bool {
-        self.instructions >= ENOUGH_INSTRUCTIONS
-            || self.words >= ENOUGH_WORDS
-            || self.sections.bytes.iter().any(|section| section.len() >= ENOUGH_BYTES)
+        self.instructions >= ENOUGH_INSTRUCTIONS || self.words >= ENOUGH_WORDS
     }
 
     /// Adds the record of a block, which `words` begin with. Returns the words behind it.
@@ -85,6 +94,7 @@ impl Packer {
     pub fn mark(&mut self, mark: Mark) {
         match mark {
             Mark::Gap | Mark::Diverted => self.model.divert(),
+            Mark::Order(number) => self.last_order = Some(number),
             Mark::UnitBegins(number) if self.first_unit == NONE => self.first_unit = number,
             _ => {}
         }

@@ -4,9 +4,9 @@
 use super::coder::{Coder, Section};
 use super::guesses::Guesses;
 use super::memory::Memory;
-use super::mixed;
 use super::recipe::{Access, Assignment, Exit, Moves, NONE, Recipe, Recipes, SLOTS, UNKNOWN, ZERO};
 use super::values::Values;
+use super::{Table, mixed, table};
 use crate::BlockId;
 use crate::bytes::Malformed;
 use crate::record::Event;
@@ -47,9 +47,8 @@ impl Model {
         self.registers.begin(recipe);
         for (site, access) in (first_site..).zip(accesses) {
             let mut address = self.registers.predict(access);
-            let is_known = is_known(address);
-            if !is_known || !coder.hit(Section::Addresses, address) {
-                address = self.guesses.next(coder, Section::Addresses, site, is_known)?;
+            if !coder.hit_if_known(Section::Addresses, address) {
+                address = self.guesses.next(coder, Section::Addresses, site, is_known(address))?;
                 self.registers.correct(access, address);
             }
             self.registers.moved(access, address);
@@ -59,6 +58,7 @@ impl Model {
     }
 
     /// The values of the block that was executed, if there are any.
+    #[inline(always)]
     pub fn values<C: Coder>(
         &mut self,
         coder: &mut C,
@@ -79,7 +79,7 @@ struct Control {
     /// The blocks that were executed last, those long ago shifted out.
     history: u64,
     /// What followed such a history: the block, and the history's check.
-    contexts: Box<[(u32, BlockId)]>,
+    contexts: Table<(u32, BlockId), { 1 << CONTEXT_BITS }>,
     blocks: Vec<State>,
     /// How many sites the blocks have that were executed: one an instruction, as some have values.
     sites: u32,
@@ -109,7 +109,7 @@ impl Control {
         Control {
             last: 0,
             history: 0,
-            contexts: vec![(0, 0); 1 << CONTEXT_BITS].into(),
+            contexts: table((0, 0)),
             blocks: Vec::new(),
             sites: 0,
             calls: [0; CALLS],
@@ -174,33 +174,39 @@ impl Control {
 
 /// Registers, as far as their values are known, or thought to be: memory may have changed unnoticed.
 struct Registers {
-    values: [u64; SLOTS],
-    /// Where a value was loaded from, or 0.
-    origins: [u64; SLOTS],
+    slots: [Slot; SLOTS],
     /// The register that holds the address of what is executed next, or [`NONE`].
     jump: u8,
     memory: Memory,
 }
 
-/// A value that is not known. Constants may be added.
-const MYSTERY: u64 = 0x3800_0000_0000_0000;
+/// A value.
+#[derive(Clone, Copy)]
+struct Slot {
+    value: u64,
+    /// Where it was loaded from, or 0.
+    origin: u64,
+}
 
-fn is_known(value: u64) -> bool {
-    value >> 60 != MYSTERY >> 60
+/// Nothing is known of this one.
+const MYSTERY: Slot = Slot { value: 3 << 62, origin: 0 };
+
+/// Whether an address is one, and not a mystery to which constants were added.
+#[inline(always)]
+pub(super) fn is_known(address: u64) -> bool {
+    address >> 63 == 0
 }
 
 impl Registers {
     fn new() -> Registers {
-        let (values, origins) = ([0; SLOTS], [0; SLOTS]);
-        let mut registers = Registers { values, origins, jump: NONE, memory: Memory::new() };
+        let mut registers = Registers { slots: [MYSTERY; SLOTS], jump: NONE, memory: Memory::new() };
         registers.forget();
         registers
     }
 
     fn forget(&mut self) {
-        self.values = [MYSTERY; SLOTS];
-        self.values[ZERO as usize] = 0;
-        self.origins = [0; SLOTS];
+        self.slots = [MYSTERY; SLOTS];
+        self.slots[ZERO as usize].value = 0;
         self.jump = NONE;
     }
 
@@ -214,23 +220,24 @@ impl Registers {
     /// A value has become known that its slot did not hold.
     #[inline(always)]
     fn learn(&mut self, slot: u8, value: u64) {
-        let index = slot as usize % SLOTS;
-        if self.origins[index] != 0 {
-            self.memory.set(self.origins[index], value);
+        let slot = &mut self.slots[slot as usize % SLOTS];
+        slot.value = value;
+        if slot.origin != 0 {
+            self.memory.set(slot.origin, value);
         }
-        self.values[index] = value;
     }
 
     /// All registers have become known.
     fn set(&mut self, integers: &[u64]) {
-        self.values[..integers.len()].copy_from_slice(integers);
-        self.origins[..integers.len()].fill(0);
+        for (slot, &value) in self.slots.iter_mut().zip(integers) {
+            *slot = Slot { value, origin: 0 };
+        }
     }
 
     #[inline(always)]
     fn predict(&self, access: &Access) -> u64 {
-        let sum = self.values[access.base.slot as usize % SLOTS].wrapping_add(access.base.constant);
-        if access.is_rounded { sum & !7 } else { sum }
+        let base = self.slots[access.base.slot as usize % SLOTS].value;
+        base.wrapping_add(access.base.constant) & access.mask
     }
 
     #[inline(always)]
@@ -243,25 +250,29 @@ impl Registers {
     /// What an access at this address does to slots and memory.
     #[inline(always)]
     fn moved(&mut self, access: &Access, address: u64) {
-        let index = access.data.slot as usize % SLOTS;
+        let slot = &mut self.slots[access.data.slot as usize % SLOTS];
         match access.moves {
             Moves::Other => {}
             Moves::Load => {
-                self.origins[index] = address;
-                self.values[index] = self.memory.get(address).unwrap_or(MYSTERY);
+                let value = self.memory.get(address).unwrap_or(MYSTERY.value);
+                *slot = Slot { value, origin: address };
             }
-            Moves::Store => {
-                self.memory.set(address, self.values[index].wrapping_add(access.data.constant));
-            }
+            Moves::Store => self.memory.set(address, slot.value.wrapping_add(access.data.constant)),
         }
     }
 
     #[inline(always)]
     fn end(&mut self, recipe: &Recipe, assignments: &[Assignment]) {
         for assignment in assignments {
-            let (from, to) = (assignment.to.slot as usize % SLOTS, assignment.register as usize % SLOTS);
-            self.values[to] = self.values[from].wrapping_add(assignment.to.constant);
-            self.origins[to] = if assignment.to.constant == 0 { self.origins[from] } else { 0 };
+            let from = self.slots[assignment.to.slot as usize % SLOTS];
+            let value = from.value.wrapping_add(assignment.to.constant);
+            let origin = from.origin & assignment.is_copy;
+            self.slots[assignment.register as usize % SLOTS] = Slot { value, origin };
+        }
+        let mut unknown = recipe.unknown;
+        while unknown != 0 {
+            self.slots[unknown.trailing_zeros() as usize] = MYSTERY;
+            unknown &= unknown - 1;
         }
         self.jump = recipe.jump;
     }

@@ -46,8 +46,8 @@ pub(crate) struct Access {
     pub learns: u8,
     pub data: Sum,
     pub moves: Moves,
-    /// Whether the address has its low bits dropped.
-    pub is_rounded: bool,
+    /// The bits of the sum that are the address: all, or all but the low three.
+    pub mask: u64,
 }
 
 /// What a register holds after a block.
@@ -55,6 +55,14 @@ pub(crate) struct Access {
 pub(crate) struct Assignment {
     pub register: u8,
     pub to: Sum,
+    /// All bits, if the register holds just what the slot holds.
+    pub is_copy: u64,
+}
+
+impl Assignment {
+    fn new(register: u8, to: Sum) -> Assignment {
+        Assignment { register, to, is_copy: if to.constant == 0 { u64::MAX } else { 0 } }
+    }
 }
 
 /// How a block ends, as far as it tells where control goes on.
@@ -76,6 +84,8 @@ pub(crate) struct Recipe {
     pub instructions: u32,
     /// Words of its records.
     pub words: u32,
+    /// The registers that hold something unknown afterwards, a bit each.
+    pub unknown: u32,
     /// The register that holds the address of what is executed next, or [`NONE`].
     pub jump: u8,
     pub exit: Exit,
@@ -100,6 +110,7 @@ const LOST: Recipe = Recipe {
     assignments: (0, 0),
     instructions: 0,
     words: 0,
+    unknown: 0,
     jump: NONE,
     exit: Exit::Other,
 };
@@ -131,7 +142,8 @@ impl Recipes {
                 recipe.jump = jump(instruction);
             }
         }
-        let assignments = derivation.outcome();
+        let (assignments, unknown) = derivation.outcome();
+        recipe.unknown = unknown;
         recipe.accesses = (self.accesses.len() as u32, derivation.accesses.len() as u32);
         recipe.assignments = (self.assignments.len() as u32, assignments.len() as u8);
         self.accesses.extend(derivation.accesses);
@@ -296,7 +308,8 @@ impl Derivation {
             (data, moves) = (self.fresh(), Moves::Load);
             self.filled |= 1 << data.slot;
         }
-        self.accesses.push(Access { base, learns, data, moves, is_rounded });
+        let mask = if is_rounded { !7 } else { !0 };
+        self.accesses.push(Access { base, mask, learns, data, moves });
         // A locked store returns whether it stored.
         if moves == Moves::Load {
             self.write(ra, data);
@@ -310,12 +323,17 @@ impl Derivation {
         if self.filled >> sum.slot & 1 == 0 { Sum { slot: UNKNOWN, constant: 0 } } else { sum }
     }
 
-    /// What the registers hold in the end, in an order in which no assignment overwrites what a later one needs.
-    fn outcome(&self) -> Vec<Assignment> {
-        let registers = (0..ZERO).zip(&self.registers).map(|(register, &sum)| (register, self.known(sum)));
-        let changed = registers.filter(|&(register, to)| to != Sum { slot: register, constant: 0 });
-        let mut pending: Vec<_> = changed.map(|(register, to)| Assignment { register, to }).collect();
-        let mut ordered = Vec::new();
+    /// What the registers hold in the end: assignments in an order in which none overwrites what a later one
+    /// needs, and the registers of which nothing is known.
+    fn outcome(&self) -> (Vec<Assignment>, u32) {
+        let (mut pending, mut ordered, mut unknown) = (Vec::new(), Vec::new(), 0);
+        for (register, &to) in (0..ZERO).zip(&self.registers) {
+            if self.known(to).slot == UNKNOWN {
+                unknown |= 1 << register;
+            } else if to != (Sum { slot: register, constant: 0 }) {
+                pending.push(Assignment::new(register, to));
+            }
+        }
         while !pending.is_empty() {
             let is_free = |one: &Assignment| {
                 pending.iter().all(|other| other.register == one.register || other.to.slot != one.register)
@@ -323,9 +341,9 @@ impl Derivation {
             match pending.iter().position(is_free) {
                 Some(index) => ordered.push(pending.remove(index)),
                 // They wait for one another: one is given up.
-                None => pending[0].to = Sum { slot: UNKNOWN, constant: 0 },
+                None => unknown |= 1 << pending.remove(0).register,
             }
         }
-        ordered
+        (ordered, unknown)
     }
 }

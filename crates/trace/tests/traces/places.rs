@@ -1,24 +1,29 @@
 //! Places in a trace, and the order of its streams.
 
+use pathlength_trace::check::check;
 use pathlength_trace::record::{Event, Mark};
 use pathlength_trace::{Block, Header, Process, StreamWriter, Trace};
 
 use crate::made::{begin, path};
 use crate::program::{Item, Name, define, words};
 
-/// A stream of several chunks: so many times through a loop of 8 instructions, in a unit each thousandth.
+/// A stream of several chunks: so many times through a block of 8 instructions, each thousand a unit of work
+/// with an order number of its own.
 fn long(name: &str, times: u64) -> Trace {
     let path = path(name);
     let process = Process::new(&begin(&path, &Header::default()), 0, 1);
-    let block = Block { address: 0x1000, words: vec![0x47ff_041f; 8], image: None };
+    let mut words = vec![0x47ff_041f; 8];
+    words[7] = isa::encode::branch(isa::Op::Br, 31, -32).unwrap();
+    let block = Block { address: 0x1000, words, image: None };
     let id = process.block(block, || None).unwrap();
     let mut stream = StreamWriter::new(&process);
     for number in 0..times {
+        let order = Event::Mark(Mark::Order(number / 1000 + 1)).word();
         let begins = Event::Mark(Mark::UnitBegins(number / 1000)).word();
         let ends = Event::Mark(Mark::UnitEnds(number / 1000)).word();
         let word = Event::Block(id).word();
         match number % 1000 {
-            0 => stream.write(&[begins, word]).unwrap(),
+            0 => stream.write(&[order, begins, word]).unwrap(),
             999 => stream.write(&[word, ends]).unwrap(),
             _ => stream.write(&[word]).unwrap(),
         }
@@ -49,6 +54,20 @@ fn instructions_and_units_are_found() {
         assert_eq!(Event::new(words[place.word]), Event::Mark(Mark::UnitBegins(unit)));
     }
     assert_eq!(trace.unit(1500).unwrap(), None);
+}
+
+#[test]
+fn what_goes_on_in_the_next_chunk_is_in_order() {
+    let trace = long("next-chunk", 1_500_000);
+    let mut pieces = trace.ordered();
+    let mut lengths = vec![0; 1501];
+    while let Some(piece) = pieces.next_piece().unwrap() {
+        lengths[piece.order as usize] += piece.words.len();
+    }
+    // A thousand blocks, and three marks.
+    assert_eq!(lengths[0], 0);
+    assert!(lengths[1..].iter().all(|&length| length == 1003));
+    assert_eq!(check(&trace).listed, []);
 }
 
 /// The traced data of a talk about a NUMA machine: processor, process, address.
