@@ -141,7 +141,9 @@ mod tests {
     #[test]
     fn nothing_is_put_together_without_need() {
         let mut samples = Samples::new(10);
-        [(1, 5), (2, 7), (1, 8), (1, 10)].into_iter().for_each(|(path, end)| samples.add(path, end, 1));
+        for (path, end) in [(1, 5), (2, 7), (1, 8), (1, 10)] {
+            samples.add(path, end, 1);
+        }
         let mut found = Vec::new();
         samples.finish(|end, path, weight| found.push((end, path, weight)));
         assert_eq!(found, [(5, 1, 1), (7, 2, 1), (8, 1, 1), (10, 1, 1)]);
