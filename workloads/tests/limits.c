@@ -1,3 +1,4 @@
+/* not debugged: its limits hit the debugger's thread, too */
 /* The edges of memory: allocations that fail, a deep stack, limits. */
 #define _GNU_SOURCE
 #include <errno.h>

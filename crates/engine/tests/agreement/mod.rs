@@ -20,6 +20,7 @@ const BUILDS: [&[&str]; 2] = [&["-mcpu=ev5", "-mno-bwx"], &["-mcpu=ev56", "-mbwx
 /// on timing may show only now and then.
 pub fn agree(name: &str, levels: &[&str], runs: usize) {
     let program = Program::find(name);
+    let is_debugged = program.word("not debugged:").is_none();
     let directory = tempfile::tempdir().expect("a directory for temporary files");
     let native = program.compile("cc", &["-O2"], &directory.path().join("native"));
     let expected = Run::of(&mut Command::new(&native), &native);
@@ -28,7 +29,8 @@ pub fn agree(name: &str, levels: &[&str], runs: usize) {
             let switches = [*mcpu, &[level]].concat();
             let folder = directory.path().join(format!("{build}{level}"));
             let alpha = program.compile("alpha-linux-gnu-gcc", &switches, &folder);
-            let debugged = if build == 0 && level == &levels[0] { &DEBUGGED[..] } else { &[] };
+            let first = build == 0 && level == &levels[0];
+            let debugged = if first && is_debugged { &DEBUGGED[..] } else { &[] };
             let ways = WAYS.iter().chain(debugged);
             for (way, time) in ways.flat_map(|way| (0..runs).map(move |time| (way, time))) {
                 let mut command = Command::new(engine());
