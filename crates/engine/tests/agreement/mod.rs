@@ -12,7 +12,7 @@ const SYSROOT: &str = "/usr/alpha-linux-gnu";
 /// counting.
 const WAYS: [Option<&str>; 3] = [Some("0"), Some("count"), None];
 /// Under debuggers that stop the program again and again: one build only, for that takes its time.
-const DEBUGGED: [Option<&str>; 2] = [Some("debug1"), Some("debug2")];
+const DEBUGGED: [Option<&str>; 1] = [Some("debug1")];
 /// Original and byte/word.
 const BUILDS: [&[&str]; 2] = [&["-mcpu=ev5", "-mno-bwx"], &["-mcpu=ev56", "-mbwx"]];
 
