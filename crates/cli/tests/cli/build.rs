@@ -76,12 +76,12 @@ fn without_a_tool_nothing_is_downloaded() {
 fn interrupted(signal: i32, group: bool) {
     let folder = tempfile::tempdir().unwrap();
     let builds = folder.path().join("build/tpcb");
-    let mut stderr = file();
+    let stderr = file();
     let mut command = build_in(folder.path(), &["tpcb"]);
     command.process_group(0).stdout(Stdio::null()).stderr(stderr.try_clone().unwrap());
     let mut child = command.spawn().unwrap();
     while fs::read_dir(&builds).map_or(0, Iterator::count) < 3 {
-        assert!(child.try_wait().unwrap().is_none(), "{}", text(&mut stderr));
+        assert!(child.try_wait().unwrap().is_none(), "{}", text(&stderr));
         sleep(Duration::from_millis(5));
     }
     let process = child.id() as i32;
@@ -89,7 +89,7 @@ fn interrupted(signal: i32, group: bool) {
     assert_eq!(unsafe { libc::kill(if group { -process } else { process }, signal) }, 0);
     let status = ends_within(&mut child, Duration::from_secs(20)).expect("an end");
     assert_eq!(status.code(), Some(1));
-    let stderr = text(&mut stderr);
+    let stderr = text(&stderr);
     assert_eq!(stderr.lines().last(), Some("pathlength: the build was interrupted"), "{stderr}");
     assert_eq!(listing(&builds), [""; 0]);
 }

@@ -43,7 +43,7 @@ fn check(folder: &Path, image: &[u8], seed: u64) {
     damage(&mut damaged, seed);
     fs::write(&program, damaged).unwrap();
     let mut command = pathlength(words);
-    let mut stderr = file();
+    let stderr = file();
     command.arg("./program").current_dir(folder).stdout(file()).stderr(stderr.try_clone().unwrap());
     let mut child = command.spawn().unwrap();
     let status = ends_within(&mut child, Duration::from_secs(4)).or_else(|| {
@@ -56,7 +56,7 @@ fn check(folder: &Path, image: &[u8], seed: u64) {
         child.kill().unwrap();
         panic!("{words:?}, seed {seed}: hangs");
     };
-    let said = text(&mut stderr);
+    let said = text(&stderr);
     assert!(!said.contains("panicked"), "{words:?}, seed {seed}: {said}");
     assert!(is_orderly(words[0], status, &said), "{words:?}, seed {seed}: {status}, {said}");
     assert_eq!(listing(folder), ["program"], "{words:?}, seed {seed}");

@@ -9,7 +9,7 @@ use crate::support::{Outcome, command, ends_within, file, listing, text};
 
 /// Sends the signal when the program runs.
 fn interrupted(mut command: Command, signal: i32) -> Outcome {
-    let (mut stdout, mut stderr) = (file(), file());
+    let (stdout, stderr) = (file(), file());
     command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
     let mut child = command.stdin(Stdio::null()).spawn().unwrap();
     wait_for_work(child.id());
@@ -19,7 +19,7 @@ fn interrupted(mut command: Command, signal: i32) -> Outcome {
         child.kill().unwrap();
         panic!("{command:?} goes on after signal {signal}");
     });
-    Outcome { status, stdout: text(&mut stdout), stderr: text(&mut stderr) }
+    Outcome { status, stdout: text(&stdout), stderr: text(&stderr) }
 }
 
 /// Until the process has used a third of a second of processor time: then the guest is in its loop.

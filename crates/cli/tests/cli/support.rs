@@ -1,7 +1,7 @@
 //! Guest programs, and a way to run the command that always ends.
 
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -92,14 +92,14 @@ pub fn pathlength<A: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item =
 
 /// Runs it to its end.
 pub fn outcome(mut command: Command) -> Outcome {
-    let (mut stdout, mut stderr) = (file(), file());
+    let (stdout, stderr) = (file(), file());
     command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
     let mut child = command.spawn().unwrap();
     let status = ends_within(&mut child, PATIENCE).unwrap_or_else(|| {
         child.kill().unwrap();
         panic!("{command:?} has not ended after {PATIENCE:?}");
     });
-    Outcome { status, stdout: text(&mut stdout), stderr: text(&mut stderr) }
+    Outcome { status, stdout: text(&stdout), stderr: text(&stderr) }
 }
 
 /// Waits so long for a process.
@@ -121,12 +121,12 @@ pub fn file() -> File {
     tempfile::tempfile().unwrap()
 }
 
-/// What was written to it.
-pub fn text(file: &mut File) -> String {
-    let mut text = String::new();
-    file.rewind().unwrap();
-    file.read_to_string(&mut text).unwrap();
-    text
+/// What was written to it, leaving where the next write goes.
+pub fn text(file: &File) -> String {
+    let mut text = vec![0; file.metadata().unwrap().len() as usize];
+    let read = file.read_at(&mut text, 0).unwrap();
+    text.truncate(read);
+    String::from_utf8(text).unwrap()
 }
 
 /// Runs the command with these words, of which those with a colon are guests: `count :ev5/modes work`.

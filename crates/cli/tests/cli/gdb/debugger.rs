@@ -38,9 +38,9 @@ impl Gdb {
     fn said(mut self) -> String {
         if ends_within(&mut self.child, Duration::from_secs(60)).is_none() {
             self.child.kill().unwrap();
-            panic!("GDB goes on: {}", text(&mut self.output));
+            panic!("GDB goes on: {}", text(&self.output));
         }
-        text(&mut self.output)
+        text(&self.output)
     }
 }
 
@@ -50,9 +50,9 @@ fn gdb(debugged: &Debugged, commands: &str) -> String {
 
 /// As [`gdb`], with an interrupt after each `echo going on\n`, when the program is at work again.
 fn gdb_interrupted(debugged: &Debugged, commands: &str) -> String {
-    let mut gdb = Gdb::start(debugged, commands);
+    let gdb = Gdb::start(debugged, commands);
     for round in 1..=commands.split("; ").filter(|&command| command == GOING_ON).count() {
-        eventually("goes on", || text(&mut gdb.output).matches("going on\n").count() == round);
+        eventually("goes on", || text(&gdb.output).matches("going on\n").count() == round);
         eventually("works", || debugged.works());
         gdb.interrupt();
     }
@@ -270,12 +270,12 @@ fn threads() {
 fn a_system_call_under_way_is_left_alone() {
     let mut debugged = Debugged::at("0", &format!("{PROGRAM} read"), Stdio::piped());
     let mut input = debugged.child.stdin.take().unwrap();
-    let mut gdb = Gdb::start(&debugged, "continue; info symbol $pc; set var $t0 = 1; continue");
+    let gdb = Gdb::start(&debugged, "continue; info symbol $pc; set var $t0 = 1; continue");
     let call = format!("/proc/{}/syscall", debugged.child.id());
     let reads = format!("{} 0x0 ", libc::SYS_read);
     eventually("reads", || std::fs::read_to_string(&call).unwrap().starts_with(&reads));
     gdb.interrupt();
-    eventually("stops", || text(&mut gdb.output).contains("SIGINT"));
+    eventually("stops", || text(&gdb.output).contains("SIGINT"));
     input.write_all(b"x").unwrap();
     assert_in_order(
         &gdb.said(),

@@ -31,14 +31,14 @@ struct Debugged {
 impl Debugged {
     /// Runs the words behind `run --gdb PLACE`.
     fn at(place: &str, words: &str, stdin: Stdio) -> Debugged {
-        let (stdout, mut stderr) = (file(), file());
+        let (stdout, stderr) = (file(), file());
         let mut command = command(&format!("run --gdb {place} {words}"));
         command.stdin(stdin).stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
         // A Ctrl-C for GDB is none for the program.
         let child = command.process_group(0).spawn().unwrap();
         let mut address = String::new();
         eventually("waits", || {
-            let said = text(&mut stderr);
+            let said = text(&stderr);
             let words = said.strip_prefix("pathlength: waiting for GDB: target remote ");
             words.and_then(|words| words.strip_suffix('\n')).map(|words| address = words.into()).is_some()
         });
@@ -67,11 +67,11 @@ impl Debugged {
     fn outcome(mut self) -> Outcome {
         let status = ends_within(&mut self.child, Duration::from_secs(60)).unwrap_or_else(|| {
             self.child.kill().unwrap();
-            panic!("the program goes on: {}{}", text(&mut self.stdout), text(&mut self.stderr));
+            panic!("the program goes on: {}{}", text(&self.stdout), text(&self.stderr));
         });
-        let stderr = text(&mut self.stderr);
+        let stderr = text(&self.stderr);
         let (_, stderr) = stderr.split_once('\n').unwrap();
-        Outcome { status, stdout: text(&mut self.stdout), stderr: stderr.into() }
+        Outcome { status, stdout: text(&self.stdout), stderr: stderr.into() }
     }
 
     /// Status and output of a program that was debugged without a word about it.
