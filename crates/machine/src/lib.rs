@@ -1,0 +1,11 @@
+//! Models of machines: what was executed goes in, misses and cycles come out.
+
+/// Hears, in order, what was executed: from a trace that is replayed, or while a program runs.
+pub trait Model: Send {
+    /// A block that records may name from now on; the first is number 0.
+    fn define(&mut self, address: u64, words: &[u32]);
+
+    /// Executions and marks ([`trace::record`]) of a thread of the process with the number `space`, whole
+    /// ones, whose blocks are defined.
+    fn executed(&mut self, space: u32, records: &[u64]);
+}
