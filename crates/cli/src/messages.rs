@@ -4,7 +4,7 @@
 use std::env;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::fd::{FromRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::OnceLock;
 
 use analysis::units::Phase;
@@ -13,9 +13,6 @@ use serde::Serialize;
 
 /// The variable with the descriptor's number.
 const VARIABLE: &str = "PATHLENGTH_MESSAGES";
-
-/// The descriptor is kept at this number or above, out of the way of the program that is run.
-const KEPT: RawFd = 512;
 
 static LISTENER: OnceLock<File> = OnceLock::new();
 
@@ -41,14 +38,11 @@ pub unsafe fn begin() {
     // SAFETY: the caller's promise.
     unsafe { env::remove_var(VARIABLE) };
     let Some(number) = number.to_str().and_then(|text| text.parse::<RawFd>().ok()) else { return };
-    // SAFETY: plain system calls on a number; the copy, if there is one, is then the File's.
-    let kept = unsafe {
-        let copy = libc::fcntl(number, libc::F_DUPFD_CLOEXEC, KEPT);
-        libc::close(number);
-        (copy >= 0).then(|| File::from_raw_fd(copy))
-    };
-    if let Some(file) = kept {
-        let _ = LISTENER.set(file);
+    let kept = engine::linux::high_copy(number);
+    // SAFETY: the descriptor was meant for us alone.
+    unsafe { libc::close(number) };
+    if let Some(kept) = kept {
+        let _ = LISTENER.set(kept.into());
     }
 }
 

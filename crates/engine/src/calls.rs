@@ -57,6 +57,11 @@ impl Calls {
         Calls { function: self.function.clone(), entries: self.entries.clone(), ..Calls::default() }
     }
 
+    /// The function.
+    pub(crate) fn function(&self) -> Option<&Name> {
+        self.function.as_ref()
+    }
+
     /// Whether any image that was mapped has the function.
     pub(crate) fn is_found(&self) -> bool {
         !self.entries.is_empty()

@@ -340,11 +340,15 @@ impl<'a> Observer for UnitCounter<'a> {
 
     fn mapped(&mut self, image: &LoadedImage) {
         self.total.mapped(image);
+        let gauges: Vec<Name> = self.work.gauges.iter().map(|gauge| Name::new(gauge)).collect();
+        let mut names = gauges.iter().chain(self.calls.function());
+        if !names.any(|name| name.may_be_in(image)) {
+            return;
+        }
         // An image that cannot be read any more has no symbols.
         let Ok(file) = image::Image::open(&image.path) else { return };
         self.calls.mapped(image, &file);
-        for (gauge, address) in self.work.gauges.iter().zip(&mut self.gauges) {
-            let name = Name::new(gauge);
+        for (name, address) in gauges.iter().zip(&mut self.gauges) {
             if name.may_be_in(image)
                 && let Some(symbol) = file.symbol(name.symbol())
             {

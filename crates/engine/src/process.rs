@@ -514,7 +514,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         let generation = self.shared.memory.code_generation();
         if generation != self.code_generation || self.stale {
             (self.code_generation, self.stale) = (generation, false);
-            self.cache.break_at(self.observer.breaks());
+            self.follow_breaks();
             forget(self.cache, &mut self.code);
             self.steps = None;
             if let Some((cache, code)) = &mut self.other {
@@ -529,7 +529,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
                     kept.unwrap_or_else(|| (self.cache.for_thread(), Code::new(interest, &self.shared)));
                 let cache = std::mem::replace(self.cache, cache);
                 self.other = Some((cache, std::mem::replace(&mut self.code, code)));
-                if self.cache.break_at(self.observer.breaks()) {
+                if self.follow_breaks() {
                     forget(self.cache, &mut self.code);
                 }
                 // What one thread decided may be for all.
@@ -542,10 +542,16 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     fn tell_images(&mut self, kernel: &Kernel) {
         kernel.images()[self.images..].iter().for_each(|image| self.observer.mapped(image));
         self.images = kernel.images().len();
-        self.stale |= self.cache.break_at(self.observer.breaks());
+        self.stale |= self.follow_breaks();
+    }
+
+    /// Has blocks begin where the observer wants; whether that is news.
+    fn follow_breaks(&mut self) -> bool {
+        let breaks = self.observer.breaks();
         if let Some((cache, _)) = &mut self.other {
-            cache.break_at(self.observer.breaks());
+            cache.break_at(breaks);
         }
+        self.cache.break_at(breaks)
     }
 
     /// Starts a thread; its id. It begins when the calling one gives the lock back.

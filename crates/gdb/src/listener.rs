@@ -2,29 +2,27 @@
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::{TcpListener, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use engine::linux;
+use engine::linux::{self, Reserved};
 
 /// The connection with GDB, which the program cannot close. It may be any stream socket: the host's kernel
 /// makes no difference.
-pub struct Connection(UnixStream);
+pub struct Connection {
+    stream: UnixStream,
+    _reserved: Reserved,
+}
 
 impl Connection {
     fn new(socket: OwnedFd) -> Connection {
-        Connection(linux::out_of_reach(socket).into())
+        let (socket, reserved) = linux::out_of_reach(socket);
+        Connection { stream: socket.into(), _reserved: reserved }
     }
 
     /// The socket.
     pub(crate) fn stream(&self) -> &UnixStream {
-        &self.0
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        linux::within_reach(self.0.as_fd());
+        &self.stream
     }
 }
 

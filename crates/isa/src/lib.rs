@@ -18,11 +18,13 @@ mod cpu;
 mod decode;
 mod disassemble;
 pub mod encode;
+mod evaluate;
 mod qualifiers;
 mod table;
 
 pub use cpu::{Cpu, UnknownCpu};
 pub use decode::{Instruction, Nop, decode, decode_op, nop_kind};
 pub use disassemble::REGISTER_NAMES;
+pub use evaluate::evaluate;
 pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
 pub use table::{Extension, Flags, Format, Group, Op, Operands, Row, TABLE};

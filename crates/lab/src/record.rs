@@ -2,12 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::time::SystemTime;
 
-use engine::{AttachError, Attached, Configuration, Plan, Process, Recorded, Recorder};
-use trace::{Header, Writer};
+use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder};
+use trace::Writer;
 
 use crate::interrupt::Caught;
 use crate::measure::{self, Ending, Error};
@@ -27,19 +26,19 @@ pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result
     // Files that are open when the process is made are out of the program's reach.
     let file = create(path).map_err(not_written)?;
     let mut process = Process::new(configuration)?;
-    let writer = Writer::new(file, &header(configuration, plan));
+    let arguments = configuration.arguments.iter().map(|one| one.to_string_lossy().into()).collect();
+    let header = plan.header(configuration.program.clone(), arguments, configuration.model);
+    let writer = Writer::new(file, &header);
     let recorder = writer.and_then(|writer| Recorder::new(plan.clone(), writer));
     let mut recorder = recorder.map_err(not_written)?;
     let end = measure::run(&mut process, &mut recorder, configuration);
-    let (is_unit_found, are_places_found) = (recorder.is_unit_found(), recorder.are_places_found());
+    let missing = recorder.missing();
     let recorded = recorder.finish().map_err(not_written)?;
     let ending = Ending::new(end?, &process.images);
-    if let Some(unit) = plan.unit.as_ref().filter(|_| !is_unit_found) {
-        return Err(Error::no_such_function(&unit.function, &process.images));
-    }
-    let places = [&plan.from, &plan.until].into_iter().zip(are_places_found);
-    if let Some(place) = places.filter(|(_, is_found)| !is_found).find_map(|(place, _)| place.as_ref()) {
-        return Err(Error::no_such_place(place, &process.images));
+    match missing {
+        Some(Missing::Function(name)) => return Err(Error::no_such_function(&name, &process.images)),
+        Some(Missing::Place(place)) => return Err(Error::no_such_place(&place, &process.images)),
+        None => {}
     }
     match (&plan.from, &plan.unit) {
         (Some(from), _) if !recorded.has_begun => Err(Error::NeverReached(from.to_string())),
@@ -52,34 +51,15 @@ pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result
     }
 }
 
-fn header(configuration: &Configuration, plan: &Plan) -> Header {
-    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    Header {
-        program: configuration.program.clone(),
-        arguments: configuration.arguments.iter().map(|one| one.to_string_lossy().into()).collect(),
-        cpu: configuration.model.to_string(),
-        has_values: plan.values,
-        unit: plan.unit.as_ref().map(|unit| unit.function.clone()),
-        time: time.map_or(0, |time| time.as_secs()),
-        process: std::process::id(),
-    }
-}
-
 /// Creates the file. All processes that are recorded append to it; so one that was there is replaced, and not
 /// emptied: a process may still append to it. Its descriptor has a high number, so that the program's own have
 /// the ones they always have.
 fn create(path: &Path) -> io::Result<File> {
-    const HIGH: libc::c_int = 512;
     if path.symlink_metadata().is_ok_and(|there| there.is_file()) {
         std::fs::remove_file(path)?;
     }
     let file = OpenOptions::new().create(true).append(true).open(path)?;
-    // SAFETY: duplicates a descriptor that is open; the new one is nobody else's.
-    let kept = unsafe {
-        let number = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH);
-        (number >= 0).then(|| File::from_raw_fd(number))
-    };
-    Ok(kept.unwrap_or(file))
+    Ok(engine::linux::high_copy(file.as_raw_fd()).map_or(file, File::from))
 }
 
 /// Records a process that runs already on the engine, and with `family` the ones that it has forked, into a

@@ -1,8 +1,7 @@
 //! What a program changes for us when it runs in our process, put back after it has ended: it may have
 //! closed or redirected the standard streams, changed the working directory or set a timer.
 
-/// Descriptors are kept at this number and above, out of the way of the program's own.
-const KEPT: libc::c_int = 512;
+use std::os::fd::IntoRawFd;
 
 /// Runs `program`, then puts back standard output, standard error, the working directory, the file
 /// mode mask, the timers, and SIGPIPE, which Rust's runtime ignores.
@@ -32,14 +31,12 @@ struct Stream {
 }
 
 impl Stream {
-    /// None if the stream is closed, or KEPT is beyond the limit of descriptors.
+    /// None if the stream is closed, or the limit of descriptors is low.
     fn keep(number: libc::c_int) -> Option<Stream> {
-        // SAFETY: plain system calls on numbers.
-        unsafe {
-            let copy = libc::fcntl(number, libc::F_DUPFD_CLOEXEC, KEPT);
-            let flags = libc::fcntl(number, libc::F_GETFL);
-            (copy >= 0).then_some(Stream { number, copy, flags })
-        }
+        let copy = engine::linux::high_copy(number)?.into_raw_fd();
+        // SAFETY: a plain system call on a number.
+        let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
+        Some(Stream { number, copy, flags })
     }
 
     /// If the program closed the copy too, the stream stays as the program left it.

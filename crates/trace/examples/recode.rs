@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // One process holds all blocks, numbered as in the trace.
     let process = Process::new(&writer, 0, 0);
     for image in trace.images() {
-        process.add_image(image.clone())?;
+        process.add_image(image.clone());
     }
     for (id, block) in trace.blocks().iter().enumerate() {
         let function = trace.function_of(id as u32).map(|index| trace.functions()[index as usize].clone());

@@ -73,9 +73,8 @@ impl Process {
     }
 
     /// An image was mapped.
-    pub fn add_image(&self, image: Image) -> io::Result<()> {
+    pub fn add_image(&self, image: Image) {
         self.dictionary().pending.images.push(image);
-        Ok(())
     }
 
     /// The number of a block in the dictionary: the same instructions at the same address have the same.

@@ -1,7 +1,7 @@
 //! What the integer registers hold, as far as the records tell: from values if they were recorded, else from
 //! addresses and from arithmetic on what is known.
 
-use isa::{Flags, Format, Instruction, Op};
+use isa::{Flags, Format, Instruction, Op, evaluate};
 
 /// The register that is always zero.
 const ZERO: u8 = 31;
@@ -130,54 +130,10 @@ impl Registers {
             Some(literal) => u64::from(literal),
             None => self.get(instruction.rb())?,
         };
-        compute(instruction.op, self.get(instruction.ra())?, b)
+        let (op, a) = (instruction.op, self.get(instruction.ra())?);
+        match self.get(instruction.rc()) {
+            Some(old) => evaluate(op, a, b, old),
+            None => evaluate(op, a, b, 0).filter(|&result| evaluate(op, a, b, u64::MAX) == Some(result)),
+        }
     }
-}
-
-fn long(value: u64) -> u64 {
-    value as i32 as u64
-}
-
-/// The commonest operations (Alpha Architecture Reference Manual, 4.4 to 4.6).
-fn compute(op: Op, a: u64, b: u64) -> Option<u64> {
-    Some(match op {
-        Op::Addl => long(a.wrapping_add(b)),
-        Op::Subl => long(a.wrapping_sub(b)),
-        Op::Mull => long(a.wrapping_mul(b)),
-        Op::S4addl => long((a << 2).wrapping_add(b)),
-        Op::S8addl => long((a << 3).wrapping_add(b)),
-        Op::S4subl => long((a << 2).wrapping_sub(b)),
-        Op::S8subl => long((a << 3).wrapping_sub(b)),
-        Op::Addq => a.wrapping_add(b),
-        Op::Subq => a.wrapping_sub(b),
-        Op::Mulq => a.wrapping_mul(b),
-        Op::S4addq => (a << 2).wrapping_add(b),
-        Op::S8addq => (a << 3).wrapping_add(b),
-        Op::S4subq => (a << 2).wrapping_sub(b),
-        Op::S8subq => (a << 3).wrapping_sub(b),
-        Op::Cmpeq => u64::from(a == b),
-        Op::Cmplt => u64::from((a as i64) < b as i64),
-        Op::Cmple => u64::from(a as i64 <= b as i64),
-        Op::Cmpult => u64::from(a < b),
-        Op::Cmpule => u64::from(a <= b),
-        Op::And => a & b,
-        Op::Bic => a & !b,
-        Op::Bis => a | b,
-        Op::Ornot => a | !b,
-        Op::Xor => a ^ b,
-        Op::Eqv => a ^ !b,
-        Op::Sll => a << (b & 63),
-        Op::Srl => a >> (b & 63),
-        Op::Sra => (a as i64 >> (b & 63)) as u64,
-        Op::Zap => a & !bytes(b),
-        Op::Zapnot => a & bytes(b),
-        Op::Sextb => b as i8 as u64,
-        Op::Sextw => b as i16 as u64,
-        _ => return None,
-    })
-}
-
-/// All bits of the bytes whose bit is set.
-fn bytes(mask: u64) -> u64 {
-    (0..8).filter(|byte| mask >> byte & 1 != 0).map(|byte| 0xff << (8 * byte)).sum()
 }

@@ -39,7 +39,7 @@ fn attachable(
     configuration: &Configuration,
 ) -> anyhow::Result<End> {
     let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into()).collect();
-    let mut recorder = Recorder::idle(arguments);
+    let mut recorder = Recorder::idle(arguments, configuration.model);
     let end = measure::run(process, &mut recorder, configuration);
     // Whoever attached is told himself.
     let _ = recorder.finish();

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::show::{Recorded, record};
-use crate::support::{command, csv, ends_within, listing, run};
+use crate::support::{csv, ends_when_nobody_reads, listing, run};
 
 impl Recorded {
     /// The path of what was exported.
@@ -362,14 +361,7 @@ fn what_cannot_be_is_told() {
 fn a_closed_pipe_ends_it_quietly() {
     let recorded = record(":ev5/modes work");
     for form in ["firefox", "callgrind", "din", "champsim"] {
-        let mut export = command(&format!("export {} --to {form}", recorded.path().display()));
-        let mut child = export.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut first = Vec::new();
-        BufReader::with_capacity(16, child.stdout.take().unwrap()).read_until(b' ', &mut first).unwrap();
-        assert!(!first.is_empty());
-        let status = ends_within(&mut child, std::time::Duration::from_secs(30)).unwrap();
-        let stderr = std::io::read_to_string(child.stderr.unwrap()).unwrap();
-        assert_eq!((status.code(), stderr.as_str()), (Some(0), ""), "{form}");
+        ends_when_nobody_reads(&format!("export {} --to {form}", recorded.path().display()));
     }
 }
 

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use crate::support::{command, csv, ends_within, run};
+use crate::support::{csv, ends_when_nobody_reads, run};
 
 /// A trace in a folder of its own.
 pub struct Recorded {
@@ -208,14 +206,7 @@ fn damaged_traces_are_shown_as_far_as_they_can_be_read() {
 fn a_closed_pipe_ends_it_quietly() {
     let recorded = record(":ev5/modes work");
     for view in ["instructions", "functions", "addresses"] {
-        let mut show = command(&format!("show {} --as {view}", recorded.path().display()));
-        let mut child = show.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut first = String::new();
-        BufReader::with_capacity(16, child.stdout.take().unwrap()).read_line(&mut first).unwrap();
-        assert!(!first.is_empty());
-        let status = ends_within(&mut child, std::time::Duration::from_secs(30)).unwrap();
-        let stderr = std::io::read_to_string(child.stderr.unwrap()).unwrap();
-        assert_eq!((status.code(), stderr.as_str()), (Some(0), ""), "{view}");
+        ends_when_nobody_reads(&format!("show {} --as {view}", recorded.path().display()));
     }
 }
 

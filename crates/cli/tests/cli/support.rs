@@ -1,6 +1,7 @@
 //! Guest programs, and a way to run the command that always ends.
 
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -119,6 +120,16 @@ pub fn ends_within(child: &mut Child, time: Duration) -> Option<ExitStatus> {
 /// An anonymous file for output: unlike a pipe it is never full.
 pub fn file() -> File {
     tempfile::tempfile().unwrap()
+}
+
+/// Runs the command with its output into a pipe, of which only the beginning is read.
+pub fn ends_when_nobody_reads(words: &str) {
+    let mut child = command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 16];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let status = ends_within(&mut child, PATIENCE).unwrap();
+    let stderr = std::io::read_to_string(child.stderr.unwrap()).unwrap();
+    assert_eq!((status.code(), stderr.as_str()), (Some(0), ""), "{words}");
 }
 
 /// What was written to it, leaving where the next write goes.

@@ -1,6 +1,6 @@
 //! Descriptors: reading, pipes, duplicates, fcntl.
 
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -84,28 +84,37 @@ pub fn pipe(call: &mut Call) -> Outcome {
 /// Descriptors that the engine opened while the program ran; 0 for none.
 static OURS: [AtomicI32; 16] = [const { AtomicI32::new(0) }; 16];
 
-/// Moves a descriptor to where the program does not find it: to a high number, which it cannot close.
-pub fn out_of_reach(descriptor: OwnedFd) -> OwnedFd {
+/// A duplicate with a high number, out of the way of the program's own; exec closes it. None if the descriptor
+/// is not open, or the limit of descriptors is low.
+pub fn high_copy(descriptor: RawFd) -> Option<OwnedFd> {
     const HIGH: libc::c_int = 512;
-    // SAFETY: duplicates a descriptor that is open; the new one is nobody else's.
-    let high = unsafe {
-        let number = libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH);
+    // SAFETY: duplicates a number; the new descriptor, if there is one, is nobody else's.
+    unsafe {
+        let number = libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, HIGH);
         (number >= 0).then(|| OwnedFd::from_raw_fd(number))
-    };
-    let kept = high.unwrap_or(descriptor);
+    }
+}
+
+/// The program cannot close a descriptor of ours while this is kept beside it.
+#[derive(Debug)]
+pub struct Reserved(Option<&'static AtomicI32>);
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if let Some(place) = self.0 {
+            place.store(0, Relaxed);
+        }
+    }
+}
+
+/// Moves a descriptor to where the program does not find it: to a high number, which it cannot close.
+pub fn out_of_reach(descriptor: OwnedFd) -> (OwnedFd, Reserved) {
+    let kept = high_copy(descriptor.as_raw_fd()).unwrap_or(descriptor);
     let number = kept.as_raw_fd();
     let free = |place: &&AtomicI32| place.compare_exchange(0, number, Relaxed, Relaxed).is_ok();
     // Without a place the program may close it, and recording ends with an error.
-    let _ = OURS.iter().find(free);
-    kept
-}
-
-/// The descriptor is about to be closed.
-pub fn within_reach(descriptor: BorrowedFd) {
-    let number = descriptor.as_raw_fd();
-    for place in &OURS {
-        let _ = place.compare_exchange(number, 0, Relaxed, Relaxed);
-    }
+    let place = OURS.iter().find(free);
+    (kept, Reserved(place))
 }
 
 /// The descriptors of the engine's own.
@@ -287,4 +296,24 @@ pub fn close_on_exec() -> impl Iterator<Item = i32> {
     // SAFETY: no pointers are passed. The directory itself is closed by now: -1.
     open.into_iter()
         .filter(|&descriptor| unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == libc::FD_CLOEXEC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_reserved(descriptor: &OwnedFd) -> bool {
+        OURS.iter().any(|place| place.load(Relaxed) == descriptor.as_raw_fd())
+    }
+
+    #[test]
+    fn descriptors_are_reserved_as_long_as_they_are_kept_and_places_are_used_again() {
+        for _ in 0..2 * OURS.len() {
+            let (_end, pipe) = std::io::pipe().unwrap();
+            let (kept, reserved) = out_of_reach(pipe.into());
+            assert!(kept.as_raw_fd() >= 512 && is_reserved(&kept));
+            drop(reserved);
+            assert!(!is_reserved(&kept));
+        }
+    }
 }

@@ -48,7 +48,7 @@ use crate::alpha::cpu::{Cpu, register};
 use crate::debug::Session;
 use crate::memory::Memory;
 use call::Call;
-pub use descriptors::{out_of_reach, within_reach};
+pub use descriptors::{Reserved, high_copy, out_of_reach};
 use errno::Errno;
 pub(crate) use host::note_sent_fault;
 pub use host::{Address, is_summoned, notice, pending, set_limit, summon, take_summons, without_signals};

@@ -3,10 +3,11 @@
 //! near the stack pointer: there a C library's posix_spawn learns why the program could not be started.
 
 use std::io::{ErrorKind, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::call::{Call, Outcome};
+use super::descriptors::high_copy;
 use super::errno::Errno;
 use super::host;
 use crate::alpha::cpu::register;
@@ -120,7 +121,8 @@ pub fn fork(call: &mut Call, fork: impl FnOnce(&mut Call) -> Outcome) -> Outcome
     let child = fork(call)?;
     if child == 0 {
         drop(reader);
-        call.kernel.parent = Some(Parent { frames, _end: out_of_the_way(writer.into()) });
+        call.kernel.parent =
+            Some(Parent { frames, _end: high_copy(writer.as_raw_fd()).unwrap_or(writer.into()) });
         return Ok(0);
     }
     drop(writer);
@@ -132,16 +134,4 @@ pub fn fork(call: &mut Call, fork: impl FnOnce(&mut Call) -> Outcome) -> Outcome
     host::set_mask(mask);
     frames.take(call.memory);
     Ok(child)
-}
-
-/// Where programs do not expect descriptors of their own, if that is allowed.
-fn out_of_the_way(descriptor: OwnedFd) -> OwnedFd {
-    const FIRST: i32 = 900;
-    // SAFETY: no pointers are passed; the result is a new descriptor.
-    unsafe {
-        match libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FIRST) {
-            -1 => descriptor,
-            moved => OwnedFd::from_raw_fd(moved),
-        }
-    }
 }

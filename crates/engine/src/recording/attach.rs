@@ -13,10 +13,9 @@ mod line;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use trace::{Header, LoadedImage, Writer};
+use trace::{LoadedImage, Writer};
 
 pub use self::client::{AttachError, Attached, attach};
 pub(super) use self::line::{End, Line};
@@ -36,21 +35,24 @@ struct Request {
 
 /// Where those come who want a process recorded that runs already.
 pub(super) struct Desk {
+    /// The program's.
     arguments: Vec<String>,
+    /// The processor that runs it.
+    model: isa::Cpu,
     session: Mutex<Option<Arc<Session>>>,
     /// How many sessions there were.
     sessions: AtomicU64,
 }
 
 impl Desk {
-    pub(super) fn new(arguments: Vec<String>) -> Desk {
-        Desk { arguments, session: Mutex::default(), sessions: AtomicU64::new(0) }
+    pub(super) fn new(arguments: Vec<String>, model: isa::Cpu) -> Desk {
+        Desk { arguments, model, session: Mutex::default(), sessions: AtomicU64::new(0) }
     }
 
     /// The desk of a process that this one forked.
     pub(super) fn forked(&self, sessions: u64, session: Option<Arc<Session>>) -> Desk {
-        let sessions = AtomicU64::new(sessions);
-        Desk { arguments: self.arguments.clone(), session: Mutex::new(session), sessions }
+        let (arguments, model) = (self.arguments.clone(), self.model);
+        Desk { arguments, model, session: Mutex::new(session), sessions: AtomicU64::new(sessions) }
     }
 
     /// Looks whether somebody has come, or gone. The process has mapped these images.
@@ -78,7 +80,7 @@ impl Desk {
             return;
         }
         let Ok(mut line) = Line::connect(caller) else { return };
-        match open(&mut line, images, &self.arguments) {
+        match self.open(&mut line, images) {
             Err(reason) => line.say(&format!("refused: {reason}")),
             Ok(session) => {
                 line.say("begun");
@@ -87,6 +89,23 @@ impl Desk {
                 *current = Some(session);
                 self.sessions.fetch_add(1, Ordering::Release);
             }
+        }
+    }
+
+    /// Begins a session as somebody asks for.
+    fn open(&self, line: &mut Line, images: &[LoadedImage]) -> io::Result<Arc<Session>> {
+        let (request, [file, numbers]) = line.request()?;
+        let Request { plan, begins } = serde_json::from_str(&request)?;
+        let writer = if begins {
+            let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
+            Writer::new(file.into(), &plan.header(program, self.arguments.clone(), self.model))?
+        } else {
+            Writer::join(file.into(), plan.values)
+        };
+        let session = Session::attached(plan, writer, Numbers::map(Some(&numbers))?);
+        match Tracer::new(session.clone(), images).missing() {
+            Some(missing) => Err(io::Error::other(missing.to_string())),
+            None => Ok(session),
         }
     }
 
@@ -107,43 +126,6 @@ impl Desk {
         if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
             *current = None;
         }
-    }
-}
-
-/// Begins a session as somebody asks for.
-fn open(line: &mut Line, images: &[LoadedImage], arguments: &[String]) -> io::Result<Arc<Session>> {
-    let (request, [file, numbers]) = line.request()?;
-    let Request { plan, begins } = serde_json::from_str(&request)?;
-    let writer = if begins {
-        let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
-        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let header = Header {
-            program,
-            arguments: arguments.to_vec(),
-            cpu: String::new(),
-            has_values: plan.values,
-            unit: plan.unit.as_ref().map(|unit| unit.function.clone()),
-            time: time.map_or(0, |time| time.as_secs()),
-            process: std::process::id(),
-        };
-        Writer::new(file.into(), &header)?
-    } else {
-        Writer::join(file.into(), plan.values)
-    };
-    let session = Session::attached(plan, writer, Numbers::map(Some(&numbers))?);
-    check(&Tracer::new(session.clone(), images), &session.plan).map_err(io::Error::other)?;
-    Ok(session)
-}
-
-/// Whether the images have what the plan names.
-fn check(tracer: &Tracer, plan: &Plan) -> Result<(), String> {
-    if let Some(unit) = plan.unit.as_ref().filter(|_| !tracer.is_unit_found()) {
-        return Err(format!("no image of the program has a function '{}'", unit.function));
-    }
-    let places = [&plan.from, &plan.until].into_iter().zip(tracer.are_places_found());
-    match places.filter(|(_, is_found)| !is_found).find_map(|(place, _)| place.as_ref()) {
-        Some(place) => Err(format!("no image of the program has a symbol '{place}'")),
-        None => Ok(()),
     }
 }
 

@@ -14,7 +14,7 @@ use trace::{LoadedImage, Writer};
 
 use self::attach::Desk;
 pub use self::attach::{AttachError, Attached, attach};
-pub use self::plan::{Plan, UnitPlan};
+pub use self::plan::{Missing, Plan, UnitPlan};
 use self::session::Session;
 use self::tracer::Tracer;
 use crate::alpha::block::{Block, BlockCache};
@@ -52,9 +52,10 @@ impl Recorder {
         Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
     }
 
-    /// Records nothing until somebody calls [`attach`]. `arguments` are the program's.
-    pub fn idle(arguments: Vec<String>) -> Recorder {
-        Recorder::with(None, Some(Arc::new(Desk::new(arguments))), 0, Vec::new())
+    /// Records nothing until somebody calls [`attach`]. The program has these arguments, and runs on this
+    /// processor.
+    pub fn idle(arguments: Vec<String>, model: isa::Cpu) -> Recorder {
+        Recorder::with(None, Some(Arc::new(Desk::new(arguments, model))), 0, Vec::new())
     }
 
     fn with(
@@ -67,14 +68,9 @@ impl Recorder {
         Recorder { images, tracer, interest, desk, known }
     }
 
-    /// Whether an image that was mapped has the unit's function.
-    pub fn is_unit_found(&self) -> bool {
-        self.tracer.as_ref().is_none_or(Tracer::is_unit_found)
-    }
-
-    /// Whether the places at which recording begins and ends are known: their images were mapped.
-    pub fn are_places_found(&self) -> [bool; 2] {
-        self.tracer.as_ref().map_or([true; 2], Tracer::are_places_found)
+    /// What the plan names that no image has which was mapped so far.
+    pub fn missing(&self) -> Option<Missing> {
+        self.tracer.as_ref().and_then(Tracer::missing)
     }
 
     /// The program has ended: brings all that was recorded to the file.

@@ -1,7 +1,10 @@
 //! What is to be recorded of a program.
 
+use std::path::PathBuf;
+use std::time::SystemTime;
+
 use serde::{Deserialize, Serialize};
-use trace::LoadedImage;
+use trace::{Header, LoadedImage};
 
 use crate::places::Place;
 
@@ -18,6 +21,41 @@ pub struct Plan {
     /// The values that instructions write, store and test are recorded, too. The program runs some ten times
     /// as long while they are.
     pub values: bool,
+}
+
+impl Plan {
+    /// The header of a trace of what is planned, recorded by this process from now on.
+    pub fn header(&self, program: PathBuf, arguments: Vec<String>, model: isa::Cpu) -> Header {
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Header {
+            program,
+            arguments,
+            cpu: model.to_string(),
+            has_values: self.values,
+            unit: self.unit.as_ref().map(|unit| unit.function.clone()),
+            time: time.map_or(0, |time| time.as_secs()),
+            process: std::process::id(),
+        }
+    }
+}
+
+/// What a plan names that no image of the program has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The unit's function.
+    Function(String),
+    /// The symbol at which recording begins or ends.
+    Place(Place),
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let (kind, name): (_, &dyn std::fmt::Display) = match self {
+            Missing::Function(name) => ("function", name),
+            Missing::Place(place) => ("symbol", place),
+        };
+        write!(f, "no image of the program has a {kind} '{name}'")
+    }
 }
 
 /// Which calls of a function are recorded, each with all that it calls.

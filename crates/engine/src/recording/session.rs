@@ -175,16 +175,16 @@ impl Session {
     }
 
     /// The number of an image in the trace.
-    pub(super) fn image(&self, image: &LoadedImage, file: Option<&Image>) -> io::Result<u32> {
+    pub(super) fn image(&self, image: &LoadedImage, file: Option<&Image>) -> u32 {
         let mut images = lock(&self.images);
         if let Some(number) = images.iter().position(|known| known == image) {
-            return Ok(number as u32);
+            return number as u32;
         }
         let LoadedImage { path, start, end, bias } = image.clone();
         let build_id = file.and_then(Image::build_id).unwrap_or_default().to_vec();
-        self.process.add_image(trace::Image { path, start, end, bias, build_id })?;
+        self.process.add_image(trace::Image { path, start, end, bias, build_id });
         images.push(image.clone());
-        Ok(images.len() as u32 - 1)
+        images.len() as u32 - 1
     }
 
     pub(super) fn add_instructions(&self, instructions: u64) {

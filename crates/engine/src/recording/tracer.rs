@@ -8,7 +8,7 @@ use trace::record::{Event, Mark};
 use trace::{BlockId, LoadedImage, StreamWriter};
 
 use super::feed::{Feed, PIECE, Piece};
-use super::plan::Addresses;
+use super::plan::{Addresses, Missing};
 use super::session::{Session, State};
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::Cpu;
@@ -81,19 +81,17 @@ impl Tracer {
         }
     }
 
-    /// Whether an image that was mapped has the unit's function.
-    pub(super) fn is_unit_found(&self) -> bool {
-        self.calls.is_found()
-    }
-
-    /// Whether the places at which recording begins and ends are known: their images were mapped.
-    pub(super) fn are_places_found(&self) -> [bool; 2] {
+    /// What the plan names that no image has which was mapped so far.
+    pub(super) fn missing(&self) -> Option<Missing> {
         let plan = &self.session.plan;
-        [(&plan.from, &self.addresses.from), (&plan.until, &self.addresses.until)].map(
-            |(place, addresses)| {
-                place.as_ref().is_none_or(|place| place.instructions().is_some() || !addresses.is_empty())
-            },
-        )
+        if let Some(unit) = plan.unit.as_ref().filter(|_| !self.calls.is_found()) {
+            return Some(Missing::Function(unit.function.clone()));
+        }
+        [(&plan.from, &self.addresses.from), (&plan.until, &self.addresses.until)]
+            .into_iter()
+            .filter_map(|(place, addresses)| Some((place.as_ref()?, addresses)))
+            .find(|(place, addresses)| place.instructions().is_none() && addresses.is_empty())
+            .map(|(place, _)| Missing::Place(place.clone()))
     }
 
     /// The session that it records for.
@@ -165,7 +163,7 @@ impl Tracer {
         let mut number = None;
         let mut mapped = None;
         for one in &self.images {
-            let image = self.session.image(&one.0, one.1.as_deref())?;
+            let image = self.session.image(&one.0, one.1.as_deref());
             // What was mapped last is there.
             if (one.0.start..one.0.end).contains(&block.address) {
                 (number, mapped) = (Some(image), Some(one));
@@ -220,7 +218,7 @@ impl Tracer {
 
     /// Follows the program from before a block: whether the block is to be recorded.
     fn follow(&mut self, block: &Block, cpu: &Cpu) -> bool {
-        let (session, addresses) = (self.session.clone(), &self.addresses);
+        let (session, addresses) = (&*self.session, &self.addresses);
         let plan = &session.plan;
         if session.state() == State::Before {
             let number = plan.from.as_ref().and_then(|place| place.instructions());

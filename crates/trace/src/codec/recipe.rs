@@ -354,7 +354,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::codec::values::evaluate;
+    use isa::evaluate;
 
     /// Executes an instruction: the address it accesses, from registers whose unknown values come from `values`.
     fn execute(

@@ -108,7 +108,7 @@ impl Made {
         let writer = begin(path, &self.header());
         let process = Process::new(&writer, 0, 1);
         let (start, end) = (0, 1 << 40);
-        process.add_image(Image { path: "a".into(), start, end, bias: 5, build_id: vec![1] }).unwrap();
+        process.add_image(Image { path: "a".into(), start, end, bias: 5, build_id: vec![1] });
         let mut shapes = Vec::new();
         let ids: Vec<BlockId> =
             self.blocks.iter().map(|block| add(&process, &mut shapes, block, self.has_values)).collect();

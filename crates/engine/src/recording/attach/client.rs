@@ -85,7 +85,7 @@ pub fn attach(
         let request = serde_json::to_string(&Request { plan: plan.clone(), begins });
         let request = request.map_err(|error| host(error.into()))?;
         match ask(member, &listener, &request, file, &numbers, is_enough) {
-            Ok(Some(line)) => lines.push((member, line)),
+            Ok(Some(line)) => lines.push(Member { process: member, line, partial: String::new() }),
             Ok(None) => break,
             Err(error) if begins => return Err(error),
             // It has ended, or ends.
@@ -135,45 +135,54 @@ fn ask(
     }
 }
 
+/// A process that is recorded.
+struct Member {
+    process: u32,
+    line: BufReader<UnixStream>,
+    /// What it said of a line so far.
+    partial: String,
+}
+
 /// Hears what the processes have to say until all have ended, or are recorded no more.
 fn listen(
     process: u32,
-    mut lines: Vec<(u32, BufReader<UnixStream>)>,
+    mut lines: Vec<Member>,
     is_enough: &dyn Fn() -> bool,
 ) -> Result<Attached, AttachError> {
     let mut attached = Attached::default();
     let mut failure = None;
     let mut is_over = false;
-    for (_, line) in &lines {
+    for Member { line, .. } in &lines {
         line.get_ref().set_read_timeout(Some(PAUSE)).map_err(|error| AttachError::Host(process, error))?;
     }
-    let mut partial = String::new();
     while !lines.is_empty() {
         let mut ended = is_enough();
-        lines.retain_mut(|(member, line)| {
-            let alive = match line.read_line(&mut partial) {
+        lines.retain_mut(|Member { process, line, partial }| {
+            let alive = match line.read_line(partial) {
                 Ok(bytes) => bytes > 0,
                 Err(error) => matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
             };
             let Some(message) = partial.strip_suffix('\n') else { return alive };
-            let mut words = message.split(' ');
-            let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
-            match message.split_once(' ').map_or((message, ""), |(first, rest)| (first, rest)) {
-                ("over", _) => ended = true,
-                ("done", _) => {
-                    number();
-                    attached.instructions += number();
-                    attached.units = attached.units.max(number());
+            match message.split(' ').collect::<Vec<&str>>()[..] {
+                ["over"] => ended = true,
+                ["done", instructions, units] => {
+                    attached.instructions += instructions.parse().unwrap_or(0);
+                    attached.units = attached.units.max(units.parse().unwrap_or(0));
                     attached.processes += 1;
                 }
-                (_, reason) => failure = Some(AttachError::Failed(*member, reason.to_string())),
+                _ => {
+                    failure = Some(AttachError::Failed(
+                        *process,
+                        message.strip_prefix("failed: ").unwrap_or(message).into(),
+                    ))
+                }
             }
             partial.clear();
             alive
         });
         if ended && !is_over {
             is_over = true;
-            lines.iter().for_each(|(_, line)| drop(line.get_ref().shutdown(Shutdown::Write)));
+            lines.iter().for_each(|member| drop(member.line.get_ref().shutdown(Shutdown::Write)));
             summon_family(process, 0);
         }
     }

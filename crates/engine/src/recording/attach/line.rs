@@ -12,7 +12,7 @@ use rustix::net::{
     SendFlags, recv, recvmsg, sendmsg, sockopt,
 };
 
-use crate::linux;
+use crate::linux::{self, Reserved};
 
 /// Bytes in a request, at most.
 const LONGEST: usize = 16 << 10;
@@ -24,7 +24,11 @@ pub(super) fn address(process: u32) -> io::Result<SocketAddr> {
 
 /// Our end.
 #[derive(Debug)]
-pub(in super::super) struct Line(UnixStream);
+pub(in super::super) struct Line {
+    stream: UnixStream,
+    /// The stream, and what came with the request.
+    reserved: Vec<Reserved>,
+}
 
 impl Line {
     /// To a process that listens, if it belongs to the same user, or to root.
@@ -35,12 +39,13 @@ impl Line {
         if peer.uid != ours && !peer.uid.is_root() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        Ok(Line(linux::out_of_reach(stream.into()).into()))
+        let (stream, reserved) = linux::out_of_reach(stream.into());
+        Ok(Line { stream: stream.into(), reserved: vec![reserved] })
     }
 
     /// Says something; nobody need hear it.
     pub(in super::super) fn say(&mut self, what: &str) {
-        let _ = self.0.write_all(format!("{what}\n").as_bytes());
+        let _ = self.stream.write_all(format!("{what}\n").as_bytes());
     }
 
     /// The request, and the file and the memory that come with it.
@@ -49,7 +54,7 @@ impl Line {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let parts = &mut [IoSliceMut::new(&mut bytes)];
-        let received = recvmsg(&self.0, parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        let received = recvmsg(&self.stream, parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
         let descriptors = ancillary.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors.collect::<Vec<OwnedFd>>()),
             _ => None,
@@ -58,13 +63,15 @@ impl Line {
         let [file, numbers] = descriptors.and_then(|two| two.try_into().ok()).ok_or_else(wrong)?;
         let text = String::from_utf8(bytes[..received.bytes].to_vec()).map_err(|_| wrong())?;
         let request = text.strip_suffix('\n').ok_or_else(wrong)?.to_string();
-        Ok((request, [linux::out_of_reach(file), numbers]))
+        let (file, reserved) = linux::out_of_reach(file);
+        self.reserved.push(reserved);
+        Ok((request, [file, numbers]))
     }
 
     /// Whether the other end is there no more, or wants no more.
     pub(in super::super) fn is_ended(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        match recv(&self.0, &mut [0u8; 1], flags) {
+        match recv(&self.stream, &mut [0u8; 1], flags) {
             Ok((_, bytes)) => bytes == 0,
             Err(error) => error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR,
         }
@@ -72,29 +79,21 @@ impl Line {
 
     /// To wait for that elsewhere.
     pub(in super::super) fn end(&self) -> Option<End> {
-        self.0.try_clone().ok().map(|stream| End(linux::out_of_reach(stream.into()).into()))
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        linux::within_reach(self.0.as_fd());
+        let (stream, reserved) = linux::out_of_reach(self.stream.try_clone().ok()?.into());
+        Some(End { stream: stream.into(), _reserved: reserved })
     }
 }
 
 /// The end of a connection, to be waited for.
-pub(in super::super) struct End(UnixStream);
+pub(in super::super) struct End {
+    stream: UnixStream,
+    _reserved: Reserved,
+}
 
 impl End {
     /// Waits until the other end is there no more, or wants no more.
     pub(super) fn wait(&self) {
-        while recv(&self.0, &mut [0u8; 1], RecvFlags::empty()) == Err(rustix::io::Errno::INTR) {}
-    }
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        linux::within_reach(self.0.as_fd());
+        while recv(&self.stream, &mut [0u8; 1], RecvFlags::empty()) == Err(rustix::io::Errno::INTR) {}
     }
 }
 
