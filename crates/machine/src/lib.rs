@@ -1,5 +1,9 @@
 //! Models of machines: what was executed goes in, misses and cycles come out.
 
+mod storage;
+
+pub use storage::{Demand, Storage, Throughput};
+
 /// Hears, in order, what was executed: from a trace that is replayed, or while a program runs.
 pub trait Model: Send {
     /// A block that records may name from now on; the first is number 0.
