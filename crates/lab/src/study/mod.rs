@@ -18,7 +18,7 @@ use image::Image;
 
 use crate::build::{self, Build, BuildOptions, build};
 use crate::isolated;
-use crate::measure::{Counted, Ending, Request};
+use crate::measure::{self, Counted, Ending, Request};
 use crate::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use crate::workload::Workload;
 
@@ -258,11 +258,18 @@ fn run_mode(
         }
         fs::copy(database, &own).map_err(|error| Error::Files { path: own.clone(), error })?;
         let request = request(mode, workload, build, cpu, &own, &options.sysroot);
-        running.push((own, isolated::start(&request).map_err(|error| failed(build, error))?));
+        let count = |tell: &mut (dyn FnMut((u64, Phase)) + Send)| {
+            measure::count(&request, &mut |units, phase| {
+                if units.is_multiple_of(64) || phase == Phase::Done {
+                    tell((units, phase));
+                }
+            })
+        };
+        running.push((own, isolated::start(count).map_err(|error| failed(build, error))?));
     }
     let mut runs = Vec::new();
     for (build, (own, running)) in builds.iter().zip(running) {
-        let report = &mut |units, phase| progress(Progress::Units(units, phase));
+        let report = &mut |(units, phase)| progress(Progress::Units(units, phase));
         let (counted, output) = running.wait(report).map_err(|error| failed(build, error))?;
         // A copy that cannot be removed is overwritten next time.
         let _ = fs::remove_file(&own);
