@@ -97,9 +97,15 @@ impl Trace {
     /// Opens a trace: reads everything but the records. A damaged file opens as far as it can be read; see
     /// [`Trace::problems`].
     pub fn open(path: &Path) -> Result<Trace, Error> {
+        let file = File::open(path).map_err(|source| Error::Io { path: path.into(), source })?;
+        Trace::from_file(file, path)
+    }
+
+    /// The same with a file that is open, whatever its offset is. `path` is its name in errors.
+    pub fn from_file(file: File, path: &Path) -> Result<Trace, Error> {
         let io = |source| Error::Io { path: path.into(), source };
         let damaged = |what: &str| Error::Damaged { path: path.into(), what: what.into() };
-        let source = File::open(path).and_then(Source::new).map_err(io)?;
+        let source = Source::new(file).map_err(io)?;
         let start = source.bytes(0, FIRST_CHUNK as usize).map_err(io)?;
         let version = start.strip_prefix(&FILE_MAGIC).and_then(|rest| rest.first_chunk());
         match version.map(|bytes| u32::from_le_bytes(*bytes)) {
