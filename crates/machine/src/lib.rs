@@ -1,5 +1,12 @@
 //! Models of machines: what was executed goes in, misses and cycles come out.
 
+mod description;
+
+pub use description::{
+    Cache, Crossing, Error, Holds, Machine, Memory, Prefetch, Processor, Replacement, TranslationBuffer,
+    Write, WriteBuffer, names,
+};
+
 /// Hears, in order, what was executed: from a trace that is replayed, or while a program runs.
 pub trait Model: Send {
     /// A block that records may name from now on; the first is number 0.
