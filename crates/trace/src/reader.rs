@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -99,6 +99,13 @@ impl Trace {
     pub fn open(path: &Path) -> Result<Trace, Error> {
         let file = File::open(path).map_err(|source| Error::Io { path: path.into(), source })?;
         Trace::from_file(file, path)
+    }
+
+    /// Whether a file begins as a trace does.
+    pub fn is_trace(path: &Path) -> bool {
+        let mut start = [0; FILE_MAGIC.len()];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+        read.is_ok() && start == FILE_MAGIC
     }
 
     /// The same with a file that is open, whatever its offset is. `path` is its name in errors.
