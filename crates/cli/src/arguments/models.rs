@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{OutputOptions, PlanOptions};
 use crate::ranges;
@@ -41,4 +41,38 @@ pub struct HeardOptions {
 pub struct MachinesOptions {
     #[command(flatten)]
     pub output: OutputOptions,
+}
+
+/// What the rows of a table of misses or cycles are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Rows {
+    /// Caches and translation buffers.
+    #[default]
+    Structure,
+    /// Functions.
+    Function,
+    /// Lines of source.
+    Line,
+    /// Single instructions.
+    Instruction,
+    /// Units of work.
+    Unit,
+}
+
+/// Options of `caches`.
+#[derive(Debug, Args)]
+pub struct CachesOptions {
+    /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
+    #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
+    pub machines: Vec<String>,
+    /// What the rows are.
+    #[arg(long, value_name = "ROWS", default_value = "structure")]
+    pub by: Rows,
+    /// Tell compulsory misses, those of capacity and conflicts apart. This takes several times as long.
+    #[arg(long)]
+    pub classify: bool,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub heard: HeardOptions,
 }
