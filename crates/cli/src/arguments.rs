@@ -10,7 +10,7 @@ mod models;
 mod show;
 
 pub use export::{ExportOptions, Form};
-pub use models::{HeardOptions, MachinesOptions};
+pub use models::{CachesOptions, HeardOptions, MachinesOptions, Rows};
 pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
@@ -116,6 +116,20 @@ Example: pathlength check sort.trace
 Control must go on where it can, addresses must agree with what is known of the registers, calls and returns \
 must nest. The exit status is 1 if anything is wrong.")]
     Check(CheckOptions),
+    /// Find out what misses in the caches and translation buffers of a machine.
+    #[command(after_help = "\
+Examples:
+  pathlength caches sort.trace                                  of a trace, on an AlphaStation 500
+  pathlength caches --machine dec3000 ./sort data.txt           of a program, while it runs
+  pathlength caches --machine mine.toml --by function --unit compare --units 100 ./sort data.txt
+
+What is heard of a program goes nowhere else: there is no trace on disk. Of several processes only the first is \
+heard. A machine is a name that pathlength machines lists, or a file. A damaged trace is heard as far as it can \
+be read, and the exit status is 1.")]
+    Caches(CachesOptions),
+    /// List the machines that are described.
+    #[command(after_help = "Example: pathlength machines")]
+    Machines(MachinesOptions),
 }
 
 /// What a program runs on.

@@ -12,7 +12,7 @@ const CLASSES: [(Class, &str); 3] =
 
 /// A row for each cache and translation buffer of each machine; with the classes of its misses if the models
 /// know them.
-pub fn structures(trace: &Trace, machines: &[(String, Caches)], has_classes: bool) -> Table {
+pub fn structures(trace: &Trace, machines: &[(&str, &Caches)], has_classes: bool) -> Table {
     let mut columns = vec![
         ("machine", Kind::Text),
         ("structure", Kind::Text),
@@ -33,7 +33,7 @@ pub fn structures(trace: &Trace, machines: &[(String, Caches)], has_classes: boo
         let executed = instructions(trace, caches.executions());
         for (index, one) in caches.structures().into_iter().enumerate() {
             let mut row = vec![
-                name.clone().into(),
+                (*name).into(),
                 one.name.into(),
                 one.accesses.into(),
                 one.misses.into(),
@@ -76,6 +76,10 @@ impl Sites for Caches {
     fn columns(&self) -> Vec<Column> {
         let executed = Column { name: "instructions".into(), kind: Kind::Count };
         std::iter::once(executed).chain(columns(self)).collect()
+    }
+
+    fn weight(&self, row: &[u64]) -> u64 {
+        row[1..].iter().sum()
     }
 
     fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>> {

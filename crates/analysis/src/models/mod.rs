@@ -4,6 +4,7 @@
 mod misses;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::rc::Rc;
 
 use trace::{Block, BlockId, Trace};
@@ -30,6 +31,9 @@ pub trait Sites {
     /// The headings: of what can be added up.
     fn columns(&self) -> Vec<Column>;
 
+    /// The most of this comes first.
+    fn weight(&self, row: &[u64]) -> u64;
+
     /// The numbers of each instruction of a block, a row an instruction. None if the block was not executed.
     fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>>;
 }
@@ -44,8 +48,8 @@ enum Key {
     Instruction(u64, u32, BlockId),
 }
 
-/// A row for each place, what has most of the column `by` first; and the total.
-pub fn places(name: &str, title: &str, place: Place, dictionary: &Dictionary, sites: &impl Sites, by: usize) -> Table {
+/// A row for each place, what has most first; and the total.
+pub fn places(name: &str, title: &str, place: Place, dictionary: &Dictionary, sites: &impl Sites) -> Table {
     let trace = dictionary.trace;
     let mut sums: HashMap<Key, Vec<u64>> = HashMap::new();
     let mut first_block = HashMap::new();
@@ -71,7 +75,7 @@ pub fn places(name: &str, title: &str, place: Place, dictionary: &Dictionary, si
     let mut table = Table::new(name, title, headings);
     table.columns.extend(columns);
     let mut rows: Vec<(Key, Vec<u64>)> = sums.into_iter().collect();
-    rows.sort_by(|(a, of_a), (b, of_b)| of_b[by].cmp(&of_a[by]).then_with(|| a.cmp(b)));
+    rows.sort_by(|(a, of_a), (b, of_b)| sites.weight(of_b).cmp(&sites.weight(of_a)).then_with(|| a.cmp(b)));
     for (key, numbers) in rows {
         let cells = cells(&key, dictionary).into_iter();
         table.row(cells.chain(numbers.into_iter().map(Value::from)).collect());
@@ -80,6 +84,26 @@ pub fn places(name: &str, title: &str, place: Place, dictionary: &Dictionary, si
     cells[usize::from(place == Place::Instruction)] = "total".into();
     table.total_row(cells.into_iter().chain(total.into_iter().map(Value::from)).collect());
     table
+}
+
+/// A table of each machine, named after it if there are several.
+pub fn named<M>(
+    machines: &[(&str, &M)],
+    name: &str,
+    title: &str,
+    make: impl Fn(&str, &str, &M) -> Table,
+) -> Vec<Table> {
+    let table = |&(machine, model): &(&str, &M)| {
+        let own = format!("{name}-{}", file_stem(machine));
+        make(if machines.len() > 1 { &own } else { name }, &format!("{title} {machine}"), model)
+    };
+    machines.iter().map(table).collect()
+}
+
+/// What a table of a machine that is in a file is called after.
+fn file_stem(machine: &str) -> String {
+    let stem = Path::new(machine).file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
 }
 
 fn headings(place: Place) -> &'static [(&'static str, Kind)] {

@@ -84,7 +84,6 @@ fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Hear
         eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
     }
     tell_problems(&trace, &options.file);
-    drop((replay, dictionary));
     Ok(Heard { model, trace, ending: None, is_whole })
 }
 
