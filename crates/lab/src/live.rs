@@ -54,7 +54,8 @@ pub fn run<M: Model + 'static>(
         writer.and_then(|writer| Recorder::live(plan.clone(), writer, consumer.clone(), is_parallel));
     let recorder = recorder.map_err(Error::NotHeard)?;
     let (_, ending) = record::run(&mut process, recorder, configuration, plan, Error::NotHeard)?;
-    let model = Arc::into_inner(consumer).map(|model| model.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let model =
+        Arc::into_inner(consumer).map(|model| model.into_inner().unwrap_or_else(PoisonError::into_inner));
     let model = model.ok_or_else(|| Error::NotHeard(io::Error::other("the model is still in use")))?.0;
     let trace = Trace::from_file(dictionary, &configuration.program);
     let trace = trace.map_err(|error| Error::NotHeard(io::Error::other(error)))?;

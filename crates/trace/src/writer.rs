@@ -198,7 +198,8 @@ impl ChunkPacker {
                 Event::Block(id) => {
                     if id as usize >= self.recipes.len() {
                         let recipes = &mut self.recipes;
-                        self.process.blocks_from(recipes.len(), |address, words| recipes.push(address, words));
+                        self.process
+                            .blocks_from(recipes.len(), |address, words| recipes.push(address, words));
                     }
                     words = packer.execution(id, words, &self.recipes).map_err(invalid)?;
                 }

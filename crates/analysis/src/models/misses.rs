@@ -3,7 +3,7 @@
 use machine::{Caches, Class};
 use trace::{BlockId, Trace};
 
-use super::{Sites, instructions, per_thousand};
+use super::{Sites, file_stem, instructions, per_thousand};
 use crate::table::{Column, Kind, Table, Value};
 
 /// The classes of misses that have columns.
@@ -33,7 +33,7 @@ pub fn structures(trace: &Trace, machines: &[(&str, &Caches)], has_classes: bool
         let executed = instructions(trace, caches.executions());
         for (index, one) in caches.structures().into_iter().enumerate() {
             let mut row = vec![
-                (*name).into(),
+                file_stem(name).into(),
                 one.name.into(),
                 one.accesses.into(),
                 one.misses.into(),
@@ -56,7 +56,11 @@ pub fn structures(trace: &Trace, machines: &[(&str, &Caches)], has_classes: bool
 
 /// A row for each unit of work.
 pub fn units(name: &str, title: &str, caches: &Caches) -> Table {
-    let mut table = Table::new(name, title, &[("unit", Kind::Count), ("instructions", Kind::Count), ("accesses", Kind::Count)]);
+    let mut table = Table::new(
+        name,
+        title,
+        &[("unit", Kind::Count), ("instructions", Kind::Count), ("accesses", Kind::Count)],
+    );
     table.columns.extend(columns(caches));
     for unit in caches.units() {
         let mut row = vec![unit.number.into(), unit.instructions.into(), unit.accesses.into()];

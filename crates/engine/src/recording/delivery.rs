@@ -54,7 +54,10 @@ impl Target {
             consumer.define(address, words);
             *defined += 1;
         });
-        pieces.into_iter().filter(|records| !records.is_empty()).for_each(|records| consumer.executed(records));
+        pieces
+            .into_iter()
+            .filter(|records| !records.is_empty())
+            .for_each(|records| consumer.executed(records));
     }
 }
 

@@ -121,13 +121,7 @@ impl Session {
         Arc::new(Session::of(plan, writer, numbers, state, None))
     }
 
-    fn of(
-        plan: Plan,
-        writer: Arc<Writer>,
-        numbers: Numbers,
-        state: State,
-        line: Option<Line>,
-    ) -> Session {
+    fn of(plan: Plan, writer: Arc<Writer>, numbers: Numbers, state: State, line: Option<Line>) -> Session {
         let number = numbers.get().processes.fetch_add(1, Ordering::Relaxed);
         let process = Process::new(&writer, number, std::process::id());
         let (images, instructions, failure) = (Mutex::default(), AtomicU64::new(0), Mutex::default());

@@ -37,7 +37,7 @@ pub enum Error {
     Unknown(String),
     /// It is not TOML, or has fields that no machine has.
     #[error("{0}")]
-    Syntax(#[from] toml::de::Error),
+    Syntax(String),
     /// No machine can be so.
     #[error("{field}: {reason}")]
     Impossible {
@@ -46,6 +46,16 @@ pub enum Error {
         /// What is wrong with its value.
         reason: String,
     },
+}
+
+impl From<toml::de::Error> for Error {
+    /// In one line: where it is, and what.
+    fn from(error: toml::de::Error) -> Error {
+        let text = error.to_string();
+        // The line itself is shown in between, behind a bar.
+        let parts = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains('|'));
+        Error::Syntax(parts.collect::<Vec<_>>().join(": "))
+    }
 }
 
 /// A machine.
