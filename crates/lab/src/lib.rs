@@ -5,6 +5,7 @@ pub mod crash;
 mod debian;
 mod interrupt;
 pub mod isolated;
+pub mod live;
 pub mod measure;
 pub mod record;
 mod source;

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder};
-use trace::Writer;
+use trace::{Header, Writer};
 
 use crate::interrupt::Caught;
 use crate::measure::{self, Ending, Error};
@@ -26,14 +26,25 @@ pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result
     // Files that are open when the process is made are out of the program's reach.
     let file = create(path).map_err(not_written)?;
     let mut process = Process::new(configuration)?;
-    let arguments = configuration.arguments.iter().map(|one| one.to_string_lossy().into()).collect();
-    let header = plan.header(configuration.program.clone(), arguments, configuration.model);
-    let writer = Writer::new(file, &header);
+    let writer = Writer::new(file, &header(configuration, plan));
     let recorder = writer.and_then(|writer| Recorder::new(plan.clone(), writer));
-    let mut recorder = recorder.map_err(not_written)?;
-    let end = measure::run(&mut process, &mut recorder, configuration);
+    let recorder = recorder.map_err(not_written)?;
+    let (recorded, ending) = run(&mut process, recorder, configuration, plan, not_written)?;
+    Ok(Recording { recorded, ending })
+}
+
+/// Runs a program to its end with a recorder, and finds out whether that recorded what is planned. `failed` says
+/// what it means if it did not work.
+pub(crate) fn run(
+    process: &mut Process,
+    mut recorder: Recorder,
+    configuration: &Configuration,
+    plan: &Plan,
+    failed: impl Fn(io::Error) -> Error,
+) -> Result<(Recorded, Ending), Error> {
+    let end = measure::run(process, &mut recorder, configuration);
     let missing = recorder.missing();
-    let recorded = recorder.finish().map_err(not_written)?;
+    let recorded = recorder.finish().map_err(failed)?;
     let ending = Ending::new(end?, &process.images);
     match missing {
         Some(Missing::Function(name)) => return Err(Error::no_such_function(&name, &process.images)),
@@ -47,19 +58,28 @@ pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result
             units: recorded.units,
             skip: unit.skip,
         }),
-        _ => Ok(Recording { recorded, ending }),
+        _ => Ok((recorded, ending)),
     }
 }
 
+/// The header of a trace of what is planned.
+pub(crate) fn header(configuration: &Configuration, plan: &Plan) -> Header {
+    let arguments = configuration.arguments.iter().map(|one| one.to_string_lossy().into()).collect();
+    plan.header(configuration.program.clone(), arguments, configuration.model)
+}
+
 /// Creates the file. All processes that are recorded append to it; so one that was there is replaced, and not
-/// emptied: a process may still append to it. Its descriptor has a high number, so that the program's own have
-/// the ones they always have.
+/// emptied: a process may still append to it.
 fn create(path: &Path) -> io::Result<File> {
     if path.symlink_metadata().is_ok_and(|there| there.is_file()) {
         std::fs::remove_file(path)?;
     }
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
-    Ok(engine::linux::high_copy(file.as_raw_fd()).map_or(file, File::from))
+    Ok(out_of_reach(OpenOptions::new().create(true).append(true).open(path)?))
+}
+
+/// Gives a file's descriptor a high number, so that the program's own have the ones they always have.
+pub(crate) fn out_of_reach(file: File) -> File {
+    engine::linux::high_copy(file.as_raw_fd()).map_or(file, File::from)
 }
 
 /// Records a process that runs already on the engine, and with `family` the ones that it has forked, into a

@@ -1,7 +1,16 @@
 //! Models of machines: what was executed goes in, misses and cycles come out.
 
+mod caches;
+mod description;
+mod hierarchy;
 mod storage;
 
+pub use caches::{Caches, Structure, UnitMisses};
+pub use description::{
+    Cache, Crossing, Error, Holds, Machine, Memory, Prefetch, Processor, Replacement, TranslationBuffer,
+    Write, WriteBuffer, names,
+};
+pub use hierarchy::{Class, Counts, Hierarchy, Request, Served};
 pub use storage::{Demand, Storage, Throughput};
 
 /// Hears, in order, what was executed: from a trace that is replayed, or while a program runs.

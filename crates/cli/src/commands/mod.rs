@@ -2,10 +2,13 @@
 
 pub mod attach;
 pub mod build;
+pub mod caches;
 pub mod check;
 pub mod compare;
 pub mod count;
 pub mod export;
+pub mod hear;
+pub mod machines;
 pub mod run;
 pub mod show;
 pub mod statics;

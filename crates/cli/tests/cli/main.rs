@@ -3,6 +3,7 @@
 mod attach;
 mod bad_input;
 mod build;
+mod caches;
 mod compare;
 mod count;
 mod crashes;

@@ -1,0 +1,69 @@
+//! `pathlength caches`: what misses in the caches and translation buffers of machines.
+
+use std::process::ExitCode;
+
+use analysis::models::{self, Place};
+use analysis::names::Names;
+use analysis::replay::Dictionary;
+use analysis::table::Table;
+use anyhow::Context;
+use machine::{Caches, Machine, Model};
+
+use super::hear::{Heard, hear};
+use crate::arguments::{CachesOptions, Rows};
+
+/// Several machines that hear the same.
+struct All(Vec<Caches>);
+
+impl Model for All {
+    fn define(&mut self, address: u64, words: &[u32]) {
+        self.0.iter_mut().for_each(|one| one.define(address, words));
+    }
+
+    fn executed(&mut self, space: u32, records: &[u64]) {
+        self.0.iter_mut().for_each(|one| one.executed(space, records));
+    }
+}
+
+/// Lets the machines' caches hear the trace or the program, and writes the tables.
+pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
+    let output = &options.output;
+    let several = options.by != Rows::Structure && options.machines.len() > 1;
+    report::check(several, output.format, output.path.as_deref())?;
+    if options.by == Rows::Unit && options.heard.plan.unit.is_none() {
+        anyhow::bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
+    }
+    let machines = find(&options.machines)?;
+    let make = if options.classify { Caches::classified } else { Caches::new };
+    let model = All(machines.iter().map(make).collect());
+    let heard = hear(&options.heard, &machines, model)?;
+    let tables = tables(options, &heard);
+    report::write_all(&tables, output.format, output.path.as_deref())?;
+    heard.finish(&options.heard)
+}
+
+/// The machines with these names, or in these files.
+pub fn find(names: &[String]) -> anyhow::Result<Vec<Machine>> {
+    let find = |name: &String| Machine::find(name).with_context(|| format!("the machine {name}"));
+    names.iter().map(find).collect()
+}
+
+fn tables(options: &CachesOptions, heard: &Heard<All>) -> Vec<Table> {
+    let trace = &heard.trace;
+    let machines: Vec<(&str, &Caches)> =
+        options.machines.iter().map(String::as_str).zip(&heard.model.0).collect();
+    let (place, name) = match options.by {
+        Rows::Structure => return vec![models::structures(trace, &machines, options.classify)],
+        Rows::Unit => {
+            return models::named(&machines, "units", "Misses of units of work on", models::units);
+        }
+        Rows::Function => (Place::Function, "functions"),
+        Rows::Line => (Place::Line, "lines"),
+        Rows::Instruction => (Place::Instruction, "instructions"),
+    };
+    let names = Names::of_trace(trace);
+    let dictionary = Dictionary::new(trace, &names);
+    models::named(&machines, name, &format!("Misses of {name} on"), |name, title, caches| {
+        models::places(name, title, place, &dictionary, caches)
+    })
+}
