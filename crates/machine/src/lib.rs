@@ -1,19 +1,20 @@
 //! Models of machines: what was executed goes in, misses and cycles come out.
 
+mod caches;
 mod description;
-mod pipeline;
-mod predictor;
+mod hierarchy;
+pub mod pipeline;
+pub mod predictor;
 mod time;
 
+pub use caches::{Caches, Structure, UnitMisses};
 pub use description::{
     Cache, Crossing, Error, Holds, Machine, Memory, Prefetch, Processor, Replacement, TranslationBuffer,
     Write, WriteBuffer, names,
 };
-pub use pipeline::{
-    Blocks, Bypass, Cause, Class, ClassRules, Cycles, Emulation, Loads, MemorySystem, Occupies, Operand,
-    Perfect, Pipeline, Served, Side, SiteCycles, Stores, Timing,
-};
-pub use predictor::{Count, Predicting, Predictions, Predictor, Scheme};
+pub use hierarchy::{Class, Counts, Hierarchy, Request, Served};
+pub use pipeline::{Cause, Cycles, Side, SiteCycles};
+pub use predictor::Predictions;
 pub use time::{Time, TimeError, UnitTime};
 
 /// Hears, in order, what was executed: from a trace that is replayed, or while a program runs.

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use trace::record::{Entries, Entry, Mark, Shape};
 
-use crate::pipeline::{Core, LEVELS};
-use crate::{
-    Cache, Cycles, Machine, MemorySystem, Model, Predicting, Predictions, SiteCycles, Timing,
-};
+use crate::pipeline::{Attached, Core, LEVELS, MemorySystem, Timing};
+use crate::predictor::Predicting;
+use crate::{Cache, Cycles, Machine, Model, Predictions, SiteCycles};
 
 /// Why a machine has no time.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -49,7 +48,16 @@ pub struct UnitTime {
 /// How long a machine takes for what it hears.
 ///
 /// The machine has one processor, which executes what it hears in that order.
-pub struct Time<M> {
+///
+/// ```
+/// use pathlength_machine::{Cause, Machine, Model, Time};
+/// let mut time = Time::new(&Machine::find("alphastation500").unwrap()).unwrap();
+/// time.define(0x1_2000_0000, &[0x4020_0401, 0x4040_0402, 0x6bfa_8001]); // addq, addq, ret
+/// time.executed(0, &[!0]); // block 0, without accesses
+/// assert_eq!(time.cycles().instructions(), 3);
+/// assert!(time.cycles().of(Cause::InstructionMiss(3)) > 0); // memory
+/// ```
+pub struct Time<M = Attached> {
     core: Core<M>,
     shapes: Vec<Shape>,
     space: u32,
@@ -59,6 +67,13 @@ pub struct Time<M> {
     /// The units that are not over: what their process had spent when they began.
     begun: HashMap<(u32, u64), Cycles>,
     units: Vec<UnitTime>,
+}
+
+impl Time {
+    /// A machine, with empty caches.
+    pub fn new(machine: &Machine) -> Result<Time, TimeError> {
+        Time::with_memory(machine, Attached::new(machine))
+    }
 }
 
 impl<M: MemorySystem> Time<M> {
@@ -75,10 +90,10 @@ impl<M: MemorySystem> Time<M> {
         }
         let emulation = machine.emulation.as_ref().map(|emulation| {
             let cpu = machine.processor.cpu.as_ref().and_then(|cpu| cpu.parse().ok());
-            (cpu, (emulation.microseconds * machine.processor.clock_mhz).round() as u64)
+            (cpu, (emulation.microseconds * machine.processor.clock_mhz).round() as u32)
         });
         let (cpu, cycles) = emulation.unwrap_or_default();
-        let core = Core::new(pipeline, Predicting::new(predictor), &timing(machine), memory, cpu, cycles);
+        let core = Core::new(pipeline, Predicting::new(predictor), &timing(machine), memory, cpu, cycles.into());
         Ok(Time {
             core,
             shapes: Vec::new(),

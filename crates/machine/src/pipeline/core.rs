@@ -192,6 +192,9 @@ impl<M: MemorySystem> Core<M> {
     #[inline]
     pub(crate) fn execute(&mut self, block: u32, addresses: &[u64]) {
         let Block { address, first, length, end } = self.blocks[block as usize];
+        if length == 0 {
+            return;
+        }
         let mut addresses = addresses.iter().copied();
         self.front.resolve(address, self.last);
         if self.front.begins_group(address) {

@@ -113,7 +113,7 @@ impl Front {
 
     /// A block ended, behind which is `next`.
     #[inline(always)]
-    pub fn end(&mut self, end: End, next: u64) {
+    pub(super) fn end(&mut self, end: End, next: u64) {
         self.end = (end, next);
     }
 
@@ -185,8 +185,8 @@ impl Front {
         if served.is_ahead && distance < 1 << 32 {
             self.stream = Stream { line: self.line, arrives: self.stream.arrives + distance, ..self.stream };
         } else {
-            let level = served.level.max(1);
-            let cycles = self.fetch_cycles[level as usize % self.fetch_cycles.len()];
+            let level = served.level.clamp(1, LEVELS as u8);
+            let cycles = self.fetch_cycles[level as usize];
             self.stream = Stream { line: self.line, arrives: time + u64::from(cycles), level };
         }
         (self.stream.arrives.max(time), self.stream.level)

@@ -5,6 +5,7 @@ mod core;
 mod cycles;
 mod description;
 mod front;
+mod hierarchy;
 mod memory;
 mod rules;
 mod wait;
@@ -18,4 +19,6 @@ pub use cycles::{Cause, Cycles, Side};
 pub use description::{
     Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, Operand, Pipeline, Stores,
 };
-pub use memory::{MemorySystem, Perfect, Served, Timing};
+pub use hierarchy::Attached;
+pub use memory::{MemorySystem, Perfect, Served};
+pub(crate) use memory::Timing;

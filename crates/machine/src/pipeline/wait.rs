@@ -2,7 +2,7 @@
 
 use super::class::{Class, NONE};
 use super::core::{Core, LastStore, Register};
-use super::cycles::Cause;
+use super::cycles::{Cause, LEVELS};
 use super::memory::{MemorySystem, Served};
 use super::rules::{EMULATED, STORE, Step};
 
@@ -148,9 +148,10 @@ impl<M: MemorySystem> Core<M> {
             Some(miss) => (miss.as_if_issued.max(time), miss.level),
             None if served.level == 0 => return (time, Register::produced(step.class, time)),
             None => {
-                let as_if = time + u64::from(self.load_cycles[served.level as usize % self.load_cycles.len()]);
-                self.misses.add(self.space, address, as_if, served.level);
-                (as_if, served.level)
+                let level = served.level.min(LEVELS as u8);
+                let as_if_issued = time + u64::from(self.load_cycles[level as usize]);
+                self.misses.add(self.space, address, as_if_issued, level);
+                (as_if_issued, level)
             }
         };
         let latency = u64::from(self.rules.classes[step.class as usize].latency);
@@ -166,8 +167,8 @@ impl<M: MemorySystem> Core<M> {
         }
         let served = self.memory.store(address, step.bytes);
         time = self.translate(served, index, time);
-        let beyond = self.load_cycles[served.level.max(1) as usize % self.load_cycles.len()];
-        let cycles = self.stores.drain_cycles + beyond.saturating_sub(self.load_cycles[1]);
+        let beyond = self.load_cycles[served.level.clamp(1, LEVELS as u8) as usize];
+        let cycles = self.stores.drain_cycles.saturating_add(beyond.saturating_sub(self.load_cycles[1]));
         self.write_buffer.push(self.space, address, time, cycles.into());
         self.last_store = LastStore { time, address, is_hit: served.level == 0 };
         (time, Register::produced(step.class, time))

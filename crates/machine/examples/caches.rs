@@ -1,0 +1,45 @@
+//! A trace on the caches of machines, and how fast that is.
+//!
+//! ```text
+//! cargo run --release -p pathlength-machine --example caches -- FILE MACHINE...
+//! ```
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+
+use pathlength_machine::{Caches, Machine, Model};
+use trace::Trace;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, file, machines @ ..] = &arguments[..] else { return Err("usage: caches FILE MACHINE...".into()) };
+    let trace = Trace::open(Path::new(file))?;
+    let start = Instant::now();
+    let mut pieces = Vec::new();
+    let mut ordered = trace.ordered();
+    while let Some(piece) = ordered.next_piece()? {
+        pieces.push((trace.streams()[piece.stream as usize].process, piece.words.to_vec()));
+    }
+    let words: usize = pieces.iter().map(|(_, words)| words.len()).sum();
+    println!("{words} words read in {:?}", start.elapsed());
+    for name in machines {
+        let machine = Machine::find(name.trim_end_matches("+classes"))?;
+        let mut caches =
+            if name.ends_with("+classes") { Caches::classified(&machine) } else { Caches::new(&machine) };
+        for block in trace.blocks() {
+            caches.define(block.address, &block.words);
+        }
+        let start = Instant::now();
+        for (process, words) in &pieces {
+            caches.executed(*process, words);
+        }
+        let time = start.elapsed();
+        let executions: u64 = caches.executions().iter().sum();
+        println!("{name}: {time:?}, {:.2} ns a block", time.as_nanos() as f64 / executions as f64);
+        for one in caches.structures() {
+            println!("  {:8} {:12} {:12} {:?}", one.name, one.accesses, one.misses, one.classes);
+        }
+    }
+    Ok(())
+}

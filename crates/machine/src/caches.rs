@@ -1,0 +1,341 @@
+//! Caches and translation buffers without time: what misses, where, and why.
+
+use std::collections::HashMap;
+
+use isa::Flags;
+use trace::record::{Event, Mark};
+
+use crate::hierarchy::STEP;
+use crate::{Class, Counts, Hierarchy, Machine, Model, Request, Served};
+
+/// The caches and translation buffers of a machine, and the instructions that miss.
+///
+/// Accesses are those of the trace: loads whose result is dropped (prefetches), `fetch`, `wh64` and `ecb` have
+/// no recorded address and ask for nothing; a locked load is a load, and a conditional store a store, whether it
+/// succeeds or not. What PALcode and the system do is not in it.
+///
+/// ```
+/// use pathlength_machine::{Caches, Machine, Model};
+/// let mut caches = Caches::new(&Machine::find("qemu").unwrap());
+/// caches.define(0x1_2000_0000, &[0xa41e_0010; 20]); // ldq v0,16(sp), 20 times
+/// caches.executed(0, &[vec![!0], vec![0x11_ff00; 20]].concat());
+/// let counts = caches.structures();
+/// assert_eq!((counts[0].name.as_str(), counts[0].accesses, counts[0].misses), ("icache", 20, 2));
+/// assert_eq!((counts[1].name.as_str(), counts[1].accesses, counts[1].misses), ("dcache", 20, 1));
+/// assert_eq!((counts[2].name.as_str(), counts[2].accesses, counts[2].misses), ("l2", 3, 3));
+/// ```
+#[derive(Debug)]
+pub struct Caches {
+    names: Vec<String>,
+    hierarchy: Hierarchy,
+    scripts: Vec<Script>,
+    lines: Vec<Line>,
+    accesses: Vec<Access>,
+    /// Executions of each block.
+    executions: Vec<u64>,
+    /// Instructions of all blocks.
+    sites: u32,
+    /// Of each structure and [`Class`], misses by site.
+    misses: Vec<[Vec<u64>; Class::COUNT]>,
+    totals: Totals,
+    open: HashMap<u64, Totals>,
+    units: Vec<UnitMisses>,
+    now: u64,
+}
+
+/// What a block does each time, as a piece of the lists of lines and of accesses.
+#[derive(Clone, Copy, Debug)]
+struct Script {
+    first_line: u32,
+    lines: u32,
+    first_access: u32,
+    accesses: u32,
+    /// The site of its first instruction, and how many there are.
+    first_site: u32,
+    instructions: u32,
+}
+
+/// Instructions of one line, and how many accesses they make.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    address: u64,
+    accesses: u32,
+    site: u32,
+}
+
+/// What an instruction does to memory.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    site: u32,
+    /// Bytes behind the first one.
+    more: u8,
+    is_store: bool,
+}
+
+/// Sums over a span.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    instructions: u64,
+    accesses: u64,
+    misses: Vec<u64>,
+}
+
+/// What happened at a cache or translation buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Structure {
+    /// What the machine calls it.
+    pub name: String,
+    /// What the processor, or a nearer structure that missed, asked for: one for each instruction at the
+    /// nearest of instructions.
+    pub accesses: u64,
+    /// What it did not have.
+    pub misses: u64,
+    /// The misses, by [`Class`].
+    pub classes: [u64; Class::COUNT],
+    /// More about caches.
+    pub counts: Option<Counts>,
+}
+
+/// What happened during a unit of work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitMisses {
+    /// Its number.
+    pub number: u64,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Loads and stores.
+    pub accesses: u64,
+    /// Misses of each structure, in the order of [`Caches::structures`].
+    pub misses: Vec<u64>,
+}
+
+impl Caches {
+    /// Those of a machine: its caches, then its translation buffers.
+    pub fn new(machine: &Machine) -> Caches {
+        Caches::of(machine, Hierarchy::new(machine))
+    }
+
+    /// The same, which tell why accesses miss ([`Class`]). That takes several times as long.
+    pub fn classified(machine: &Machine) -> Caches {
+        Caches::of(machine, Hierarchy::classified(machine))
+    }
+
+    fn of(machine: &Machine, hierarchy: Hierarchy) -> Caches {
+        let caches = machine.caches.iter().map(|cache| cache.name.clone());
+        let buffers = machine.translation_buffers.iter().map(|buffer| buffer.name.clone());
+        let names: Vec<String> = caches.chain(buffers).collect();
+        Caches {
+            misses: names.iter().map(|_| Default::default()).collect(),
+            totals: Totals { misses: vec![0; names.len()], ..Totals::default() },
+            names,
+            hierarchy,
+            scripts: Vec::new(),
+            lines: Vec::new(),
+            accesses: Vec::new(),
+            executions: Vec::new(),
+            sites: 0,
+            open: HashMap::new(),
+            units: Vec::new(),
+            now: 0,
+        }
+    }
+
+    /// A block was executed; `words` follow its own. Returns what follows those of its accesses.
+    #[inline(always)]
+    fn execute<'a>(&mut self, block: usize, words: &'a [u64], space: u64) -> Option<&'a [u64]> {
+        let script = *self.scripts.get(block)?;
+        let (mut addresses, rest) = words.split_at_checked(script.accesses as usize)?;
+        self.executions[block] += 1;
+        self.totals.instructions += u64::from(script.instructions);
+        self.totals.accesses += u64::from(script.accesses);
+        let mut access = script.first_access as usize;
+        let mut now = self.now;
+        for line in script.first_line as usize..(script.first_line + script.lines) as usize {
+            let line = self.lines[line];
+            now += STEP;
+            let served = self.hierarchy.fetch_at(now, line.address ^ space);
+            if !served.is_near() {
+                self.note(Request::Fetch, line.site, served);
+            }
+            let (of_line, others) = addresses.split_at_checked(line.accesses as usize)?;
+            addresses = others;
+            for &address in of_line {
+                let does = self.accesses[access];
+                access += 1;
+                let (first, last) = (address ^ space, (address ^ space).wrapping_add(does.more.into()));
+                now += STEP;
+                let served = self.hierarchy.data_at(now, first, does.is_store);
+                if !served.is_near() {
+                    self.note_data(does, served);
+                }
+                if self.hierarchy.crosses(first, last) {
+                    now += STEP;
+                    let served = self.hierarchy.data_at(now, last, does.is_store);
+                    self.note_data(does, served);
+                }
+            }
+        }
+        self.now = now;
+        Some(rest)
+    }
+
+    #[cold]
+    fn note_data(&mut self, does: Access, served: Served) {
+        self.note(if does.is_store { Request::Store } else { Request::Load }, does.site, served);
+    }
+
+    /// Counts misses at the instruction that met them.
+    #[cold]
+    fn note(&mut self, request: Request, site: u32, served: Served) {
+        for depth in 0..served.missed as usize {
+            let structure = self.hierarchy.caches_of(request)[depth];
+            self.count(structure, self.hierarchy.cache_class(depth), site);
+        }
+        for depth in 0..served.untranslated as usize {
+            let structure = self.hierarchy.counts().count() + self.hierarchy.buffers_of(request)[depth];
+            self.count(structure, self.hierarchy.buffer_class(depth), site);
+        }
+    }
+
+    fn count(&mut self, structure: usize, class: Class, site: u32) {
+        self.totals.misses[structure] += 1;
+        let misses = &mut self.misses[structure][class as usize];
+        if misses.len() <= site as usize {
+            misses.resize(self.sites as usize, 0);
+        }
+        misses[site as usize] += 1;
+    }
+
+    #[cold]
+    fn mark(&mut self, mark: Mark) {
+        match mark {
+            Mark::UnitBegins(number) => drop(self.open.insert(number, self.totals.clone())),
+            Mark::UnitEnds(number) => {
+                let Some(begin) = self.open.remove(&number) else { return };
+                let misses = self.totals.misses.iter().zip(&begin.misses).map(|(end, begin)| end - begin);
+                self.units.push(UnitMisses {
+                    number,
+                    instructions: self.totals.instructions - begin.instructions,
+                    accesses: self.totals.accesses - begin.accesses,
+                    misses: misses.collect(),
+                });
+            }
+            Mark::UnitLeft(number) => drop(self.open.remove(&number)),
+            _ => {}
+        }
+    }
+
+    /// What happened at each structure: the machine's caches in order, then its translation buffers.
+    pub fn structures(&self) -> Vec<Structure> {
+        let counts: Vec<&Counts> = self.hierarchy.counts().collect();
+        let of_processor = self.of_processor();
+        let buffer_misses: Vec<_> = self.hierarchy.buffer_misses().collect();
+        let mut structures = Vec::new();
+        for (index, name) in self.names.iter().enumerate() {
+            let cache = counts.get(index).copied();
+            let mut accesses: u64 =
+                cache.map_or(0, |counts| counts.requests[..Request::OF_PROCESSOR].iter().sum());
+            for (kind, &of_kind) in of_processor.iter().enumerate() {
+                let request = Request::ALL[kind];
+                let (list, place) = match cache {
+                    Some(_) => (self.hierarchy.caches_of(request), index),
+                    None => (self.hierarchy.buffers_of(request), index - counts.len()),
+                };
+                match list.iter().position(|&one| one == place) {
+                    Some(0) => accesses += of_kind,
+                    Some(depth) if cache.is_none() => accesses += buffer_misses[list[depth - 1]][kind],
+                    _ => {}
+                }
+            }
+            structures.push(Structure {
+                name: name.clone(),
+                accesses,
+                misses: self.totals.misses[index],
+                classes: Class::ALL.map(|class| self.misses[index][class as usize].iter().sum()),
+                counts: cache.cloned(),
+            });
+        }
+        structures
+    }
+
+    /// Instructions, loads and stores executed.
+    fn of_processor(&self) -> [u64; Request::OF_PROCESSOR] {
+        let mut of_processor = [0; Request::OF_PROCESSOR];
+        for (script, executions) in self.scripts.iter().zip(&self.executions) {
+            let first = script.first_access as usize;
+            let accesses = &self.accesses[first..first + script.accesses as usize];
+            let stores = accesses.iter().filter(|access| access.is_store).count() as u64;
+            of_processor[Request::Fetch as usize] += executions * u64::from(script.instructions);
+            of_processor[Request::Load as usize] += executions * (accesses.len() as u64 - stores);
+            of_processor[Request::Store as usize] += executions * stores;
+        }
+        of_processor
+    }
+
+    /// Executions of each block, in the order of their definitions.
+    pub fn executions(&self) -> &[u64] {
+        &self.executions
+    }
+
+    /// Misses of a structure for this reason at each instruction of a block.
+    pub fn misses_of(&self, structure: usize, class: Class, block: u32) -> impl Iterator<Item = u64> {
+        let script = self.scripts.get(block as usize);
+        let sites = script.map_or(0..0, |script| script.first_site..script.first_site + script.instructions);
+        let misses = &self.misses[structure][class as usize];
+        sites.map(|site| misses.get(site as usize).copied().unwrap_or(0))
+    }
+
+    /// The units of work that ended as they should, in the order of their ends. What other threads did in
+    /// between is in it.
+    pub fn units(&self) -> &[UnitMisses] {
+        &self.units
+    }
+}
+
+impl Model for Caches {
+    fn define(&mut self, address: u64, words: &[u32]) {
+        let piece = self.hierarchy.piece_of_instructions();
+        let (first_line, first_access) = (self.lines.len() as u32, self.accesses.len() as u32);
+        for (position, &word) in words.iter().enumerate() {
+            let address = address.wrapping_add(4 * position as u64);
+            let site = self.sites + position as u32;
+            if position == 0 || address.is_multiple_of(piece) {
+                self.lines.push(Line { address, accesses: 0, site });
+            }
+            let instruction = isa::decode(word);
+            if let Some((instruction, size)) = instruction.and_then(|one| Some((one, one.access_size()?))) {
+                let is_store = instruction.op.is(Flags::STORE);
+                self.accesses.push(Access { site, more: size - 1, is_store });
+                self.lines.last_mut().expect("the first instruction begins one").accesses += 1;
+            }
+        }
+        self.scripts.push(Script {
+            first_line,
+            lines: self.lines.len() as u32 - first_line,
+            first_access,
+            accesses: self.accesses.len() as u32 - first_access,
+            first_site: self.sites,
+            instructions: words.len() as u32,
+        });
+        self.executions.push(0);
+        self.sites += words.len() as u32;
+    }
+
+    fn executed(&mut self, space: u32, records: &[u64]) {
+        let space = Hierarchy::space(space);
+        let mut words = records;
+        while let Some((&word, rest)) = words.split_first() {
+            words = match Event::new(word) {
+                Event::Block(block) => match self.execute(block as usize, rest, space) {
+                    Some(rest) => rest,
+                    None => return,
+                },
+                Event::Mark(mark) => {
+                    self.mark(mark);
+                    rest
+                }
+                Event::Access(_) => return,
+            };
+        }
+    }
+}

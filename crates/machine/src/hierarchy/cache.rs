@@ -1,0 +1,89 @@
+//! A cache at work: what it holds, what stands beside it, and what happened.
+
+use std::collections::VecDeque;
+
+use super::Request;
+use super::tags::{Left, Tags};
+use crate::description::{Cache, Machine, Prefetch, Write};
+
+/// What happened at a cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests, by [`Request`]. Of the nearest caches [`Caches`](crate::Caches) knows those of the
+    /// processor: here they are 0.
+    pub requests: [u64; Request::COUNT],
+    /// Those that the cache could not serve.
+    pub misses: [u64; Request::COUNT],
+    /// Misses of [`Machine::caches`](crate::Machine::caches) served by the victims beside the cache.
+    pub from_victims: u64,
+    /// Misses served by the prefetched lines beside the cache.
+    pub from_stream: u64,
+    /// Changed lines that were replaced, and so written to the next level.
+    pub written_back: u64,
+    /// Stores that joined others in the write buffer.
+    pub merged: u64,
+}
+
+/// A cache at work.
+#[derive(Debug)]
+pub struct CacheState {
+    pub tags: Tags,
+    pub counts: Counts,
+    /// From an address to a line's number.
+    pub shift: u32,
+    pub write: Write,
+    pub allocates: bool,
+    pub prefetch: Option<Prefetch>,
+    /// The caches whose lines it has too.
+    pub includes: Vec<usize>,
+    /// Which of the hierarchy's fronts is its own.
+    pub front: Option<usize>,
+    /// Blocks of stores on their way, the oldest first, and how many there may be.
+    pub writes: VecDeque<u64>,
+    pub most_writes: usize,
+    /// Lines that were replaced, the oldest first, and how many there may be.
+    victims: VecDeque<Left>,
+    most_victims: usize,
+    /// Lines that were prefetched, in order.
+    pub stream: VecDeque<u64>,
+}
+
+impl CacheState {
+    pub fn new(cache: &Cache, machine: &Machine) -> CacheState {
+        let index_of = |name: &String| machine.caches.iter().position(|other| other.name == *name);
+        CacheState {
+            tags: Tags::new(cache.sets(), cache.ways, cache.replacement),
+            counts: Counts::default(),
+            shift: cache.line.ilog2(),
+            write: cache.write,
+            allocates: cache.allocate_on_write,
+            prefetch: cache.prefetch,
+            includes: cache.includes.iter().filter_map(index_of).collect(),
+            front: None,
+            writes: VecDeque::new(),
+            most_writes: cache.write_buffer.map_or(0, |buffer| buffer.entries as usize),
+            victims: VecDeque::new(),
+            most_victims: cache.victim_lines as usize,
+            stream: VecDeque::new(),
+        }
+    }
+
+    /// Takes a line out of those that were replaced. Returns whether it was changed, if it was there.
+    pub fn take_victim(&mut self, key: u64) -> Option<bool> {
+        let place = self.victims.iter().position(|victim| victim.key == key)?;
+        self.victims.remove(place).map(|victim| victim.is_changed)
+    }
+
+    /// Keeps a line that was replaced. Returns the one that has to go for good.
+    pub fn keep_victim(&mut self, left: Left) -> Option<Left> {
+        self.victims.push_back(left);
+        if self.victims.len() > self.most_victims { self.victims.pop_front() } else { None }
+    }
+
+    /// Takes a line out of those that were prefetched, and those before it. Returns how many they are.
+    pub fn take_from_stream(&mut self, key: u64) -> Option<usize> {
+        let place = self.stream.iter().position(|&prefetched| prefetched == key)?;
+        self.stream.drain(..=place);
+        Some(place + 1)
+    }
+}

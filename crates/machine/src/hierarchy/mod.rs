@@ -1,0 +1,348 @@
+//! Caches and translation buffers at work: where each fetch, load and store finds what it asks for.
+
+mod cache;
+mod classes;
+mod flow;
+mod front;
+mod lru;
+mod tags;
+
+use crate::description::{Crossing, Machine, TranslationBuffer, Write};
+use cache::CacheState;
+pub use cache::Counts;
+pub use classes::Class;
+use classes::Classes;
+use front::Front;
+pub(crate) use lru::Stack;
+use tags::Tags;
+
+/// What is asked of a cache or translation buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Instructions, by the processor.
+    Fetch,
+    /// Data to read, by the processor.
+    Load,
+    /// Data to write, by the processor.
+    Store,
+    /// What a nearer cache prefetches.
+    Prefetch,
+    /// Data to write, by a nearer cache: stores sent on, and lines written back.
+    Write,
+}
+
+impl Request {
+    /// How many kinds there are.
+    pub const COUNT: usize = 5;
+    /// Kinds that the processor itself asks: the first ones.
+    pub const OF_PROCESSOR: usize = 3;
+    /// All kinds, in order.
+    pub const ALL: [Request; Request::COUNT] =
+        [Request::Fetch, Request::Load, Request::Store, Request::Prefetch, Request::Write];
+
+    fn is_of_processor(self) -> bool {
+        (self as usize) < Request::OF_PROCESSOR
+    }
+}
+
+/// Where an access found what it asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Caches that missed, from the nearest on. A store that its cache does not bring in, or sends on, is the
+    /// next level's, and nothing waits for it.
+    pub missed: u8,
+    /// The cache that had it: 0 is the nearest; the number of caches means memory. One less than `missed` if
+    /// a cache's own buffer of victims or prefetched lines had it.
+    pub level: u8,
+    /// Translation buffers that missed, from the nearest on.
+    pub untranslated: u8,
+}
+
+impl Served {
+    /// Whether the nearest cache and translation buffer had it.
+    #[inline(always)]
+    pub fn is_near(self) -> bool {
+        self.missed | self.untranslated == 0
+    }
+
+    /// The worse of two parts of an access.
+    pub fn and(self, other: Served) -> Served {
+        Served {
+            missed: self.missed.max(other.missed),
+            level: self.level.max(other.level),
+            untranslated: self.untranslated.max(other.untranslated),
+        }
+    }
+}
+
+/// A translation buffer at work.
+#[derive(Debug)]
+struct BufferState {
+    tags: Tags,
+    /// From an address to a page's number.
+    shift: u32,
+    /// Which of the hierarchy's fronts is its own.
+    front: Option<usize>,
+    /// By the kind of request.
+    misses: [u64; Request::OF_PROCESSOR],
+}
+
+impl BufferState {
+    fn new(buffer: &TranslationBuffer) -> BufferState {
+        let sets = u64::from(buffer.entries / buffer.ways());
+        BufferState {
+            tags: Tags::new(sets, buffer.ways(), buffer.replacement),
+            shift: buffer.page.ilog2(),
+            front: None,
+            misses: [0; Request::OF_PROCESSOR],
+        }
+    }
+}
+
+/// The structures that accesses of one side, of instructions or of data, ask: from the nearest on.
+#[derive(Debug)]
+struct Path {
+    caches: Vec<usize>,
+    buffers: Vec<usize>,
+}
+
+/// Caches and translation buffers of a machine with one processor.
+///
+/// Addresses are virtual, of up to 43 bits; those of different processes differ.
+///
+/// ```
+/// use pathlength_machine::{Hierarchy, Machine};
+/// let mut hierarchy = Hierarchy::new(&Machine::find("alphastation500").unwrap());
+/// assert_eq!(hierarchy.load(0x1_4000_0000, 8).level, 3); // memory
+/// assert!(hierarchy.load(0x1_4000_0018, 8).is_near());
+/// ```
+#[derive(Debug)]
+pub struct Hierarchy {
+    /// Of the nearest cache and translation buffer of instructions; then of data, if those are others.
+    fronts: Box<[Front; 4]>,
+    /// The fronts of the nearest cache and translation buffer of data.
+    data_fronts: [usize; 2],
+    caches: Vec<CacheState>,
+    buffers: Vec<BufferState>,
+    /// Of instructions, and of data.
+    paths: [Path; 2],
+    /// Whether stores that hit the nearest cache of data are the next level's business too.
+    sends_stores_on: bool,
+    /// Whether stores change lines of the nearest cache of data.
+    marks_stores: bool,
+    /// From an address to the number of what an access asks for at once: lines, or pages.
+    crossing: u32,
+    /// The same of instructions.
+    fetching: u32,
+    /// Distinguishes the addresses of processes.
+    space: u64,
+    now: u64,
+    classes: Option<Classes>,
+    /// Why each cache of a path, and each translation buffer, missed when one did last.
+    cache_class: Vec<Class>,
+    buffer_class: Vec<Class>,
+}
+
+/// Bits of a virtual address on the 21064 and 21164; those above hold the process's number.
+const ADDRESS_BITS: u32 = 43;
+
+/// How much later each access of the processor is than the one before; it may use as many lines of a cache.
+pub(crate) const STEP: u64 = 128;
+
+const INSTRUCTIONS: usize = 0;
+const DATA: usize = 1;
+
+impl Hierarchy {
+    /// The caches and translation buffers of a machine, empty.
+    pub fn new(machine: &Machine) -> Hierarchy {
+        let mut hierarchy = Hierarchy::without_fronts(machine);
+        // Both sides may share the nearest one.
+        for side in [INSTRUCTIONS, DATA] {
+            if let Some(&index) = hierarchy.paths[side].caches.first() {
+                let cache = &mut hierarchy.caches[index];
+                let front = *cache.front.get_or_insert(2 * side);
+                hierarchy.data_fronts[0] = front;
+            }
+            if let Some(&index) = hierarchy.paths[side].buffers.first() {
+                let buffer = &mut hierarchy.buffers[index];
+                let front = *buffer.front.get_or_insert(2 * side + 1);
+                hierarchy.data_fronts[1] = front;
+            }
+        }
+        hierarchy
+    }
+
+    /// The same, which tells why accesses miss. That takes several times as long.
+    pub fn classified(machine: &Machine) -> Hierarchy {
+        Hierarchy { classes: Some(Classes::new(machine)), ..Hierarchy::without_fronts(machine) }
+    }
+
+    /// Where nothing is known at once, so that all is asked of the caches themselves.
+    fn without_fronts(machine: &Machine) -> Hierarchy {
+        let [instructions, data] = [true, false].map(|side| Path {
+            caches: positions(&machine.caches, |cache| cache.holds.has(side)),
+            buffers: positions(&machine.translation_buffers, |buffer| buffer.holds.has(side)),
+        });
+        let shift = |front: usize| {
+            let path = if front < 2 { &instructions } else { &data };
+            match front % 2 {
+                0 => path.caches.first().map(|&index| machine.caches[index].line.ilog2()),
+                _ => path.buffers.first().map(|&index| machine.translation_buffers[index].page.ilog2()),
+            }
+        };
+        let front = |index| shift(index).map_or_else(Front::of_everything, Front::new);
+        let write = data.caches.first().map(|&first| machine.caches[first].write);
+        Hierarchy {
+            fronts: Box::new([0, 1, 2, 3].map(front)),
+            data_fronts: [2, 3],
+            sends_stores_on: write == Some(Write::Through),
+            marks_stores: write == Some(Write::Back),
+            fetching: shift(0).into_iter().chain(shift(1)).min().unwrap_or(63),
+            crossing: match machine.processor.crossing {
+                Crossing::First => 63,
+                Crossing::Both => shift(2).into_iter().chain(shift(3)).min().unwrap_or(63),
+            },
+            caches: machine.caches.iter().map(|cache| CacheState::new(cache, machine)).collect(),
+            buffers: machine.translation_buffers.iter().map(BufferState::new).collect(),
+            cache_class: vec![Class::Unknown; instructions.caches.len().max(data.caches.len())],
+            buffer_class: vec![Class::Unknown; instructions.buffers.len().max(data.buffers.len())],
+            paths: [instructions, data],
+            space: 0,
+            now: 0,
+            classes: None,
+        }
+    }
+
+    /// What follows is of the process with this number.
+    pub fn set_space(&mut self, space: u32) {
+        self.space = Hierarchy::space(space);
+    }
+
+    /// What distinguishes the addresses of a process.
+    pub(crate) fn space(number: u32) -> u64 {
+        u64::from(number) << ADDRESS_BITS
+    }
+
+    /// Bytes of instructions that are fetched at once: a line, or a page.
+    pub(crate) fn piece_of_instructions(&self) -> u64 {
+        1 << self.fetching
+    }
+
+    /// Instructions are fetched: those of one line.
+    #[inline]
+    pub fn fetch(&mut self, address: u64) -> Served {
+        self.now += STEP;
+        self.fetch_at(self.now, address ^ self.space)
+    }
+
+    /// Data are read.
+    #[inline]
+    pub fn load(&mut self, address: u64, size: u8) -> Served {
+        self.data(address, size, false)
+    }
+
+    /// Data are written.
+    #[inline]
+    pub fn store(&mut self, address: u64, size: u8) -> Served {
+        self.data(address, size, true)
+    }
+
+    #[inline]
+    fn data(&mut self, address: u64, size: u8, is_store: bool) -> Served {
+        self.now += STEP;
+        let address = address ^ self.space;
+        let served = self.data_at(self.now, address, is_store);
+        let last = address.wrapping_add(u64::from(size.saturating_sub(1)));
+        if !self.crosses(address, last) {
+            return served;
+        }
+        self.now += STEP;
+        served.and(self.data_at(self.now, last, is_store))
+    }
+
+    /// Whether an access, from its first to its last byte, is two.
+    #[inline(always)]
+    pub(crate) fn crosses(&self, first: u64, last: u64) -> bool {
+        (first ^ last) >> self.crossing != 0
+    }
+
+    /// Instructions of one line are fetched at a time that is later than those before.
+    #[inline(always)]
+    pub(crate) fn fetch_at(&mut self, now: u64, address: u64) -> Served {
+        let is_held = self.fronts[0].touch(address, now, false);
+        let is_translated = self.fronts[1].touch(address, now, false);
+        if is_held & is_translated {
+            return Served::default();
+        }
+        self.go_far(now, INSTRUCTIONS, address, Request::Fetch, is_held, is_translated)
+    }
+
+    /// Data of one line are read or written at a time that is later than those before.
+    #[inline(always)]
+    pub(crate) fn data_at(&mut self, now: u64, address: u64, is_store: bool) -> Served {
+        let [cache, buffer] = self.data_fronts;
+        let is_held = self.fronts[cache % 4].touch(address, now, is_store & self.marks_stores);
+        let is_translated = self.fronts[buffer % 4].touch(address, now, false);
+        let is_done = is_held & !(is_store & self.sends_stores_on);
+        if is_done & is_translated {
+            return Served::default();
+        }
+        let request = if is_store { Request::Store } else { Request::Load };
+        self.go_far(now, DATA, address, request, is_done, is_translated)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn go_far(
+        &mut self,
+        now: u64,
+        side: usize,
+        address: u64,
+        request: Request,
+        is_done: bool,
+        is_translated: bool,
+    ) -> Served {
+        self.now = now;
+        let untranslated = if is_translated { 0 } else { self.translate(side, address, request) };
+        let served = if is_done { Served::default() } else { self.ask(side, address, request) };
+        Served { untranslated, ..served }
+    }
+
+    /// The caches that accesses of a side ask, from the nearest on: indices of the machine's.
+    pub(crate) fn caches_of(&self, request: Request) -> &[usize] {
+        &self.paths[side_of(request)].caches
+    }
+
+    /// The translation buffers that accesses of a side ask, from the nearest on: indices of the machine's.
+    pub(crate) fn buffers_of(&self, request: Request) -> &[usize] {
+        &self.paths[side_of(request)].buffers
+    }
+
+    /// Why the cache at a depth of the path missed, when it did last.
+    pub(crate) fn cache_class(&self, depth: usize) -> Class {
+        self.cache_class[depth]
+    }
+
+    /// Why the translation buffer at a depth of the path missed, when it did last.
+    pub(crate) fn buffer_class(&self, depth: usize) -> Class {
+        self.buffer_class[depth]
+    }
+
+    /// Misses of each translation buffer by the kind of request, in the order of the machine's.
+    pub fn buffer_misses(&self) -> impl Iterator<Item = [u64; Request::OF_PROCESSOR]> {
+        self.buffers.iter().map(|buffer| buffer.misses)
+    }
+
+    /// What happened at each cache, in the order of the machine's.
+    pub fn counts(&self) -> impl Iterator<Item = &Counts> {
+        self.caches.iter().map(|cache| &cache.counts)
+    }
+}
+
+fn side_of(request: Request) -> usize {
+    if request == Request::Fetch { INSTRUCTIONS } else { DATA }
+}
+
+fn positions<T>(list: &[T], is_wanted: impl Fn(&T) -> bool) -> Vec<usize> {
+    (0..list.len()).filter(|&index| is_wanted(&list[index])).collect()
+}
