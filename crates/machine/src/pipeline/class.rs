@@ -1,6 +1,6 @@
 //! What an instruction is to a pipeline: its class, and the registers it reads and writes.
 
-use isa::{Flags, Format, Instruction, Op, Operands};
+use isa::{Flags, Instruction, Op, Operands};
 use serde::{Deserialize, Serialize};
 
 /// Writes the classes as an enumeration with their names.
@@ -118,8 +118,8 @@ pub(super) const NONE: u8 = 31;
 /// ones, are 31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers {
-    /// What it reads.
-    pub sources: [u8; 3],
+    /// What it reads. A conditional move does not read what it leaves: it does not write it.
+    pub sources: [u8; 2],
     /// Which of `sources` is the one that it tests (a conditional branch or move) or stores.
     pub special: Option<usize>,
     /// What it writes.
@@ -136,35 +136,33 @@ impl Registers {
         let second = if instruction.literal().is_some() { NONE } else { rb };
         let conditional = is_conditional_move(op);
         let test = conditional.then_some(0);
-        let old = |destination| if conditional { destination } else { NONE };
         let (sources, special, destination) = match op.row().operands {
             RaMemory | FaMemory => {
                 let register = if op.row().operands == FaMemory { fa } else { ra };
                 let conditional = if op.is(Flags::LOCKED) { register } else { NONE };
                 match op.is(Flags::STORE) {
-                    true => ([register, rb, NONE], Some(0), conditional),
-                    false => ([NONE, rb, NONE], None, register),
+                    true => ([register, rb], Some(0), conditional),
+                    false => ([NONE, rb], None, register),
                 }
             }
-            Jump => ([NONE, rb, NONE], None, ra),
-            RaBranch if op.is(Flags::CONDITIONAL) => ([ra, NONE, NONE], Some(0), NONE),
-            RaBranch => ([NONE; 3], None, ra),
-            FaBranch => ([fa, NONE, NONE], Some(0), NONE),
-            RaRbRc | RegistersRaRbRc => ([ra, second, old(rc)], test, rc),
-            RbRc | RegisterRbRc => ([NONE, second, NONE], None, rc),
-            Rc => ([NONE; 3], None, rc),
-            FaFbFc => ([fa, fb, old(fc)], test, fc),
-            FbFc => ([NONE, fb, NONE], None, fc),
-            FaRc => ([fa, NONE, NONE], None, rc),
-            RaFc => ([ra, NONE, NONE], None, fc),
-            Fpcr if op == Op::MtFpcr => ([fa, NONE, NONE], None, NONE),
-            Fpcr => ([NONE; 3], None, fa),
-            Ra => ([NONE; 3], None, ra),
-            RaRb => ([NONE, rb, NONE], None, ra),
-            Address => ([NONE, rb, NONE], None, NONE),
-            Nothing | PalFunction => ([NONE; 3], None, NONE),
+            Jump => ([NONE, rb], None, ra),
+            RaBranch if op.is(Flags::CONDITIONAL) => ([ra, NONE], Some(0), NONE),
+            RaBranch => ([NONE; 2], None, ra),
+            FaBranch => ([fa, NONE], Some(0), NONE),
+            RaRbRc | RegistersRaRbRc => ([ra, second], test, rc),
+            RbRc | RegisterRbRc => ([NONE, second], None, rc),
+            Rc => ([NONE; 2], None, rc),
+            FaFbFc => ([fa, fb], test, fc),
+            FbFc => ([NONE, fb], None, fc),
+            FaRc => ([fa, NONE], None, rc),
+            RaFc => ([ra, NONE], None, fc),
+            Fpcr if op == Op::MtFpcr => ([fa, NONE], None, NONE),
+            Fpcr => ([NONE; 2], None, fa),
+            Ra => ([NONE; 2], None, ra),
+            RaRb => ([NONE, rb], None, ra),
+            Address => ([NONE, rb], None, NONE),
+            Nothing | PalFunction => ([NONE; 2], None, NONE),
         };
-        debug_assert!(op.format() != Format::Branch || sources[1] == NONE);
         let plain = |register: u8| if register == NONE + FLOAT { NONE } else { register };
         Registers { sources: sources.map(plain), special, destination: plain(destination) }
     }

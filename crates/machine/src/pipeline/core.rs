@@ -45,6 +45,9 @@ impl Register {
     }
 }
 
+/// The cycle before the first one: what was never computed was computed long before.
+pub(super) const BEGINNING: u64 = 1 << 10;
+
 /// Stands for the units of no instruction: nothing is issued together with what was before.
 const FRESH: u16 = 1 << 15;
 
@@ -142,7 +145,7 @@ impl<M: MemorySystem> Core<M> {
             barrier: 0,
             last_store: LastStore::default(),
             space: 0,
-            last: 1,
+            last: BEGINNING,
             open: 0,
             used: 0,
             cycles: Cycles::default(),

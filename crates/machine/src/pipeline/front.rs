@@ -2,6 +2,7 @@
 
 use isa::{Flags, Op};
 
+use super::core::BEGINNING;
 use super::cycles::{Cause, LEVELS};
 use super::description::Pipeline;
 use super::memory::{Served, Timing};
@@ -86,7 +87,7 @@ impl Front {
             interval: pipeline.prefetch_interval.into(),
             group: NOWHERE,
             line: NOWHERE,
-            arrived: 0,
+            arrived: BEGINNING,
             restart: None,
             end: (End::Falls, 0),
             stream: Stream { line: NOWHERE, arrives: 0, level: 1 },

@@ -46,9 +46,9 @@ pub(super) struct ClassTables {
 pub(super) struct Step {
     /// The units that it takes, the preferred ones first.
     pub units: [u16; 2],
-    pub sources: [u8; 3],
+    pub sources: [u8; 2],
     /// Where [`Rules::latency`] finds the latencies of its sources.
-    pub columns: [u8; 3],
+    pub columns: [u8; 2],
     /// The register it writes, [`NONE`] if none.
     pub destination: u8,
     pub class: u8,
@@ -165,8 +165,8 @@ impl Rules {
         let tables = &self.classes[class as usize];
         let mut step = Step {
             units: tables.units,
-            sources: [NONE; 3],
-            columns: [2 * class as u8; 3],
+            sources: [NONE; 2],
+            columns: [2 * class as u8; 2],
             destination: NONE,
             class: class as u8,
             flags: 0,

@@ -20,7 +20,7 @@ impl<M: MemorySystem> Core<M> {
             }
             expected = expected.max(as_if_hit);
         };
-        let mut missed = [(0, 0); 3];
+        let mut missed = [(0, 0); 2];
         for ((source, column), missed) in step.sources.into_iter().zip(step.columns).zip(&mut missed) {
             let register = &self.registers[source as usize % 64];
             let time = register.issued + self.rules.latency(register.class, column);
