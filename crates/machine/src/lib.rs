@@ -3,6 +3,9 @@
 mod caches;
 mod description;
 mod hierarchy;
+pub mod pipeline;
+pub mod predictor;
+mod time;
 
 pub use caches::{Caches, Structure, UnitMisses};
 pub use description::{
@@ -10,6 +13,9 @@ pub use description::{
     Write, WriteBuffer, names,
 };
 pub use hierarchy::{Class, Counts, Hierarchy, Request, Served};
+pub use pipeline::{Cause, Cycles, Side, SiteCycles};
+pub use predictor::Predictions;
+pub use time::{Time, TimeError, UnitTime};
 
 /// Hears, in order, what was executed: from a trace that is replayed, or while a program runs.
 pub trait Model: Send {
