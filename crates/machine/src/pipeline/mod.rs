@@ -16,9 +16,7 @@ pub(crate) use cycles::LEVELS;
 pub use class::Class;
 pub use core::SiteCycles;
 pub use cycles::{Cause, Cycles, Side};
-pub use description::{
-    Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, Operand, Pipeline, Stores,
-};
+pub use description::{Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, Operand, Pipeline, Stores};
 pub use hierarchy::Attached;
-pub use memory::{MemorySystem, Perfect, Served};
 pub(crate) use memory::Timing;
+pub use memory::{MemorySystem, Perfect, Served};
