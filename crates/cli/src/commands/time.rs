@@ -6,7 +6,6 @@ use analysis::models::{self, Place};
 use analysis::names::Names;
 use analysis::replay::Dictionary;
 use analysis::table::Table;
-use anyhow::Context;
 use machine::{Machine, Time};
 
 use super::caches::find;
@@ -20,8 +19,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     report::check(several, output.format, output.path.as_deref())?;
     check_rows(options.by, &options.heard)?;
     let machines = find(&options.machines)?;
-    let time = |(machine, name)| Time::new(machine).with_context(|| format!("the machine {name}"));
-    let times = machines.iter().zip(&options.machines).map(time).collect::<anyhow::Result<Vec<_>>>()?;
+    let times = machines.iter().map(Time::new).collect::<Result<Vec<_>, _>>()?;
     let heard = hear(&options.heard, &machines, All(times))?;
     let tables = tables(options, &machines, &heard);
     report::write_all(&tables, output.format, output.path.as_deref())?;
