@@ -2,16 +2,9 @@
 //! the levels down to memory, and back.
 
 use super::cache::CacheState;
-use super::tags::Left;
+use super::tags::{Left, NOTHING};
 use super::{Hierarchy, Request, Served};
 use crate::description::{Prefetch, Write};
-
-/// The front of a cache, beside the cache itself.
-macro_rules! front {
-    ($self:ident, $index:expr) => {
-        $self.caches[$index].front.map(|front| &mut $self.fronts[front])
-    };
-}
 
 impl Hierarchy {
     /// The translation of an address is asked for. Returns how many translation buffers miss.
@@ -21,13 +14,12 @@ impl Hierarchy {
             let index = self.paths[side].buffers[depth];
             let buffer = &mut self.buffers[index];
             let key = address >> buffer.shift;
-            let front = buffer.front.map(|front| &mut self.fronts[front]);
             let class = self.classes.as_mut().map(|classes| classes.of_buffer(index, key));
-            if buffer.tags.touch(key, self.now, false, front) {
+            let has_front = self.has_fronts[side] && depth == 0;
+            if buffer.touch(key, self.now, has_front.then_some(&mut self.fronts[side])) {
                 break;
             }
-            let front = buffer.front.map(|front| &mut self.fronts[front]);
-            buffer.tags.fill(key, self.now, false, front);
+            buffer.fill(key, self.now, has_front.then_some(&mut self.fronts[side]));
             buffer.misses[request as usize] += 1;
             self.buffer_class[depth] = class.unwrap_or_default();
             missed += 1;
@@ -78,15 +70,31 @@ impl Hierarchy {
             cache.counts.requests[request as usize] += 1;
         }
         let class = self.classes.as_mut().map(|classes| classes.of_cache(index, key));
-        let is_hit =
-            cache.tags.touch(key, self.now, is_change, cache.front.map(|front| &mut self.fronts[front]));
-        if !is_hit {
+        let slot = cache.tags.find(key);
+        if let Some(slot) = slot {
+            self.use_slot(depth, index, slot, is_change);
+        } else {
             cache.counts.misses[request as usize] += 1;
             if request.is_of_processor() {
                 self.cache_class[depth] = class.unwrap_or_default();
             }
         }
-        is_hit
+        slot.is_some()
+    }
+
+    /// What is in a slot of a cache is used.
+    fn use_slot(&mut self, depth: usize, index: usize, slot: usize, is_change: bool) {
+        let cache = &mut self.caches[index];
+        let front = cache.front;
+        let (tags, mut marks) = cache.marked(&mut self.fronts);
+        let pointed = tags.touch(slot, self.now, is_change, &mut marks);
+        if let (Some(front), Some(pointed)) = (front, pointed) {
+            let key = tags.key(pointed);
+            self.forget(front, key);
+        }
+        if depth == 0 {
+            self.near_slot = slot;
+        }
     }
 
     /// Reads a line of the cache at a depth of a path.
@@ -115,7 +123,7 @@ impl Hierarchy {
             Some(Prefetch::NextLines(lines)) => {
                 for address in following(&self.caches[index], address, lines) {
                     let cache = &self.caches[index];
-                    if !cache.tags.holds(address >> cache.shift) {
+                    if cache.tags.find(address >> cache.shift).is_none() {
                         self.read(side, depth + 1, address, Request::Prefetch);
                         self.fill(side, depth, address, false);
                     }
@@ -167,10 +175,18 @@ impl Hierarchy {
     fn fill(&mut self, side: usize, depth: usize, address: u64, is_changed: bool) {
         let index = self.paths[side].caches[depth];
         let cache = &mut self.caches[index];
-        let front = cache.front.map(|front| &mut self.fronts[front]);
-        let left = cache.tags.fill(address >> cache.shift, self.now, is_changed, front);
-        let left = left.and_then(|left| self.caches[index].keep_victim(left));
-        if let Some(left) = left {
+        let (key, front) = (address >> cache.shift, cache.front);
+        let (tags, mut marks) = cache.marked(&mut self.fronts);
+        let slot = tags.choose(key, marks.used);
+        let left = tags.replace(slot, key, &mut marks);
+        if let Some(front) = front {
+            self.forget(front, left.key);
+        }
+        self.use_slot(depth, index, slot, is_changed);
+        if left.key == NOTHING {
+            return;
+        }
+        if let Some(left) = self.caches[index].keep_victim(left) {
             self.leave(side, depth, left);
         }
     }
@@ -196,8 +212,11 @@ impl Hierarchy {
         let shift = self.caches[index].shift;
         let mut is_changed = false;
         for key in first >> shift..=(first + length - 1) >> shift {
-            let front = front!(self, index);
-            is_changed |= self.caches[index].tags.remove(key, front).unwrap_or(false);
+            if let Some(front) = self.caches[index].front {
+                self.forget(front, key);
+            }
+            let (tags, mut marks) = self.caches[index].marked(&mut self.fronts);
+            is_changed |= tags.remove(key, &mut marks).unwrap_or(false);
             is_changed |= self.caches[index].take_victim(key).unwrap_or(false);
         }
         for place in 0..self.caches[index].includes.len() {
@@ -230,7 +249,7 @@ impl Hierarchy {
     }
 
     /// Sends on what was written through a cache, by way of its write buffer.
-    fn write_on(&mut self, side: usize, depth: usize, address: u64) {
+    pub(super) fn write_on(&mut self, side: usize, depth: usize, address: u64) {
         let cache = &mut self.caches[self.paths[side].caches[depth]];
         let block = address >> cache.shift;
         if cache.most_writes == 0 {
