@@ -1,12 +1,13 @@
 //! Caches and translation buffers without time: what misses, where, and why.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use isa::Flags;
 use trace::record::{Event, Mark};
 
 use crate::hierarchy::STEP;
-use crate::{Class, Counts, Hierarchy, Machine, Model, Request, Served};
+use crate::{Class, Counts, Hierarchy, Machine, Model, Request, Served, Write};
 
 /// The caches and translation buffers of a machine, and the instructions that miss.
 ///
@@ -140,43 +141,96 @@ impl Caches {
         }
     }
 
-    /// A block was executed; `words` follow its own. Returns what follows those of its accesses.
+    /// Executions and marks, where stores do what `STORES` says.
+    fn run<const STORES: u8>(&mut self, space: u64, records: &[u64]) {
+        let mut words = records;
+        while let Some((&word, rest)) = words.split_first() {
+            words = match Event::new(word) {
+                Event::Block(block) => {
+                    let Some(&script) = self.scripts.get(block as usize) else { return };
+                    let Some((addresses, rest)) = rest.split_at_checked(script.accesses as usize) else {
+                        return;
+                    };
+                    self.executions[block as usize] += 1;
+                    self.totals.instructions += u64::from(script.instructions);
+                    self.totals.accesses += u64::from(script.accesses);
+                    self.execute::<STORES>(script, addresses, space);
+                    rest
+                }
+                Event::Mark(mark) => {
+                    self.mark(mark);
+                    rest
+                }
+                Event::Access(_) => return,
+            };
+        }
+    }
+
+    /// A block was executed. Mostly the nearest cache has all its instructions; then its accesses follow each
+    /// other without looking at lines.
     #[inline(always)]
-    fn execute<'a>(&mut self, block: usize, words: &'a [u64], space: u64) -> Option<&'a [u64]> {
-        let script = *self.scripts.get(block)?;
-        let (mut addresses, rest) = words.split_at_checked(script.accesses as usize)?;
-        self.executions[block] += 1;
-        self.totals.instructions += u64::from(script.instructions);
-        self.totals.accesses += u64::from(script.accesses);
-        let mut access = script.first_access as usize;
-        let mut now = self.now;
-        for line in script.first_line as usize..(script.first_line + script.lines) as usize {
+    fn execute<const STORES: u8>(&mut self, script: Script, addresses: &[u64], space: u64) {
+        let lines = script.first_line as usize..(script.first_line + script.lines) as usize;
+        let mut is_known = !self.hierarchy.can_expel_instructions();
+        for line in &self.lines[lines.clone()] {
+            is_known &= self.hierarchy.knows_instructions(line.address ^ space);
+        }
+        let accesses = script.first_access as usize..(script.first_access + script.accesses) as usize;
+        if is_known {
+            for line in &self.lines[lines] {
+                self.now += STEP;
+                self.hierarchy.fetch_at(self.now, line.address ^ space);
+            }
+            self.access::<STORES>(accesses, addresses, space);
+        } else {
+            self.fetch_and_access::<STORES>(lines, accesses.start, addresses, space);
+        }
+    }
+
+    /// The lines and accesses of a block in their order.
+    #[cold]
+    #[inline(never)]
+    fn fetch_and_access<const STORES: u8>(
+        &mut self,
+        lines: Range<usize>,
+        first_access: usize,
+        addresses: &[u64],
+        space: u64,
+    ) {
+        let (mut access, mut addresses) = (first_access, addresses);
+        for line in lines {
             let line = self.lines[line];
-            now += STEP;
-            let served = self.hierarchy.fetch_at(now, line.address ^ space);
+            self.now += STEP;
+            let served = self.hierarchy.fetch_at(self.now, line.address ^ space);
             if !served.is_near() {
                 self.note(Request::Fetch, line.site, served);
             }
-            let (of_line, others) = addresses.split_at_checked(line.accesses as usize)?;
+            let (of_line, others) = addresses.split_at(line.accesses as usize);
+            self.access::<STORES>(access..access + of_line.len(), of_line, space);
+            access += of_line.len();
             addresses = others;
-            for &address in of_line {
-                let does = self.accesses[access];
-                access += 1;
-                let (first, last) = (address ^ space, (address ^ space).wrapping_add(does.more.into()));
+        }
+    }
+
+    /// Accesses to data, one behind the other.
+    #[inline(always)]
+    fn access<const STORES: u8>(&mut self, accesses: Range<usize>, addresses: &[u64], space: u64) {
+        let mut now = self.now;
+        for (access, &address) in accesses.zip(addresses) {
+            let does = self.accesses[access];
+            let (first, last) = (address ^ space, (address ^ space).wrapping_add(does.more.into()));
+            now += STEP;
+            let served = self.hierarchy.data_at::<STORES>(now, first, does.is_store);
+            if !served.is_near() {
+                self.note_data(does, served);
+            }
+            if self.hierarchy.crosses(first, last) {
                 now += STEP;
-                let served = self.hierarchy.data_at(now, first, does.is_store);
-                if !served.is_near() {
-                    self.note_data(does, served);
-                }
-                if self.hierarchy.crosses(first, last) {
-                    now += STEP;
-                    let served = self.hierarchy.data_at(now, last, does.is_store);
-                    self.note_data(does, served);
-                }
+                let served = self.hierarchy.data_at::<STORES>(now, last, does.is_store);
+                self.note_data(does, served);
             }
         }
         self.now = now;
-        Some(rest)
     }
 
     #[cold]
@@ -323,19 +377,10 @@ impl Model for Caches {
 
     fn executed(&mut self, space: u32, records: &[u64]) {
         let space = Hierarchy::space(space);
-        let mut words = records;
-        while let Some((&word, rest)) = words.split_first() {
-            words = match Event::new(word) {
-                Event::Block(block) => match self.execute(block as usize, rest, space) {
-                    Some(rest) => rest,
-                    None => return,
-                },
-                Event::Mark(mark) => {
-                    self.mark(mark);
-                    rest
-                }
-                Event::Access(_) => return,
-            };
+        match self.hierarchy.stores() {
+            Write::Back => self.run::<{ Write::Back as u8 }>(space, records),
+            Write::Through => self.run::<{ Write::Through as u8 }>(space, records),
+            Write::Ignored => self.run::<{ Write::Ignored as u8 }>(space, records),
         }
     }
 }

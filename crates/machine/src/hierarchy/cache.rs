@@ -76,12 +76,19 @@ impl CacheState {
     }
 
     /// The tags, with the marks of their slots.
+    #[inline]
     pub fn marked<'a>(&'a mut self, fronts: &'a mut [Front; 2]) -> (&'a mut Tags, Marks<'a>) {
         let marks = match self.front {
             Some(front) => fronts[front].marks(),
             None => Marks { used: &mut self.used, changed: &mut self.changed },
         };
         (&mut self.tags, marks)
+    }
+
+    /// Whether any line is beside the cache.
+    #[inline]
+    pub fn has_lines_beside(&self) -> bool {
+        !self.victims.is_empty() || !self.stream.is_empty()
     }
 
     /// Takes a line out of those that were replaced. Returns whether it was changed, if it was there.
@@ -91,7 +98,11 @@ impl CacheState {
     }
 
     /// Keeps a line that was replaced. Returns the one that has to go for good.
+    #[inline]
     pub fn keep_victim(&mut self, left: Left) -> Option<Left> {
+        if self.most_victims == 0 {
+            return Some(left);
+        }
         self.victims.push_back(left);
         if self.victims.len() > self.most_victims { self.victims.pop_front() } else { None }
     }
@@ -133,6 +144,7 @@ impl BufferState {
         }
     }
 
+    #[inline]
     fn find(&self, key: u64) -> Option<usize> {
         let (known, slot) = self.index[key as usize % INDEX_SIZE];
         if known == key { Some(slot) } else { self.tags.find(key) }
@@ -140,6 +152,7 @@ impl BufferState {
 
     /// Uses a page if it is there. Returns whether it is. The front of a nearest buffer's lines forgets those
     /// whose use is more than a use.
+    #[inline]
     pub fn touch(&mut self, key: u64, now: u64, front: Option<&mut Front>) -> bool {
         let Some(slot) = self.find(key) else { return false };
         self.touch_slot(slot, key, now, front);

@@ -8,6 +8,7 @@ use crate::description::{Prefetch, Write};
 
 impl Hierarchy {
     /// The translation of an address is asked for. Returns how many translation buffers miss.
+    #[inline]
     pub(super) fn translate(&mut self, side: usize, address: u64, request: Request) -> u8 {
         let mut missed = 0;
         for depth in 0..self.paths[side].buffers.len() {
@@ -28,6 +29,7 @@ impl Hierarchy {
     }
 
     /// An access of the processor to the caches.
+    #[inline]
     pub(super) fn ask(&mut self, side: usize, address: u64, request: Request) -> Served {
         let Some(&index) = self.paths[side].caches.first() else { return Served::default() };
         let write = self.caches[index].write;
@@ -56,6 +58,7 @@ impl Hierarchy {
     }
 
     /// Whether a cache holds an address; counts the request.
+    #[inline]
     fn looks_up(
         &mut self,
         depth: usize,
@@ -83,6 +86,7 @@ impl Hierarchy {
     }
 
     /// What is in a slot of a cache is used.
+    #[inline]
     fn use_slot(&mut self, depth: usize, index: usize, slot: usize, is_change: bool) {
         let cache = &mut self.caches[index];
         let front = cache.front;
@@ -93,11 +97,12 @@ impl Hierarchy {
             self.forget(front, key);
         }
         if depth == 0 {
-            self.near_slot = slot;
+            self.near_slot = Some(slot);
         }
     }
 
     /// Reads a line of the cache at a depth of a path.
+    #[inline]
     fn read(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
         let Some(&index) = self.paths[side].caches.get(depth) else {
             return Served { missed: depth as u8, level: depth as u8, untranslated: 0 };
@@ -114,6 +119,7 @@ impl Hierarchy {
     }
 
     /// Reads a line that a cache has missed from the next level, and prefetches.
+    #[inline]
     fn read_behind(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
         let index = self.paths[side].caches[depth];
         self.write_out(side, depth, address);
@@ -148,6 +154,7 @@ impl Hierarchy {
     }
 
     /// Takes a line that a cache has missed from what is beside it: its victims, or its prefetched lines.
+    #[inline]
     fn take_from_beside(
         &mut self,
         side: usize,
@@ -156,6 +163,9 @@ impl Hierarchy {
         is_change: bool,
     ) -> Option<Served> {
         let cache = &mut self.caches[self.paths[side].caches[depth]];
+        if !cache.has_lines_beside() {
+            return None;
+        }
         let key = address >> cache.shift;
         let mut is_changed = is_change;
         if let Some(was_changed) = cache.take_victim(key) {
@@ -172,6 +182,7 @@ impl Hierarchy {
     }
 
     /// Puts a line into a cache, and sends away what it replaces.
+    #[inline]
     fn fill(&mut self, side: usize, depth: usize, address: u64, is_changed: bool) {
         let index = self.paths[side].caches[depth];
         let cache = &mut self.caches[index];
@@ -274,8 +285,12 @@ impl Hierarchy {
     }
 
     /// Empties a write buffer up to the block that is about to be read.
+    #[inline]
     fn write_out(&mut self, side: usize, depth: usize, address: u64) {
         let cache = &self.caches[self.paths[side].caches[depth]];
+        if cache.writes.is_empty() {
+            return;
+        }
         let block = address >> cache.shift;
         if let Some(place) = cache.writes.iter().position(|&held| held == block) {
             for _ in 0..=place {

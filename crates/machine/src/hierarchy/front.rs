@@ -53,6 +53,13 @@ impl Front {
         true
     }
 
+    /// Whether the line of an address is known.
+    #[inline(always)]
+    pub fn knows(&self, address: u64) -> bool {
+        let key = address >> self.shift;
+        self.recent[key as usize % SIZE].key == key
+    }
+
     /// The marks of the cache's slots.
     pub fn marks(&mut self) -> Marks<'_> {
         Marks { used: &mut self.used, changed: &mut self.changed }

@@ -100,10 +100,10 @@ pub struct Hierarchy {
     buffers: Vec<BufferState>,
     /// Of instructions, and of data.
     paths: [Path; 2],
-    /// Whether stores that hit the nearest cache of data are the next level's business too.
-    sends_stores_on: bool,
-    /// Whether stores change lines of the nearest cache of data.
-    marks_stores: bool,
+    /// What stores to the nearest cache of data do.
+    stores: Write,
+    /// Whether an access to data can take away instructions from the nearest cache.
+    can_expel_instructions: bool,
     /// From an address to the number of what an access asks for at once: lines, or pages.
     crossing: u32,
     /// The same of instructions.
@@ -112,7 +112,7 @@ pub struct Hierarchy {
     space: u64,
     now: u64,
     /// Where the nearest cache has what was asked for last, if it does.
-    near_slot: usize,
+    near_slot: Option<usize>,
     classes: Option<Classes>,
     /// Why each cache of a path, and each translation buffer, missed when one did last.
     cache_class: Vec<Class>,
@@ -169,8 +169,10 @@ impl Hierarchy {
         Hierarchy {
             fronts: Box::new([(); 2].map(|()| Front::new(0, 0))),
             has_fronts: [false; 2],
-            sends_stores_on: write == Some(Write::Through),
-            marks_stores: write == Some(Write::Back),
+            stores: write.unwrap_or_default(),
+            can_expel_instructions: instructions.caches.first().is_some_and(|&first| {
+                machine.caches.iter().any(|cache| cache.includes.contains(&machine.caches[first].name))
+            }),
             fetching: piece(&instructions),
             crossing: match machine.processor.crossing {
                 Crossing::First => 63,
@@ -183,7 +185,7 @@ impl Hierarchy {
             paths: [instructions, data],
             space: 0,
             now: 0,
-            near_slot: 0,
+            near_slot: None,
             classes: None,
         }
     }
@@ -224,15 +226,20 @@ impl Hierarchy {
 
     #[inline]
     fn data(&mut self, address: u64, size: u8, is_store: bool) -> Served {
+        let first = address ^ self.space;
+        let last = first.wrapping_add(u64::from(size.saturating_sub(1)));
+        let served = self.part(first, is_store);
+        if self.crosses(first, last) { served.and(self.part(last, is_store)) } else { served }
+    }
+
+    #[inline]
+    fn part(&mut self, address: u64, is_store: bool) -> Served {
         self.now += STEP;
-        let address = address ^ self.space;
-        let served = self.data_at(self.now, address, is_store);
-        let last = address.wrapping_add(u64::from(size.saturating_sub(1)));
-        if !self.crosses(address, last) {
-            return served;
+        match self.stores {
+            Write::Back => self.data_at::<{ Write::Back as u8 }>(self.now, address, is_store),
+            Write::Through => self.data_at::<{ Write::Through as u8 }>(self.now, address, is_store),
+            Write::Ignored => self.data_at::<{ Write::Ignored as u8 }>(self.now, address, is_store),
         }
-        self.now += STEP;
-        served.and(self.data_at(self.now, last, is_store))
     }
 
     /// Whether an access, from its first to its last byte, is two.
@@ -250,14 +257,26 @@ impl Hierarchy {
         self.go_far(now, INSTRUCTIONS, address, Request::Fetch)
     }
 
-    /// Data of one line are read or written at a time that is later than those before.
+    /// Whether fetching the instructions at an address finds them at once.
     #[inline(always)]
-    pub(crate) fn data_at(&mut self, now: u64, address: u64, is_store: bool) -> Served {
-        let is_known = self.fronts[DATA].touch(address, now, is_store & self.marks_stores);
-        if !is_known {
+    pub(crate) fn knows_instructions(&self, address: u64) -> bool {
+        self.fronts[INSTRUCTIONS].knows(address)
+    }
+
+    /// What stores to the nearest cache of data do.
+    pub(crate) fn stores(&self) -> Write {
+        self.stores
+    }
+
+    /// Data of one line are read or written at a time that is later than those before. `STORES` is what
+    /// [`Hierarchy::stores`] says, as a number.
+    #[inline(always)]
+    pub(crate) fn data_at<const STORES: u8>(&mut self, now: u64, address: u64, is_store: bool) -> Served {
+        let is_change = is_store & (STORES == Write::Back as u8);
+        if !self.fronts[DATA].touch(address, now, is_change) {
             return self.go_far(now, DATA, address, if is_store { Request::Store } else { Request::Load });
         }
-        if is_store & self.sends_stores_on {
+        if is_store & (STORES == Write::Through as u8) {
             self.now = now;
             self.write_on(DATA, 0, address);
         }
@@ -269,6 +288,7 @@ impl Hierarchy {
     #[inline(never)]
     fn go_far(&mut self, now: u64, side: usize, address: u64, request: Request) -> Served {
         self.now = now;
+        self.near_slot = None;
         let untranslated = self.translate(side, address, request);
         let served = self.ask(side, address, request);
         if self.has_fronts[side] {
@@ -281,8 +301,10 @@ impl Hierarchy {
     fn learn(&mut self, side: usize, address: u64) {
         let cache = &self.caches[self.paths[side].caches[0]];
         let key = address >> cache.shift;
-        if cache.tags.key(self.near_slot) == key {
-            let before = self.fronts[side].learn(key, self.near_slot);
+        if let Some(slot) = self.near_slot
+            && cache.tags.key(slot) == key
+        {
+            let before = self.fronts[side].learn(key, slot);
             self.note_page(side, before);
         }
     }
@@ -298,6 +320,11 @@ impl Hierarchy {
         if let (Some(&buffer), Some(page_and_time)) = (self.paths[side].buffers.first(), page_and_time) {
             self.buffers[buffer].note(page_and_time);
         }
+    }
+
+    /// Whether an access to data can take away instructions from the nearest cache.
+    pub(crate) fn can_expel_instructions(&self) -> bool {
+        self.can_expel_instructions
     }
 
     /// The caches that accesses of a side ask, from the nearest on: indices of the machine's.

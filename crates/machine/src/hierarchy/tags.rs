@@ -69,10 +69,12 @@ impl Tags {
     }
 
     /// Where a key is.
+    #[inline]
     pub fn find(&self, key: u64) -> Option<usize> {
         self.find_in(self.first_slot(key), key)
     }
 
+    #[inline]
     fn find_in(&self, first: usize, key: u64) -> Option<usize> {
         let mut found = None;
         // Without a way out of the loop, which nobody could predict.
@@ -86,6 +88,7 @@ impl Tags {
 
     /// What is in a slot is used, and changed or not. Returns the slot that a pointer shows from now on, if it
     /// has moved.
+    #[inline]
     pub fn touch(&mut self, slot: usize, now: u64, is_change: bool, marks: &mut Marks) -> Option<usize> {
         // What is used at the same time is used one after the other.
         self.last = now.max(self.last + 1);
@@ -104,10 +107,15 @@ impl Tags {
     }
 
     /// The slot that a new key takes.
+    #[inline]
     pub fn choose(&mut self, key: u64, used: &[u64]) -> usize {
         let first = self.first_slot(key);
         if self.ways == 1 {
             return first;
+        }
+        if self.replacement == Replacement::Lru {
+            // What is empty was used at 0.
+            return first + oldest(&used[first..first + self.ways]);
         }
         if let Some(empty) = self.find_in(first, NOTHING) {
             return empty;
@@ -115,14 +123,16 @@ impl Tags {
         let next = &mut self.next[first / self.ways];
         first
             + match self.replacement {
-                Replacement::Lru => oldest(&used[first..first + self.ways]),
                 Replacement::NotLastUsed => *next as usize,
                 Replacement::Fifo => std::mem::replace(next, (*next + 1) % self.ways as u32) as usize,
-                Replacement::Random => (draw(&mut self.random) % self.ways as u64) as usize,
+                Replacement::Random | Replacement::Lru => {
+                    (draw(&mut self.random) % self.ways as u64) as usize
+                }
             }
     }
 
     /// Puts a key, which is not there, into a slot, to be used at once. Returns what was there.
+    #[inline]
     pub fn replace(&mut self, slot: usize, key: u64, marks: &mut Marks) -> Left {
         let is_changed = std::mem::take(&mut marks.changed[slot]);
         Left { key: std::mem::replace(&mut self.keys[slot], key), is_changed }
@@ -132,17 +142,19 @@ impl Tags {
     pub fn remove(&mut self, key: u64, marks: &mut Marks) -> Option<bool> {
         let slot = self.find(key)?;
         self.keys[slot] = NOTHING;
+        marks.used[slot] = 0;
         Some(std::mem::take(&mut marks.changed[slot]))
     }
 }
 
 /// The first of those that were used longest ago.
+#[inline]
 fn oldest(used: &[u64]) -> usize {
-    let mut oldest = 0;
+    let (mut oldest, mut when) = (0, u64::MAX);
     for (way, &time) in used.iter().enumerate() {
-        if time < used[oldest] {
-            oldest = way;
-        }
+        let is_older = time < when;
+        oldest = if is_older { way } else { oldest };
+        when = if is_older { time } else { when };
     }
     oldest
 }
