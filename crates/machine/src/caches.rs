@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use isa::Flags;
 use trace::record::{Event, Mark};
 
 use crate::hierarchy::STEP;
+use crate::script::{Access, Script, Scripts};
 use crate::{Class, Counts, Hierarchy, Machine, Model, Request, Served, Write};
 
 /// The caches and translation buffers of a machine, and the instructions that miss.
@@ -29,48 +29,15 @@ use crate::{Class, Counts, Hierarchy, Machine, Model, Request, Served, Write};
 pub struct Caches {
     names: Vec<String>,
     hierarchy: Hierarchy,
-    scripts: Vec<Script>,
-    lines: Vec<Line>,
-    accesses: Vec<Access>,
+    scripts: Scripts,
     /// Executions of each block.
     executions: Vec<u64>,
-    /// Instructions of all blocks.
-    sites: u32,
     /// Of each structure and [`Class`], misses by site.
     misses: Vec<[Vec<u64>; Class::COUNT]>,
     totals: Totals,
     open: HashMap<u64, Totals>,
     units: Vec<UnitMisses>,
     now: u64,
-}
-
-/// What a block does each time, as a piece of the lists of lines and of accesses.
-#[derive(Clone, Copy, Debug)]
-struct Script {
-    first_line: u32,
-    lines: u32,
-    first_access: u32,
-    accesses: u32,
-    /// The site of its first instruction, and how many there are.
-    first_site: u32,
-    instructions: u32,
-}
-
-/// Instructions of one line, and how many accesses they make.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    address: u64,
-    accesses: u32,
-    site: u32,
-}
-
-/// What an instruction does to memory.
-#[derive(Clone, Copy, Debug)]
-struct Access {
-    site: u32,
-    /// Bytes behind the first one.
-    more: u8,
-    is_store: bool,
 }
 
 /// Sums over a span.
@@ -129,12 +96,9 @@ impl Caches {
             misses: names.iter().map(|_| Default::default()).collect(),
             totals: Totals { misses: vec![0; names.len()], ..Totals::default() },
             names,
+            scripts: Scripts::new(hierarchy.piece_of_instructions()),
             hierarchy,
-            scripts: Vec::new(),
-            lines: Vec::new(),
-            accesses: Vec::new(),
             executions: Vec::new(),
-            sites: 0,
             open: HashMap::new(),
             units: Vec::new(),
             now: 0,
@@ -147,7 +111,7 @@ impl Caches {
         while let Some((&word, rest)) = words.split_first() {
             words = match Event::new(word) {
                 Event::Block(block) => {
-                    let Some(&script) = self.scripts.get(block as usize) else { return };
+                    let Some(script) = self.scripts.get(block) else { return };
                     let Some((addresses, rest)) = rest.split_at_checked(script.accesses as usize) else {
                         return;
                     };
@@ -170,36 +134,27 @@ impl Caches {
     /// other without looking at lines.
     #[inline(always)]
     fn execute<const STORES: u8>(&mut self, script: Script, addresses: &[u64], space: u64) {
-        let lines = script.first_line as usize..(script.first_line + script.lines) as usize;
         let mut is_known = !self.hierarchy.can_expel_instructions();
-        for line in &self.lines[lines.clone()] {
+        for line in self.scripts.lines(script.lines()) {
             is_known &= self.hierarchy.knows_instructions(line.address ^ space);
         }
-        let accesses = script.first_access as usize..(script.first_access + script.accesses) as usize;
-        if is_known {
-            for line in &self.lines[lines] {
-                self.now += STEP;
-                self.hierarchy.fetch_at(self.now, line.address ^ space);
-            }
-            self.access::<STORES>(accesses, addresses, space);
-        } else {
-            self.fetch_and_access::<STORES>(lines, accesses.start, addresses, space);
+        if !is_known {
+            return self.fetch_and_access::<STORES>(script, addresses, space);
         }
+        for line in self.scripts.lines(script.lines()) {
+            self.now += STEP;
+            self.hierarchy.fetch_at(self.now, line.address ^ space);
+        }
+        self.access::<STORES>(script.own_accesses(), addresses, space);
     }
 
     /// The lines and accesses of a block in their order.
     #[cold]
     #[inline(never)]
-    fn fetch_and_access<const STORES: u8>(
-        &mut self,
-        lines: Range<usize>,
-        first_access: usize,
-        addresses: &[u64],
-        space: u64,
-    ) {
-        let (mut access, mut addresses) = (first_access, addresses);
-        for line in lines {
-            let line = self.lines[line];
+    fn fetch_and_access<const STORES: u8>(&mut self, script: Script, addresses: &[u64], space: u64) {
+        let (mut access, mut addresses) = (script.own_accesses().start, addresses);
+        for place in script.lines() {
+            let line = self.scripts.lines(place..place + 1)[0];
             self.now += STEP;
             let served = self.hierarchy.fetch_at(self.now, line.address ^ space);
             if !served.is_near() {
@@ -216,8 +171,8 @@ impl Caches {
     #[inline(always)]
     fn access<const STORES: u8>(&mut self, accesses: Range<usize>, addresses: &[u64], space: u64) {
         let mut now = self.now;
-        for (access, &address) in accesses.zip(addresses) {
-            let does = self.accesses[access];
+        for (place, &address) in accesses.zip(addresses) {
+            let does = self.scripts.accesses(place..place + 1)[0];
             let (first, last) = (address ^ space, (address ^ space).wrapping_add(does.more.into()));
             now += STEP;
             let served = self.hierarchy.data_at::<STORES>(now, first, does.is_store);
@@ -255,7 +210,7 @@ impl Caches {
         self.totals.misses[structure] += 1;
         let misses = &mut self.misses[structure][class as usize];
         if misses.len() <= site as usize {
-            misses.resize(self.sites as usize, 0);
+            misses.resize(self.scripts.sites(), 0);
         }
         misses[site as usize] += 1;
     }
@@ -316,8 +271,7 @@ impl Caches {
     fn of_processor(&self) -> [u64; Request::OF_PROCESSOR] {
         let mut of_processor = [0; Request::OF_PROCESSOR];
         for (script, executions) in self.scripts.iter().zip(&self.executions) {
-            let first = script.first_access as usize;
-            let accesses = &self.accesses[first..first + script.accesses as usize];
+            let accesses = self.scripts.accesses(script.own_accesses());
             let stores = accesses.iter().filter(|access| access.is_store).count() as u64;
             of_processor[Request::Fetch as usize] += executions * u64::from(script.instructions);
             of_processor[Request::Load as usize] += executions * (accesses.len() as u64 - stores);
@@ -333,10 +287,9 @@ impl Caches {
 
     /// Misses of a structure for this reason at each instruction of a block.
     pub fn misses_of(&self, structure: usize, class: Class, block: u32) -> impl Iterator<Item = u64> {
-        let script = self.scripts.get(block as usize);
-        let sites = script.map_or(0..0, |script| script.first_site..script.first_site + script.instructions);
+        let sites = self.scripts.get(block).map_or(0..0, Script::sites);
         let misses = &self.misses[structure][class as usize];
-        sites.map(|site| misses.get(site as usize).copied().unwrap_or(0))
+        sites.map(|site| misses.get(site).copied().unwrap_or(0))
     }
 
     /// The units of work that ended as they should, in the order of their ends. What other threads did in
@@ -348,31 +301,8 @@ impl Caches {
 
 impl Model for Caches {
     fn define(&mut self, address: u64, words: &[u32]) {
-        let piece = self.hierarchy.piece_of_instructions();
-        let (first_line, first_access) = (self.lines.len() as u32, self.accesses.len() as u32);
-        for (position, &word) in words.iter().enumerate() {
-            let address = address.wrapping_add(4 * position as u64);
-            let site = self.sites + position as u32;
-            if position == 0 || address.is_multiple_of(piece) {
-                self.lines.push(Line { address, accesses: 0, site });
-            }
-            let instruction = isa::decode(word);
-            if let Some((instruction, size)) = instruction.and_then(|one| Some((one, one.access_size()?))) {
-                let is_store = instruction.op.is(Flags::STORE);
-                self.accesses.push(Access { site, more: size - 1, is_store });
-                self.lines.last_mut().expect("the first instruction begins one").accesses += 1;
-            }
-        }
-        self.scripts.push(Script {
-            first_line,
-            lines: self.lines.len() as u32 - first_line,
-            first_access,
-            accesses: self.accesses.len() as u32 - first_access,
-            first_site: self.sites,
-            instructions: words.len() as u32,
-        });
+        self.scripts.define(address, words);
         self.executions.push(0);
-        self.sites += words.len() as u32;
     }
 
     fn executed(&mut self, space: u32, records: &[u64]) {
