@@ -10,7 +10,7 @@ mod models;
 mod show;
 
 pub use export::{ExportOptions, Form};
-pub use models::{CachesOptions, HeardOptions, MachinesOptions, Rows};
+pub use models::{CachesOptions, HeardOptions, MachinesOptions, Rows, TimeOptions};
 pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
@@ -127,6 +127,16 @@ What is heard of a program goes nowhere else: there is no trace on disk. Of seve
 heard. A machine is a name that pathlength machines lists, or a file. A damaged trace is heard as far as it can \
 be read, and the exit status is 1.")]
     Caches(CachesOptions),
+    /// Find out how long a machine takes, and what for.
+    #[command(after_help = "\
+Examples:
+  pathlength time sort.trace                                    of a trace, on an AlphaStation 500
+  pathlength time --machine dec3000 ./sort data.txt             of a program, while it runs
+  pathlength time --by function --unit compare --units 100 ./sort data.txt
+
+Each cycle is spent for one thing: for instructions that are issued; for waiting for instructions (dry); for \
+waiting for data (frozen). What the system does meanwhile is not in it.")]
+    Time(TimeOptions),
     /// List the machines that are described.
     #[command(after_help = "Example: pathlength machines")]
     Machines(MachinesOptions),

@@ -1,12 +1,13 @@
 //! Caches and translation buffers without time: what misses, where, and why.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use isa::Flags;
 use trace::record::{Event, Mark};
 
 use crate::hierarchy::STEP;
-use crate::{Class, Counts, Hierarchy, Machine, Model, Request, Served};
+use crate::script::{Access, Script, Scripts};
+use crate::{Class, Counts, Hierarchy, Machine, Model, Request, Served, Write};
 
 /// The caches and translation buffers of a machine, and the instructions that miss.
 ///
@@ -28,48 +29,15 @@ use crate::{Class, Counts, Hierarchy, Machine, Model, Request, Served};
 pub struct Caches {
     names: Vec<String>,
     hierarchy: Hierarchy,
-    scripts: Vec<Script>,
-    lines: Vec<Line>,
-    accesses: Vec<Access>,
+    scripts: Scripts,
     /// Executions of each block.
     executions: Vec<u64>,
-    /// Instructions of all blocks.
-    sites: u32,
     /// Of each structure and [`Class`], misses by site.
     misses: Vec<[Vec<u64>; Class::COUNT]>,
     totals: Totals,
     open: HashMap<u64, Totals>,
     units: Vec<UnitMisses>,
     now: u64,
-}
-
-/// What a block does each time, as a piece of the lists of lines and of accesses.
-#[derive(Clone, Copy, Debug)]
-struct Script {
-    first_line: u32,
-    lines: u32,
-    first_access: u32,
-    accesses: u32,
-    /// The site of its first instruction, and how many there are.
-    first_site: u32,
-    instructions: u32,
-}
-
-/// Instructions of one line, and how many accesses they make.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    address: u64,
-    accesses: u32,
-    site: u32,
-}
-
-/// What an instruction does to memory.
-#[derive(Clone, Copy, Debug)]
-struct Access {
-    site: u32,
-    /// Bytes behind the first one.
-    more: u8,
-    is_store: bool,
 }
 
 /// Sums over a span.
@@ -128,55 +96,96 @@ impl Caches {
             misses: names.iter().map(|_| Default::default()).collect(),
             totals: Totals { misses: vec![0; names.len()], ..Totals::default() },
             names,
+            scripts: Scripts::new(hierarchy.piece_of_instructions()),
             hierarchy,
-            scripts: Vec::new(),
-            lines: Vec::new(),
-            accesses: Vec::new(),
             executions: Vec::new(),
-            sites: 0,
             open: HashMap::new(),
             units: Vec::new(),
             now: 0,
         }
     }
 
-    /// A block was executed; `words` follow its own. Returns what follows those of its accesses.
+    /// Executions and marks, where stores do what `STORES` says.
+    fn run<const STORES: u8>(&mut self, space: u64, records: &[u64]) {
+        let mut words = records;
+        while let Some((&word, rest)) = words.split_first() {
+            words = match Event::new(word) {
+                Event::Block(block) => {
+                    let Some(script) = self.scripts.get(block) else { return };
+                    let Some((addresses, rest)) = rest.split_at_checked(script.accesses as usize) else {
+                        return;
+                    };
+                    self.executions[block as usize] += 1;
+                    self.totals.instructions += u64::from(script.instructions);
+                    self.totals.accesses += u64::from(script.accesses);
+                    self.execute::<STORES>(script, addresses, space);
+                    rest
+                }
+                Event::Mark(mark) => {
+                    self.mark(mark);
+                    rest
+                }
+                Event::Access(_) => return,
+            };
+        }
+    }
+
+    /// A block was executed. Mostly the nearest cache has all its instructions; then its accesses follow each
+    /// other without looking at lines.
     #[inline(always)]
-    fn execute<'a>(&mut self, block: usize, words: &'a [u64], space: u64) -> Option<&'a [u64]> {
-        let script = *self.scripts.get(block)?;
-        let (mut addresses, rest) = words.split_at_checked(script.accesses as usize)?;
-        self.executions[block] += 1;
-        self.totals.instructions += u64::from(script.instructions);
-        self.totals.accesses += u64::from(script.accesses);
-        let mut access = script.first_access as usize;
-        let mut now = self.now;
-        for line in script.first_line as usize..(script.first_line + script.lines) as usize {
-            let line = self.lines[line];
-            now += STEP;
-            let served = self.hierarchy.fetch_at(now, line.address ^ space);
+    fn execute<const STORES: u8>(&mut self, script: Script, addresses: &[u64], space: u64) {
+        let mut is_known = !self.hierarchy.can_expel_instructions();
+        for line in self.scripts.lines(script.lines()) {
+            is_known &= self.hierarchy.knows_instructions(line.address ^ space);
+        }
+        if !is_known {
+            return self.fetch_and_access::<STORES>(script, addresses, space);
+        }
+        for line in self.scripts.lines(script.lines()) {
+            self.now += STEP;
+            self.hierarchy.fetch_at(self.now, line.address ^ space);
+        }
+        self.access::<STORES>(script.own_accesses(), addresses, space);
+    }
+
+    /// The lines and accesses of a block in their order.
+    #[cold]
+    #[inline(never)]
+    fn fetch_and_access<const STORES: u8>(&mut self, script: Script, addresses: &[u64], space: u64) {
+        let (mut access, mut addresses) = (script.own_accesses().start, addresses);
+        for place in script.lines() {
+            let line = self.scripts.lines(place..place + 1)[0];
+            self.now += STEP;
+            let served = self.hierarchy.fetch_at(self.now, line.address ^ space);
             if !served.is_near() {
                 self.note(Request::Fetch, line.site, served);
             }
-            let (of_line, others) = addresses.split_at_checked(line.accesses as usize)?;
+            let (of_line, others) = addresses.split_at(line.accesses as usize);
+            self.access::<STORES>(access..access + of_line.len(), of_line, space);
+            access += of_line.len();
             addresses = others;
-            for &address in of_line {
-                let does = self.accesses[access];
-                access += 1;
-                let (first, last) = (address ^ space, (address ^ space).wrapping_add(does.more.into()));
+        }
+    }
+
+    /// Accesses to data, one behind the other.
+    #[inline(always)]
+    fn access<const STORES: u8>(&mut self, accesses: Range<usize>, addresses: &[u64], space: u64) {
+        let mut now = self.now;
+        for (place, &address) in accesses.zip(addresses) {
+            let does = self.scripts.accesses(place..place + 1)[0];
+            let (first, last) = (address ^ space, (address ^ space).wrapping_add(does.more.into()));
+            now += STEP;
+            let served = self.hierarchy.data_at::<STORES>(now, first, does.is_store);
+            if !served.is_near() {
+                self.note_data(does, served);
+            }
+            if self.hierarchy.crosses(first, last) {
                 now += STEP;
-                let served = self.hierarchy.data_at(now, first, does.is_store);
-                if !served.is_near() {
-                    self.note_data(does, served);
-                }
-                if self.hierarchy.crosses(first, last) {
-                    now += STEP;
-                    let served = self.hierarchy.data_at(now, last, does.is_store);
-                    self.note_data(does, served);
-                }
+                let served = self.hierarchy.data_at::<STORES>(now, last, does.is_store);
+                self.note_data(does, served);
             }
         }
         self.now = now;
-        Some(rest)
     }
 
     #[cold]
@@ -201,7 +210,7 @@ impl Caches {
         self.totals.misses[structure] += 1;
         let misses = &mut self.misses[structure][class as usize];
         if misses.len() <= site as usize {
-            misses.resize(self.sites as usize, 0);
+            misses.resize(self.scripts.sites(), 0);
         }
         misses[site as usize] += 1;
     }
@@ -262,8 +271,7 @@ impl Caches {
     fn of_processor(&self) -> [u64; Request::OF_PROCESSOR] {
         let mut of_processor = [0; Request::OF_PROCESSOR];
         for (script, executions) in self.scripts.iter().zip(&self.executions) {
-            let first = script.first_access as usize;
-            let accesses = &self.accesses[first..first + script.accesses as usize];
+            let accesses = self.scripts.accesses(script.own_accesses());
             let stores = accesses.iter().filter(|access| access.is_store).count() as u64;
             of_processor[Request::Fetch as usize] += executions * u64::from(script.instructions);
             of_processor[Request::Load as usize] += executions * (accesses.len() as u64 - stores);
@@ -279,10 +287,9 @@ impl Caches {
 
     /// Misses of a structure for this reason at each instruction of a block.
     pub fn misses_of(&self, structure: usize, class: Class, block: u32) -> impl Iterator<Item = u64> {
-        let script = self.scripts.get(block as usize);
-        let sites = script.map_or(0..0, |script| script.first_site..script.first_site + script.instructions);
+        let sites = self.scripts.get(block).map_or(0..0, Script::sites);
         let misses = &self.misses[structure][class as usize];
-        sites.map(|site| misses.get(site as usize).copied().unwrap_or(0))
+        sites.map(|site| misses.get(site).copied().unwrap_or(0))
     }
 
     /// The units of work that ended as they should, in the order of their ends. What other threads did in
@@ -294,48 +301,16 @@ impl Caches {
 
 impl Model for Caches {
     fn define(&mut self, address: u64, words: &[u32]) {
-        let piece = self.hierarchy.piece_of_instructions();
-        let (first_line, first_access) = (self.lines.len() as u32, self.accesses.len() as u32);
-        for (position, &word) in words.iter().enumerate() {
-            let address = address.wrapping_add(4 * position as u64);
-            let site = self.sites + position as u32;
-            if position == 0 || address.is_multiple_of(piece) {
-                self.lines.push(Line { address, accesses: 0, site });
-            }
-            let instruction = isa::decode(word);
-            if let Some((instruction, size)) = instruction.and_then(|one| Some((one, one.access_size()?))) {
-                let is_store = instruction.op.is(Flags::STORE);
-                self.accesses.push(Access { site, more: size - 1, is_store });
-                self.lines.last_mut().expect("the first instruction begins one").accesses += 1;
-            }
-        }
-        self.scripts.push(Script {
-            first_line,
-            lines: self.lines.len() as u32 - first_line,
-            first_access,
-            accesses: self.accesses.len() as u32 - first_access,
-            first_site: self.sites,
-            instructions: words.len() as u32,
-        });
+        self.scripts.define(address, words);
         self.executions.push(0);
-        self.sites += words.len() as u32;
     }
 
     fn executed(&mut self, space: u32, records: &[u64]) {
         let space = Hierarchy::space(space);
-        let mut words = records;
-        while let Some((&word, rest)) = words.split_first() {
-            words = match Event::new(word) {
-                Event::Block(block) => match self.execute(block as usize, rest, space) {
-                    Some(rest) => rest,
-                    None => return,
-                },
-                Event::Mark(mark) => {
-                    self.mark(mark);
-                    rest
-                }
-                Event::Access(_) => return,
-            };
+        match self.hierarchy.stores() {
+            Write::Back => self.run::<{ Write::Back as u8 }>(space, records),
+            Write::Through => self.run::<{ Write::Through as u8 }>(space, records),
+            Write::Ignored => self.run::<{ Write::Ignored as u8 }>(space, records),
         }
     }
 }

@@ -44,11 +44,8 @@ pub struct MachinesOptions {
 }
 
 /// What the rows of a table of misses or cycles are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rows {
-    /// Caches and translation buffers.
-    #[default]
-    Structure,
     /// Functions.
     Function,
     /// Lines of source.
@@ -65,12 +62,27 @@ pub struct CachesOptions {
     /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
     #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
     pub machines: Vec<String>,
-    /// What the rows are.
-    #[arg(long, value_name = "ROWS", default_value = "structure")]
-    pub by: Rows,
+    /// A row for each of these, instead of each cache and translation buffer.
+    #[arg(long, value_name = "ROWS")]
+    pub by: Option<Rows>,
     /// Tell compulsory misses, those of capacity and conflicts apart. This takes several times as long.
     #[arg(long)]
     pub classify: bool,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub heard: HeardOptions,
+}
+
+/// Options of `time`.
+#[derive(Debug, Args)]
+pub struct TimeOptions {
+    /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
+    #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
+    pub machines: Vec<String>,
+    /// One table with a row for each of these; without it a summary.
+    #[arg(long, value_name = "ROWS")]
+    pub by: Option<Rows>,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]

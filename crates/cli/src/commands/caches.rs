@@ -7,32 +7,17 @@ use analysis::names::Names;
 use analysis::replay::Dictionary;
 use analysis::table::Table;
 use anyhow::Context;
-use machine::{Caches, Machine, Model};
+use machine::{Caches, Machine};
 
-use super::hear::{Heard, hear};
+use super::hear::{All, Heard, check_rows, hear};
 use crate::arguments::{CachesOptions, Rows};
-
-/// Several machines that hear the same.
-struct All(Vec<Caches>);
-
-impl Model for All {
-    fn define(&mut self, address: u64, words: &[u32]) {
-        self.0.iter_mut().for_each(|one| one.define(address, words));
-    }
-
-    fn executed(&mut self, space: u32, records: &[u64]) {
-        self.0.iter_mut().for_each(|one| one.executed(space, records));
-    }
-}
 
 /// Lets the machines' caches hear the trace or the program, and writes the tables.
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
-    let several = options.by != Rows::Structure && options.machines.len() > 1;
+    let several = options.by.is_some() && options.machines.len() > 1;
     report::check(several, output.format, output.path.as_deref())?;
-    if options.by == Rows::Unit && options.heard.plan.unit.is_none() {
-        anyhow::bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
-    }
+    check_rows(options.by, &options.heard)?;
     let machines = find(&options.machines)?;
     let make = if options.classify { Caches::classified } else { Caches::new };
     let model = All(machines.iter().map(make).collect());
@@ -48,18 +33,18 @@ pub fn find(names: &[String]) -> anyhow::Result<Vec<Machine>> {
     names.iter().map(find).collect()
 }
 
-fn tables(options: &CachesOptions, heard: &Heard<All>) -> Vec<Table> {
+fn tables(options: &CachesOptions, heard: &Heard<All<Caches>>) -> Vec<Table> {
     let trace = &heard.trace;
     let machines: Vec<(&str, &Caches)> =
         options.machines.iter().map(String::as_str).zip(&heard.model.0).collect();
     let (place, name) = match options.by {
-        Rows::Structure => return vec![models::structures(trace, &machines, options.classify)],
-        Rows::Unit => {
+        None => return vec![models::structures(trace, &machines, options.classify)],
+        Some(Rows::Unit) => {
             return models::named(&machines, "units", "Misses of units of work on", models::units);
         }
-        Rows::Function => (Place::Function, "functions"),
-        Rows::Line => (Place::Line, "lines"),
-        Rows::Instruction => (Place::Instruction, "instructions"),
+        Some(Rows::Function) => (Place::Function, "functions"),
+        Some(Rows::Line) => (Place::Line, "lines"),
+        Some(Rows::Instruction) => (Place::Instruction, "instructions"),
     };
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);

@@ -13,8 +13,21 @@ use trace::Trace;
 
 use super::show::tell_problems;
 use super::{check_ending, configuration, trace::plan};
-use crate::arguments::{EngineOptions, HeardOptions};
+use crate::arguments::{EngineOptions, HeardOptions, Rows};
 use crate::progress::Replaying;
+
+/// Several models that hear the same.
+pub struct All<M>(pub Vec<M>);
+
+impl<M: Model> Model for All<M> {
+    fn define(&mut self, address: u64, words: &[u32]) {
+        self.0.iter_mut().for_each(|one| one.define(address, words));
+    }
+
+    fn executed(&mut self, space: u32, records: &[u64]) {
+        self.0.iter_mut().for_each(|one| one.executed(space, records));
+    }
+}
 
 /// What was heard.
 pub struct Heard<M> {
@@ -32,6 +45,14 @@ pub struct Heard<M> {
 fn cpu(options: &HeardOptions, machines: &[Machine]) -> isa::Cpu {
     let own = machines.iter().filter_map(|machine| machine.processor.cpu.as_deref()?.parse().ok());
     options.cpu.or(own.max()).unwrap_or(isa::Cpu::Ev67)
+}
+
+/// Rows of units need units.
+pub fn check_rows(by: Option<Rows>, options: &HeardOptions) -> anyhow::Result<()> {
+    if by == Some(Rows::Unit) && options.plan.unit.is_none() {
+        bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
+    }
+    Ok(())
 }
 
 /// Lets a model hear what is asked for, of these machines.

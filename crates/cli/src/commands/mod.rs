@@ -13,6 +13,7 @@ pub mod run;
 pub mod show;
 pub mod statics;
 pub mod study;
+pub mod time;
 pub mod trace;
 
 use std::ffi::OsString;

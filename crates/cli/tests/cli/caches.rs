@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{csv, run};
+use crate::support::run;
 
 /// A folder with a file for results.
 struct Folder(tempfile::TempDir);
@@ -33,11 +33,26 @@ impl Folder {
     }
 }
 
-/// The column with a heading, as numbers; text before it may have commas.
+/// The rows of CSV, of which fields with commas are between quotes.
+fn csv(text: &str) -> Vec<Vec<String>> {
+    let fields = |line: &str| {
+        let (mut fields, mut is_quoted) = (vec![String::new()], false);
+        for letter in line.chars() {
+            match letter {
+                '"' => is_quoted = !is_quoted,
+                ',' if !is_quoted => fields.push(String::new()),
+                _ => fields.last_mut().unwrap().push(letter),
+            }
+        }
+        fields
+    };
+    text.lines().map(fields).collect()
+}
+
+/// The column with a heading, as numbers.
 fn column(rows: &[Vec<String>], heading: &str) -> Vec<u64> {
     let at = rows[0].iter().position(|one| one == heading).unwrap_or_else(|| panic!("{:?}", rows[0]));
-    let behind = rows[0].len() - at;
-    rows[1..].iter().map(|row| row[row.len() - behind].parse().unwrap()).collect()
+    rows[1..].iter().map(|row| row[at].parse().unwrap()).collect()
 }
 
 #[test]
@@ -166,7 +181,7 @@ fn what_cannot_be_heard_is_told() {
         (format!("--machine {misspelt} :ev5/tiny"), "unknown field `weys`"),
         (format!("--machine {broken} :ev5/tiny"), "at line 2"),
         ("--by unit :ev5/tiny".into(), "--unit FUNCTION"),
-        ("--unit nowhere :ev5/tiny".into(), "no function 'nowhere'"),
+        ("--unit nowhere :ev5/tiny".into(), "has a function 'nowhere'"),
         ("--unit work --skip 500 :ev5/modes work".into(), "was called 200 times"),
         ("--from nowhere :ev5/tiny".into(), "no symbol 'nowhere'"),
         ("--thread 0.0 :ev5/tiny".into(), "choose from a trace"),

@@ -1,6 +1,8 @@
 //! Whether a machine can be.
 
 use super::{Cache, Error, Holds, Machine, Prefetch, Replacement, TranslationBuffer, Write};
+use crate::pipeline::{Emulation, Pipeline};
+use crate::predictor::Predictor;
 
 /// Lines or entries that one structure may have.
 const MOST_LINES: u64 = 1 << 24;
@@ -32,6 +34,9 @@ pub(super) fn check(machine: &Machine) -> Checked {
         let buffers = machine.translation_buffers.iter().filter(|buffer| buffer.holds.has(instructions));
         levels(buffers.map(|buffer| (format!("translation_buffers.{}", buffer.name), buffer.level)))?;
     }
+    machine.pipeline.as_ref().map_or(Ok(()), Pipeline::check)?;
+    machine.predictor.as_ref().map_or(Ok(()), Predictor::check)?;
+    machine.emulation.as_ref().map_or(Ok(()), Emulation::check)?;
     let latency = machine.memory.latency_ns;
     require(latency.is_finite() && latency >= 0.0, "memory.latency_ns", format!("{latency} is no time"))?;
     let last = machine.caches.iter().map(|cache| cache.latency).fold(0.0, f64::max);

@@ -7,6 +7,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::pipeline::{Emulation, Pipeline};
+use crate::predictor::Predictor;
+
 pub use hierarchy::{
     Cache, Crossing, Holds, Memory, Prefetch, Replacement, TranslationBuffer, Write, WriteBuffer,
 };
@@ -75,6 +78,12 @@ pub struct Machine {
     /// What is behind the caches.
     #[serde(default)]
     pub memory: Memory,
+    /// How instructions are issued: a machine without it has no time.
+    pub pipeline: Option<Pipeline>,
+    /// How branches are predicted.
+    pub predictor: Option<Predictor>,
+    /// What instructions cost that the processor has not.
+    pub emulation: Option<Emulation>,
 }
 
 /// The processor as a whole.
