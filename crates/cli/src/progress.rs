@@ -102,6 +102,7 @@ impl Steps {
             Progress::Building(build::Progress::Done { build }) => format!("the {build} build is ready"),
             Progress::Loading => "loading the database".into(),
             Progress::Running(mode) => format!("running both builds, {mode}"),
+            Progress::Timing(mode) => format!("timing both builds on the machines, {mode}"),
             Progress::Units(units, phase) => {
                 self.bar.set_message(match phase {
                     Phase::WarmingUp => format!("warming up: {units} transactions"),

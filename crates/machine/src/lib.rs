@@ -31,3 +31,14 @@ pub trait Model: Send {
     /// ones, whose blocks are defined.
     fn executed(&mut self, space: u32, records: &[u64]);
 }
+
+/// Several that hear the same.
+impl<M: Model> Model for Vec<M> {
+    fn define(&mut self, address: u64, words: &[u32]) {
+        self.iter_mut().for_each(|one| one.define(address, words));
+    }
+
+    fn executed(&mut self, space: u32, records: &[u64]) {
+        self.iter_mut().for_each(|one| one.executed(space, records));
+    }
+}

@@ -3,12 +3,15 @@
 
 use serde::Deserialize;
 
+use crate::description::{Checked, require};
+
+/// Disks, and transactions under way, at most.
+const MOST: u32 = 10_000;
+
 /// The disks of a machine: its `[storage]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
-    /// Where the figures are from.
-    pub source: String,
     /// Milliseconds that reading a page of the database takes.
     pub read_ms: f64,
     /// Milliseconds that writing a page of the database takes.
@@ -19,8 +22,8 @@ pub struct Storage {
     pub disks: u32,
     /// Whether the log has a disk of its own; if not, it is spread with the database.
     pub log_disk: bool,
-    /// Transactions under way at a time.
-    pub transactions: u32,
+    /// Transactions under way at a time, for each disk of the database.
+    pub transactions_per_disk: u32,
 }
 
 /// What a transaction takes.
@@ -50,18 +53,20 @@ pub struct Throughput {
 }
 
 impl Storage {
-    /// What is wrong with it: the field, and why.
-    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
+    /// Says which field is wrong, and why.
+    pub(crate) fn check(&self) -> Checked {
         let times =
             [("read_ms", self.read_ms), ("write_ms", self.write_ms), ("log_write_ms", self.log_write_ms)];
-        if let Some((field, _)) = times.into_iter().find(|(_, time)| !(0.0..=1e6).contains(time)) {
-            return Err((field, "must lie between 0 and a million milliseconds"));
+        for (field, time) in times {
+            let reason = format!("{time} is not between 0 and a million milliseconds");
+            require((0.0..=1e6).contains(&time), format!("storage.{field}"), reason)?;
         }
-        let numbers = [("disks", self.disks), ("transactions", self.transactions)];
-        match numbers.into_iter().find(|(_, number)| !(1..=10_000).contains(number)) {
-            Some((field, _)) => Err((field, "must lie between 1 and 10,000")),
-            None => Ok(()),
+        for (field, number) in [("disks", self.disks), ("transactions_per_disk", self.transactions_per_disk)]
+        {
+            let reason = format!("{number} is not between 1 and {MOST}");
+            require((1..=MOST).contains(&number), format!("storage.{field}"), reason)?;
         }
+        Ok(())
     }
 
     /// Transactions that wait for their own reads and writes, each disk for one after the other.
@@ -69,22 +74,20 @@ impl Storage {
         let log = demand.log_writes * self.log_write_ms / 1000.0;
         let data = (demand.reads * self.read_ms + demand.writes * self.write_ms) / 1000.0;
         let spread = if self.log_disk { data } else { data + log } / f64::from(self.disks);
-        let mut stations = vec![demand.processor];
-        stations.extend(self.log_disk.then_some(log));
-        stations.extend(std::iter::repeat_n(spread, self.disks as usize));
-        let (per_second, response) = mean_value_analysis(&stations, self.transactions);
-        let busiest = stations[1..].iter().copied().fold(0.0, f64::max);
-        let (processor, disk) = (per_second * demand.processor, per_second * busiest);
+        let log = if self.log_disk { log } else { 0.0 };
+        let stations = [(demand.processor, 1), (log, 1), (spread, self.disks)];
+        let (per_second, response) = mean_value_analysis(&stations, self.disks * self.transactions_per_disk);
+        let (processor, disk) = (per_second * demand.processor, per_second * log.max(spread));
         Throughput { per_second, response, processor, disk }
     }
 
     /// The fewest disks with which the throughput is at least `share` of what the processor alone would do;
-    /// None if no number up to 10,000 is enough.
+    /// None if no number is enough that a machine may have.
     pub fn disks_for(&self, demand: &Demand, share: f64) -> Option<u32> {
         let wanted = share / demand.processor;
         let reaches = |disks| Storage { disks, ..self.clone() }.throughput(demand).per_second >= wanted;
-        // More disks are never slower.
-        let (mut low, mut high) = (1, 10_000);
+        // More disks, and more transactions with them, are never slower.
+        let (mut low, mut high) = (1, MOST);
         if !reaches(high) {
             return None;
         }
@@ -96,16 +99,17 @@ impl Storage {
     }
 }
 
-/// Throughput and response time of `customers` that go round stations, where they take these seconds each.
-fn mean_value_analysis(stations: &[f64], customers: u32) -> (f64, f64) {
-    let mut queues = vec![0.0; stations.len()];
+/// Throughput and response time of `customers` that go round stations. At each of so many stations they take so
+/// many seconds.
+fn mean_value_analysis<const KINDS: usize>(stations: &[(f64, u32); KINDS], customers: u32) -> (f64, f64) {
+    let mut queues = [0.0; KINDS];
     let (mut throughput, mut response) = (0.0, 0.0);
     for customer in 1..=customers {
-        let times: Vec<f64> =
-            stations.iter().zip(&queues).map(|(demand, queue)| demand * (1.0 + queue)).collect();
-        response = times.iter().sum();
+        let times = std::array::from_fn(|kind| stations[kind].0 * (1.0 + queues[kind]));
+        response =
+            stations.iter().zip(times).map(|((_, number), time): (_, f64)| f64::from(*number) * time).sum();
         throughput = f64::from(customer) / response;
-        queues = times.iter().map(|time| throughput * time).collect();
+        queues = times.map(|time| throughput * time);
     }
     (throughput, response)
 }
@@ -116,9 +120,9 @@ mod tests {
 
     use super::*;
 
-    fn storage(disks: u32, log_disk: bool, transactions: u32) -> Storage {
-        let source = String::new();
-        Storage { source, read_ms: 10.0, write_ms: 10.0, log_write_ms: 5.0, disks, log_disk, transactions }
+    fn storage(log_disk: bool, transactions_per_disk: u32) -> Storage {
+        let (read_ms, write_ms, log_write_ms) = (10.0, 10.0, 5.0);
+        Storage { read_ms, write_ms, log_write_ms, disks: 1, log_disk, transactions_per_disk }
     }
 
     const DEMAND: Demand = Demand { processor: 0.002, reads: 1.0, writes: 1.0, log_writes: 1.0 };
@@ -126,32 +130,32 @@ mod tests {
     /// By hand: one transaction is never in its own way; two at two equal stations keep each two thirds busy.
     #[test]
     fn small_networks_are_as_computed_by_hand() {
-        let alone = storage(1, true, 1).throughput(&DEMAND);
+        let alone = storage(true, 1).throughput(&DEMAND);
         assert!((alone.response - 0.027).abs() < 1e-12 && (alone.per_second * 0.027 - 1.0).abs() < 1e-12);
-        let (throughput, response) = mean_value_analysis(&[1.0, 1.0], 2);
+        let (throughput, response) = mean_value_analysis(&[(1.0, 2)], 2);
         assert!((throughput - 2.0 / 3.0).abs() < 1e-12 && (response - 3.0).abs() < 1e-12);
-        let (throughput, _) = mean_value_analysis(&[1.0, 2.0], 2);
+        let (throughput, _) = mean_value_analysis(&[(1.0, 1), (2.0, 1)], 2);
         // States (2,0), (1,1), (0,2) have the weights 1, 2, 4: the first works in the first two.
         assert!((throughput - 3.0 / 7.0).abs() < 1e-12);
     }
 
     #[test]
     fn enough_disks_leave_the_processor_busy() {
-        let many = storage(1, false, 64);
+        let many = storage(false, 16);
         let disks = many.disks_for(&DEMAND, 0.8).unwrap();
         let share = |disks| Storage { disks, ..many.clone() }.throughput(&DEMAND).processor;
         assert!(share(disks) >= 0.8 && share(disks - 1) < 0.8, "{disks}");
         // A log's disk alone carries 200 transactions a second, the processor 500.
-        assert_eq!(storage(1, true, 64).disks_for(&DEMAND, 0.8), None);
+        assert_eq!(storage(true, 16).disks_for(&DEMAND, 0.8), None);
     }
 
     proptest! {
         /// The bounds of every closed network (Denning and Buzen, 1978), and the sum of what is where.
         #[test]
-        fn no_network_breaks_the_laws(stations in proptest::collection::vec(0.001..1.0f64, 1..8), n in 1u32..50) {
+        fn no_network_breaks_the_laws(stations in [(0.001..1.0f64, 1u32..9), (0.001..1.0, 1..9)], n in 1u32..50) {
             let (throughput, response) = mean_value_analysis(&stations, n);
-            let sum: f64 = stations.iter().sum();
-            let most = stations.iter().copied().fold(0.0, f64::max);
+            let sum: f64 = stations.iter().map(|(demand, number)| demand * f64::from(*number)).sum();
+            let most = stations[0].0.max(stations[1].0);
             prop_assert!(throughput <= (1.0 / most).min(f64::from(n) / sum) * (1.0 + 1e-9));
             prop_assert!(throughput >= f64::from(n) / (sum + f64::from(n - 1) * most) * (1.0 - 1e-9));
             prop_assert!((throughput * response / f64::from(n) - 1.0).abs() < 1e-9);

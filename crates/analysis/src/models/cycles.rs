@@ -146,7 +146,7 @@ fn side(side: Side) -> &'static str {
 }
 
 /// A cause, in words; levels by the names that the machine gives them.
-fn describe(cause: Cause, machine: &Machine) -> String {
+pub fn describe(cause: Cause, machine: &Machine) -> String {
     let level = |instructions: bool, level: u8| {
         let mut path = machine.caches.iter().filter(|cache| cache.holds.has(instructions));
         path.nth(level.into()).map_or("memory", |cache| &cache.name).to_owned()

@@ -14,7 +14,7 @@ use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;
 use crate::table::{Column, Kind, Table, Value};
 
-pub use cycles::{causes, predictions, times, unit_times};
+pub use cycles::{causes, describe, predictions, times, unit_times};
 pub use misses::{structures, units};
 
 /// What the rows of a table are.

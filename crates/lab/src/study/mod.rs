@@ -2,6 +2,7 @@
 //! run in two modes, compared. The question is that of the 1997 paper (Hunter and Betts).
 
 mod page;
+mod schemes;
 mod tables;
 
 use std::fs;
@@ -15,7 +16,10 @@ use analysis::table::Table;
 use analysis::units::{Measurement, Phase, SteadyRules};
 use engine::{Clock, Configuration, Random, Settings, UnitOfWork};
 use image::Image;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+pub use self::schemes::{SCHEMES, Scheme, SchemeTime};
 use crate::build::{self, Build, BuildOptions, build};
 use crate::isolated;
 use crate::measure::{self, Counted, Ending, Request};
@@ -85,6 +89,8 @@ pub enum Progress {
     Running(&'static str),
     /// Units of work so far in the first build's run; what the last was to the measurement.
     Units(u64, Phase),
+    /// The machines hear both builds in this mode.
+    Timing(&'static str),
 }
 
 /// Why the study came to no result.
@@ -156,6 +162,8 @@ pub struct ModeResult {
     pub mode: Mode,
     /// Original, byte-word.
     pub runs: [Run; 2],
+    /// How long transactions take, in the order of [`SCHEMES`].
+    pub times: [SchemeTime; 3],
 }
 
 /// Everything the study found.
@@ -206,8 +214,13 @@ pub fn byteword(options: &Options, progress: &(dyn Fn(Progress) + Sync)) -> Resu
     let database = load(&native, &folder)?;
     let mut modes = Vec::new();
     for &mode in &options.modes {
+        let setting =
+            Setting { mode, workload, builds: &builds, folder: &folder, database: &database, options };
         progress(Progress::Running(mode.name));
-        modes.push(run_mode(mode, workload, &builds, &folder, &database, options, progress)?);
+        let runs = setting.count(progress)?;
+        progress(Progress::Timing(mode.name));
+        let times = setting.time(&runs)?;
+        modes.push(ModeResult { mode, runs, times });
     }
     let statics = [images(&builds[0])?, images(&builds[1])?];
     let provenance = provenance(&builds, &options.sysroot);
@@ -238,85 +251,99 @@ fn load(native: &Build, folder: &Path) -> Result<PathBuf, Error> {
     Ok(database)
 }
 
-/// Runs both builds at once, each in a process of its own.
-fn run_mode(
+/// What both builds run in.
+struct Setting<'a> {
     mode: Mode,
-    workload: &Workload,
-    builds: &[Build; 2],
-    folder: &Path,
-    database: &Path,
-    options: &Options,
-    progress: &(dyn Fn(Progress) + Sync),
-) -> Result<ModeResult, Error> {
-    let failed = |build: &Build, error| Error::Run { build: build.name, mode: mode.name, error };
-    let mut running = Vec::new();
-    for (build, cpu) in builds.iter().zip(PROCESSORS) {
-        let own = folder.join(format!("{}-{}.db", mode.name, build.name));
-        for suffix in ["-wal", "-shm", "-journal"] {
-            // Left behind by an interrupted run; usually there is none.
-            let _ = fs::remove_file(own.with_extension(format!("db{suffix}")));
-        }
-        fs::copy(database, &own).map_err(|error| Error::Files { path: own.clone(), error })?;
-        let request = request(mode, workload, build, cpu, &own, &options.sysroot);
-        let count = |tell: &mut (dyn FnMut((u64, Phase)) + Send)| {
+    workload: &'static Workload,
+    /// Original, byte-word.
+    builds: &'a [Build; 2],
+    /// Where databases are while programs run.
+    folder: &'a Path,
+    /// The one that each run begins with.
+    database: &'a Path,
+    options: &'a Options,
+}
+
+impl Setting<'_> {
+    /// Counts both builds' instructions.
+    fn count(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<[Run; 2], Error> {
+        let count = |configuration: Configuration, _, tell: &mut (dyn FnMut((u64, Phase)) + Send)| {
+            let gauges = self.workload.gauges.iter().map(|&gauge| gauge.into()).collect();
+            let work = UnitOfWork { function: self.workload.unit.into(), gauges };
+            let rules = SteadyRules {
+                window: WINDOW,
+                measure: MEASURED,
+                hit_ratio: Some(HIT_RATIO),
+                ..SteadyRules::default()
+            };
+            let request = Request { configuration, unit: Some((work, rules)) };
             measure::count(&request, &mut |units, phase| {
                 if units.is_multiple_of(64) || phase == Phase::Done {
                     tell((units, phase));
                 }
             })
         };
-        running.push((own, isolated::start(count).map_err(|error| failed(build, error))?));
-    }
-    let mut runs = Vec::new();
-    for (build, (own, running)) in builds.iter().zip(running) {
         let report = &mut |(units, phase)| progress(Progress::Units(units, phase));
-        let (counted, output) = running.wait(report).map_err(|error| failed(build, error))?;
-        // A copy that cannot be removed is overwritten next time.
-        let _ = fs::remove_file(&own);
-        runs.push(finished(counted, output).map_err(|reason| Error::Workload {
-            build: build.name,
-            mode: mode.name,
-            reason,
-        })?);
+        let mut runs = Vec::new();
+        for (build, (counted, output)) in self.builds.iter().zip(self.both(count, report)?) {
+            let failed = |reason| Error::Workload { build: build.name, mode: self.mode.name, reason };
+            runs.push(finished(counted, output).map_err(failed)?);
+        }
+        Ok(runs.try_into().unwrap_or_else(|_| unreachable!("two builds make two runs")))
     }
-    let runs = runs.try_into().unwrap_or_else(|_| unreachable!("two builds make two runs"));
-    Ok(ModeResult { mode, runs })
-}
 
-fn request(
-    mode: Mode,
-    workload: &Workload,
-    build: &Build,
-    model: isa::Cpu,
-    database: &Path,
-    sysroot: &Path,
-) -> Request {
-    let arguments = ["run".into(), database.into(), "--mode".into(), mode.name.into()];
-    let transactions = ["--transactions".into(), mode.transactions.to_string().into()];
-    let settings = Settings {
-        sysroot: sysroot.into(),
-        clock: Clock::Virtual,
-        random: Random::Seeded(0),
-        ..Settings::default()
-    };
-    let configuration = Configuration {
-        program: build.program.clone(),
-        name: None,
-        arguments: arguments.into_iter().chain(transactions).collect(),
-        // The same everywhere: what is in the environment may change what a program does.
-        environment: vec!["LC_ALL=C".into()],
-        model,
-        settings,
-    };
-    let gauges = workload.gauges.iter().map(|&gauge| gauge.into()).collect();
-    let work = UnitOfWork { function: workload.unit.into(), gauges };
-    let rules = SteadyRules {
-        window: WINDOW,
-        measure: MEASURED,
-        hit_ratio: Some(HIT_RATIO),
-        ..SteadyRules::default()
-    };
-    Request { configuration, unit: Some((work, rules)) }
+    /// Runs both builds at once, each in a process of its own, and with a copy of the database. `run` gets the
+    /// number of the build.
+    fn both<T: Serialize + DeserializeOwned, P: Serialize + DeserializeOwned, E: ToString>(
+        &self,
+        run: impl Fn(Configuration, usize, &mut (dyn FnMut(P) + Send)) -> Result<T, E>,
+        progress: &mut dyn FnMut(P),
+    ) -> Result<[(T, String); 2], Error> {
+        let mode = self.mode.name;
+        let mut running = Vec::new();
+        for (number, build) in self.builds.iter().enumerate() {
+            let own = self.folder.join(format!("{mode}-{}.db", build.name));
+            for suffix in ["-wal", "-shm", "-journal"] {
+                // Left behind by an interrupted run; usually there is none.
+                let _ = fs::remove_file(own.with_extension(format!("db{suffix}")));
+            }
+            fs::copy(self.database, &own).map_err(|error| Error::Files { path: own.clone(), error })?;
+            let configuration = self.configuration(number, &own);
+            let started =
+                isolated::start(|tell: &mut (dyn FnMut(P) + Send)| run(configuration, number, tell));
+            running.push((own, started.map_err(|error| Error::Run { build: build.name, mode, error })?));
+        }
+        let mut ended = Vec::new();
+        for (build, (own, running)) in self.builds.iter().zip(running) {
+            let result =
+                running.wait(progress).map_err(|error| Error::Run { build: build.name, mode, error })?;
+            // A copy that cannot be removed is overwritten next time.
+            let _ = fs::remove_file(&own);
+            ended.push(result);
+        }
+        Ok(ended.try_into().unwrap_or_else(|_| unreachable!("two builds make two runs")))
+    }
+
+    fn configuration(&self, build: usize, database: &Path) -> Configuration {
+        let mode = self.mode;
+        let arguments = ["run".into(), database.into(), "--mode".into(), mode.name.into()];
+        let transactions = ["--transactions".into(), mode.transactions.to_string().into()];
+        let settings = Settings {
+            sysroot: self.options.sysroot.clone(),
+            clock: Clock::Virtual,
+            random: Random::Seeded(0),
+            ..Settings::default()
+        };
+        Configuration {
+            program: self.builds[build].program.clone(),
+            name: None,
+            arguments: arguments.into_iter().chain(transactions).collect(),
+            // The same everywhere: what is in the environment may change what a program does.
+            environment: vec!["LC_ALL=C".into()],
+            model: PROCESSORS[build],
+            settings,
+        }
+    }
 }
 
 fn finished(counted: Counted, output: String) -> Result<Run, String> {

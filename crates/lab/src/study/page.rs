@@ -5,7 +5,7 @@ use analysis::paper;
 use analysis::table::Table;
 use report::{Arrangement, Block, Chart, Error, Figure, Page, Section};
 
-use super::{ModeResult, Study, tables};
+use super::{ModeResult, Study, schemes, tables};
 
 /// How many functions the charts show.
 const CHARTED: usize = 15;
@@ -113,7 +113,7 @@ fn answer_chart(study: &Study) -> Result<Chart, Error> {
 }
 
 fn sections(study: &Study) -> Result<Vec<Section>, Error> {
-    let mut sections = vec![path_lengths(study)?, groups(study)?];
+    let mut sections = vec![path_lengths(study)?, in_time(study)?, groups(study)?];
     for result in &study.modes {
         sections.push(mode(result)?);
     }
@@ -148,6 +148,42 @@ fn path_lengths(study: &Study) -> Result<Section, Error> {
          as starting a new page of the history.",
     )));
     Ok(section("Path lengths", blocks))
+}
+
+fn in_time(study: &Study) -> Result<Section, Error> {
+    let relative = schemes::relative(study);
+    let columns: Vec<&str> = relative.columns[1..].iter().map(|column| column.name.as_str()).collect();
+    let chart = report::bars(&relative, "scheme", &columns, Arrangement::Grouped)?
+        .titled("schemes-chart", "Transactions a second, the original build as 100 %")
+        .captioned(
+            "The new instructions make a transaction faster by about what they make it shorter. Where the processor \
+             lacks them, and the system has to emulate each, most of the throughput is lost: the more, the more of a \
+             transaction they are.",
+        );
+    let cycles = report::bars(&schemes::allocation(study), "run", &schemes::KINDS, Arrangement::Stacked)?
+        .titled("cycles-chart", "Where the cycles of a transaction go")
+        .captioned("Each cycle is counted once: instructions were issued in it, or something kept them.");
+    let mut blocks = vec![
+        paragraph(
+            "The paper measured transactions a second on a prototype: an AlphaStation 500 with a 400 MHz 21164. Here a \
+             model of that machine hears every instruction of the measured transactions and says how many cycles they \
+             take. Three *schemes* are compared: the **original** build; the **byte/word** build on a processor that \
+             has the instructions; and the same build under **emulation**, on a processor that has not, where each of \
+             them traps to the operating system.",
+        ),
+        Block::Chart(chart),
+        Block::Table(schemes::throughput(study)),
+        Block::Chart(cycles),
+        Block::Table(schemes::causes(study)),
+    ];
+    if let Some(table) = schemes::disks(study) {
+        blocks.push(paragraph(
+            "Scaled transactions also wait for disks. With the single disk of the prototype all schemes are as fast as \
+             that disk (so the paper measured only the cached mode); with enough disks the processor decides again.",
+        ));
+        blocks.push(Block::Table(table));
+    }
+    Ok(section("In time: the three schemes", blocks))
 }
 
 fn groups(study: &Study) -> Result<Section, Error> {

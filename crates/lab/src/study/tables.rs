@@ -7,7 +7,7 @@ use analysis::statics;
 use analysis::table::{Column, Kind, Table, Value};
 use analysis::units::{PathLength, path_lengths};
 
-use super::{ModeResult, Run, Study};
+use super::{ModeResult, Run, Study, schemes};
 
 /// The names of the builds in tables, as the paper has them.
 pub(super) const LABELS: [&str; 2] = ["original", "byte/word"];
@@ -26,7 +26,10 @@ pub(super) fn geometric_mean(run: &Run) -> f64 {
 }
 
 pub(super) fn summary(study: &Study) -> Vec<Table> {
-    vec![answer(study), lengths(study), groups(study), biggest_changes(study)]
+    let mut tables = vec![answer(study), lengths(study), groups(study), biggest_changes(study)];
+    tables.extend(schemes::disks(study));
+    tables.push(schemes::throughput(study));
+    tables
 }
 
 /// 1997 beside today: instructions a transaction in both builds.
@@ -233,7 +236,9 @@ pub(super) fn all(study: &Study) -> Vec<Table> {
     tables.extend(study.modes.iter().map(instructions));
     tables.extend(scaled_minus_cached(study));
     tables.extend(study.modes.iter().map(functions));
-    tables.extend([system_calls(study), transactions(study)]);
+    tables.push(schemes::throughput(study));
+    tables.extend(schemes::disks(study));
+    tables.extend([schemes::causes(study), system_calls(study), transactions(study)]);
     tables.extend(images(study));
     tables.extend(paper::tables());
     tables.push(paper::findings());

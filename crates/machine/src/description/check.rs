@@ -3,15 +3,16 @@
 use super::{Cache, Error, Holds, Machine, Prefetch, Replacement, TranslationBuffer, Write};
 use crate::pipeline::{Emulation, Pipeline};
 use crate::predictor::Predictor;
+use crate::storage::Storage;
 
 /// Lines or entries that one structure may have.
 const MOST_LINES: u64 = 1 << 24;
 /// Lines of a set, entries of a set or of a buffer.
 const MOST_WAYS: u32 = 1 << 16;
 
-type Checked = Result<(), Error>;
+pub(crate) type Checked = Result<(), Error>;
 
-fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> Checked {
+pub(crate) fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> Checked {
     if holds { Ok(()) } else { Err(Error::Impossible { field: field.into(), reason: reason.into() }) }
 }
 
@@ -37,6 +38,7 @@ pub(super) fn check(machine: &Machine) -> Checked {
     machine.pipeline.as_ref().map_or(Ok(()), Pipeline::check)?;
     machine.predictor.as_ref().map_or(Ok(()), Predictor::check)?;
     machine.emulation.as_ref().map_or(Ok(()), Emulation::check)?;
+    machine.storage.as_ref().map_or(Ok(()), Storage::check)?;
     let latency = machine.memory.latency_ns;
     require(latency.is_finite() && latency >= 0.0, "memory.latency_ns", format!("{latency} is no time"))?;
     let last = machine.caches.iter().map(|cache| cache.latency).fold(0.0, f64::max);

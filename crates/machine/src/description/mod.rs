@@ -9,7 +9,9 @@ use serde::Deserialize;
 
 use crate::pipeline::{Emulation, Pipeline};
 use crate::predictor::Predictor;
+use crate::storage::Storage;
 
+pub(crate) use check::{Checked, require};
 pub use hierarchy::{
     Cache, Crossing, Holds, Memory, Prefetch, Replacement, TranslationBuffer, Write, WriteBuffer,
 };
@@ -75,6 +77,8 @@ pub struct Machine {
     /// Translation buffers, in the same order.
     #[serde(default, deserialize_with = "hierarchy::named")]
     pub translation_buffers: Vec<TranslationBuffer>,
+    /// Its disks.
+    pub storage: Option<Storage>,
     /// What is behind the caches.
     #[serde(default)]
     pub memory: Memory,

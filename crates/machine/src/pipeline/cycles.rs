@@ -1,5 +1,7 @@
 //! Cycles, each in one class.
 
+use serde::{Deserialize, Serialize};
+
 use super::description::WIDEST;
 
 /// Levels behind the first cache that are told apart; what is farther counts as the last.
@@ -8,7 +10,7 @@ pub(crate) const LEVELS: usize = 6;
 /// What a cycle was spent for. An instruction is waited for until it is issued; if several things keep it, the
 /// cycles go to what begins the way there: first what keeps it from arriving at the issue stage (**dry**), then
 /// what keeps it there longest (**frozen**).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
     /// So many instructions were issued.
     Issued(u8),
