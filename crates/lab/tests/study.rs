@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use pathlength_lab::build::BuildOptions;
-use pathlength_lab::study::{MODES, Mode, Options, byteword};
+use pathlength_lab::study::{MODES, Mode, Options, SCHEMES, byteword};
 
 fn options(sysroot: &str) -> Options {
     Options {
@@ -30,6 +30,16 @@ fn from_sources_to_the_page() {
         assert_eq!(original.output, byte_word.output);
         assert!(!original.profile.instructions.contains_key("ldbu"));
         assert!(byte_word.profile.instructions["ldbu"] > 0.0);
+        // The machines hear the very transactions that are counted.
+        for (scheme, time) in SCHEMES.iter().zip(&result.times) {
+            let run = &result.runs[scheme.build];
+            let counted: u64 = run.measurement.units.iter().map(|unit| unit.instructions).sum();
+            assert_eq!((time.units, time.instructions), (40, counted), "{}", scheme.name);
+            let new = ["ldbu", "ldwu", "stb", "stw", "sextb", "sextw"];
+            let new = new.iter().filter_map(|name| run.profile.instructions.get(*name)).sum::<f64>() * 40.0;
+            let expected = if scheme.name == "emulation" { new.round() as u64 } else { 0 };
+            assert_eq!(time.emulated, expected, "{}", scheme.name);
+        }
     }
     let tables = study.tables();
     let names: HashSet<_> = tables.iter().map(|table| table.name.as_str()).collect();
