@@ -17,7 +17,8 @@ const LARGEST: u64 = 1 << 30;
 
 /// Caches of instructions, of data, and of both, of all sizes from 1 KB up: fully associative ones, and those
 /// with 1, 2, 4 and 8 ways. All replace the least recently used line, and bring in a line for a store as for a
-/// load. An access that crosses the end of a line asks for both.
+/// load. Instructions of a line that a block executes one after the other are fetched once. An access that crosses
+/// the end of a line asks for both.
 ///
 /// ```
 /// use pathlength_machine::{Curves, Holds, Model};

@@ -183,20 +183,27 @@ impl Plain {
         self.access(address, Request::Fetch)
     }
 
+    /// Reads or writes: the worse of the parts.
     pub fn data(&mut self, address: u64, size: u8, is_store: bool) -> Way {
+        let parts = self.parts(address, size, is_store);
+        let worse = |one: Way, other: Way| (one.0.max(other.0), one.1.max(other.1), one.2.max(other.2));
+        parts.into_iter().reduce(worse).unwrap()
+    }
+
+    /// Reads or writes: each line, or page if those are smaller, by itself.
+    pub fn parts(&mut self, address: u64, size: u8, is_store: bool) -> Vec<Way> {
         let request = if is_store { Request::Store } else { Request::Load };
-        let first = self.access(address, request);
         let last = address + u64::from(size) - 1;
         let line = self.path(false).first().map(|&index| self.levels[index].described.line);
         let page = self.buffers_of(false).first().map(|&index| self.buffers[index].described.page);
         let piece = line.into_iter().chain(page).min();
-        match piece {
-            Some(piece) if self.crossing == Crossing::Both && address / piece != last / piece => {
-                let second = self.access(last, request);
-                (first.0.max(second.0), first.1.max(second.1), first.2.max(second.2))
-            }
-            _ => first,
+        let is_two =
+            self.crossing == Crossing::Both && piece.is_some_and(|piece| address / piece != last / piece);
+        let mut parts = vec![self.access(address, request)];
+        if is_two {
+            parts.push(self.access(last, request));
         }
+        parts
     }
 
     fn path(&self, instructions: bool) -> Vec<usize> {
