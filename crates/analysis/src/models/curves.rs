@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use machine::{Curve, Holds};
 
 use super::per_thousand;
-use crate::table::{Kind, Table, Value};
+use crate::table::{Kind, Table, Value, separated};
 
 /// The columns of caches with so many ways; none for fully associative ones.
 pub const WAYS: [(&str, Option<u32>); 5] = [
@@ -19,11 +19,11 @@ pub const WAYS: [(&str, Option<u32>); 5] = [
 /// A row for each size of caches, in misses per 1,000 of so many instructions.
 pub fn curve(curve: &Curve, line: u64, instructions: u64) -> Table {
     let (name, what) = match curve.holds {
-        Holds::Instructions => ("code", "instructions"),
-        Holds::Data => ("data", "data"),
-        Holds::Both => ("both", "instructions and data"),
+        Holds::Instructions => ("code", "Code"),
+        Holds::Data => ("data", "Data"),
+        Holds::Both => ("both", "Code and data"),
     };
-    let title = format!("Misses per 1,000 instructions of caches of {what}, by size");
+    let title = format!("{what}: misses per 1,000 instructions, by size of the cache");
     let mut columns = vec![("size", Kind::Count)];
     columns.extend(WAYS.map(|(heading, _)| (heading, Kind::Real(3))));
     let mut table = Table::new(&format!("curves-{name}"), title, &columns);
@@ -38,7 +38,8 @@ pub fn curve(curve: &Curve, line: u64, instructions: u64) -> Table {
         table.row([Value::from(size)].into_iter().chain(row).collect());
     }
     table.notes.push(format!(
-        "Lines of {line} bytes, the least recently used of a set replaced; {instructions} instructions."
+        "Lines of {line} bytes, the least recently used of a set replaced; {} instructions.",
+        separated(&instructions.to_string())
     ));
     table
 }

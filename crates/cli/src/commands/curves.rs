@@ -67,8 +67,9 @@ fn write_page(heard: &Heard<Sizes>, tables: Vec<Table>, path: &Path) -> Result<(
     let headings = models::WAYS.map(|(heading, _)| heading);
     let section = |table: Table| {
         let chart = report::sizes(&table, "size", &headings, "misses per 1,000 instructions")?;
-        let heading = table.title.clone();
-        Ok(Section { heading, blocks: vec![Block::Chart(chart), Block::Table(table)] })
+        let (heading, what) = table.title.split_once(": ").unwrap_or(("", &table.title));
+        let chart = chart.titled(&format!("{}-chart", table.name), &format!("{heading}, {what}"));
+        Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart), Block::Table(table)] })
     };
     let page = Page {
         title: "Miss curves".into(),
