@@ -145,9 +145,12 @@ fn ask<M: MemorySystem>(memory: &mut M, block: &Block, issue: &mut Issue, addres
     let mut is_near = true;
     issue.fetched.clear();
     issue.served.clear();
-    for (number, address) in issue.front.lines(block.address, block.length).enumerate() {
+    if issue.front.is_new_line(block.address) {
+        issue.fetched.push(memory.fetch(block.address));
+    }
+    for address in issue.front.lines_behind(block.address, block.length) {
         let served = memory.fetch(address);
-        is_near &= served == Served::default() || number == 0;
+        is_near &= served == Served::default();
         issue.fetched.push(served);
     }
     for (&address, &(bytes, is_store)) in addresses.iter().zip(&block.accesses) {

@@ -11,6 +11,9 @@ use crate::predictor::Predicting;
 /// No group, no line.
 const NOWHERE: u64 = u64::MAX;
 
+/// Lines between one that is fetched ahead and the last that was asked for, at most.
+const FARTHEST: u64 = 64;
+
 /// How a block ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -193,15 +196,18 @@ impl Front {
         std::mem::replace(&mut self.place.line, address >> self.line_shift) != address >> self.line_shift
     }
 
-    /// The addresses by which a block's lines are fetched, but for the one that was fetched last.
+    /// Whether an address is in another line than what was fetched last.
     #[inline(always)]
-    pub(super) fn lines(&self, address: u64, length: usize) -> impl Iterator<Item = u64> + use<> {
+    pub(super) fn is_new_line(&self, address: u64) -> bool {
+        address >> self.line_shift != self.place.line
+    }
+
+    /// The addresses of the other lines of a block.
+    #[inline(always)]
+    pub(super) fn lines_behind(&self, address: u64, length: usize) -> impl Iterator<Item = u64> + use<> {
         let shift = self.line_shift;
         let last = address.wrapping_add(4 * (length as u64 - 1)) >> shift;
-        let first = address >> shift;
-        let is_new = first != self.place.line;
-        let rest = (first + 1..=last).map(move |line| line << shift);
-        is_new.then_some(address).into_iter().chain(rest)
+        ((address >> shift) + 1..=last).map(move |line| line << shift)
     }
 
     /// The current line was missing, and asked for at `time`: says when it comes, and from where. What was
@@ -209,9 +215,10 @@ impl Front {
     #[cold]
     pub fn miss(&mut self, time: u64, served: Served) -> (u64, u8) {
         self.predictor.refilled(self.place.line << self.line_shift, 1 << self.line_shift);
-        let distance = self.place.line.wrapping_sub(self.stream.line).saturating_mul(self.interval);
-        if served.is_ahead && distance < 1 << 32 {
-            self.stream = Stream { line: self.place.line, arrives: self.stream.arrives + distance, ..self.stream };
+        let distance = self.place.line.wrapping_sub(self.stream.line);
+        if served.is_ahead && distance <= FARTHEST {
+            let arrives = self.stream.arrives + distance * self.interval;
+            self.stream = Stream { line: self.place.line, arrives, ..self.stream };
         } else {
             let level = served.level.clamp(1, LEVELS as u8);
             let cycles = self.fetch_cycles[level as usize];
