@@ -119,7 +119,7 @@ fn bench() -> Result<(), Error> {
         tables.push(programs(&jobs, transactions, runs, &options, &loaded, directory.path())?);
     }
     // A short run may be the long one.
-    let [hello, short, .., long] | [hello, short @ long] = &jobs[..] else { return Err("no run".into()) };
+    let ([hello, short, .., long] | [hello, short @ long]) = &jobs[..] else { return Err("no run".into()) };
     if wants("traces") {
         tables.push(traces::table(&pathlength()?, [short, long], &loaded, directory.path(), runs)?);
     }
