@@ -106,7 +106,7 @@ impl Caches {
     }
 
     /// Executions and marks, where stores do what `STORES` says.
-    fn run<const STORES: u8>(&mut self, space: u64, records: &[u64]) {
+    fn run<const STORES: u8>(&mut self, records: &[u64]) {
         let mut words = records;
         while let Some((&word, rest)) = words.split_first() {
             words = match Event::new(word) {
@@ -118,7 +118,7 @@ impl Caches {
                     self.executions[block as usize] += 1;
                     self.totals.instructions += u64::from(script.instructions);
                     self.totals.accesses += u64::from(script.accesses);
-                    self.execute::<STORES>(script, addresses, space);
+                    self.execute::<STORES>(script, addresses);
                     rest
                 }
                 Event::Mark(mark) => {
@@ -133,35 +133,38 @@ impl Caches {
     /// A block was executed. Mostly the nearest cache has all its instructions; then its accesses follow each
     /// other without looking at lines.
     #[inline(always)]
-    fn execute<const STORES: u8>(&mut self, script: Script, addresses: &[u64], space: u64) {
-        let mut is_known = !self.hierarchy.can_expel_instructions();
-        for line in self.scripts.lines(script.lines()) {
-            is_known &= self.hierarchy.knows_instructions(line.address ^ space);
+    fn execute<const STORES: u8>(&mut self, script: Script, addresses: &[u64]) {
+        if !self.hierarchy.can_expel_instructions() {
+            let mut known = 0;
+            for line in self.scripts.lines(script.lines()) {
+                self.now += STEP;
+                if !self.hierarchy.fetches_known(self.now, line.address) {
+                    return self.fetch_and_access::<STORES>(script, known, addresses);
+                }
+                known += 1;
+            }
+            self.access::<STORES>(script.own_accesses(), addresses);
+        } else {
+            self.fetch_and_access::<STORES>(script, 0, addresses);
         }
-        if !is_known {
-            return self.fetch_and_access::<STORES>(script, addresses, space);
-        }
-        for line in self.scripts.lines(script.lines()) {
-            self.now += STEP;
-            self.hierarchy.fetch_at(self.now, line.address ^ space);
-        }
-        self.access::<STORES>(script.own_accesses(), addresses, space);
     }
 
-    /// The lines and accesses of a block in their order.
+    /// The lines and accesses of a block in their order, where the first lines are fetched already.
     #[cold]
     #[inline(never)]
-    fn fetch_and_access<const STORES: u8>(&mut self, script: Script, addresses: &[u64], space: u64) {
+    fn fetch_and_access<const STORES: u8>(&mut self, script: Script, fetched: usize, addresses: &[u64]) {
         let (mut access, mut addresses) = (script.own_accesses().start, addresses);
-        for place in script.lines() {
+        for (number, place) in script.lines().enumerate() {
             let line = self.scripts.lines(place..place + 1)[0];
-            self.now += STEP;
-            let served = self.hierarchy.fetch_at(self.now, line.address ^ space);
-            if !served.is_near() {
-                self.note(Request::Fetch, line.site, served);
+            if number >= fetched {
+                self.now += STEP;
+                let served = self.hierarchy.fetch_at(self.now, line.address);
+                if !served.is_near() {
+                    self.note(Request::Fetch, line.site, served);
+                }
             }
             let (of_line, others) = addresses.split_at(line.accesses as usize);
-            self.access::<STORES>(access..access + of_line.len(), of_line, space);
+            self.access::<STORES>(access..access + of_line.len(), of_line);
             access += of_line.len();
             addresses = others;
         }
@@ -169,17 +172,17 @@ impl Caches {
 
     /// Accesses to data, one behind the other.
     #[inline(always)]
-    fn access<const STORES: u8>(&mut self, accesses: Range<usize>, addresses: &[u64], space: u64) {
+    fn access<const STORES: u8>(&mut self, accesses: Range<usize>, addresses: &[u64]) {
         let mut now = self.now;
         for (place, &address) in accesses.zip(addresses) {
             let does = self.scripts.accesses(place..place + 1)[0];
-            let (first, last) = (address ^ space, (address ^ space).wrapping_add(does.more.into()));
+            let last = address.wrapping_add(does.more.into());
             now += STEP;
-            let served = self.hierarchy.data_at::<STORES>(now, first, does.is_store);
+            let served = self.hierarchy.data_at::<STORES>(now, address, does.is_store);
             if !served.is_near() {
                 self.note_data(does, served);
             }
-            if self.hierarchy.crosses(first, last) {
+            if self.hierarchy.crosses(address, last) {
                 now += STEP;
                 let served = self.hierarchy.data_at::<STORES>(now, last, does.is_store);
                 self.note_data(does, served);
@@ -306,11 +309,11 @@ impl Model for Caches {
     }
 
     fn executed(&mut self, space: u32, records: &[u64]) {
-        let space = Hierarchy::space(space);
+        self.hierarchy.set_space(space);
         match self.hierarchy.stores() {
-            Write::Back => self.run::<{ Write::Back as u8 }>(space, records),
-            Write::Through => self.run::<{ Write::Through as u8 }>(space, records),
-            Write::Ignored => self.run::<{ Write::Ignored as u8 }>(space, records),
+            Write::Back => self.run::<{ Write::Back as u8 }>(records),
+            Write::Through => self.run::<{ Write::Through as u8 }>(records),
+            Write::Ignored => self.run::<{ Write::Ignored as u8 }>(records),
         }
     }
 }

@@ -192,7 +192,17 @@ impl Hierarchy {
 
     /// What follows is of the process with this number.
     pub fn set_space(&mut self, space: u32) {
-        self.space = Hierarchy::space(space);
+        let space = Hierarchy::space(space);
+        if space == self.space {
+            return;
+        }
+        self.space = space;
+        for side in [INSTRUCTIONS, DATA] {
+            if let Some(&buffer) = self.paths[side].buffers.first() {
+                self.fronts[side].uses().for_each(|one| self.buffers[buffer].note(one));
+            }
+            self.fronts[side].set_space(space);
+        }
     }
 
     /// What distinguishes the addresses of a process.
@@ -209,7 +219,7 @@ impl Hierarchy {
     #[inline]
     pub fn fetch(&mut self, address: u64) -> Served {
         self.now += STEP;
-        self.fetch_at(self.now, address ^ self.space)
+        self.fetch_at(self.now, address)
     }
 
     /// Data are read.
@@ -226,10 +236,9 @@ impl Hierarchy {
 
     #[inline]
     fn data(&mut self, address: u64, size: u8, is_store: bool) -> Served {
-        let first = address ^ self.space;
-        let last = first.wrapping_add(u64::from(size.saturating_sub(1)));
-        let served = self.part(first, is_store);
-        if self.crosses(first, last) { served.and(self.part(last, is_store)) } else { served }
+        let last = address.wrapping_add(u64::from(size.saturating_sub(1)));
+        let served = self.part(address, is_store);
+        if self.crosses(address, last) { served.and(self.part(last, is_store)) } else { served }
     }
 
     #[inline]
@@ -257,10 +266,10 @@ impl Hierarchy {
         self.go_far(now, INSTRUCTIONS, address, Request::Fetch)
     }
 
-    /// Whether fetching the instructions at an address finds them at once.
+    /// Fetches the instructions at an address if they are found at once, or else does nothing.
     #[inline(always)]
-    pub(crate) fn knows_instructions(&self, address: u64) -> bool {
-        self.fronts[INSTRUCTIONS].knows(address)
+    pub(crate) fn fetches_known(&mut self, now: u64, address: u64) -> bool {
+        self.fronts[INSTRUCTIONS].touch(address, now, false)
     }
 
     /// What stores to the nearest cache of data do.
@@ -278,7 +287,7 @@ impl Hierarchy {
         }
         if is_store & (STORES == Write::Through as u8) {
             self.now = now;
-            self.write_on(DATA, 0, address);
+            self.write_on(DATA, 0, address ^ self.space);
         }
         Served::default()
     }
@@ -289,6 +298,7 @@ impl Hierarchy {
     fn go_far(&mut self, now: u64, side: usize, address: u64, request: Request) -> Served {
         self.now = now;
         self.near_slot = None;
+        let address = address ^ self.space;
         let untranslated = self.translate(side, address, request);
         let served = self.ask(side, address, request);
         if self.has_fronts[side] {
