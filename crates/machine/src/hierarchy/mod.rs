@@ -5,6 +5,7 @@ mod classes;
 mod flow;
 mod front;
 mod lru;
+mod near;
 mod tags;
 
 use crate::description::{Crossing, Machine, Write};
@@ -14,6 +15,7 @@ pub use classes::Class;
 use classes::Classes;
 use front::{Front, MOST_SLOTS};
 pub(crate) use lru::Stack;
+use near::Near;
 
 /// What is asked of a cache or translation buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +98,8 @@ pub struct Hierarchy {
     /// Of instructions, and of data.
     fronts: Box<[Front; 2]>,
     has_fronts: [bool; 2],
+    /// Of each side, what is simple enough.
+    near: [Option<Near>; 2],
     caches: Vec<CacheState>,
     buffers: Vec<BufferState>,
     /// Of instructions, and of data.
@@ -144,6 +148,7 @@ impl Hierarchy {
                 hierarchy.fronts[side] = Front::new(line_shift, page_shift);
                 hierarchy.caches[cache].front = Some(side);
                 hierarchy.has_fronts[side] = true;
+                hierarchy.near[side] = hierarchy.simple(side);
             }
         }
         hierarchy
@@ -169,6 +174,7 @@ impl Hierarchy {
         Hierarchy {
             fronts: Box::new([(); 2].map(|()| Front::new(0, 0))),
             has_fronts: [false; 2],
+            near: [None; 2],
             stores: write.unwrap_or_default(),
             can_expel_instructions: instructions.caches.first().is_some_and(|&first| {
                 machine.caches.iter().any(|cache| cache.includes.contains(&machine.caches[first].name))
@@ -296,6 +302,9 @@ impl Hierarchy {
     #[cold]
     #[inline(never)]
     fn go_far(&mut self, now: u64, side: usize, address: u64, request: Request) -> Served {
+        if let Some(served) = self.go_near(now, side, address ^ self.space, request) {
+            return served;
+        }
         self.now = now;
         self.near_slot = None;
         let address = address ^ self.space;

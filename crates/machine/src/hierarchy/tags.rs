@@ -174,8 +174,11 @@ fn hint(key: u64, last_set: u64) -> u64 {
 fn oldest(used: &[u64]) -> usize {
     // Times are far smaller than words, so that the way fits behind them.
     let shift = usize::BITS - used.len().leading_zeros();
-    let each = used.iter().enumerate().map(|(way, time)| time << shift | way as u64);
-    (each.fold(u64::MAX, u64::min) & ((1 << shift) - 1)) as usize
+    let mut oldest = u64::MAX;
+    for (way, time) in used.iter().enumerate() {
+        oldest = std::hint::black_box(oldest.min(time << shift | way as u64));
+    }
+    (oldest & ((1 << shift) - 1)) as usize
 }
 
 /// The next of a sequence of numbers that look random (Marsaglia's xorshift), the same in each run.
