@@ -7,8 +7,11 @@ use isa::Flags;
 /// What a block does each time, as a piece of the lists of lines and of accesses.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
+    /// Of its first instruction.
+    address: u64,
     first_line: u32,
-    lines: u32,
+    /// Lines that its instructions are in.
+    pub lines: u32,
     first_access: u32,
     /// Loads and stores.
     pub accesses: u32,
@@ -74,6 +77,7 @@ impl Scripts {
             }
         }
         self.scripts.push(Script {
+            address,
             first_line,
             lines: self.lines.len() as u32 - first_line,
             first_access,
@@ -100,6 +104,12 @@ impl Scripts {
         self.sites as usize
     }
 
+    /// An address in one of a script's lines, from 0.
+    #[inline(always)]
+    pub fn line_address(&self, script: Script, number: u32) -> u64 {
+        script.address.wrapping_add(self.line * u64::from(number))
+    }
+
     /// The lines that a range of a script's is.
     #[inline(always)]
     pub fn lines(&self, lines: Range<usize>) -> &[Line] {
@@ -115,8 +125,7 @@ impl Scripts {
 
 impl Script {
     /// Which lines are its own.
-    #[inline(always)]
-    pub fn lines(self) -> Range<usize> {
+    pub fn own_lines(self) -> Range<usize> {
         self.first_line as usize..(self.first_line + self.lines) as usize
     }
 

@@ -165,7 +165,7 @@ impl Counting {
             let Some((mut addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { return };
             words = rest;
             let mut accesses = scripts.accesses(script.own_accesses());
-            for line in scripts.lines(script.lines()) {
+            for line in scripts.lines(script.own_lines()) {
                 if code {
                     self.touch((line.address ^ space) >> line_shift);
                 }

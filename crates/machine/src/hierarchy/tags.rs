@@ -12,6 +12,8 @@ pub struct Tags {
     ways: usize,
     last_set: u64,
     keys: Box<[u64]>,
+    /// A byte of each key, eight ways in a word, so that most ways need not be looked at.
+    hints: Box<[u64]>,
     /// Of each set, the way that is next in turn, or that the pointer shows.
     next: Box<[u32]>,
     random: u64,
@@ -44,6 +46,7 @@ impl Tags {
             ways: ways as usize,
             last_set: sets - 1,
             keys: vec![NOTHING; sets as usize * ways as usize].into(),
+            hints: vec![0; sets as usize * ways.div_ceil(8) as usize].into(),
             next: vec![0; sets as usize].into(),
             random: 0x9e37_79b9_7f4a_7c15,
             last: 0,
@@ -71,19 +74,25 @@ impl Tags {
     /// Where a key is.
     #[inline]
     pub fn find(&self, key: u64) -> Option<usize> {
-        self.find_in(self.first_slot(key), key)
-    }
-
-    #[inline]
-    fn find_in(&self, first: usize, key: u64) -> Option<usize> {
-        let mut found = None;
-        // Without a way out of the loop, which nobody could predict.
-        for (way, &held) in self.keys[first..first + self.ways].iter().enumerate().rev() {
-            if held == key {
-                found = Some(first + way);
+        let set = (key & self.last_set) as usize;
+        let (first, words) = (set * self.ways, self.ways.div_ceil(8));
+        if self.ways == 1 {
+            return (self.keys[first] == key).then_some(first);
+        }
+        let keys = &self.keys[first..first + self.ways];
+        for (word, &hints) in self.hints[set * words..(set + 1) * words].iter().enumerate() {
+            // Bytes that are 0 get their highest bit, and seldom others.
+            let differences = hints ^ hint(key, self.last_set) * ONES;
+            let mut zeros = differences.wrapping_sub(ONES) & !differences & ONES << 7;
+            while zeros != 0 {
+                let way = 8 * word + zeros.trailing_zeros() as usize / 8;
+                if keys.get(way) == Some(&key) {
+                    return Some(first + way);
+                }
+                zeros &= zeros - 1;
             }
         }
-        found
+        None
     }
 
     /// What is in a slot is used, and changed or not. Returns the slot that a pointer shows from now on, if it
@@ -117,8 +126,8 @@ impl Tags {
             // What is empty was used at 0.
             return first + oldest(&used[first..first + self.ways]);
         }
-        if let Some(empty) = self.find_in(first, NOTHING) {
-            return empty;
+        if let Some(empty) = self.keys[first..first + self.ways].iter().position(|&key| key == NOTHING) {
+            return first + empty;
         }
         let next = &mut self.next[first / self.ways];
         first
@@ -135,6 +144,10 @@ impl Tags {
     #[inline]
     pub fn replace(&mut self, slot: usize, key: u64, marks: &mut Marks) -> Left {
         let is_changed = std::mem::take(&mut marks.changed[slot]);
+        let (set, way) = (slot / self.ways, slot % self.ways);
+        let hints = &mut self.hints[set * self.ways.div_ceil(8) + way / 8];
+        let shift = 8 * (way % 8);
+        *hints = *hints & !(0xff << shift) | hint(key, self.last_set) << shift;
         Left { key: std::mem::replace(&mut self.keys[slot], key), is_changed }
     }
 
@@ -147,16 +160,25 @@ impl Tags {
     }
 }
 
+/// Each byte is 1.
+const ONES: u64 = u64::MAX / 0xff;
+
+/// A byte of what tells the keys of a set apart.
+#[inline(always)]
+fn hint(key: u64, last_set: u64) -> u64 {
+    key >> last_set.trailing_ones() & 0xff
+}
+
 /// The first of those that were used longest ago.
 #[inline]
 fn oldest(used: &[u64]) -> usize {
-    let (mut oldest, mut when) = (0, u64::MAX);
-    for (way, &time) in used.iter().enumerate() {
-        let is_older = time < when;
-        oldest = if is_older { way } else { oldest };
-        when = if is_older { time } else { when };
+    // Times are far smaller than words, so that the way fits behind them.
+    let shift = usize::BITS - used.len().leading_zeros();
+    let mut oldest = u64::MAX;
+    for (way, time) in used.iter().enumerate() {
+        oldest = std::hint::black_box(oldest.min(time << shift | way as u64));
     }
-    oldest
+    (oldest & ((1 << shift) - 1)) as usize
 }
 
 /// The next of a sequence of numbers that look random (Marsaglia's xorshift), the same in each run.
