@@ -13,13 +13,7 @@ pub const START: u64 = 0x10000;
 
 /// Executes pieces of a program, each from an instruction up to, but without, another, and each with its
 /// accesses.
-pub fn run(
-    machine: &str,
-    start: u64,
-    words: &[u32],
-    path: &[(usize, usize)],
-    data: &[u64],
-) -> Time<ByAddress> {
+pub fn run(machine: &str, start: u64, words: &[u32], path: &[(usize, usize)], data: &[u64]) -> Time<ByAddress> {
     let machine = Machine::find(machine).unwrap();
     let mut time = Time::with_memory(&machine, ByAddress).unwrap();
     let mut data = data.iter().copied();
