@@ -32,15 +32,32 @@ pub struct Line {
     pub site: u32,
 }
 
-/// What an instruction does to memory.
+/// What an instruction does to memory: bit 0 says whether it writes, bits 1 and 2 are the logarithm of its
+/// bytes, and the others its position in its block.
 #[derive(Clone, Copy, Debug)]
-pub struct Access {
-    /// The instruction's.
-    pub site: u32,
-    /// Bytes behind the first one.
-    pub more: u8,
+pub struct Access(u32);
+
+impl Access {
+    fn new(position: u32, size: u8, is_store: bool) -> Access {
+        Access(position << 3 | size.ilog2() << 1 | u32::from(is_store))
+    }
+
     /// Whether it writes.
-    pub is_store: bool,
+    #[inline(always)]
+    pub fn is_store(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Bytes behind the first one.
+    #[inline(always)]
+    pub fn more(self) -> u64 {
+        (1 << (self.0 >> 1 & 3)) - 1
+    }
+
+    /// The instruction's position in its block.
+    pub fn position(self) -> u32 {
+        self.0 >> 3
+    }
 }
 
 /// All blocks.
@@ -72,7 +89,7 @@ impl Scripts {
             let instruction = isa::decode(word);
             if let Some((instruction, size)) = instruction.and_then(|one| Some((one, one.access_size()?))) {
                 let is_store = instruction.op.is(Flags::STORE);
-                self.accesses.push(Access { site, more: size - 1, is_store });
+                self.accesses.push(Access::new(position as u32, size, is_store));
                 self.lines.last_mut().expect("the first instruction begins one").accesses += 1;
             }
         }
@@ -90,8 +107,8 @@ impl Scripts {
 
     /// A block's.
     #[inline(always)]
-    pub fn get(&self, block: u32) -> Option<Script> {
-        self.scripts.get(block as usize).copied()
+    pub fn get(&self, block: u32) -> Option<&Script> {
+        self.scripts.get(block as usize)
     }
 
     /// Those of all blocks, in order.
@@ -106,7 +123,7 @@ impl Scripts {
 
     /// An address in one of a script's lines, from 0.
     #[inline(always)]
-    pub fn line_address(&self, script: Script, number: u32) -> u64 {
+    pub fn line_address(&self, script: &Script, number: u32) -> u64 {
         script.address.wrapping_add(self.line * u64::from(number))
     }
 
@@ -125,18 +142,18 @@ impl Scripts {
 
 impl Script {
     /// Which lines are its own.
-    pub fn own_lines(self) -> Range<usize> {
+    pub fn own_lines(&self) -> Range<usize> {
         self.first_line as usize..(self.first_line + self.lines) as usize
     }
 
     /// Which accesses are its own.
     #[inline(always)]
-    pub fn own_accesses(self) -> Range<usize> {
+    pub fn own_accesses(&self) -> Range<usize> {
         self.first_access as usize..(self.first_access + self.accesses) as usize
     }
 
     /// Which sites are its own.
-    pub fn sites(self) -> Range<usize> {
+    pub fn sites(&self) -> Range<usize> {
         self.first_site as usize..(self.first_site + self.instructions) as usize
     }
 }

@@ -115,7 +115,7 @@ impl Caches {
         let mut of_processor = [0; Request::OF_PROCESSOR];
         for (script, executions) in self.scripts.iter().zip(&self.executions) {
             let accesses = self.scripts.accesses(script.own_accesses());
-            let stores = accesses.iter().filter(|access| access.is_store).count() as u64;
+            let stores = accesses.iter().filter(|access| access.is_store()).count() as u64;
             of_processor[Request::Fetch as usize] += executions * u64::from(script.instructions);
             of_processor[Request::Load as usize] += executions * (accesses.len() as u64 - stores);
             of_processor[Request::Store as usize] += executions * stores;

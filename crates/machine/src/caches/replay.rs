@@ -30,7 +30,8 @@ impl Replay<'_> {
                 }
                 Event::Access(_) => return,
             };
-            let Some(script) = self.scripts.get(block) else { return };
+            let scripts = self.scripts;
+            let Some(script) = scripts.get(block) else { return };
             let Some((addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { return };
             words = rest;
             self.executions[block as usize] += 1;
@@ -43,7 +44,7 @@ impl Replay<'_> {
     /// A block was executed. Mostly the nearest cache has all its instructions; then its accesses follow each
     /// other without looking at lines.
     #[inline(always)]
-    fn execute<const STORES: u8>(&mut self, script: Script, addresses: &[u64]) {
+    fn execute<const STORES: u8>(&mut self, script: &Script, addresses: &[u64]) {
         let mut fetched = 0;
         if !self.hierarchy.can_expel_instructions() {
             while fetched < script.lines {
@@ -56,7 +57,7 @@ impl Replay<'_> {
             }
         }
         if fetched == script.lines {
-            self.access::<STORES>(self.scripts.accesses(script.own_accesses()), addresses);
+            self.access::<STORES>(script.first_site, self.scripts.accesses(script.own_accesses()), addresses);
         } else {
             self.fetch_and_access::<STORES>(script, fetched, addresses);
         }
@@ -65,7 +66,7 @@ impl Replay<'_> {
     /// The lines and accesses of a block in their order, where the first lines are fetched already.
     #[cold]
     #[inline(never)]
-    fn fetch_and_access<const STORES: u8>(&mut self, script: Script, fetched: u32, addresses: &[u64]) {
+    fn fetch_and_access<const STORES: u8>(&mut self, script: &Script, fetched: u32, addresses: &[u64]) {
         let mut accesses = self.scripts.accesses(script.own_accesses());
         let mut addresses = addresses;
         for (number, line) in (0..).zip(self.scripts.lines(script.own_lines())) {
@@ -78,31 +79,33 @@ impl Replay<'_> {
             }
             let (of_line, others) = accesses.split_at(line.accesses as usize);
             let (where_to, other_addresses) = addresses.split_at(of_line.len());
-            self.access::<STORES>(of_line, where_to);
+            self.access::<STORES>(script.first_site, of_line, where_to);
             (accesses, addresses) = (others, other_addresses);
         }
     }
 
-    /// Accesses to data, one behind the other.
+    /// Accesses to data, one behind the other, of a block whose instructions have sites from this one on.
     #[inline(always)]
-    fn access<const STORES: u8>(&mut self, accesses: &[Access], addresses: &[u64]) {
+    fn access<const STORES: u8>(&mut self, first_site: u32, accesses: &[Access], addresses: &[u64]) {
         for (&does, &address) in accesses.iter().zip(addresses) {
-            let last = address.wrapping_add(does.more.into());
+            let last = address.wrapping_add(does.more());
             self.now += STEP;
-            let served = self.hierarchy.data_at::<STORES>(self.now, address, does.is_store);
+            let served = self.hierarchy.data_at::<STORES>(self.now, address, does.is_store());
             if !served.is_near() {
-                self.note_data(does, served);
+                self.note_data(first_site, does, served);
             }
             if self.hierarchy.crosses(address, last) {
                 self.now += STEP;
-                let served = self.hierarchy.data_at::<STORES>(self.now, last, does.is_store);
-                self.note_data(does, served);
+                let served = self.hierarchy.data_at::<STORES>(self.now, last, does.is_store());
+                self.note_data(first_site, does, served);
             }
         }
     }
 
-    fn note_data(&mut self, does: Access, served: Served) {
-        self.note(if does.is_store { Request::Store } else { Request::Load }, does.site, served);
+    #[cold]
+    fn note_data(&mut self, first_site: u32, does: Access, served: Served) {
+        let request = if does.is_store() { Request::Store } else { Request::Load };
+        self.note(request, first_site + does.position(), served);
     }
 
     #[cold]

@@ -175,7 +175,7 @@ impl Counting {
                     (addresses, accesses) = (others, other_accesses);
                     for (&address, does) in of_line.iter().zip(does) {
                         let first = address ^ space;
-                        let last = first.wrapping_add(does.more.into());
+                        let last = first.wrapping_add(does.more());
                         self.touch(first >> line_shift);
                         self.touch(last >> line_shift);
                     }

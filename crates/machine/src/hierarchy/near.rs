@@ -52,7 +52,8 @@ impl Hierarchy {
         let (key, next_key) = (address >> nearest.shift, address >> next.shift);
         let mut marks = front.marks();
         let slot = nearest.tags.choose(key, marks.used);
-        if marks.changed[slot] || nearest.writes.contains(&key) || nearest.tags.find(key).is_some() {
+        let is_waiting = !nearest.writes.is_empty() && nearest.writes.contains(&key);
+        if marks.changed[slot] || is_waiting || nearest.tags.find(key).is_some() {
             return None;
         }
         let next_slot = next.tags.find(next_key)?;
@@ -71,9 +72,8 @@ impl Hierarchy {
         let (tags, mut marks) = self.caches[near.nearest].marked(&mut self.fronts);
         tags.touch(slot, now, is_change, &mut marks);
         let before = self.fronts[side].learn(key, slot);
-        if let Some(buffer) = near.buffer {
-            left_use.into_iter().chain(before).for_each(|one| self.buffers[buffer].note(one));
-        }
+        self.note_page(side, left_use);
+        self.note_page(side, before);
         Some(Served { missed: 1, level: 1, untranslated: 0 })
     }
 }

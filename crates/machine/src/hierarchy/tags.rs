@@ -1,5 +1,7 @@
 //! What a cache or a translation buffer holds: keys (numbers of lines or pages) in sets of ways.
 
+use std::hint::black_box;
+
 use crate::description::Replacement;
 
 /// The key of an entry that holds nothing; numbers of lines and pages are smaller.
@@ -11,9 +13,13 @@ pub struct Tags {
     replacement: Replacement,
     ways: usize,
     last_set: u64,
+    /// From a key to what tells it from others in its set.
+    set_bits: u32,
     keys: Box<[u64]>,
     /// A byte of each key, eight ways in a word, so that most ways need not be looked at.
     hints: Box<[u64]>,
+    /// Words of hints that a set has.
+    words: usize,
     /// Of each set, the way that is next in turn, or that the pointer shows.
     next: Box<[u32]>,
     random: u64,
@@ -45,6 +51,8 @@ impl Tags {
             replacement,
             ways: ways as usize,
             last_set: sets - 1,
+            set_bits: sets.ilog2(),
+            words: ways.div_ceil(8) as usize,
             keys: vec![NOTHING; sets as usize * ways as usize].into(),
             hints: vec![0; sets as usize * ways.div_ceil(8) as usize].into(),
             next: vec![0; sets as usize].into(),
@@ -71,18 +79,25 @@ impl Tags {
         (key & self.last_set) as usize * self.ways
     }
 
+    /// A byte of what tells a key from others in its set.
+    #[inline(always)]
+    fn hint(&self, key: u64) -> u64 {
+        key >> self.set_bits & 0xff
+    }
+
     /// Where a key is.
     #[inline]
     pub fn find(&self, key: u64) -> Option<usize> {
         let set = (key & self.last_set) as usize;
-        let (first, words) = (set * self.ways, self.ways.div_ceil(8));
+        let (first, words) = (set * self.ways, self.words);
         if self.ways == 1 {
             return (self.keys[first] == key).then_some(first);
         }
         let keys = &self.keys[first..first + self.ways];
+        let wanted = self.hint(key) * ONES;
         for (word, &hints) in self.hints[set * words..(set + 1) * words].iter().enumerate() {
             // Bytes that are 0 get their highest bit, and seldom others.
-            let differences = hints ^ hint(key, self.last_set) * ONES;
+            let differences = hints ^ wanted;
             let mut zeros = differences.wrapping_sub(ONES) & !differences & ONES << 7;
             while zeros != 0 {
                 let way = 8 * word + zeros.trailing_zeros() as usize / 8;
@@ -144,10 +159,11 @@ impl Tags {
     #[inline]
     pub fn replace(&mut self, slot: usize, key: u64, marks: &mut Marks) -> Left {
         let is_changed = std::mem::take(&mut marks.changed[slot]);
-        let (set, way) = (slot / self.ways, slot % self.ways);
-        let hints = &mut self.hints[set * self.ways.div_ceil(8) + way / 8];
-        let shift = 8 * (way % 8);
-        *hints = *hints & !(0xff << shift) | hint(key, self.last_set) << shift;
+        let set = (key & self.last_set) as usize;
+        let way = slot - set * self.ways;
+        let (hint, shift) = (self.hint(key), 8 * (way % 8));
+        let hints = &mut self.hints[set * self.words + way / 8];
+        *hints = *hints & !(0xff << shift) | hint << shift;
         Left { key: std::mem::replace(&mut self.keys[slot], key), is_changed }
     }
 
@@ -163,12 +179,6 @@ impl Tags {
 /// Each byte is 1.
 const ONES: u64 = u64::MAX / 0xff;
 
-/// A byte of what tells the keys of a set apart.
-#[inline(always)]
-fn hint(key: u64, last_set: u64) -> u64 {
-    key >> last_set.trailing_ones() & 0xff
-}
-
 /// The first of those that were used longest ago.
 #[inline]
 fn oldest(used: &[u64]) -> usize {
@@ -176,7 +186,8 @@ fn oldest(used: &[u64]) -> usize {
     let shift = usize::BITS - used.len().leading_zeros();
     let mut oldest = u64::MAX;
     for (way, time) in used.iter().enumerate() {
-        oldest = std::hint::black_box(oldest.min(time << shift | way as u64));
+        // The compiler should not do this two at a time: it has no instructions for that.
+        oldest = oldest.min(black_box(time << shift | way as u64));
     }
     (oldest & ((1 << shift) - 1)) as usize
 }
