@@ -27,7 +27,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let model = All(machines.iter().map(make).collect());
     let heard = hear(&options.heard, &machines, model)?;
     let tables = tables(options, &heard);
-    report::write_all(&tables, output.format, output.path.as_deref())?;
+    heard.write(tables, output)?;
     heard.finish(&options.heard)
 }
 

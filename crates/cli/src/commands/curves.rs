@@ -55,7 +55,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let tables: Vec<Table> = curves.iter().map(table).collect();
     match page {
         Some(path) => write_page(&heard, tables, path)?,
-        None => report::write_all(&tables, output.format, path)?,
+        None => heard.write(tables, output)?,
     }
     heard.finish(&options.heard)
 }
