@@ -32,31 +32,31 @@ pub struct Line {
     pub site: u32,
 }
 
-/// What an instruction does to memory: bit 0 says whether it writes, bits 1 and 2 are the logarithm of its
-/// bytes, and the others its position in its block.
+/// What an instruction does to memory: the low bits are the number of bytes behind the first, bit 7 says
+/// whether it writes, and the others are its position in its block, which is far shorter than 2^24 instructions.
 #[derive(Clone, Copy, Debug)]
 pub struct Access(u32);
 
 impl Access {
     fn new(position: u32, size: u8, is_store: bool) -> Access {
-        Access(position << 3 | size.ilog2() << 1 | u32::from(is_store))
+        Access(position << 8 | u32::from(is_store) << 7 | u32::from(size - 1))
     }
 
     /// Whether it writes.
     #[inline(always)]
     pub fn is_store(self) -> bool {
-        self.0 & 1 != 0
+        self.0 & 1 << 7 != 0
     }
 
-    /// Bytes behind the first one.
+    /// Bytes behind the first one: 0, 1, 3 or 7.
     #[inline(always)]
     pub fn more(self) -> u64 {
-        (1 << (self.0 >> 1 & 3)) - 1
+        u64::from(self.0 & 7)
     }
 
     /// The instruction's position in its block.
     pub fn position(self) -> u32 {
-        self.0 >> 3
+        self.0 >> 8
     }
 }
 

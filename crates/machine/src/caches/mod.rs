@@ -28,7 +28,7 @@ pub use tally::UnitMisses;
 #[derive(Debug)]
 pub struct Caches {
     names: Vec<String>,
-    hierarchy: Hierarchy,
+    hierarchy: Box<Hierarchy>,
     scripts: Scripts,
     /// Executions of each block.
     executions: Vec<u64>,
@@ -71,7 +71,7 @@ impl Caches {
             tally: Tally::new(machine.caches.len(), names.len()),
             names,
             scripts: Scripts::new(hierarchy.piece_of_instructions()),
-            hierarchy,
+            hierarchy: Box::new(hierarchy),
             executions: Vec::new(),
             now: 0,
         }

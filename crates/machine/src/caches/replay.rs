@@ -88,17 +88,27 @@ impl Replay<'_> {
     #[inline(always)]
     fn access<const STORES: u8>(&mut self, first_site: u32, accesses: &[Access], addresses: &[u64]) {
         for (&does, &address) in accesses.iter().zip(addresses) {
-            let last = address.wrapping_add(does.more());
             self.now += STEP;
             let served = self.hierarchy.data_at::<STORES>(self.now, address, does.is_store());
             if !served.is_near() {
                 self.note_data(first_site, does, served);
             }
-            if self.hierarchy.crosses(address, last) {
-                self.now += STEP;
-                let served = self.hierarchy.data_at::<STORES>(self.now, last, does.is_store());
-                self.note_data(first_site, does, served);
+            // What is aligned crosses nothing.
+            if address & does.more() != 0 {
+                self.access_second::<STORES>(first_site, does, address);
             }
+        }
+    }
+
+    /// The part of an unaligned access behind the end of a line, if it is to be asked for.
+    #[cold]
+    #[inline(never)]
+    fn access_second<const STORES: u8>(&mut self, first_site: u32, does: Access, address: u64) {
+        let last = address.wrapping_add(does.more());
+        if self.hierarchy.crosses(address, last) {
+            self.now += STEP;
+            let served = self.hierarchy.data_at::<STORES>(self.now, last, does.is_store());
+            self.note_data(first_site, does, served);
         }
     }
 

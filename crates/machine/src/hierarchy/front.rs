@@ -6,7 +6,7 @@ use super::tags::Marks;
 
 const SIZE: usize = 1024;
 /// Slots of the largest cache that can have a front.
-pub const MOST_SLOTS: usize = 4096;
+pub const MOST_SLOTS: usize = 1024;
 
 /// Some lines of the nearest cache of instructions or of data whose pages are also in the nearest translation
 /// buffer. Using what is known here changes nothing but when it was used last, and whether it was changed.

@@ -96,7 +96,7 @@ struct Path {
 #[derive(Debug)]
 pub struct Hierarchy {
     /// Of instructions, and of data.
-    fronts: Box<[Front; 2]>,
+    fronts: [Front; 2],
     has_fronts: [bool; 2],
     /// Of each side, what is simple enough.
     near: [Option<Near>; 2],
@@ -172,7 +172,7 @@ impl Hierarchy {
         };
         let write = data.caches.first().map(|&first| machine.caches[first].write);
         Hierarchy {
-            fronts: Box::new([(); 2].map(|()| Front::new(0, 0))),
+            fronts: [(); 2].map(|()| Front::new(0, 0)),
             has_fronts: [false; 2],
             near: [None; 2],
             stores: write.unwrap_or_default(),
@@ -258,7 +258,7 @@ impl Hierarchy {
     }
 
     /// Whether an access, from its first to its last byte, is two.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn crosses(&self, first: u64, last: u64) -> bool {
         (first ^ last) >> self.crossing != 0
     }

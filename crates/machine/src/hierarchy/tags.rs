@@ -90,10 +90,13 @@ impl Tags {
     pub fn find(&self, key: u64) -> Option<usize> {
         let set = (key & self.last_set) as usize;
         let (first, words) = (set * self.ways, self.words);
-        if self.ways == 1 {
-            return (self.keys[first] == key).then_some(first);
-        }
         let keys = &self.keys[first..first + self.ways];
+        if self.ways <= 4 {
+            // All ways, as nobody could predict where to stop.
+            let place = |(way, &held): (usize, &u64)| usize::from(held == key) * (way + 1);
+            let found: usize = keys.iter().enumerate().map(place).sum();
+            return (found > 0).then(|| first + found - 1);
+        }
         let wanted = self.hint(key) * ONES;
         for (word, &hints) in self.hints[set * words..(set + 1) * words].iter().enumerate() {
             // Bytes that are 0 get their highest bit, and seldom others.
@@ -121,11 +124,12 @@ impl Tags {
         if self.replacement != Replacement::NotLastUsed {
             return None;
         }
-        let (set, way) = (slot / self.ways, slot % self.ways);
+        let set = (self.keys[slot] & self.last_set) as usize;
+        let way = slot - set * self.ways;
         if self.next[set] as usize != way {
             return None;
         }
-        let next = (way + 1) % self.ways;
+        let next = if way + 1 == self.ways { 0 } else { way + 1 };
         self.next[set] = next as u32;
         Some(set * self.ways + next)
     }

@@ -245,7 +245,7 @@ impl Plain {
             (0, 0)
         } else {
             self.levels[path[0]].tally.misses[Request::Store as usize] += 1;
-            if self.from_beside(path, 0, address, is_back) {
+            if self.beside(path, 0, address, is_back) {
                 (1, 0)
             } else if described.allocate_on_write {
                 let way = self.behind(path, 0, address, request);
@@ -276,7 +276,7 @@ impl Plain {
             return (here, here);
         }
         level.tally.misses[request as usize] += 1;
-        if self.from_beside(path, depth, address, false) {
+        if self.beside(path, depth, address, false) {
             return (here + 1, here);
         }
         let way = self.behind(path, depth, address, request);
@@ -314,7 +314,7 @@ impl Plain {
         way
     }
 
-    fn from_beside(&mut self, path: &[usize], depth: usize, address: u64, is_change: bool) -> bool {
+    fn beside(&mut self, path: &[usize], depth: usize, address: u64, is_change: bool) -> bool {
         let index = path[depth];
         let size = self.levels[index].described.line;
         let line = address / size;
@@ -385,7 +385,7 @@ impl Plain {
         level.tally.requests[Request::Write as usize] += 1;
         if !level.sets.touch(line, is_back) {
             level.tally.misses[Request::Write as usize] += 1;
-            if !self.from_beside(path, depth, address, is_back) {
+            if !self.beside(path, depth, address, is_back) {
                 if described.allocate_on_write {
                     if !is_whole {
                         self.behind(path, depth, address, Request::Write);
