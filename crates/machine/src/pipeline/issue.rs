@@ -176,7 +176,7 @@ impl Issue {
         }
         self.issue(time, index);
         if step.flags & (SPECIAL | EMULATED) != 0 {
-            result.issued += self.after(step, index, time);
+            result.issued += self.after(step, time);
         }
         result
     }
@@ -193,14 +193,20 @@ impl Issue {
         (fits, units)
     }
 
+    /// The last cycle is over.
+    #[inline(always)]
+    fn close(&mut self) {
+        self.board.cycles.0[self.board.open] += 1;
+        self.board.open = 0;
+    }
+
     #[inline(always)]
     fn issue(&mut self, time: u64, index: usize) {
         debug_assert!(time == self.board.last || time == self.board.last + 1);
         if time > self.board.last {
-            self.board.cycles.0[self.board.open] += 1;
+            self.close();
             self.sites[index].issuing += 1;
             self.board.last = time;
-            self.board.open = 0;
         }
         self.board.open = (self.board.open + 1).min(WIDEST);
     }
@@ -216,8 +222,7 @@ impl Issue {
     #[cold]
     fn count_stall(&mut self, until: u64, cause: Cause, index: usize) {
         let cycles = until - self.board.last - 1;
-        self.board.cycles.0[self.board.open] += 1;
-        self.board.open = 0;
+        self.close();
         self.board.last = until - 1;
         self.board.cycles.0[cause.index()] += cycles;
         let site = &mut self.sites[index];

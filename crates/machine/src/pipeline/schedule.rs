@@ -73,7 +73,8 @@ impl Issue {
         let used = self.board.used;
         // Nothing joins the instructions that were issued before a new group, however many they are.
         let open = if used == FRESH { 0 } else { self.board.open };
-        let found = block.schedules.iter().position(|schedule| schedule.used == used && schedule.open == open);
+        let found =
+            block.schedules.iter().position(|schedule| schedule.used == used && schedule.open == open);
         let place = match found {
             Some(place) => place,
             None if block.schedules.len() < MOST && block.accesses.len() <= MOST_ACCESSES => {
@@ -97,7 +98,7 @@ impl Issue {
     fn holds(&mut self, schedule: &Schedule, addresses: &[u64]) -> bool {
         let board = &self.board;
         let now = board.last;
-        let mut is_ready = board.blocked_until <= now;
+        let mut is_ready = board.blocked_until < now + u64::from(schedule.used == FRESH);
         for one in &schedule.reads {
             let register = &board.registers[one.register as usize % 64];
             let ready = register.issued + self.rules.latency(register.class, one.kind);
@@ -211,12 +212,12 @@ impl Issue {
         let numbered = || (0u8..).zip(accesses.iter().zip(&block.accesses));
         let stores = numbered().filter(|(_, (_, access))| access.1);
         let neighbours = stores.flat_map(|(store, (&stored, _))| {
-            let loads = numbered().filter(move |&(load, (&time, access))| {
-                !access.1 && load > store && time == stored + 1
-            });
+            let loads = numbered()
+                .filter(move |&(load, (&time, access))| !access.1 && load > store && time == stored + 1);
             loads.map(move |(load, _)| (store, load))
         });
-        let cycles = self.board.cycles.0.iter().enumerate().filter(|&(index, &cycles)| index > 0 && cycles > 0);
+        let cycles =
+            self.board.cycles.0.iter().enumerate().filter(|&(index, &cycles)| index > 0 && cycles > 0);
         let has_groups = self.front.begins_group(block.address);
         Schedule {
             used,
