@@ -1,13 +1,16 @@
 //! Models of machines: what was executed goes in, misses and cycles come out.
 
 mod caches;
+mod curves;
 mod description;
 mod hierarchy;
 pub mod pipeline;
 pub mod predictor;
+mod script;
 mod time;
 
 pub use caches::{Caches, Structure, UnitMisses};
+pub use curves::{Curve, Curves, Point};
 pub use description::{
     Cache, Crossing, Error, Holds, Machine, Memory, Prefetch, Processor, Replacement, TranslationBuffer,
     Write, WriteBuffer, names,

@@ -2,32 +2,25 @@
 //! the levels down to memory, and back.
 
 use super::cache::CacheState;
-use super::tags::Left;
+use super::tags::{Left, NOTHING};
 use super::{Hierarchy, Request, Served};
 use crate::description::{Prefetch, Write};
 
-/// The front of a cache, beside the cache itself.
-macro_rules! front {
-    ($self:ident, $index:expr) => {
-        $self.caches[$index].front.map(|front| &mut $self.fronts[front])
-    };
-}
-
 impl Hierarchy {
     /// The translation of an address is asked for. Returns how many translation buffers miss.
+    #[inline]
     pub(super) fn translate(&mut self, side: usize, address: u64, request: Request) -> u8 {
         let mut missed = 0;
         for depth in 0..self.paths[side].buffers.len() {
             let index = self.paths[side].buffers[depth];
             let buffer = &mut self.buffers[index];
             let key = address >> buffer.shift;
-            let front = buffer.front.map(|front| &mut self.fronts[front]);
             let class = self.classes.as_mut().map(|classes| classes.of_buffer(index, key));
-            if buffer.tags.touch(key, self.now, false, front) {
+            let has_front = self.has_fronts[side] && depth == 0;
+            if buffer.touch(key, self.now, has_front.then_some(&mut self.fronts[side])) {
                 break;
             }
-            let front = buffer.front.map(|front| &mut self.fronts[front]);
-            buffer.tags.fill(key, self.now, false, front);
+            buffer.fill(key, self.now, has_front.then_some(&mut self.fronts[side]));
             buffer.misses[request as usize] += 1;
             self.buffer_class[depth] = class.unwrap_or_default();
             missed += 1;
@@ -36,6 +29,7 @@ impl Hierarchy {
     }
 
     /// An access of the processor to the caches.
+    #[inline]
     pub(super) fn ask(&mut self, side: usize, address: u64, request: Request) -> Served {
         let Some(&index) = self.paths[side].caches.first() else { return Served::default() };
         let write = self.caches[index].write;
@@ -64,6 +58,7 @@ impl Hierarchy {
     }
 
     /// Whether a cache holds an address; counts the request.
+    #[inline]
     fn looks_up(
         &mut self,
         depth: usize,
@@ -78,18 +73,36 @@ impl Hierarchy {
             cache.counts.requests[request as usize] += 1;
         }
         let class = self.classes.as_mut().map(|classes| classes.of_cache(index, key));
-        let is_hit =
-            cache.tags.touch(key, self.now, is_change, cache.front.map(|front| &mut self.fronts[front]));
-        if !is_hit {
+        let slot = cache.tags.find(key);
+        if let Some(slot) = slot {
+            self.use_slot(depth, index, slot, is_change);
+        } else {
             cache.counts.misses[request as usize] += 1;
             if request.is_of_processor() {
                 self.cache_class[depth] = class.unwrap_or_default();
             }
         }
-        is_hit
+        slot.is_some()
+    }
+
+    /// What is in a slot of a cache is used.
+    #[inline]
+    fn use_slot(&mut self, depth: usize, index: usize, slot: usize, is_change: bool) {
+        let cache = &mut self.caches[index];
+        let front = cache.front;
+        let (tags, mut marks) = cache.marked(&mut self.fronts);
+        let pointed = tags.touch(slot, self.now, is_change, &mut marks);
+        if let (Some(front), Some(pointed)) = (front, pointed) {
+            let key = tags.key(pointed);
+            self.forget(front, key);
+        }
+        if depth == 0 {
+            self.near_slot = Some(slot);
+        }
     }
 
     /// Reads a line of the cache at a depth of a path.
+    #[inline]
     fn read(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
         let Some(&index) = self.paths[side].caches.get(depth) else {
             return Served { missed: depth as u8, level: depth as u8, untranslated: 0 };
@@ -106,6 +119,7 @@ impl Hierarchy {
     }
 
     /// Reads a line that a cache has missed from the next level, and prefetches.
+    #[inline]
     fn read_behind(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
         let index = self.paths[side].caches[depth];
         self.write_out(side, depth, address);
@@ -115,7 +129,7 @@ impl Hierarchy {
             Some(Prefetch::NextLines(lines)) => {
                 for address in following(&self.caches[index], address, lines) {
                     let cache = &self.caches[index];
-                    if !cache.tags.holds(address >> cache.shift) {
+                    if cache.tags.find(address >> cache.shift).is_none() {
                         self.read(side, depth + 1, address, Request::Prefetch);
                         self.fill(side, depth, address, false);
                     }
@@ -140,6 +154,7 @@ impl Hierarchy {
     }
 
     /// Takes a line that a cache has missed from what is beside it: its victims, or its prefetched lines.
+    #[inline]
     fn take_from_beside(
         &mut self,
         side: usize,
@@ -148,6 +163,9 @@ impl Hierarchy {
         is_change: bool,
     ) -> Option<Served> {
         let cache = &mut self.caches[self.paths[side].caches[depth]];
+        if !cache.has_lines_beside() {
+            return None;
+        }
         let key = address >> cache.shift;
         let mut is_changed = is_change;
         if let Some(was_changed) = cache.take_victim(key) {
@@ -164,13 +182,22 @@ impl Hierarchy {
     }
 
     /// Puts a line into a cache, and sends away what it replaces.
+    #[inline]
     fn fill(&mut self, side: usize, depth: usize, address: u64, is_changed: bool) {
         let index = self.paths[side].caches[depth];
         let cache = &mut self.caches[index];
-        let front = cache.front.map(|front| &mut self.fronts[front]);
-        let left = cache.tags.fill(address >> cache.shift, self.now, is_changed, front);
-        let left = left.and_then(|left| self.caches[index].keep_victim(left));
-        if let Some(left) = left {
+        let (key, front) = (address >> cache.shift, cache.front);
+        let (tags, mut marks) = cache.marked(&mut self.fronts);
+        let slot = tags.choose(key, marks.used);
+        let left = tags.replace(slot, key, &mut marks);
+        if let Some(front) = front {
+            self.forget(front, left.key);
+        }
+        self.use_slot(depth, index, slot, is_changed);
+        if left.key == NOTHING {
+            return;
+        }
+        if let Some(left) = self.caches[index].keep_victim(left) {
             self.leave(side, depth, left);
         }
     }
@@ -196,8 +223,11 @@ impl Hierarchy {
         let shift = self.caches[index].shift;
         let mut is_changed = false;
         for key in first >> shift..=(first + length - 1) >> shift {
-            let front = front!(self, index);
-            is_changed |= self.caches[index].tags.remove(key, front).unwrap_or(false);
+            if let Some(front) = self.caches[index].front {
+                self.forget(front, key);
+            }
+            let (tags, mut marks) = self.caches[index].marked(&mut self.fronts);
+            is_changed |= tags.remove(key, &mut marks).unwrap_or(false);
             is_changed |= self.caches[index].take_victim(key).unwrap_or(false);
         }
         for place in 0..self.caches[index].includes.len() {
@@ -230,7 +260,7 @@ impl Hierarchy {
     }
 
     /// Sends on what was written through a cache, by way of its write buffer.
-    fn write_on(&mut self, side: usize, depth: usize, address: u64) {
+    pub(super) fn write_on(&mut self, side: usize, depth: usize, address: u64) {
         let cache = &mut self.caches[self.paths[side].caches[depth]];
         let block = address >> cache.shift;
         if cache.most_writes == 0 {
@@ -255,8 +285,12 @@ impl Hierarchy {
     }
 
     /// Empties a write buffer up to the block that is about to be read.
+    #[inline]
     fn write_out(&mut self, side: usize, depth: usize, address: u64) {
         let cache = &self.caches[self.paths[side].caches[depth]];
+        if cache.writes.is_empty() {
+            return;
+        }
         let block = address >> cache.shift;
         if let Some(place) = cache.writes.iter().position(|&held| held == block) {
             for _ in 0..=place {

@@ -5,16 +5,17 @@ mod classes;
 mod flow;
 mod front;
 mod lru;
+mod near;
 mod tags;
 
-use crate::description::{Crossing, Machine, TranslationBuffer, Write};
-use cache::CacheState;
+use crate::description::{Crossing, Machine, Write};
 pub use cache::Counts;
+use cache::{BufferState, CacheState};
 pub use classes::Class;
 use classes::Classes;
-use front::Front;
+use front::{Front, MOST_SLOTS};
 pub(crate) use lru::Stack;
-use tags::Tags;
+use near::Near;
 
 /// What is asked of a cache or translation buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,30 +76,6 @@ impl Served {
     }
 }
 
-/// A translation buffer at work.
-#[derive(Debug)]
-struct BufferState {
-    tags: Tags,
-    /// From an address to a page's number.
-    shift: u32,
-    /// Which of the hierarchy's fronts is its own.
-    front: Option<usize>,
-    /// By the kind of request.
-    misses: [u64; Request::OF_PROCESSOR],
-}
-
-impl BufferState {
-    fn new(buffer: &TranslationBuffer) -> BufferState {
-        let sets = u64::from(buffer.entries / buffer.ways());
-        BufferState {
-            tags: Tags::new(sets, buffer.ways(), buffer.replacement),
-            shift: buffer.page.ilog2(),
-            front: None,
-            misses: [0; Request::OF_PROCESSOR],
-        }
-    }
-}
-
 /// The structures that accesses of one side, of instructions or of data, ask: from the nearest on.
 #[derive(Debug)]
 struct Path {
@@ -118,18 +95,19 @@ struct Path {
 /// ```
 #[derive(Debug)]
 pub struct Hierarchy {
-    /// Of the nearest cache and translation buffer of instructions; then of data, if those are others.
-    fronts: Box<[Front; 4]>,
-    /// The fronts of the nearest cache and translation buffer of data.
-    data_fronts: [usize; 2],
+    /// Of instructions, and of data.
+    fronts: [Front; 2],
+    has_fronts: [bool; 2],
+    /// Of each side, what is simple enough.
+    near: [Option<Near>; 2],
     caches: Vec<CacheState>,
     buffers: Vec<BufferState>,
     /// Of instructions, and of data.
     paths: [Path; 2],
-    /// Whether stores that hit the nearest cache of data are the next level's business too.
-    sends_stores_on: bool,
-    /// Whether stores change lines of the nearest cache of data.
-    marks_stores: bool,
+    /// What stores to the nearest cache of data do.
+    stores: Write,
+    /// Whether an access to data can take away instructions from the nearest cache.
+    can_expel_instructions: bool,
     /// From an address to the number of what an access asks for at once: lines, or pages.
     crossing: u32,
     /// The same of instructions.
@@ -137,6 +115,8 @@ pub struct Hierarchy {
     /// Distinguishes the addresses of processes.
     space: u64,
     now: u64,
+    /// Where the nearest cache has what was asked for last, if it does.
+    near_slot: Option<usize>,
     classes: Option<Classes>,
     /// Why each cache of a path, and each translation buffer, missed when one did last.
     cache_class: Vec<Class>,
@@ -156,17 +136,19 @@ impl Hierarchy {
     /// The caches and translation buffers of a machine, empty.
     pub fn new(machine: &Machine) -> Hierarchy {
         let mut hierarchy = Hierarchy::without_fronts(machine);
-        // Both sides may share the nearest one.
         for side in [INSTRUCTIONS, DATA] {
-            if let Some(&index) = hierarchy.paths[side].caches.first() {
-                let cache = &mut hierarchy.caches[index];
-                let front = *cache.front.get_or_insert(2 * side);
-                hierarchy.data_fronts[0] = front;
-            }
-            if let Some(&index) = hierarchy.paths[side].buffers.first() {
-                let buffer = &mut hierarchy.buffers[index];
-                let front = *buffer.front.get_or_insert(2 * side + 1);
-                hierarchy.data_fronts[1] = front;
+            let (own, other) = (&hierarchy.paths[side], &hierarchy.paths[1 - side]);
+            let Some(&cache) = own.caches.first() else { continue };
+            let buffer = own.buffers.first();
+            let is_shared =
+                other.caches.contains(&cache) || buffer.is_some_and(|one| other.buffers.contains(one));
+            let line_shift = hierarchy.caches[cache].shift;
+            let page_shift = buffer.map_or(line_shift, |&buffer| hierarchy.buffers[buffer].shift);
+            if !is_shared && page_shift >= line_shift && hierarchy.caches[cache].tags.slots() <= MOST_SLOTS {
+                hierarchy.fronts[side] = Front::new(line_shift, page_shift);
+                hierarchy.caches[cache].front = Some(side);
+                hierarchy.has_fronts[side] = true;
+                hierarchy.near[side] = hierarchy.simple(side);
             }
         }
         hierarchy
@@ -183,24 +165,24 @@ impl Hierarchy {
             caches: positions(&machine.caches, |cache| cache.holds.has(side)),
             buffers: positions(&machine.translation_buffers, |buffer| buffer.holds.has(side)),
         });
-        let shift = |front: usize| {
-            let path = if front < 2 { &instructions } else { &data };
-            match front % 2 {
-                0 => path.caches.first().map(|&index| machine.caches[index].line.ilog2()),
-                _ => path.buffers.first().map(|&index| machine.translation_buffers[index].page.ilog2()),
-            }
+        let piece = |path: &Path| {
+            let line = path.caches.first().map(|&index| machine.caches[index].line);
+            let page = path.buffers.first().map(|&index| machine.translation_buffers[index].page);
+            line.into_iter().chain(page).min().map_or(63, u64::ilog2)
         };
-        let front = |index| shift(index).map_or_else(Front::of_everything, Front::new);
         let write = data.caches.first().map(|&first| machine.caches[first].write);
         Hierarchy {
-            fronts: Box::new([0, 1, 2, 3].map(front)),
-            data_fronts: [2, 3],
-            sends_stores_on: write == Some(Write::Through),
-            marks_stores: write == Some(Write::Back),
-            fetching: shift(0).into_iter().chain(shift(1)).min().unwrap_or(63),
+            fronts: [(); 2].map(|()| Front::new(0, 0)),
+            has_fronts: [false; 2],
+            near: [None; 2],
+            stores: write.unwrap_or_default(),
+            can_expel_instructions: instructions.caches.first().is_some_and(|&first| {
+                machine.caches.iter().any(|cache| cache.includes.contains(&machine.caches[first].name))
+            }),
+            fetching: piece(&instructions),
             crossing: match machine.processor.crossing {
                 Crossing::First => 63,
-                Crossing::Both => shift(2).into_iter().chain(shift(3)).min().unwrap_or(63),
+                Crossing::Both => piece(&data),
             },
             caches: machine.caches.iter().map(|cache| CacheState::new(cache, machine)).collect(),
             buffers: machine.translation_buffers.iter().map(BufferState::new).collect(),
@@ -209,13 +191,24 @@ impl Hierarchy {
             paths: [instructions, data],
             space: 0,
             now: 0,
+            near_slot: None,
             classes: None,
         }
     }
 
     /// What follows is of the process with this number.
     pub fn set_space(&mut self, space: u32) {
-        self.space = Hierarchy::space(space);
+        let space = Hierarchy::space(space);
+        if space == self.space {
+            return;
+        }
+        self.space = space;
+        for side in [INSTRUCTIONS, DATA] {
+            if let Some(&buffer) = self.paths[side].buffers.first() {
+                self.fronts[side].uses().for_each(|one| self.buffers[buffer].note(one));
+            }
+            self.fronts[side].set_space(space);
+        }
     }
 
     /// What distinguishes the addresses of a process.
@@ -232,7 +225,7 @@ impl Hierarchy {
     #[inline]
     pub fn fetch(&mut self, address: u64) -> Served {
         self.now += STEP;
-        self.fetch_at(self.now, address ^ self.space)
+        self.fetch_at(self.now, address)
     }
 
     /// Data are read.
@@ -249,19 +242,23 @@ impl Hierarchy {
 
     #[inline]
     fn data(&mut self, address: u64, size: u8, is_store: bool) -> Served {
-        self.now += STEP;
-        let address = address ^ self.space;
-        let served = self.data_at(self.now, address, is_store);
         let last = address.wrapping_add(u64::from(size.saturating_sub(1)));
-        if !self.crosses(address, last) {
-            return served;
-        }
+        let served = self.part(address, is_store);
+        if self.crosses(address, last) { served.and(self.part(last, is_store)) } else { served }
+    }
+
+    #[inline]
+    fn part(&mut self, address: u64, is_store: bool) -> Served {
         self.now += STEP;
-        served.and(self.data_at(self.now, last, is_store))
+        match self.stores {
+            Write::Back => self.data_at::<{ Write::Back as u8 }>(self.now, address, is_store),
+            Write::Through => self.data_at::<{ Write::Through as u8 }>(self.now, address, is_store),
+            Write::Ignored => self.data_at::<{ Write::Ignored as u8 }>(self.now, address, is_store),
+        }
     }
 
     /// Whether an access, from its first to its last byte, is two.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn crosses(&self, first: u64, last: u64) -> bool {
         (first ^ last) >> self.crossing != 0
     }
@@ -269,43 +266,84 @@ impl Hierarchy {
     /// Instructions of one line are fetched at a time that is later than those before.
     #[inline(always)]
     pub(crate) fn fetch_at(&mut self, now: u64, address: u64) -> Served {
-        let is_held = self.fronts[0].touch(address, now, false);
-        let is_translated = self.fronts[1].touch(address, now, false);
-        if is_held & is_translated {
+        if self.fronts[INSTRUCTIONS].touch(address, now, false) {
             return Served::default();
         }
-        self.go_far(now, INSTRUCTIONS, address, Request::Fetch, is_held, is_translated)
+        self.go_far(now, INSTRUCTIONS, address, Request::Fetch)
     }
 
-    /// Data of one line are read or written at a time that is later than those before.
+    /// Fetches the instructions at an address if they are found at once, or else does nothing.
     #[inline(always)]
-    pub(crate) fn data_at(&mut self, now: u64, address: u64, is_store: bool) -> Served {
-        let [cache, buffer] = self.data_fronts;
-        let is_held = self.fronts[cache % 4].touch(address, now, is_store & self.marks_stores);
-        let is_translated = self.fronts[buffer % 4].touch(address, now, false);
-        let is_done = is_held & !(is_store & self.sends_stores_on);
-        if is_done & is_translated {
-            return Served::default();
-        }
-        let request = if is_store { Request::Store } else { Request::Load };
-        self.go_far(now, DATA, address, request, is_done, is_translated)
+    pub(crate) fn fetches_known(&mut self, now: u64, address: u64) -> bool {
+        self.fronts[INSTRUCTIONS].touch(address, now, false)
     }
 
+    /// What stores to the nearest cache of data do.
+    pub(crate) fn stores(&self) -> Write {
+        self.stores
+    }
+
+    /// Data of one line are read or written at a time that is later than those before. `STORES` is what
+    /// [`Hierarchy::stores`] says, as a number.
+    #[inline(always)]
+    pub(crate) fn data_at<const STORES: u8>(&mut self, now: u64, address: u64, is_store: bool) -> Served {
+        let is_change = is_store & (STORES == Write::Back as u8);
+        if !self.fronts[DATA].touch(address, now, is_change) {
+            return self.go_far(now, DATA, address, if is_store { Request::Store } else { Request::Load });
+        }
+        if is_store & (STORES == Write::Through as u8) {
+            self.now = now;
+            self.write_on(DATA, 0, address ^ self.space);
+        }
+        Served::default()
+    }
+
+    /// An access to what the front does not know.
     #[cold]
     #[inline(never)]
-    fn go_far(
-        &mut self,
-        now: u64,
-        side: usize,
-        address: u64,
-        request: Request,
-        is_done: bool,
-        is_translated: bool,
-    ) -> Served {
+    fn go_far(&mut self, now: u64, side: usize, address: u64, request: Request) -> Served {
+        if let Some(served) = self.go_near(now, side, address ^ self.space, request) {
+            return served;
+        }
         self.now = now;
-        let untranslated = if is_translated { 0 } else { self.translate(side, address, request) };
-        let served = if is_done { Served::default() } else { self.ask(side, address, request) };
+        self.near_slot = None;
+        let address = address ^ self.space;
+        let untranslated = self.translate(side, address, request);
+        let served = self.ask(side, address, request);
+        if self.has_fronts[side] {
+            self.learn(side, address);
+        }
         Served { untranslated, ..served }
+    }
+
+    /// Lets the front know what was asked for, if using it again does nothing else.
+    fn learn(&mut self, side: usize, address: u64) {
+        let cache = &self.caches[self.paths[side].caches[0]];
+        let key = address >> cache.shift;
+        if let Some(slot) = self.near_slot
+            && cache.tags.key(slot) == key
+        {
+            let before = self.fronts[side].learn(key, slot);
+            self.note_page(side, before);
+        }
+    }
+
+    /// Lets the front forget a line.
+    fn forget(&mut self, side: usize, key: u64) {
+        let before = self.fronts[side].forget(key);
+        self.note_page(side, before);
+    }
+
+    /// What the front knows no longer was a use of a page.
+    fn note_page(&mut self, side: usize, page_and_time: Option<(u64, u64)>) {
+        if let (Some(&buffer), Some(page_and_time)) = (self.paths[side].buffers.first(), page_and_time) {
+            self.buffers[buffer].note(page_and_time);
+        }
+    }
+
+    /// Whether an access to data can take away instructions from the nearest cache.
+    pub(crate) fn can_expel_instructions(&self) -> bool {
+        self.can_expel_instructions
     }
 
     /// The caches that accesses of a side ask, from the nearest on: indices of the machine's.

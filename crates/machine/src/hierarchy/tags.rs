@@ -1,23 +1,25 @@
 //! What a cache or a translation buffer holds: keys (numbers of lines or pages) in sets of ways.
 
-use super::front::Front;
+use std::hint::black_box;
+
 use crate::description::Replacement;
 
 /// The key of an entry that holds nothing; numbers of lines and pages are smaller.
 pub const NOTHING: u64 = u64::MAX;
 
-/// The entries. A front, if there is one, knows some of them better: when they were used last, and whether
-/// they were changed.
+/// Entries of sets, by their slots: the number of the set times the ways, plus the way.
 #[derive(Debug)]
 pub struct Tags {
     replacement: Replacement,
     ways: usize,
     last_set: u64,
+    /// From a key to what tells it from others in its set.
+    set_bits: u32,
     keys: Box<[u64]>,
-    /// When each entry was used last.
-    used: Box<[u64]>,
-    /// Whether each was changed.
-    changed: Box<[bool]>,
+    /// A byte of each key, eight ways in a word, so that most ways need not be looked at.
+    hints: Box<[u64]>,
+    /// Words of hints that a set has.
+    words: usize,
     /// Of each set, the way that is next in turn, or that the pointer shows.
     next: Box<[u32]>,
     random: u64,
@@ -25,10 +27,18 @@ pub struct Tags {
     last: u64,
 }
 
-/// What was replaced.
+/// What is marked at each slot.
+#[derive(Debug)]
+pub struct Marks<'a> {
+    /// When it was used last.
+    pub used: &'a mut [u64],
+    /// Whether it was changed.
+    pub changed: &'a mut [bool],
+}
+
+/// A key that left its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// Its key.
     pub key: u64,
     /// Whether it was changed.
     pub is_changed: bool,
@@ -37,144 +47,149 @@ pub struct Left {
 impl Tags {
     /// Holding nothing.
     pub fn new(sets: u64, ways: u32, replacement: Replacement) -> Tags {
-        let entries = sets as usize * ways as usize;
         Tags {
             replacement,
             ways: ways as usize,
             last_set: sets - 1,
-            keys: vec![NOTHING; entries].into(),
-            used: vec![0; entries].into(),
-            changed: vec![false; entries].into(),
+            set_bits: sets.ilog2(),
+            words: ways.div_ceil(8) as usize,
+            keys: vec![NOTHING; sets as usize * ways as usize].into(),
+            hints: vec![0; sets as usize * ways.div_ceil(8) as usize].into(),
             next: vec![0; sets as usize].into(),
             random: 0x9e37_79b9_7f4a_7c15,
             last: 0,
         }
     }
 
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn replacement(&self) -> Replacement {
+        self.replacement
+    }
+
+    /// The key at a slot.
+    pub fn key(&self, slot: usize) -> u64 {
+        self.keys[slot]
+    }
+
     fn first_slot(&self, key: u64) -> usize {
         (key & self.last_set) as usize * self.ways
     }
 
-    fn find(&self, key: u64) -> Option<usize> {
-        let first = self.first_slot(key);
-        let way = self.keys[first..first + self.ways].iter().position(|&held| held == key)?;
-        Some(first + way)
+    /// A byte of what tells a key from others in its set.
+    #[inline(always)]
+    fn hint(&self, key: u64) -> u64 {
+        key >> self.set_bits & 0xff
     }
 
-    /// Whether a key is there.
-    pub fn holds(&self, key: u64) -> bool {
-        self.find(key).is_some()
+    /// Where a key is.
+    #[inline]
+    pub fn find(&self, key: u64) -> Option<usize> {
+        let set = (key & self.last_set) as usize;
+        let (first, words) = (set * self.ways, self.words);
+        if self.ways == 1 {
+            return (self.keys[first] == key).then_some(first);
+        }
+        let keys = &self.keys[first..first + self.ways];
+        let wanted = self.hint(key) * ONES;
+        for (word, &hints) in self.hints[set * words..(set + 1) * words].iter().enumerate() {
+            // Bytes that are 0 get their highest bit, and seldom others.
+            let differences = hints ^ wanted;
+            let mut zeros = differences.wrapping_sub(ONES) & !differences & ONES << 7;
+            while zeros != 0 {
+                let way = 8 * word + zeros.trailing_zeros() as usize / 8;
+                if keys.get(way) == Some(&key) {
+                    return Some(first + way);
+                }
+                zeros &= zeros - 1;
+            }
+        }
+        None
     }
 
-    /// Uses a key, if it is there, and marks it as changed if it is.
-    pub fn touch(&mut self, key: u64, now: u64, is_change: bool, front: Option<&mut Front>) -> bool {
-        let Some(slot) = self.find(key) else { return false };
-        self.changed[slot] |= is_change;
-        self.touch_slot(slot, now, front);
-        true
-    }
-
-    fn touch_slot(&mut self, slot: usize, now: u64, mut front: Option<&mut Front>) {
+    /// What is in a slot is used, and changed or not. Returns the slot that a pointer shows from now on, if it
+    /// has moved.
+    #[inline]
+    pub fn touch(&mut self, slot: usize, now: u64, is_change: bool, marks: &mut Marks) -> Option<usize> {
         // What is used at the same time is used one after the other.
-        let now = now.max(self.last + 1);
-        self.last = now;
-        self.used[slot] = now;
-        if self.replacement == Replacement::NotLastUsed {
-            self.move_pointer(slot, front.as_deref_mut());
+        self.last = now.max(self.last + 1);
+        marks.used[slot] = self.last;
+        marks.changed[slot] |= is_change;
+        if self.replacement != Replacement::NotLastUsed {
+            return None;
         }
-        let Some(front) = front else { return };
-        let key = self.keys[slot];
-        if let Some(other) = front.in_the_way_of(key) {
-            self.note(other, front);
-        }
-        front.learn(key, now, self.changed[slot]);
-    }
-
-    /// Moves the pointer on if it shows this entry. The front forgets what it shows then, whose use does
-    /// more than the front.
-    fn move_pointer(&mut self, slot: usize, front: Option<&mut Front>) {
         let (set, way) = (slot / self.ways, slot % self.ways);
         if self.next[set] as usize != way {
-            return;
+            return None;
         }
         let next = (way + 1) % self.ways;
         self.next[set] = next as u32;
-        let shown = self.keys[set * self.ways + next];
-        if let Some(front) = front {
-            self.note(shown, front);
-            front.forget(shown);
-        }
+        Some(set * self.ways + next)
     }
 
-    /// Learns what the front knows of a key.
-    fn note(&mut self, key: u64, front: &Front) {
-        if let Some((used, is_changed)) = front.state(key)
-            && let Some(slot) = self.find(key)
-        {
-            self.used[slot] = used;
-            self.changed[slot] |= is_changed;
-        }
-    }
-
-    /// Puts a key, which is not there, into the place of another, or of nothing. Returns what was there.
-    pub fn fill(
-        &mut self,
-        key: u64,
-        now: u64,
-        is_change: bool,
-        mut front: Option<&mut Front>,
-    ) -> Option<Left> {
+    /// The slot that a new key takes.
+    #[inline]
+    pub fn choose(&mut self, key: u64, used: &[u64]) -> usize {
         let first = self.first_slot(key);
-        if let Some(front) = front.as_deref() {
-            for slot in first..first + self.ways {
-                if let Some((used, is_changed)) = front.state(self.keys[slot]) {
-                    self.used[slot] = used;
-                    self.changed[slot] |= is_changed;
-                }
-            }
+        if self.ways == 1 {
+            return first;
         }
-        let slot = self.choose(first);
-        let left = Left { key: self.keys[slot], is_changed: self.changed[slot] };
-        if let Some(front) = front.as_deref_mut() {
-            front.forget(left.key);
+        if self.replacement == Replacement::Lru {
+            // What is empty was used at 0.
+            return first + oldest(&used[first..first + self.ways]);
         }
-        self.keys[slot] = key;
-        self.changed[slot] = is_change;
-        self.touch_slot(slot, now, front);
-        (left.key != NOTHING).then_some(left)
-    }
-
-    fn choose(&mut self, first: usize) -> usize {
-        let ways = first..first + self.ways;
-        if let Some(empty) = self.keys[ways.clone()].iter().position(|&held| held == NOTHING) {
+        if let Some(empty) = self.keys[first..first + self.ways].iter().position(|&key| key == NOTHING) {
             return first + empty;
         }
         let next = &mut self.next[first / self.ways];
         first
             + match self.replacement {
-                _ if self.ways == 1 => 0,
-                Replacement::Lru => oldest(&self.used[ways]),
                 Replacement::NotLastUsed => *next as usize,
                 Replacement::Fifo => std::mem::replace(next, (*next + 1) % self.ways as u32) as usize,
-                Replacement::Random => (draw(&mut self.random) % self.ways as u64) as usize,
+                Replacement::Random | Replacement::Lru => {
+                    (draw(&mut self.random) % self.ways as u64) as usize
+                }
             }
     }
 
+    /// Puts a key, which is not there, into a slot, to be used at once. Returns what was there.
+    #[inline]
+    pub fn replace(&mut self, slot: usize, key: u64, marks: &mut Marks) -> Left {
+        let is_changed = std::mem::take(&mut marks.changed[slot]);
+        let set = (key & self.last_set) as usize;
+        let way = slot - set * self.ways;
+        let (hint, shift) = (self.hint(key), 8 * (way % 8));
+        let hints = &mut self.hints[set * self.words + way / 8];
+        *hints = *hints & !(0xff << shift) | hint << shift;
+        Left { key: std::mem::replace(&mut self.keys[slot], key), is_changed }
+    }
+
     /// Takes a key out. Returns whether it was changed, if it was there.
-    pub fn remove(&mut self, key: u64, front: Option<&mut Front>) -> Option<bool> {
+    pub fn remove(&mut self, key: u64, marks: &mut Marks) -> Option<bool> {
         let slot = self.find(key)?;
-        if let Some(front) = front {
-            self.note(key, front);
-            front.forget(key);
-        }
         self.keys[slot] = NOTHING;
-        Some(std::mem::take(&mut self.changed[slot]))
+        marks.used[slot] = 0;
+        Some(std::mem::take(&mut marks.changed[slot]))
     }
 }
 
+/// Each byte is 1.
+const ONES: u64 = u64::MAX / 0xff;
+
+/// The first of those that were used longest ago.
+#[inline]
 fn oldest(used: &[u64]) -> usize {
-    let (way, _) = used.iter().enumerate().min_by_key(|&(_, time)| time).expect("a set has ways");
-    way
+    // Times are far smaller than words, so that the way fits behind them.
+    let shift = usize::BITS - used.len().leading_zeros();
+    let mut oldest = u64::MAX;
+    for (way, time) in used.iter().enumerate() {
+        // The compiler should not do this two at a time: it has no instructions for that.
+        oldest = oldest.min(black_box(time << shift | way as u64));
+    }
+    (oldest & ((1 << shift) - 1)) as usize
 }
 
 /// The next of a sequence of numbers that look random (Marsaglia's xorshift), the same in each run.
