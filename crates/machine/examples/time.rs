@@ -22,7 +22,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-fn show<M: MemorySystem>(mut time: Time<M>, trace: &Trace, times: usize) -> Result<(), Box<dyn std::error::Error>> {
+fn show<M: MemorySystem>(
+    mut time: Time<M>,
+    trace: &Trace,
+    times: usize,
+) -> Result<(), Box<dyn std::error::Error>> {
     for block in trace.blocks() {
         time.define(block.address, &block.words);
     }
@@ -47,6 +51,9 @@ fn show<M: MemorySystem>(mut time: Time<M>, trace: &Trace, times: usize) -> Resu
     }
     println!("{total:>14} cycles, {:.3} an instruction", total as f64 / instructions as f64);
     println!("{:?}; {} replays; {} emulated", time.predictions(), time.replays(), time.emulated());
-    println!("{instructions} instructions in {seconds:.2} s: {:.2} ns each", seconds * 1e9 / instructions as f64);
+    println!(
+        "{instructions} instructions in {seconds:.2} s: {:.2} ns each",
+        seconds * 1e9 / instructions as f64
+    );
     Ok(())
 }

@@ -93,7 +93,8 @@ impl<M: MemorySystem> Time<M> {
             (cpu, (emulation.microseconds * machine.processor.clock_mhz).round() as u32)
         });
         let (cpu, cycles) = emulation.unwrap_or_default();
-        let core = Core::new(pipeline, Predicting::new(predictor), &timing(machine), memory, cpu, cycles.into());
+        let core =
+            Core::new(pipeline, Predicting::new(predictor), &timing(machine), memory, cpu, cycles.into());
         Ok(Time {
             core,
             shapes: Vec::new(),

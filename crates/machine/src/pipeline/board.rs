@@ -46,7 +46,10 @@ pub(super) struct Board {
     /// Cycles in which units are blocked, and which; the oldest are replaced.
     pub(super) blocked: [(u64, u16); 8],
     pub(super) blocked_next: usize,
+    /// The last cycle in which something is blocked, or held.
     pub(super) blocked_until: u64,
+    /// Before this nothing is issued.
+    pub(super) hold: u64,
     pub(super) misses: Misses,
     pub(super) write_buffer: WriteBuffer,
     /// Before this no load or store is issued.
@@ -82,6 +85,7 @@ impl Board {
             blocked: [(0, 0); 8],
             blocked_next: 0,
             blocked_until: 0,
+            hold: 0,
             misses,
             write_buffer,
             barrier: 0,

@@ -157,7 +157,13 @@ pub struct Emulation {
 
 impl Default for Loads {
     fn default() -> Loads {
-        Loads { outstanding: 1, outstanding_replay: 0, use_replay: 0, not_after_store: 0, after_store_replay: 0 }
+        Loads {
+            outstanding: 1,
+            outstanding_replay: 0,
+            use_replay: 0,
+            not_after_store: 0,
+            after_store_replay: 0,
+        }
     }
 }
 
@@ -261,6 +267,10 @@ impl Emulation {
     /// Says which field is wrong, and why.
     pub(crate) fn check(&self) -> Checked {
         let time = self.microseconds;
-        require(time.is_finite() && (0.0..=1e6).contains(&time), "emulation.microseconds", format!("{time} is no time"))
+        require(
+            time.is_finite() && (0.0..=1e6).contains(&time),
+            "emulation.microseconds",
+            format!("{time} is no time"),
+        )
     }
 }

@@ -166,8 +166,9 @@ impl Front {
             End::Jump { hinted, .. } => self.predictor.jump(at, hinted, address),
             End::Return { .. } => self.predictor.ret(at, address),
         };
-        if let End::Branch { is_call: true } | End::Jump { is_call: true, .. } | End::Return { is_call: true } =
-            end
+        if let End::Branch { is_call: true }
+        | End::Jump { is_call: true, .. }
+        | End::Return { is_call: true } = end
         {
             self.predictor.call(at);
         }

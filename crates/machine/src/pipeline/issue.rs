@@ -24,31 +24,41 @@ pub struct SiteCycles {
     pub frozen: u64,
 }
 
-/// What memory said, in the order in which it was asked. What it was not asked for is near.
+/// What memory said, in the order in which it was asked: all but what was near.
 #[derive(Default)]
 pub(super) struct Answers {
-    list: Vec<Served>,
-    next: usize,
+    far: Vec<(usize, Served)>,
+    asked: usize,
+    used: usize,
 }
 
 impl Answers {
     /// Nothing was asked.
+    #[inline(always)]
     pub fn clear(&mut self) {
-        self.list.clear();
-        self.next = 0;
+        self.far.clear();
+        (self.asked, self.used) = (0, 0);
     }
 
+    #[inline(always)]
     pub fn push(&mut self, served: Served) {
-        self.list.push(served);
+        if served != Served::default() {
+            self.far.push((self.asked, served));
+        }
+        self.asked += 1;
     }
 
+    /// The answer to a question. What was not asked is near.
+    #[inline]
     pub fn get(&self, place: usize) -> Served {
-        self.list.get(place).copied().unwrap_or_default()
+        self.far.iter().find(|far| far.0 == place).map_or(Served::default(), |far| far.1)
     }
 
+    /// The answer to the next question.
+    #[inline]
     pub fn next(&mut self) -> Served {
-        self.next += 1;
-        self.get(self.next - 1)
+        self.used += 1;
+        self.get(self.used - 1)
     }
 }
 
@@ -176,7 +186,7 @@ impl Issue {
         }
         self.issue(time, index);
         if step.flags & (SPECIAL | EMULATED) != 0 {
-            result.issued += self.after(step, index, time);
+            result.issued += self.after(step, time);
         }
         result
     }
@@ -193,14 +203,20 @@ impl Issue {
         (fits, units)
     }
 
+    /// The last cycle is over.
+    #[inline(always)]
+    fn close(&mut self) {
+        self.board.cycles.0[self.board.open] += 1;
+        self.board.open = 0;
+    }
+
     #[inline(always)]
     fn issue(&mut self, time: u64, index: usize) {
         debug_assert!(time == self.board.last || time == self.board.last + 1);
         if time > self.board.last {
-            self.board.cycles.0[self.board.open] += 1;
+            self.close();
             self.sites[index].issuing += 1;
             self.board.last = time;
-            self.board.open = 0;
         }
         self.board.open = (self.board.open + 1).min(WIDEST);
     }
@@ -216,8 +232,7 @@ impl Issue {
     #[cold]
     fn count_stall(&mut self, until: u64, cause: Cause, index: usize) {
         let cycles = until - self.board.last - 1;
-        self.board.cycles.0[self.board.open] += 1;
-        self.board.open = 0;
+        self.close();
         self.board.last = until - 1;
         self.board.cycles.0[cause.index()] += cycles;
         let site = &mut self.sites[index];

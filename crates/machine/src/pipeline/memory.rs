@@ -167,8 +167,7 @@ impl WriteBuffer {
     /// Whether so many stores find place, whatever they store.
     pub fn has_room(&mut self, stores: usize, time: u64) -> bool {
         self.settle(time);
-        self.entries == 0
-            || self.waiting.len() + usize::from(self.writing.is_some()) + stores <= self.entries
+        self.entries == 0 || self.waiting.len() + usize::from(self.writing.is_some()) + stores <= self.entries
     }
 
     fn waits(&self, block: u64) -> bool {

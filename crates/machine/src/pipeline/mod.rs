@@ -18,10 +18,8 @@ pub(crate) use cycles::LEVELS;
 
 pub use class::Class;
 pub use cycles::{Cause, Cycles, Side};
-pub use description::{
-    Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, Operand, Pipeline, Stores,
-};
+pub use description::{Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, Operand, Pipeline, Stores};
 pub use hierarchy::Attached;
 pub use issue::SiteCycles;
-pub use memory::{MemorySystem, Perfect, Served};
 pub(crate) use memory::Timing;
+pub use memory::{MemorySystem, Perfect, Served};

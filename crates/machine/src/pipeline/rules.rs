@@ -94,7 +94,8 @@ impl Rules {
             rules.classes.push(tables);
         }
         for bypass in &pipeline.bypasses {
-            for (&from, &to) in bypass.from.iter().flat_map(|from| bypass.to.iter().map(move |to| (from, to))) {
+            for (&from, &to) in bypass.from.iter().flat_map(|from| bypass.to.iter().map(move |to| (from, to)))
+            {
                 let of_producer = &mut rules.latencies[from as usize * COLUMNS..][..COLUMNS];
                 let columns = &mut of_producer[2 * to as usize..][..2];
                 match bypass.operand {
@@ -202,8 +203,10 @@ impl Rules {
         let mut start = 0;
         while start < steps.len() {
             let end = (start + group - if start == 0 { offset } else { 0 }).min(steps.len());
-            let letters: String =
-                steps[start..end].iter().map(|step| self.classes[step.class as usize].letter as char).collect();
+            let letters: String = steps[start..end]
+                .iter()
+                .map(|step| self.classes[step.class as usize].letter as char)
+                .collect();
             if self.split.contains(&letters) {
                 steps[start + 2].flags |= SPLIT;
             }
@@ -215,7 +218,9 @@ impl Rules {
                 });
                 let wants_first = next.is_some_and(|next| {
                     let [one, other] = next.units;
-                    one == other && one & first & self.left_to_next != 0 && one & second & self.left_to_next == 0
+                    one == other
+                        && one & first & self.left_to_next != 0
+                        && one & second & self.left_to_next == 0
                 });
                 if wants_first {
                     steps[place].units = [second, first];

@@ -1,9 +1,9 @@
 //! What an instruction waits for before it is issued, when it is not issued at once.
 
-use super::class::{Class, NONE};
 use super::board::{LastStore, Register};
-use super::issue::Issue;
+use super::class::{Class, NONE};
 use super::cycles::{Cause, LEVELS};
+use super::issue::Issue;
 use super::memory::Served;
 use super::rules::{EMULATED, STORE, Step};
 
@@ -50,10 +50,12 @@ impl Issue {
         self.stall(until, cause, index);
     }
 
-    /// Waits while one of the units is blocked.
+    /// Waits while a barrier holds everything, or one of the units is blocked.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_blocked(&mut self, mut time: u64, units: u16, index: usize) -> u64 {
+        time = time.max(self.board.hold);
+        self.stall(time, Cause::Barrier, index);
         while self.board.blocked.iter().any(|&(cycle, blocked)| cycle == time && blocked & units != 0) {
             time += 1;
         }
@@ -72,7 +74,7 @@ impl Issue {
 
     /// What an instruction with special rules leaves behind. Says how much longer it takes than its class.
     #[inline(never)]
-    pub(super) fn after(&mut self, step: &Step, index: usize, time: u64) -> u64 {
+    pub(super) fn after(&mut self, step: &Step, time: u64) -> u64 {
         if step.flags & EMULATED != 0 {
             self.board.emulated += 1;
             self.front.restart(time + 1 + self.emulation, Cause::Emulation);
@@ -94,14 +96,16 @@ impl Issue {
         match Class::ALL[step.class as usize] {
             Class::CallPal => self.front.restart(time + 1 + self.call_pal, Cause::CallPal),
             Class::MemoryBarrier => {
-                self.board.barrier = self.board.write_buffer.drain(time).max(self.board.misses.until).max(time + 1);
+                let done = self.board.write_buffer.drain(time).max(self.board.misses.until);
+                self.board.barrier = self.board.barrier.max(done).max(time + 1);
             }
             Class::TrapBarrier => {
                 let done = |register: &Register| {
                     register.issued + u64::from(self.rules.classes[register.class as usize].latency)
                 };
                 let all_done = self.board.registers.iter().map(done).max().unwrap_or(0);
-                self.stall(all_done, Cause::Barrier, index);
+                self.board.hold = all_done;
+                self.board.blocked_until = self.board.blocked_until.max(all_done - 1);
             }
             _ => {}
         }
@@ -144,7 +148,11 @@ impl Issue {
         let served = self.served.next();
         time = self.translate(served, index, time);
         time = self.keep_from_store(index, time, address);
-        let pending = if self.board.misses.until > time { self.board.misses.find(self.board.space, address) } else { None };
+        let pending = if self.board.misses.until > time {
+            self.board.misses.find(self.board.space, address)
+        } else {
+            None
+        };
         let (as_if_issued, level) = match pending {
             Some(miss) => (miss.as_if_issued.max(time), miss.level),
             None if served.level == 0 => return (time, Register::produced(step.class, time)),

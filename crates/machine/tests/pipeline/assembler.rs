@@ -23,7 +23,9 @@ fn instruction(line: &str) -> Result<u32, EncodeError> {
             encode::memory(op, register(0), number(&base[1..]) as u8, number(displacement) as i16)
         }
         Format::MemoryFunction => encode::memory_function(op, register(0), register(1)),
-        Format::MemoryJump => encode::jump(op, register(0), number(&operands[1][2..4]) as u8, hint(&operands)),
+        Format::MemoryJump => {
+            encode::jump(op, register(0), number(&operands[1][2..4]) as u8, hint(&operands))
+        }
         Format::Branch => encode::branch(op, register(0), number(operands[1])),
         Format::Operate => encode::operate(op, register(0), Operand::Register(register(1)), register(2)),
         Format::FloatOperate if op.row().operands == Operands::FbFc => {

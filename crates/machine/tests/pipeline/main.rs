@@ -2,7 +2,10 @@
 
 mod assembler;
 mod memory;
+mod random;
 mod sequences;
+mod slots;
+mod ticks;
 
 use pathlength_machine::{Machine, Model, Time};
 
@@ -13,7 +16,13 @@ pub const START: u64 = 0x10000;
 
 /// Executes pieces of a program, each from an instruction up to, but without, another, and each with its
 /// accesses.
-pub fn run(machine: &str, start: u64, words: &[u32], path: &[(usize, usize)], data: &[u64]) -> Time<ByAddress> {
+pub fn run(
+    machine: &str,
+    start: u64,
+    words: &[u32],
+    path: &[(usize, usize)],
+    data: &[u64],
+) -> Time<ByAddress> {
     let machine = Machine::find(machine).unwrap();
     let mut time = Time::with_memory(&machine, ByAddress).unwrap();
     let mut data = data.iter().copied();

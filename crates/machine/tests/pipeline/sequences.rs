@@ -259,6 +259,8 @@ fn emulated_instructions() {
 fn replays_are_counted() {
     let words = assemble("ldq r1,0(r2); addq r1,r3,r4");
     assert_eq!(run("alphastation500", START, &words, &[(0, 2)], &[LEVEL_1]).replays(), 1);
-    let words = assemble("ldq r1,0(r2); unop; unop; unop; unop; unop; unop; unop; unop; unop; unop; unop; addq r1,r3,r4");
+    let words = assemble(
+        "ldq r1,0(r2); unop; unop; unop; unop; unop; unop; unop; unop; unop; unop; unop; addq r1,r3,r4",
+    );
     assert_eq!(run("alphastation500", START, &words, &[(0, words.len())], &[LEVEL_1]).replays(), 0);
 }
