@@ -121,6 +121,7 @@ must nest. The exit status is 1 if anything is wrong.")]
 Examples:
   pathlength caches sort.trace                                  of a trace, on an AlphaStation 500
   pathlength caches --machine dec3000 ./sort data.txt           of a program, while it runs
+  pathlength caches --curves -o sort.html sort.trace            misses of caches of all sizes
   pathlength caches --machine mine.toml --by function --unit compare --units 100 ./sort data.txt
 
 What is heard of a program goes nowhere else: there is no trace on disk. Of several processes only the first is \

@@ -2,7 +2,7 @@
 
 pub mod build;
 pub mod crash;
-mod debian;
+pub mod debian;
 mod interrupt;
 pub mod isolated;
 pub mod live;

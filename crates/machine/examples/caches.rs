@@ -1,4 +1,5 @@
-//! A trace on the caches of machines, and how fast that is.
+//! A trace on the caches of machines, and how fast that is. `NAME+classes` tells misses apart;
+//! `curves:LINE` finds the misses of caches of all sizes.
 //!
 //! ```text
 //! cargo run --release -p pathlength-machine --example caches -- FILE MACHINE...
@@ -8,7 +9,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pathlength_machine::{Caches, Machine, Model};
+use pathlength_machine::{Caches, Curves, Holds, Machine, Model};
 use trace::Trace;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -23,18 +24,32 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let words: usize = pieces.iter().map(|(_, words)| words.len()).sum();
     println!("{words} words read in {:?}", start.elapsed());
-    for name in machines {
-        let machine = Machine::find(name.trim_end_matches("+classes"))?;
-        let mut caches =
-            if name.ends_with("+classes") { Caches::classified(&machine) } else { Caches::new(&machine) };
+    let run = |model: &mut dyn Model| {
         for block in trace.blocks() {
-            caches.define(block.address, &block.words);
+            model.define(block.address, &block.words);
         }
         let start = processor_time();
         for (process, words) in &pieces {
-            caches.executed(*process, words);
+            model.executed(*process, words);
         }
-        let time = processor_time() - start;
+        processor_time() - start
+    };
+    for name in machines {
+        if let Some(line) = name.strip_prefix("curves:") {
+            let streams = [Holds::Instructions, Holds::Data];
+            let mut curves = Curves::new(line.parse()?, 16 << 20, &streams)?;
+            println!("{name}: {:?}", run(&mut curves));
+            for curve in curves.curves() {
+                for point in curve.points {
+                    println!("  {:?} {:8} {:?} {}", curve.holds, point.size, point.ways, point.misses);
+                }
+            }
+            continue;
+        }
+        let machine = Machine::find(name.trim_end_matches("+classes"))?;
+        let is_classified = name.ends_with("+classes");
+        let mut caches = if is_classified { Caches::classified(&machine) } else { Caches::new(&machine) };
+        let time = run(&mut caches);
         let executions: u64 = caches.executions().iter().sum();
         println!("{name}: {time:?}, {:.2} ns a block", time.as_nanos() as f64 / executions as f64);
         for one in caches.structures() {

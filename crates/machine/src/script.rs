@@ -7,8 +7,11 @@ use isa::Flags;
 /// What a block does each time, as a piece of the lists of lines and of accesses.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
+    /// Of its first instruction.
+    address: u64,
     first_line: u32,
-    lines: u32,
+    /// Lines that its instructions are in.
+    pub lines: u32,
     first_access: u32,
     /// Loads and stores.
     pub accesses: u32,
@@ -29,15 +32,32 @@ pub struct Line {
     pub site: u32,
 }
 
-/// What an instruction does to memory.
+/// What an instruction does to memory: the low bits are the number of bytes behind the first, bit 7 says
+/// whether it writes, and the others are its position in its block, which is far shorter than 2^24 instructions.
 #[derive(Clone, Copy, Debug)]
-pub struct Access {
-    /// The instruction's.
-    pub site: u32,
-    /// Bytes behind the first one.
-    pub more: u8,
+pub struct Access(u32);
+
+impl Access {
+    fn new(position: u32, size: u8, is_store: bool) -> Access {
+        Access(position << 8 | u32::from(is_store) << 7 | u32::from(size - 1))
+    }
+
     /// Whether it writes.
-    pub is_store: bool,
+    #[inline(always)]
+    pub fn is_store(self) -> bool {
+        self.0 & 1 << 7 != 0
+    }
+
+    /// Bytes behind the first one: 0, 1, 3 or 7.
+    #[inline(always)]
+    pub fn more(self) -> u64 {
+        u64::from(self.0 & 7)
+    }
+
+    /// The instruction's position in its block.
+    pub fn position(self) -> u32 {
+        self.0 >> 8
+    }
 }
 
 /// All blocks.
@@ -69,11 +89,12 @@ impl Scripts {
             let instruction = isa::decode(word);
             if let Some((instruction, size)) = instruction.and_then(|one| Some((one, one.access_size()?))) {
                 let is_store = instruction.op.is(Flags::STORE);
-                self.accesses.push(Access { site, more: size - 1, is_store });
+                self.accesses.push(Access::new(position as u32, size, is_store));
                 self.lines.last_mut().expect("the first instruction begins one").accesses += 1;
             }
         }
         self.scripts.push(Script {
+            address,
             first_line,
             lines: self.lines.len() as u32 - first_line,
             first_access,
@@ -86,8 +107,8 @@ impl Scripts {
 
     /// A block's.
     #[inline(always)]
-    pub fn get(&self, block: u32) -> Option<Script> {
-        self.scripts.get(block as usize).copied()
+    pub fn get(&self, block: u32) -> Option<&Script> {
+        self.scripts.get(block as usize)
     }
 
     /// Those of all blocks, in order.
@@ -98,6 +119,12 @@ impl Scripts {
     /// How many instructions all blocks have.
     pub fn sites(&self) -> usize {
         self.sites as usize
+    }
+
+    /// An address in one of a script's lines, from 0.
+    #[inline(always)]
+    pub fn line_address(&self, script: &Script, number: u32) -> u64 {
+        script.address.wrapping_add(self.line * u64::from(number))
     }
 
     /// The lines that a range of a script's is.
@@ -115,19 +142,18 @@ impl Scripts {
 
 impl Script {
     /// Which lines are its own.
-    #[inline(always)]
-    pub fn lines(self) -> Range<usize> {
+    pub fn own_lines(&self) -> Range<usize> {
         self.first_line as usize..(self.first_line + self.lines) as usize
     }
 
     /// Which accesses are its own.
     #[inline(always)]
-    pub fn own_accesses(self) -> Range<usize> {
+    pub fn own_accesses(&self) -> Range<usize> {
         self.first_access as usize..(self.first_access + self.accesses) as usize
     }
 
     /// Which sites are its own.
-    pub fn sites(self) -> Range<usize> {
+    pub fn sites(&self) -> Range<usize> {
         self.first_site as usize..(self.first_site + self.instructions) as usize
     }
 }

@@ -117,23 +117,23 @@ impl<M: MemorySystem> Time<M> {
     }
 
     /// The cycles of a block's instructions. Those of all blocks together are all cycles.
-    pub fn sites(&self, block: u32) -> &[SiteCycles] {
+    pub fn sites(&self, block: u32) -> Vec<SiteCycles> {
         self.core.sites(block as usize)
     }
 
     /// Branches and jumps, and how they were predicted.
     pub fn predictions(&self) -> Predictions {
-        self.core.front.predictor.counts()
+        self.core.predictor().counts()
     }
 
     /// Instructions that the system emulated.
     pub fn emulated(&self) -> u64 {
-        self.core.emulated
+        self.core.emulated_and_replayed().0
     }
 
     /// Instructions that were issued in vain, and once more (replay traps).
     pub fn replays(&self) -> u64 {
-        self.core.replays
+        self.core.emulated_and_replayed().1
     }
 
     /// Memory, with what it counted.
@@ -143,7 +143,7 @@ impl<M: MemorySystem> Time<M> {
 
     /// The cycles of the current process.
     fn own_cycles(&self) -> Cycles {
-        let mut own = self.core.cycles.since(&self.since);
+        let mut own = self.core.cycles().since(&self.since);
         if let Some(before) = self.others.get(&self.space) {
             own.add(before);
         }
@@ -154,7 +154,7 @@ impl<M: MemorySystem> Time<M> {
         if space != self.space {
             let own = self.own_cycles();
             self.others.insert(self.space, own);
-            self.since = self.core.cycles.clone();
+            self.since = self.core.cycles().clone();
             self.space = space;
             self.core.enter(space);
         }

@@ -1,6 +1,7 @@
 //! What models of machines found out, as tables: of structures, functions, lines, instructions and units of
 //! work.
 
+mod curves;
 mod cycles;
 mod misses;
 
@@ -14,6 +15,7 @@ use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;
 use crate::table::{Column, Kind, Table, Value};
 
+pub use curves::{WAYS, curve};
 pub use cycles::{causes, describe, predictions, times, unit_times};
 pub use misses::{structures, units};
 

@@ -56,6 +56,22 @@ pub enum Rows {
     Unit,
 }
 
+/// Caches of all sizes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Miss curves")]
+pub struct CurvesOptions {
+    /// Misses of caches of all sizes instead of a machine's: of code, of data and of both. With -o and a name that
+    /// ends with .html a page of charts.
+    #[arg(long, conflicts_with_all = ["machines", "by", "classify"])]
+    pub curves: bool,
+    /// Size of their lines.
+    #[arg(long, value_name = "BYTES", default_value = "64", requires = "curves", value_parser = ranges::line_size)]
+    pub line_size: u64,
+    /// Size of the largest.
+    #[arg(long, value_name = "BYTES", default_value = "4M", requires = "curves", value_parser = ranges::cache_size)]
+    pub largest: u64,
+}
+
 /// Options of `caches`.
 #[derive(Debug, Args)]
 pub struct CachesOptions {
@@ -68,6 +84,8 @@ pub struct CachesOptions {
     /// Tell compulsory misses, those of capacity and conflicts apart. This takes several times as long.
     #[arg(long)]
     pub classify: bool,
+    #[command(flatten)]
+    pub curves: CurvesOptions,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]

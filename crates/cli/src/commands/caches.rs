@@ -9,11 +9,15 @@ use analysis::table::Table;
 use anyhow::Context;
 use machine::{Caches, Machine};
 
+use super::curves;
 use super::hear::{All, Heard, check_rows, hear};
 use crate::arguments::{CachesOptions, Rows};
 
 /// Lets the machines' caches hear the trace or the program, and writes the tables.
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
+    if options.curves.curves {
+        return curves::run(options);
+    }
     let output = &options.output;
     let several = options.by.is_some() && options.machines.len() > 1;
     report::check(several, output.format, output.path.as_deref())?;
@@ -23,7 +27,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let model = All(machines.iter().map(make).collect());
     let heard = hear(&options.heard, &machines, model)?;
     let tables = tables(options, &heard);
-    report::write_all(&tables, output.format, output.path.as_deref())?;
+    heard.write(tables, output)?;
     heard.finish(&options.heard)
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
+use analysis::table::Table;
 use anyhow::bail;
 use lab::live;
 use lab::measure::Ending;
@@ -13,7 +14,7 @@ use trace::Trace;
 
 use super::show::tell_problems;
 use super::{check_ending, configuration, trace::plan};
-use crate::arguments::{EngineOptions, HeardOptions, Rows};
+use crate::arguments::{EngineOptions, HeardOptions, OutputOptions, Rows};
 use crate::progress::Replaying;
 
 /// Several models that hear the same.
@@ -35,6 +36,8 @@ pub struct Heard<M> {
     pub model: M,
     /// The trace; that of a program has no records.
     pub trace: Trace,
+    /// What is not in it, for readers of tables.
+    note: Option<String>,
     /// How the program ended, if one was run.
     ending: Option<Ending>,
     /// Whether all of the trace could be read.
@@ -81,7 +84,8 @@ fn run<M: Model + 'static>(
     if matches!(live.ending, Ending::Killed { .. }) {
         check_ending(&live.ending, &options.file)?;
     }
-    Ok(Heard { model: live.model, trace: live.trace, ending: Some(live.ending), is_whole: true })
+    let note = note(options, &live.trace);
+    Ok(Heard { model: live.model, trace: live.trace, note, ending: Some(live.ending), is_whole: true })
 }
 
 fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Heard<M>> {
@@ -105,7 +109,20 @@ fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Hear
         eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
     }
     tell_problems(&trace, &options.file);
-    Ok(Heard { model, trace, ending: None, is_whole })
+    let note = note(options, &trace);
+    Ok(Heard { model, trace, note, ending: None, is_whole })
+}
+
+/// What a reader must know of what was not heard.
+fn note(options: &HeardOptions, trace: &Trace) -> Option<String> {
+    let plan = &options.plan;
+    if let Some(unit) = &trace.header().unit {
+        return Some(format!(
+            "Only calls of {unit} are heard: caches begin empty, and keep between two calls what they have."
+        ));
+    }
+    let is_part = plan.from.is_some() || plan.until.is_some();
+    is_part.then(|| "Only a part of the run is heard: caches begin empty.".into())
 }
 
 /// What of a trace is asked for. The options that say what of a program is heard mean the same here.
@@ -141,6 +158,14 @@ fn wanted(options: &HeardOptions, trace: &Trace) -> anyhow::Result<Wanted> {
 }
 
 impl<M> Heard<M> {
+    /// Writes tables, with what must be known of what was not heard.
+    pub fn write(&self, mut tables: Vec<Table>, output: &OutputOptions) -> Result<(), report::Error> {
+        if let Some(last) = tables.last_mut() {
+            last.notes.extend(self.note.clone());
+        }
+        report::write_all(&tables, output.format, output.path.as_deref())
+    }
+
     /// Tells how the program ended if not with success; the exit status.
     pub fn finish(&self, options: &HeardOptions) -> anyhow::Result<ExitCode> {
         if let Some(ending) = &self.ending {

@@ -6,6 +6,7 @@ pub mod caches;
 pub mod check;
 pub mod compare;
 pub mod count;
+mod curves;
 pub mod export;
 pub mod hear;
 pub mod machines;

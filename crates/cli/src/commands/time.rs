@@ -22,7 +22,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let times = machines.iter().map(Time::new).collect::<Result<Vec<_>, _>>()?;
     let heard = hear(&options.heard, &machines, All(times))?;
     let tables = tables(options, &machines, &heard);
-    report::write_all(&tables, output.format, output.path.as_deref())?;
+    heard.write(tables, output)?;
     heard.finish(&options.heard)
 }
 

@@ -3,30 +3,36 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::run;
+use crate::support::{listing, run};
 
 /// A folder with a file for results.
-struct Folder(tempfile::TempDir);
+pub struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new() -> Folder {
+    pub fn new() -> Folder {
         Folder(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// The rows of the one table that `caches` writes.
     fn caches(&self, words: &str) -> Vec<Vec<String>> {
+        self.table(&format!("caches {words}"))
+    }
+
+    /// The rows of the one table that a command writes.
+    pub fn table(&self, words: &str) -> Vec<Vec<String>> {
         let file = self.path("table.csv");
-        let outcome = run(&format!("caches --format csv -o {} {words}", file.display()));
+        let (command, options) = words.split_once(' ').unwrap();
+        let outcome = run(&format!("{command} --format csv -o {} {options}", file.display()));
         assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{words}");
         csv(&fs::read_to_string(file).unwrap())
     }
 
     /// Records a trace.
-    fn trace(&self, words: &str) -> String {
+    pub fn trace(&self, words: &str) -> String {
         let file = self.path("file.trace");
         run(&format!("trace -o {} {words}", file.display())).quiet_success();
         file.display().to_string()
@@ -34,7 +40,7 @@ impl Folder {
 }
 
 /// The rows of CSV, of which fields with commas are between quotes.
-fn csv(text: &str) -> Vec<Vec<String>> {
+pub fn csv(text: &str) -> Vec<Vec<String>> {
     let fields = |line: &str| {
         let (mut fields, mut is_quoted) = (vec![String::new()], false);
         for letter in line.chars() {
@@ -50,9 +56,15 @@ fn csv(text: &str) -> Vec<Vec<String>> {
 }
 
 /// The column with a heading, as numbers.
-fn column(rows: &[Vec<String>], heading: &str) -> Vec<u64> {
+pub fn column(rows: &[Vec<String>], heading: &str) -> Vec<u64> {
     let at = rows[0].iter().position(|one| one == heading).unwrap_or_else(|| panic!("{:?}", rows[0]));
     rows[1..].iter().map(|row| row[at].parse().unwrap()).collect()
+}
+
+/// The one cell with a heading in a row.
+pub fn cell(rows: &[Vec<String>], row: usize, heading: &str) -> f64 {
+    let at = rows[0].iter().position(|one| one == heading).unwrap_or_else(|| panic!("{:?}", rows[0]));
+    rows[row][at].parse().unwrap()
 }
 
 #[test]
@@ -90,9 +102,7 @@ fn units_of_a_trace_are_chosen_as_those_of_a_program() {
 #[test]
 fn every_instruction_is_fetched_and_every_table_adds_up() {
     let folder = Folder::new();
-    let counts = folder.path("counts.csv");
-    run(&format!("count --by function --format csv -o {} :ev5/modes work", counts.display())).quiet_success();
-    let counted = csv(&fs::read_to_string(counts).unwrap());
+    let counted = folder.table("count --by function :ev5/modes work");
     let instructions = *column(&counted, "instructions").last().unwrap();
     let structures = folder.caches("--machine dec3000 :ev5/modes work");
     let fetched = &structures.iter().find(|row| row[1] == "icache").unwrap()[2];
@@ -127,7 +137,7 @@ fn several_machines_hear_the_same_run() {
     let words =
         format!("caches --by function --machine dec3000 --machine qemu --format csv -o {}", tables.display());
     run(&format!("{words} :ev5/modes work")).quiet_success();
-    assert_eq!(crate::support::listing(&tables), ["functions-dec3000.csv", "functions-qemu.csv"]);
+    assert_eq!(listing(&tables), ["functions-dec3000.csv", "functions-qemu.csv"]);
 }
 
 #[test]
@@ -183,7 +193,7 @@ fn what_cannot_be_heard_is_told() {
         ("--by unit :ev5/tiny".into(), "--unit FUNCTION"),
         ("--unit nowhere :ev5/tiny".into(), "has a function 'nowhere'"),
         ("--unit work --skip 500 :ev5/modes work".into(), "was called 200 times"),
-        ("--from nowhere :ev5/tiny".into(), "no symbol 'nowhere'"),
+        ("--from nowhere :ev5/tiny".into(), "has a symbol 'nowhere'"),
         ("--thread 0.0 :ev5/tiny".into(), "choose from a trace"),
         ("--by function --format csv --machine qemu --machine dec3000 :ev5/tiny".into(), "-o"),
         (format!("--cpu ev5 {trace}"), "--cpu is for a program"),
@@ -217,4 +227,31 @@ fn partial_results_are_not_shown_as_whole() {
     let killed = run(&format!("caches -o {} :ev56/modes raise 15", file.display()));
     assert_eq!(killed.code(), 128 + 15);
     assert!(!Path::new(&file).exists());
+}
+
+#[test]
+fn curves_are_what_caches_of_each_size_miss() {
+    let folder = Folder::new();
+    let tables = folder.path("curves");
+    let words = format!("caches --curves --largest 64K --format csv -o {} :ev5/modes work", tables.display());
+    run(&words).quiet_success();
+    assert_eq!(listing(&tables), ["curves-both.csv", "curves-code.csv", "curves-data.csv"]);
+    let counted = folder.table("count --by function :ev5/modes work");
+    let instructions = *column(&counted, "instructions").last().unwrap() as f64;
+    let code = csv(&fs::read_to_string(tables.join("curves-code.csv")).unwrap());
+    let machine = folder.path("one.toml");
+    for (size, ways) in [("4K", 1), ("8K", 2), ("32K", 8)] {
+        let text = format!("base = \"qemu\"\ncaches.icache.size = \"{size}\"\ncaches.icache.ways = {ways}\n");
+        fs::write(&machine, text).unwrap();
+        let one = folder.table(&format!("caches --machine {} :ev5/modes work", machine.display()));
+        let bytes = (size.trim_end_matches('K').parse::<u64>().unwrap() << 10).to_string();
+        let row = code.iter().position(|row| row[0] == bytes).unwrap();
+        let heading = if ways == 1 { "1 way".into() } else { format!("{ways} ways") };
+        let misses = cell(&code, row, &heading) * instructions / 1000.0;
+        assert_eq!(misses.round() as u64, column(&one, "misses")[0], "{size}, {ways}");
+    }
+    let page = folder.path("page.html");
+    run(&format!("caches --curves -o {} :ev5/tiny", page.display())).quiet_success();
+    let text = fs::read_to_string(page).unwrap();
+    assert!(text.contains("How large must a cache be for tiny?") && text.contains("fully associative"));
 }

@@ -15,4 +15,5 @@ mod show;
 mod signals;
 mod study;
 mod support;
+mod time;
 mod trace;

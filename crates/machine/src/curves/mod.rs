@@ -17,7 +17,8 @@ const LARGEST: u64 = 1 << 30;
 
 /// Caches of instructions, of data, and of both, of all sizes from 1 KB up: fully associative ones, and those
 /// with 1, 2, 4 and 8 ways. All replace the least recently used line, and bring in a line for a store as for a
-/// load. An access that crosses the end of a line asks for both.
+/// load. Instructions of a line that a block executes one after the other are fetched once. An access that crosses
+/// the end of a line asks for both.
 ///
 /// ```
 /// use pathlength_machine::{Curves, Holds, Model};
@@ -164,7 +165,7 @@ impl Counting {
             let Some((mut addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { return };
             words = rest;
             let mut accesses = scripts.accesses(script.own_accesses());
-            for line in scripts.lines(script.lines()) {
+            for line in scripts.lines(script.own_lines()) {
                 if code {
                     self.touch((line.address ^ space) >> line_shift);
                 }
@@ -174,7 +175,7 @@ impl Counting {
                     (addresses, accesses) = (others, other_accesses);
                     for (&address, does) in of_line.iter().zip(does) {
                         let first = address ^ space;
-                        let last = first.wrapping_add(does.more.into());
+                        let last = first.wrapping_add(does.more());
                         self.touch(first >> line_shift);
                         self.touch(last >> line_shift);
                     }

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::Request;
 use super::front::Front;
 use super::tags::{Left, Marks, NOTHING, Tags};
+use super::{INSTRUCTIONS, Request};
 use crate::description::{Cache, Machine, Prefetch, Replacement, TranslationBuffer, Write};
 
 /// What happened at a cache.
@@ -91,6 +91,22 @@ impl CacheState {
         !self.victims.is_empty() || !self.stream.is_empty()
     }
 
+    /// Whether any line ever can be.
+    pub fn can_have_lines_beside(&self) -> bool {
+        self.most_victims > 0 || self.prefetch.is_some()
+    }
+
+    /// Whether all that is asked for comes in.
+    pub fn allocates_for(&self, side: usize) -> bool {
+        side == INSTRUCTIONS || self.allocates || self.write != Write::Back
+    }
+
+    /// The tags of a cache that has no front, with the marks of their slots.
+    #[inline]
+    pub fn marked_alone(&mut self) -> (&mut Tags, Marks<'_>) {
+        (&mut self.tags, Marks { used: &mut self.used, changed: &mut self.changed })
+    }
+
     /// Takes a line out of those that were replaced. Returns whether it was changed, if it was there.
     pub fn take_victim(&mut self, key: u64) -> Option<bool> {
         let place = self.victims.iter().position(|victim| victim.key == key)?;
@@ -150,6 +166,14 @@ impl BufferState {
         if known == key { Some(slot) } else { self.tags.find(key) }
     }
 
+    /// Where the page of an address is, if that is known without a search.
+    #[inline]
+    pub fn known(&self, address: u64) -> Option<usize> {
+        let key = address >> self.shift;
+        let (known, slot) = self.index[key as usize % INDEX_SIZE];
+        (known == key).then_some(slot)
+    }
+
     /// Uses a page if it is there. Returns whether it is. The front of a nearest buffer's lines forgets those
     /// whose use is more than a use.
     #[inline]
@@ -159,7 +183,8 @@ impl BufferState {
         true
     }
 
-    fn touch_slot(&mut self, slot: usize, key: u64, now: u64, front: Option<&mut Front>) {
+    #[inline]
+    pub fn touch_slot(&mut self, slot: usize, key: u64, now: u64, front: Option<&mut Front>) {
         self.index[key as usize % INDEX_SIZE] = (key, slot);
         let mut marks = Marks { used: &mut self.used, changed: &mut self.changed };
         let pointed = self.tags.touch(slot, now, false, &mut marks);

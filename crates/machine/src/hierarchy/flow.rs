@@ -266,7 +266,7 @@ impl Hierarchy {
         if cache.most_writes == 0 {
             return self.write(side, depth + 1, address, false);
         }
-        if cache.writes.iter().rev().any(|&held| held == block) {
+        if cache.writes.back() == Some(&block) || cache.writes.contains(&block) {
             cache.counts.merged += 1;
             return;
         }

@@ -5,6 +5,7 @@ mod classes;
 mod flow;
 mod front;
 mod lru;
+mod near;
 mod tags;
 
 use crate::description::{Crossing, Machine, Write};
@@ -14,6 +15,7 @@ pub use classes::Class;
 use classes::Classes;
 use front::{Front, MOST_SLOTS};
 pub(crate) use lru::Stack;
+use near::Near;
 
 /// What is asked of a cache or translation buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +96,10 @@ struct Path {
 #[derive(Debug)]
 pub struct Hierarchy {
     /// Of instructions, and of data.
-    fronts: Box<[Front; 2]>,
+    fronts: [Front; 2],
     has_fronts: [bool; 2],
+    /// Of each side, what is simple enough.
+    near: [Option<Near>; 2],
     caches: Vec<CacheState>,
     buffers: Vec<BufferState>,
     /// Of instructions, and of data.
@@ -144,6 +148,7 @@ impl Hierarchy {
                 hierarchy.fronts[side] = Front::new(line_shift, page_shift);
                 hierarchy.caches[cache].front = Some(side);
                 hierarchy.has_fronts[side] = true;
+                hierarchy.near[side] = hierarchy.simple(side);
             }
         }
         hierarchy
@@ -167,8 +172,9 @@ impl Hierarchy {
         };
         let write = data.caches.first().map(|&first| machine.caches[first].write);
         Hierarchy {
-            fronts: Box::new([(); 2].map(|()| Front::new(0, 0))),
+            fronts: [(); 2].map(|()| Front::new(0, 0)),
             has_fronts: [false; 2],
+            near: [None; 2],
             stores: write.unwrap_or_default(),
             can_expel_instructions: instructions.caches.first().is_some_and(|&first| {
                 machine.caches.iter().any(|cache| cache.includes.contains(&machine.caches[first].name))
@@ -192,7 +198,17 @@ impl Hierarchy {
 
     /// What follows is of the process with this number.
     pub fn set_space(&mut self, space: u32) {
-        self.space = Hierarchy::space(space);
+        let space = Hierarchy::space(space);
+        if space == self.space {
+            return;
+        }
+        self.space = space;
+        for side in [INSTRUCTIONS, DATA] {
+            if let Some(&buffer) = self.paths[side].buffers.first() {
+                self.fronts[side].uses().for_each(|one| self.buffers[buffer].note(one));
+            }
+            self.fronts[side].set_space(space);
+        }
     }
 
     /// What distinguishes the addresses of a process.
@@ -209,7 +225,7 @@ impl Hierarchy {
     #[inline]
     pub fn fetch(&mut self, address: u64) -> Served {
         self.now += STEP;
-        self.fetch_at(self.now, address ^ self.space)
+        self.fetch_at(self.now, address)
     }
 
     /// Data are read.
@@ -226,10 +242,9 @@ impl Hierarchy {
 
     #[inline]
     fn data(&mut self, address: u64, size: u8, is_store: bool) -> Served {
-        let first = address ^ self.space;
-        let last = first.wrapping_add(u64::from(size.saturating_sub(1)));
-        let served = self.part(first, is_store);
-        if self.crosses(first, last) { served.and(self.part(last, is_store)) } else { served }
+        let last = address.wrapping_add(u64::from(size.saturating_sub(1)));
+        let served = self.part(address, is_store);
+        if self.crosses(address, last) { served.and(self.part(last, is_store)) } else { served }
     }
 
     #[inline]
@@ -243,7 +258,7 @@ impl Hierarchy {
     }
 
     /// Whether an access, from its first to its last byte, is two.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn crosses(&self, first: u64, last: u64) -> bool {
         (first ^ last) >> self.crossing != 0
     }
@@ -257,10 +272,10 @@ impl Hierarchy {
         self.go_far(now, INSTRUCTIONS, address, Request::Fetch)
     }
 
-    /// Whether fetching the instructions at an address finds them at once.
+    /// Fetches the instructions at an address if they are found at once, or else does nothing.
     #[inline(always)]
-    pub(crate) fn knows_instructions(&self, address: u64) -> bool {
-        self.fronts[INSTRUCTIONS].knows(address)
+    pub(crate) fn fetches_known(&mut self, now: u64, address: u64) -> bool {
+        self.fronts[INSTRUCTIONS].touch(address, now, false)
     }
 
     /// What stores to the nearest cache of data do.
@@ -278,7 +293,7 @@ impl Hierarchy {
         }
         if is_store & (STORES == Write::Through as u8) {
             self.now = now;
-            self.write_on(DATA, 0, address);
+            self.write_on(DATA, 0, address ^ self.space);
         }
         Served::default()
     }
@@ -287,8 +302,12 @@ impl Hierarchy {
     #[cold]
     #[inline(never)]
     fn go_far(&mut self, now: u64, side: usize, address: u64, request: Request) -> Served {
+        if let Some(served) = self.go_near(now, side, address ^ self.space, request) {
+            return served;
+        }
         self.now = now;
         self.near_slot = None;
+        let address = address ^ self.space;
         let untranslated = self.translate(side, address, request);
         let served = self.ask(side, address, request);
         if self.has_fronts[side] {

@@ -1,5 +1,7 @@
 //! What a cache or a translation buffer holds: keys (numbers of lines or pages) in sets of ways.
 
+use std::hint::black_box;
+
 use crate::description::Replacement;
 
 /// The key of an entry that holds nothing; numbers of lines and pages are smaller.
@@ -11,7 +13,13 @@ pub struct Tags {
     replacement: Replacement,
     ways: usize,
     last_set: u64,
+    /// From a key to what tells it from others in its set.
+    set_bits: u32,
     keys: Box<[u64]>,
+    /// A byte of each key, eight ways in a word, so that most ways need not be looked at.
+    hints: Box<[u64]>,
+    /// Words of hints that a set has.
+    words: usize,
     /// Of each set, the way that is next in turn, or that the pointer shows.
     next: Box<[u32]>,
     random: u64,
@@ -43,7 +51,10 @@ impl Tags {
             replacement,
             ways: ways as usize,
             last_set: sets - 1,
+            set_bits: sets.ilog2(),
+            words: ways.div_ceil(8) as usize,
             keys: vec![NOTHING; sets as usize * ways as usize].into(),
+            hints: vec![0; sets as usize * ways.div_ceil(8) as usize].into(),
             next: vec![0; sets as usize].into(),
             random: 0x9e37_79b9_7f4a_7c15,
             last: 0,
@@ -68,22 +79,38 @@ impl Tags {
         (key & self.last_set) as usize * self.ways
     }
 
+    /// A byte of what tells a key from others in its set.
+    #[inline(always)]
+    fn hint(&self, key: u64) -> u64 {
+        key >> self.set_bits & 0xff
+    }
+
     /// Where a key is.
     #[inline]
     pub fn find(&self, key: u64) -> Option<usize> {
-        self.find_in(self.first_slot(key), key)
-    }
-
-    #[inline]
-    fn find_in(&self, first: usize, key: u64) -> Option<usize> {
-        let mut found = None;
-        // Without a way out of the loop, which nobody could predict.
-        for (way, &held) in self.keys[first..first + self.ways].iter().enumerate().rev() {
-            if held == key {
-                found = Some(first + way);
+        let set = (key & self.last_set) as usize;
+        let (first, words) = (set * self.ways, self.words);
+        let keys = &self.keys[first..first + self.ways];
+        if self.ways <= 4 {
+            // All ways, as nobody could predict where to stop.
+            let place = |(way, &held): (usize, &u64)| usize::from(held == key) * (way + 1);
+            let found: usize = keys.iter().enumerate().map(place).sum();
+            return (found > 0).then(|| first + found - 1);
+        }
+        let wanted = self.hint(key) * ONES;
+        for (word, &hints) in self.hints[set * words..(set + 1) * words].iter().enumerate() {
+            // Bytes that are 0 get their highest bit, and seldom others.
+            let differences = hints ^ wanted;
+            let mut zeros = differences.wrapping_sub(ONES) & !differences & ONES << 7;
+            while zeros != 0 {
+                let way = 8 * word + zeros.trailing_zeros() as usize / 8;
+                if keys.get(way) == Some(&key) {
+                    return Some(first + way);
+                }
+                zeros &= zeros - 1;
             }
         }
-        found
+        None
     }
 
     /// What is in a slot is used, and changed or not. Returns the slot that a pointer shows from now on, if it
@@ -97,11 +124,12 @@ impl Tags {
         if self.replacement != Replacement::NotLastUsed {
             return None;
         }
-        let (set, way) = (slot / self.ways, slot % self.ways);
+        let set = (self.keys[slot] & self.last_set) as usize;
+        let way = slot - set * self.ways;
         if self.next[set] as usize != way {
             return None;
         }
-        let next = (way + 1) % self.ways;
+        let next = if way + 1 == self.ways { 0 } else { way + 1 };
         self.next[set] = next as u32;
         Some(set * self.ways + next)
     }
@@ -117,8 +145,8 @@ impl Tags {
             // What is empty was used at 0.
             return first + oldest(&used[first..first + self.ways]);
         }
-        if let Some(empty) = self.find_in(first, NOTHING) {
-            return empty;
+        if let Some(empty) = self.keys[first..first + self.ways].iter().position(|&key| key == NOTHING) {
+            return first + empty;
         }
         let next = &mut self.next[first / self.ways];
         first
@@ -135,6 +163,11 @@ impl Tags {
     #[inline]
     pub fn replace(&mut self, slot: usize, key: u64, marks: &mut Marks) -> Left {
         let is_changed = std::mem::take(&mut marks.changed[slot]);
+        let set = (key & self.last_set) as usize;
+        let way = slot - set * self.ways;
+        let (hint, shift) = (self.hint(key), 8 * (way % 8));
+        let hints = &mut self.hints[set * self.words + way / 8];
+        *hints = *hints & !(0xff << shift) | hint << shift;
         Left { key: std::mem::replace(&mut self.keys[slot], key), is_changed }
     }
 
@@ -147,16 +180,20 @@ impl Tags {
     }
 }
 
+/// Each byte is 1.
+const ONES: u64 = u64::MAX / 0xff;
+
 /// The first of those that were used longest ago.
 #[inline]
 fn oldest(used: &[u64]) -> usize {
-    let (mut oldest, mut when) = (0, u64::MAX);
-    for (way, &time) in used.iter().enumerate() {
-        let is_older = time < when;
-        oldest = if is_older { way } else { oldest };
-        when = if is_older { time } else { when };
+    // Times are far smaller than words, so that the way fits behind them.
+    let shift = usize::BITS - used.len().leading_zeros();
+    let mut oldest = u64::MAX;
+    for (way, time) in used.iter().enumerate() {
+        // The compiler should not do this two at a time: it has no instructions for that.
+        oldest = oldest.min(black_box(time << shift | way as u64));
     }
-    oldest
+    (oldest & ((1 << shift) - 1)) as usize
 }
 
 /// The next of a sequence of numbers that look random (Marsaglia's xorshift), the same in each run.

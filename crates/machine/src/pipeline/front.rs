@@ -2,7 +2,7 @@
 
 use isa::{Flags, Op};
 
-use super::core::BEGINNING;
+use super::board::BEGINNING;
 use super::cycles::{Cause, LEVELS};
 use super::description::Pipeline;
 use super::memory::{Served, Timing};
@@ -10,6 +10,9 @@ use crate::predictor::Predicting;
 
 /// No group, no line.
 const NOWHERE: u64 = u64::MAX;
+
+/// Lines between one that is fetched ahead and the last that was asked for, at most.
+const FARTHEST: u64 = 64;
 
 /// How a block ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,15 +67,28 @@ pub(crate) struct Front {
     taken: u64,
     mispredict: u64,
     interval: u64,
+    pub(super) place: Place,
+    /// How the last block ended, and the address behind it.
+    end: (End, u64),
+    stream: Stream,
+}
+
+/// Where the front end is.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
     group: u64,
     line: u64,
     /// When the current group arrived.
     arrived: u64,
     /// The next group does not arrive before, and why.
     restart: Option<(u64, Cause)>,
-    /// How the last block ended, and the address behind it.
-    end: (End, u64),
-    stream: Stream,
+}
+
+impl Place {
+    /// The same so many cycles later.
+    pub fn later(self, cycles: u64) -> Place {
+        Place { arrived: self.arrived + cycles, ..self }
+    }
 }
 
 impl Front {
@@ -85,31 +101,34 @@ impl Front {
             taken: pipeline.taken.into(),
             mispredict: pipeline.mispredict.into(),
             interval: pipeline.prefetch_interval.into(),
-            group: NOWHERE,
-            line: NOWHERE,
-            arrived: BEGINNING,
-            restart: None,
+            place: Place { group: NOWHERE, line: NOWHERE, arrived: BEGINNING, restart: None },
             end: (End::Falls, 0),
             stream: Stream { line: NOWHERE, arrives: 0, level: 1 },
         }
     }
 
+    /// In the group of an address, which arrived at a time.
+    pub(super) fn first_of(&self, address: u64, arrived: u64) -> Place {
+        let (group, line) = (address >> self.group_shift, address >> self.line_shift);
+        Place { group, line, arrived, restart: None }
+    }
+
     /// Control goes on anywhere.
     pub fn divert(&mut self) {
         self.end.0 = End::Falls;
-        self.group = NOWHERE;
+        self.place.group = NOWHERE;
     }
 
     /// The process is another one.
     pub fn forget_line(&mut self) {
-        self.line = NOWHERE;
+        self.place.line = NOWHERE;
         self.stream.line = NOWHERE;
     }
 
     /// Instructions are fetched anew.
     pub fn restart(&mut self, time: u64, cause: Cause) {
-        self.restart = Some((time, cause));
-        self.group = NOWHERE;
+        self.place.restart = Some((time, cause));
+        self.place.group = NOWHERE;
     }
 
     /// A block ended, behind which is `next`.
@@ -154,7 +173,7 @@ impl Front {
             self.predictor.call(at);
         }
         match is_right {
-            true => self.restart(self.arrived + 1 + self.taken, Cause::TakenBranch),
+            true => self.restart(self.place.arrived + 1 + self.taken, Cause::TakenBranch),
             false => self.restart(issued + 1 + self.mispredict, Cause::Mispredict),
         }
     }
@@ -162,34 +181,49 @@ impl Front {
     /// Whether the group of an address is another one than that of the last instruction.
     #[inline(always)]
     pub fn begins_group(&self, address: u64) -> bool {
-        address >> self.group_shift != self.group
+        address >> self.group_shift != self.place.group
     }
 
     /// A group is fetched: says when it arrives if its line is there, and why not earlier.
     #[inline(always)]
     pub fn fetch(&mut self, address: u64) -> (u64, Cause) {
-        self.group = address >> self.group_shift;
-        self.restart.take().unwrap_or((self.arrived + 1, Cause::TakenBranch))
+        self.place.group = address >> self.group_shift;
+        self.place.restart.take().unwrap_or((self.place.arrived + 1, Cause::TakenBranch))
     }
 
     /// Whether the group is in another line than the last one was.
     #[inline(always)]
     pub fn begins_line(&mut self, address: u64) -> bool {
-        std::mem::replace(&mut self.line, address >> self.line_shift) != address >> self.line_shift
+        std::mem::replace(&mut self.place.line, address >> self.line_shift) != address >> self.line_shift
+    }
+
+    /// Whether an address is in another line than what was fetched last.
+    #[inline(always)]
+    pub(super) fn is_new_line(&self, address: u64) -> bool {
+        address >> self.line_shift != self.place.line
+    }
+
+    /// The addresses of the other lines of a block.
+    #[inline(always)]
+    pub(super) fn lines_behind(&self, address: u64, length: usize) -> impl Iterator<Item = u64> + use<> {
+        let shift = self.line_shift;
+        let last = address.wrapping_add(4 * (length as u64 - 1)) >> shift;
+        ((address >> shift) + 1..=last).map(move |line| line << shift)
     }
 
     /// The current line was missing, and asked for at `time`: says when it comes, and from where. What was
     /// fetched ahead was asked for with the line before, and comes after it from the same place.
     #[cold]
     pub fn miss(&mut self, time: u64, served: Served) -> (u64, u8) {
-        self.predictor.refilled(self.line << self.line_shift, 1 << self.line_shift);
-        let distance = self.line.wrapping_sub(self.stream.line).saturating_mul(self.interval);
-        if served.is_ahead && distance < 1 << 32 {
-            self.stream = Stream { line: self.line, arrives: self.stream.arrives + distance, ..self.stream };
+        self.predictor.refilled(self.place.line << self.line_shift, 1 << self.line_shift);
+        let distance = self.place.line.wrapping_sub(self.stream.line);
+        if served.is_ahead && distance <= FARTHEST {
+            let arrives = self.stream.arrives + distance * self.interval;
+            self.stream = Stream { line: self.place.line, arrives, ..self.stream };
         } else {
             let level = served.level.clamp(1, LEVELS as u8);
             let cycles = self.fetch_cycles[level as usize];
-            self.stream = Stream { line: self.line, arrives: time + u64::from(cycles), level };
+            self.stream = Stream { line: self.place.line, arrives: time + u64::from(cycles), level };
         }
         (self.stream.arrives.max(time), self.stream.level)
     }
@@ -197,6 +231,6 @@ impl Front {
     /// The current group arrived.
     #[inline(always)]
     pub fn arrive(&mut self, time: u64) {
-        self.arrived = time;
+        self.place.arrived = time;
     }
 }

@@ -69,6 +69,7 @@ pub(super) struct Miss {
 }
 
 /// The blocks that are on their way (the miss address file).
+#[derive(Clone)]
 pub(super) struct Misses {
     shift: u32,
     most: usize,
@@ -112,6 +113,7 @@ impl Misses {
 }
 
 /// Collects stores by blocks; writes them one after the other, from a number of them on.
+#[derive(Clone)]
 pub(super) struct WriteBuffer {
     entries: usize,
     drain_from: usize,
@@ -160,6 +162,12 @@ impl WriteBuffer {
         let used = self.waiting.len() + usize::from(self.writing.is_some());
         let joins = may_join && self.waits(self.block(space, address));
         self.writing.filter(|_| used >= self.entries && !joins)
+    }
+
+    /// Whether so many stores find place, whatever they store.
+    pub fn has_room(&mut self, stores: usize, time: u64) -> bool {
+        self.settle(time);
+        self.entries == 0 || self.waiting.len() + usize::from(self.writing.is_some()) + stores <= self.entries
     }
 
     fn waits(&self, block: u64) -> bool {

@@ -2,7 +2,10 @@
 
 mod assembler;
 mod memory;
+mod random;
 mod sequences;
+mod slots;
+mod ticks;
 
 use pathlength_machine::{Machine, Model, Time};
 

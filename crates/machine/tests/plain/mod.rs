@@ -183,20 +183,27 @@ impl Plain {
         self.access(address, Request::Fetch)
     }
 
+    /// Reads or writes: the worse of the parts.
     pub fn data(&mut self, address: u64, size: u8, is_store: bool) -> Way {
+        let parts = self.parts(address, size, is_store);
+        let worse = |one: Way, other: Way| (one.0.max(other.0), one.1.max(other.1), one.2.max(other.2));
+        parts.into_iter().reduce(worse).unwrap()
+    }
+
+    /// Reads or writes: each line, or page if those are smaller, by itself.
+    pub fn parts(&mut self, address: u64, size: u8, is_store: bool) -> Vec<Way> {
         let request = if is_store { Request::Store } else { Request::Load };
-        let first = self.access(address, request);
         let last = address + u64::from(size) - 1;
         let line = self.path(false).first().map(|&index| self.levels[index].described.line);
         let page = self.buffers_of(false).first().map(|&index| self.buffers[index].described.page);
         let piece = line.into_iter().chain(page).min();
-        match piece {
-            Some(piece) if self.crossing == Crossing::Both && address / piece != last / piece => {
-                let second = self.access(last, request);
-                (first.0.max(second.0), first.1.max(second.1), first.2.max(second.2))
-            }
-            _ => first,
+        let is_two =
+            self.crossing == Crossing::Both && piece.is_some_and(|piece| address / piece != last / piece);
+        let mut parts = vec![self.access(address, request)];
+        if is_two {
+            parts.push(self.access(last, request));
         }
+        parts
     }
 
     fn path(&self, instructions: bool) -> Vec<usize> {
@@ -238,7 +245,7 @@ impl Plain {
             (0, 0)
         } else {
             self.levels[path[0]].tally.misses[Request::Store as usize] += 1;
-            if self.from_beside(path, 0, address, is_back) {
+            if self.beside(path, 0, address, is_back) {
                 (1, 0)
             } else if described.allocate_on_write {
                 let way = self.behind(path, 0, address, request);
@@ -269,7 +276,7 @@ impl Plain {
             return (here, here);
         }
         level.tally.misses[request as usize] += 1;
-        if self.from_beside(path, depth, address, false) {
+        if self.beside(path, depth, address, false) {
             return (here + 1, here);
         }
         let way = self.behind(path, depth, address, request);
@@ -307,7 +314,7 @@ impl Plain {
         way
     }
 
-    fn from_beside(&mut self, path: &[usize], depth: usize, address: u64, is_change: bool) -> bool {
+    fn beside(&mut self, path: &[usize], depth: usize, address: u64, is_change: bool) -> bool {
         let index = path[depth];
         let size = self.levels[index].described.line;
         let line = address / size;
@@ -378,7 +385,7 @@ impl Plain {
         level.tally.requests[Request::Write as usize] += 1;
         if !level.sets.touch(line, is_back) {
             level.tally.misses[Request::Write as usize] += 1;
-            if !self.from_beside(path, depth, address, is_back) {
+            if !self.beside(path, depth, address, is_back) {
                 if described.allocate_on_write {
                     if !is_whole {
                         self.behind(path, depth, address, Request::Write);
