@@ -41,8 +41,25 @@ pub struct UnitTime {
     pub space: u32,
     /// The unit's number.
     pub number: u64,
-    /// Its cycles, without those in which the processor worked for other processes.
+    /// Its instructions.
+    pub instructions: u64,
+    /// Its cycles, without those in which the processor worked for other processes. One at its beginning or its
+    /// end, in which instructions beside its own are issued, belongs to what came before.
     pub cycles: Cycles,
+}
+
+/// What a process has had of the processor.
+#[derive(Clone, Debug, Default)]
+struct Spent {
+    instructions: u64,
+    cycles: Cycles,
+}
+
+impl Spent {
+    fn since(&self, earlier: &Spent) -> Spent {
+        let cycles = self.cycles.since(&earlier.cycles);
+        Spent { instructions: self.instructions - earlier.instructions, cycles }
+    }
 }
 
 /// How long a machine takes for what it hears.
@@ -62,10 +79,12 @@ pub struct Time<M = Attached> {
     shapes: Vec<Shape>,
     space: u32,
     /// The cycles of the processes that are not executed now, and those before the current one was.
-    others: HashMap<u32, Cycles>,
-    since: Cycles,
+    others: HashMap<u32, Spent>,
+    since: Spent,
+    /// Instructions so far.
+    instructions: u64,
     /// The units that are not over: what their process had spent when they began.
-    begun: HashMap<(u32, u64), Cycles>,
+    begun: HashMap<(u32, u64), Spent>,
     units: Vec<UnitTime>,
 }
 
@@ -100,7 +119,8 @@ impl<M: MemorySystem> Time<M> {
             shapes: Vec::new(),
             space: 0,
             others: HashMap::new(),
-            since: Cycles::default(),
+            since: Spent::default(),
+            instructions: 0,
             begun: HashMap::new(),
             units: Vec::new(),
         })
@@ -141,20 +161,25 @@ impl<M: MemorySystem> Time<M> {
         &self.core.memory
     }
 
-    /// The cycles of the current process.
-    fn own_cycles(&self) -> Cycles {
-        let mut own = self.core.cycles().since(&self.since);
+    /// What all processes have had.
+    fn spent(&self) -> Spent {
+        Spent { instructions: self.instructions, cycles: self.core.cycles().clone() }
+    }
+
+    /// What the current one has had.
+    fn own(&self) -> Spent {
+        let mut own = self.spent().since(&self.since);
         if let Some(before) = self.others.get(&self.space) {
-            own.add(before);
+            own.instructions += before.instructions;
+            own.cycles.add(&before.cycles);
         }
         own
     }
 
     fn enter(&mut self, space: u32) {
         if space != self.space {
-            let own = self.own_cycles();
-            self.others.insert(self.space, own);
-            self.since = self.core.cycles().clone();
+            self.others.insert(self.space, self.own());
+            self.since = self.spent();
             self.space = space;
             self.core.enter(space);
         }
@@ -163,13 +188,12 @@ impl<M: MemorySystem> Time<M> {
     fn mark(&mut self, mark: Mark) {
         match mark {
             Mark::UnitBegins(number) => {
-                let own = self.own_cycles();
-                self.begun.insert((self.space, number), own);
+                self.begun.insert((self.space, number), self.own());
             }
             Mark::UnitEnds(number) | Mark::UnitLeft(number) => {
                 if let Some(before) = self.begun.remove(&(self.space, number)) {
-                    let cycles = self.own_cycles().since(&before);
-                    self.units.push(UnitTime { space: self.space, number, cycles });
+                    let Spent { instructions, cycles } = self.own().since(&before);
+                    self.units.push(UnitTime { space: self.space, number, instructions, cycles });
                 }
             }
             Mark::Gap | Mark::Diverted => self.core.divert(),
@@ -189,7 +213,10 @@ impl<M: MemorySystem> Model for Time<M> {
         let shapes = std::mem::take(&mut self.shapes);
         for entry in Entries::new(records, &shapes) {
             match entry {
-                Entry::Execution(execution) => self.core.execute(execution.block, execution.addresses),
+                Entry::Execution(execution) => {
+                    self.instructions += u64::from(shapes[execution.block as usize].instructions);
+                    self.core.execute(execution.block, execution.addresses);
+                }
                 Entry::Mark(mark) => self.mark(mark),
             }
         }

@@ -1,7 +1,7 @@
 //! Cycles of pipelines.
 
 use machine::predictor::Count;
-use machine::{Cause, Cycles, Machine, Side, Time};
+use machine::{Cause, Machine, Side, Time, UnitTime};
 use trace::BlockId;
 
 use super::{Sites, file_stem};
@@ -26,9 +26,9 @@ pub fn times(machines: &[(&str, &Machine, &Time)]) -> Table {
         let cycles = time.cycles();
         let hertz = machine.processor.clock_mhz * 1e6;
         let units = time.units();
-        let sum = |of: fn(&Cycles) -> u64| units.iter().map(|unit| of(&unit.cycles)).sum::<u64>() as f64;
-        let each = 1.0 / units.len() as f64;
-        let (unit_instructions, unit_cycles) = (sum(Cycles::instructions) * each, sum(Cycles::total) * each);
+        let mean = |of: fn(&UnitTime) -> u64| units.iter().map(of).sum::<u64>() as f64 / units.len() as f64;
+        let (unit_instructions, unit_cycles) =
+            (mean(|unit| unit.instructions), mean(|unit| unit.cycles.total()));
         let row = vec![
             file_stem(name).into(),
             machine.processor.clock_mhz.into(),
@@ -106,9 +106,9 @@ pub fn unit_times(name: &str, title: &str, time: &Time) -> Table {
         let cycles = &unit.cycles;
         let mut row = vec![
             unit.number.into(),
-            cycles.instructions().into(),
+            unit.instructions.into(),
             cycles.total().into(),
-            ratio(cycles.total(), cycles.instructions()),
+            ratio(cycles.total(), unit.instructions),
         ];
         row.extend([Side::Issuing, Side::Dry, Side::Frozen].map(|side| Value::from(cycles.of_side(side))));
         table.row(row);

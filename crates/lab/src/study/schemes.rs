@@ -69,13 +69,16 @@ impl Scheme {
 impl SchemeTime {
     fn new(machine: &Machine, time: &Time, first: u64) -> SchemeTime {
         let mut all = Cycles::default();
-        let measured = time.units().iter().filter(|unit| unit.number >= first);
-        let units = measured.map(|unit| all.add(&unit.cycles)).count() as u64;
+        let (mut units, mut instructions) = (0, 0);
+        for unit in time.units().iter().filter(|unit| unit.number >= first) {
+            (units, instructions) = (units + 1, instructions + unit.instructions);
+            all.add(&unit.cycles);
+        }
         let cost =
             machine.emulation.as_ref().map_or(0.0, |one| one.microseconds * machine.processor.clock_mhz);
         let emulated = all.of(Cause::Emulation).checked_div(cost.round() as u64).unwrap_or(0);
         let causes = all.iter().filter(|(cause, _)| *cause != Cause::Emulation).collect();
-        SchemeTime { units, instructions: all.instructions(), causes, emulated }
+        SchemeTime { units, instructions, causes, emulated }
     }
 
     /// Cycles of a transaction, of which each emulated instruction takes so many.
