@@ -15,7 +15,7 @@ pub struct Counts {
     pub requests: [u64; Request::COUNT],
     /// Those that the cache could not serve.
     pub misses: [u64; Request::COUNT],
-    /// Misses of [`Machine::caches`](crate::Machine::caches) served by the victims beside the cache.
+    /// Misses served by the victims beside the cache.
     pub from_victims: u64,
     /// Misses served by the prefetched lines beside the cache.
     pub from_stream: u64,
