@@ -202,7 +202,7 @@ fn what_cannot_be_heard_is_told() {
         (format!("--unit other {trace}"), "are calls of 'work', not of 'other'"),
         (format!("--unit work {plain}"), "has no units of work"),
         (format!("--thread 0.9 {plain}"), "no thread 0.9"),
-        (format!("--unit work --skip 1000 {trace}"), "no instructions"),
+        (format!("--unit work --skip 1000 {trace}"), "has no unit of work 1000"),
     ];
     for (words, problem) in cases {
         let sentence = run(&format!("caches {words}")).failure();
