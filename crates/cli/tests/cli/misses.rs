@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use machine::{Caches, Class, Curves, Holds, Machine, Model, Replacement};
+use machine::{
+    Cache, Caches, Class, Crossing, Curves, Holds, Machine, Model, Prefetch, Replacement, Request,
+    TranslationBuffer, Write,
+};
 use trace::Trace;
 use trace::record::{Entries, Entry};
 
