@@ -24,6 +24,8 @@ pub(super) struct Schedule {
     last_used: u16,
     last_open: u16,
     last: u16,
+    /// When nothing waits for any register.
+    ready: u16,
     stores: u16,
     first_load: Option<u16>,
     /// How often it was applied.
@@ -125,15 +127,17 @@ impl Issue {
         let board = &self.board;
         let now = board.last;
         let mut is_ready = board.blocked_until < now + u64::from(schedule.used == FRESH);
-        for one in schedule.reads() {
-            let register = &board.registers[one.register as usize % 64];
-            let ready = register.issued + self.rules.latency(register.class, one.kind);
-            is_ready &= ready <= now + u64::from(one.time);
-        }
-        for one in schedule.writes() {
-            let register = &board.registers[one.register as usize % 64];
-            let ready = register.issued + self.rules.order(register.class, one.kind);
-            is_ready &= ready <= now + u64::from(one.time);
+        if board.ready > now + u64::from(schedule.used == FRESH) {
+            for one in schedule.reads() {
+                let register = &board.registers[one.register as usize % 64];
+                let ready = register.issued + self.rules.latency(register.class, one.kind);
+                is_ready &= ready <= now + u64::from(one.time);
+            }
+            for one in schedule.writes() {
+                let register = &board.registers[one.register as usize % 64];
+                let ready = register.issued + self.rules.order(register.class, one.kind);
+                is_ready &= ready <= now + u64::from(one.time);
+            }
         }
         if !is_ready || schedule.accesses().is_empty() {
             return is_ready;
@@ -172,6 +176,7 @@ impl Issue {
                 }
             }
         }
+        self.board.ready = self.board.ready.max(now + u64::from(schedule.ready));
         if let Some(arrived) = schedule.arrived {
             self.front.place = self.front.first_of(last, now + u64::from(arrived));
         }
@@ -266,6 +271,7 @@ impl Issue {
             last_used: self.board.used,
             last_open: self.board.open as u16,
             last,
+            ready: u16::try_from(self.board.ready.saturating_sub(BEGINNING)).ok()?,
             stores: stores.len() as u16,
             first_load: loads.first().map(|load| load.1),
             executions: 0,
