@@ -154,6 +154,16 @@ fn threads_are_heard_and_chosen() {
 }
 
 #[test]
+fn children_run_unheard() {
+    let folder = Folder::new();
+    let counted = folder.table("count --by function :ev5/forks");
+    for processors in 1..=2 {
+        let rows = folder.caches(&format!("--by function --host-processors {processors} :ev5/forks"));
+        assert_eq!(column(&rows, "instructions").last(), column(&counted, "instructions").last());
+    }
+}
+
+#[test]
 fn a_machine_can_be_a_file() {
     let folder = Folder::new();
     let file = folder.path("mine.toml");
