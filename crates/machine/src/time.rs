@@ -79,6 +79,8 @@ impl Spent {
 pub struct Time<M = Attached> {
     core: Core<M>,
     shapes: Vec<Shape>,
+    /// Executions of each block.
+    executions: Vec<u64>,
     space: u32,
     /// The cycles of the processes that are not executed now, and those before the current one was.
     others: HashMap<u32, Spent>,
@@ -121,6 +123,7 @@ impl<M: MemorySystem> Time<M> {
         Ok(Time {
             core,
             shapes: Vec::new(),
+            executions: Vec::new(),
             space: 0,
             others: HashMap::new(),
             since: Spent::default(),
@@ -139,9 +142,14 @@ impl<M: MemorySystem> Time<M> {
         self.core.all_cycles()
     }
 
-    /// The units of work that are over, in the order of their ends.
+    /// The units of work that ended as they should, in the order of their ends.
     pub fn units(&self) -> &[UnitTime] {
         &self.units
+    }
+
+    /// Executions of each block, in the order of their definitions.
+    pub fn executions(&self) -> &[u64] {
+        &self.executions
     }
 
     /// The cycles of a block's instructions. Those of all blocks together are all cycles.
@@ -204,7 +212,8 @@ impl<M: MemorySystem> Time<M> {
             Mark::UnitBegins(number) => {
                 self.begun.insert((self.space, number), self.own());
             }
-            Mark::UnitEnds(number) | Mark::UnitLeft(number) => {
+            Mark::UnitLeft(number) => drop(self.begun.remove(&(self.space, number))),
+            Mark::UnitEnds(number) => {
                 if let Some(before) = self.begun.remove(&(self.space, number)) {
                     let Spent { instructions, cycles } = self.own().since(&before);
                     self.units.push(UnitTime { space: self.space, number, instructions, cycles });
@@ -219,6 +228,7 @@ impl<M: MemorySystem> Time<M> {
 impl<M: MemorySystem> Model for Time<M> {
     fn define(&mut self, address: u64, words: &[u32]) {
         self.shapes.push(Shape::new(words, false));
+        self.executions.push(0);
         self.core.define(address, words);
     }
 
@@ -228,6 +238,7 @@ impl<M: MemorySystem> Model for Time<M> {
         for entry in Entries::new(records, &shapes) {
             match entry {
                 Entry::Execution(execution) => {
+                    self.executions[execution.block as usize] += 1;
                     self.instructions += u64::from(shapes[execution.block as usize].instructions);
                     self.core.execute(execution.block, execution.addresses);
                 }

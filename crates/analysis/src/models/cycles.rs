@@ -118,7 +118,7 @@ pub fn unit_times(name: &str, title: &str, time: &Time) -> Table {
 
 impl Sites for Time {
     fn columns(&self) -> Vec<Column> {
-        let headings = ["cycles", "issuing", "dry", "frozen"];
+        let headings = ["cycles", "instructions", "issuing", "dry", "frozen"];
         headings.map(|name| Column { name: name.into(), kind: Kind::Count }).into()
     }
 
@@ -128,12 +128,13 @@ impl Sites for Time {
 
     fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>> {
         let sites = self.sites(block);
+        let executions = self.executions()[block as usize];
         let row = |site: &machine::SiteCycles| {
             let all = site.issuing + site.dry + site.frozen;
-            vec![all, site.issuing, site.dry, site.frozen]
+            vec![all, executions, site.issuing, site.dry, site.frozen]
         };
         let rows: Vec<Vec<u64>> = sites.iter().map(row).collect();
-        rows.iter().any(|row| row[0] > 0).then_some(rows)
+        (executions > 0).then_some(rows)
     }
 }
 

@@ -43,6 +43,8 @@ fn every_cycle_is_somewhere_once() {
         assert_eq!((*sum as f64, places.iter().sum::<u64>()), (total, *sum), "{by}");
         let sides = ["issuing", "dry", "frozen"].map(|side| *column(&rows, side).last().unwrap());
         assert_eq!(sides.iter().sum::<u64>(), *sum, "{by}");
+        let instructions = column(&rows, "instructions").last().copied().unwrap();
+        assert_eq!(instructions as f64, cell(&time, 1, "instructions"), "{by}");
     }
     // A unit's time is its share of a second of the clock: 400 MHz.
     let units = folder.table(&format!("time --by unit {words}"));

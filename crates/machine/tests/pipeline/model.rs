@@ -25,9 +25,10 @@ fn units_have_the_cycles_of_their_process() {
     time.executed(1, &[begin(0), work(1)].concat());
     time.executed(2, &[begin(0), work(3)].concat());
     time.executed(1, &[work(1), end(0)].concat());
-    time.executed(2, &[work(2), vec![mark(Mark::UnitLeft(0))], begin(1), end(1)].concat());
-    let units: Vec<_> = time.units().iter().map(|unit| (unit.space, unit.number)).collect();
-    assert_eq!(units, [(1, 0), (2, 0), (2, 1)]);
+    let left = vec![mark(Mark::UnitLeft(1))];
+    time.executed(2, &[work(2), end(0), begin(1), left, begin(2), end(2)].concat());
+    let units = time.units().iter().map(|unit| (unit.space, unit.number, unit.instructions));
+    assert_eq!(units.collect::<Vec<_>>(), [(1, 0, 8), (2, 0, 20), (2, 2, 0)]);
     // The last cycle of each run is over when the next one begins.
     let totals: Vec<u64> = time.units().iter().map(|unit| unit.cycles.total()).collect();
     assert!(totals[0].abs_diff(8) <= 2 && totals[1].abs_diff(20) <= 2 && totals[2] == 0, "{totals:?}");
