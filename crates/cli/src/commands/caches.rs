@@ -10,7 +10,7 @@ use anyhow::Context;
 use machine::{Caches, Machine};
 
 use super::curves;
-use super::hear::{All, Heard, check_rows, hear};
+use super::hear::{Heard, check_rows, hear};
 use crate::arguments::{CachesOptions, Rows};
 
 /// Lets the machines' caches hear the trace or the program, and writes the tables.
@@ -24,7 +24,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     check_rows(options.by, &options.heard)?;
     let machines = find(&options.machines)?;
     let make = if options.classify { Caches::classified } else { Caches::new };
-    let model = All(machines.iter().map(make).collect());
+    let model: Vec<Caches> = machines.iter().map(make).collect();
     let heard = hear(&options.heard, &machines, model)?;
     let tables = tables(options, &heard);
     heard.write(tables, output)?;
@@ -37,10 +37,10 @@ pub fn find(names: &[String]) -> anyhow::Result<Vec<Machine>> {
     names.iter().map(find).collect()
 }
 
-fn tables(options: &CachesOptions, heard: &Heard<All<Caches>>) -> Vec<Table> {
+fn tables(options: &CachesOptions, heard: &Heard<Vec<Caches>>) -> Vec<Table> {
     let trace = &heard.trace;
     let machines: Vec<(&str, &Caches)> =
-        options.machines.iter().map(String::as_str).zip(&heard.model.0).collect();
+        options.machines.iter().map(String::as_str).zip(&heard.model).collect();
     let (place, name) = match options.by {
         None => return vec![models::structures(trace, &machines, options.classify)],
         Some(Rows::Unit) => {

@@ -17,19 +17,6 @@ use super::{check_ending, configuration, trace::plan};
 use crate::arguments::{EngineOptions, HeardOptions, OutputOptions, Rows};
 use crate::progress::Replaying;
 
-/// Several models that hear the same.
-pub struct All<M>(pub Vec<M>);
-
-impl<M: Model> Model for All<M> {
-    fn define(&mut self, address: u64, words: &[u32]) {
-        self.0.iter_mut().for_each(|one| one.define(address, words));
-    }
-
-    fn executed(&mut self, space: u32, records: &[u64]) {
-        self.0.iter_mut().for_each(|one| one.executed(space, records));
-    }
-}
-
 /// What was heard.
 pub struct Heard<M> {
     /// What heard it.

@@ -9,7 +9,7 @@ use analysis::table::Table;
 use machine::{Machine, Time};
 
 use super::caches::find;
-use super::hear::{All, Heard, check_rows, hear};
+use super::hear::{Heard, check_rows, hear};
 use crate::arguments::{Rows, TimeOptions};
 
 /// Lets the machines hear the trace or the program, and writes the tables.
@@ -20,14 +20,14 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     check_rows(options.by, &options.heard)?;
     let machines = find(&options.machines)?;
     let times = machines.iter().map(Time::new).collect::<Result<Vec<_>, _>>()?;
-    let heard = hear(&options.heard, &machines, All(times))?;
+    let heard = hear(&options.heard, &machines, times)?;
     let tables = tables(options, &machines, &heard);
     heard.write(tables, output)?;
     heard.finish(&options.heard)
 }
 
-fn tables(options: &TimeOptions, machines: &[Machine], heard: &Heard<All<Time>>) -> Vec<Table> {
-    let named: Vec<(&str, &Time)> = options.machines.iter().map(String::as_str).zip(&heard.model.0).collect();
+fn tables(options: &TimeOptions, machines: &[Machine], heard: &Heard<Vec<Time>>) -> Vec<Table> {
+    let named: Vec<(&str, &Time)> = options.machines.iter().map(String::as_str).zip(&heard.model).collect();
     let (place, name) = match options.by {
         None => return summary(&named, machines),
         Some(Rows::Unit) => {
