@@ -17,5 +17,6 @@ pub mod paper;
 pub mod profile;
 pub mod replay;
 pub mod statics;
+pub mod strides;
 pub mod table;
 pub mod units;

@@ -1,0 +1,244 @@
+//! Memory access patterns: how far apart the addresses are that an instruction accesses one time after another,
+//! or a line, a function, or whoever accesses an array.
+//!
+//! A **series** is a sequence of references, loads or stores, whose addresses are compared: each one's with that
+//! of the reference 1, 2, ... steps earlier in the same series and the same thread. For each of these steps there
+//! is a histogram of the strides, from the earlier reference to the later one.
+//!
+//! ```
+//! use pathlength_analysis::strides::{Options, Strides};
+//! use trace::record::Event;
+//! let mut strides = Strides::new(Options { depth: 2, threshold: 0, ..Options::default() });
+//! strides.define(0x1000, &[0xa43e0000]); // ldq t0,0(sp)
+//! for address in (0x8000..0x8040).step_by(8) {
+//!     strides.executed(0, &[Event::Block(0).word(), Event::Access(address).word()]);
+//! }
+//! let series = strides.series().next().unwrap();
+//! assert_eq!(series.references, 8);
+//! let histogram: Vec<_> = series.strides().map(|one| (one.step, one.range.near, one.count)).collect();
+//! assert_eq!(histogram, [(1, 8, 7), (2, 16, 6)]);
+//! ```
+
+mod bins;
+mod counters;
+mod history;
+
+use std::collections::HashMap;
+
+use isa::Flags;
+use trace::record::Event;
+
+pub use bins::{Bins, Range};
+use counters::{Add, Counters, Counts};
+use history::{Depth, History, Last};
+
+/// Strides are counted to no earlier reference than this.
+pub const DEEPEST: u32 = 64;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How many steps back strides are counted to, each in a histogram of its own: up to [`DEEPEST`].
+    pub depth: u32,
+    /// Bytes: a shorter stride to the reference so many steps back keeps a reference out of the histograms of more
+    /// steps. With 0 every reference is in every histogram.
+    pub threshold: u64,
+    /// How strides are put into bins.
+    pub bins: Bins,
+}
+
+impl Default for Options {
+    /// As the paper has it.
+    fn default() -> Options {
+        Options { depth: 5, threshold: 128, bins: Bins { is_signed: false, in_elements: false } }
+    }
+}
+
+/// Counts strides.
+#[derive(Clone, Debug)]
+pub struct Strides {
+    options: Options,
+    depth: Depth,
+    /// Where each block's accesses begin; and the end.
+    starts: Vec<usize>,
+    accesses: Vec<Access>,
+    numbers: HashMap<Key, u32>,
+    /// By series.
+    keys: Vec<Key>,
+    /// Groups that are single instructions, by address and word.
+    instructions: HashMap<(u64, u32), u32>,
+    histories: Vec<History>,
+    counters: Counters,
+}
+
+/// What a series is of: a group of references; loads or stores.
+type Key = (u32, bool);
+
+/// An access of a block.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    /// None if it is not counted.
+    series: Option<u32>,
+    size: u8,
+}
+
+/// An instruction that accesses memory, for whoever decides which group its references belong to.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    /// Its index in its block.
+    pub index: usize,
+    /// Its run-time address.
+    pub address: u64,
+    /// The instruction.
+    pub word: u32,
+}
+
+impl Strides {
+    /// Nothing counted yet.
+    ///
+    /// # Panics
+    /// If the depth is 0 or more than [`DEEPEST`].
+    pub fn new(options: Options) -> Strides {
+        assert!((1..=DEEPEST).contains(&options.depth), "a depth of 1 to {DEEPEST}");
+        Strides {
+            options,
+            depth: Depth::new(options.depth),
+            starts: vec![0],
+            accesses: Vec::new(),
+            numbers: HashMap::new(),
+            keys: Vec::new(),
+            instructions: HashMap::new(),
+            histories: Vec::new(),
+            counters: Counters::new(options.depth as usize * options.bins.count()),
+        }
+    }
+
+    /// A block that records may name from now on; the first is number 0. Each instruction is a group: the same one
+    /// in other blocks, too. Groups are numbered in the order in which they are defined.
+    pub fn define(&mut self, address: u64, words: &[u32]) {
+        let mut instructions = std::mem::take(&mut self.instructions);
+        self.define_groups(address, words, |site| {
+            let next = instructions.len() as u32;
+            Some(*instructions.entry((site.address, site.word)).or_insert(next))
+        });
+        self.instructions = instructions;
+    }
+
+    /// The same, with other groups than single instructions. What has none is not counted.
+    pub fn define_groups(&mut self, address: u64, words: &[u32], mut group: impl FnMut(Site) -> Option<u32>) {
+        for (index, &word) in words.iter().enumerate() {
+            let Some(instruction) = isa::decode(word) else { continue };
+            // Loads whose result is dropped are prefetches, and have none.
+            let Some(size) = instruction.access_size() else { continue };
+            let site = Site { index, address: address.wrapping_add(4 * index as u64), word };
+            let series = group(site).map(|group| self.number((group, instruction.op.is(Flags::STORE))));
+            self.accesses.push(Access { series, size });
+        }
+        self.starts.push(self.accesses.len());
+    }
+
+    fn number(&mut self, key: Key) -> u32 {
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.keys.push(key);
+            self.counters.reach(self.keys.len());
+            self.keys.len() as u32 - 1
+        })
+    }
+
+    /// Executions and marks ([`trace::record`]) of a thread, whole ones, whose blocks are defined.
+    pub fn executed(&mut self, thread: u32, records: &[u64]) {
+        let mut words = records;
+        while let Some((&word, rest)) = words.split_first() {
+            words = rest;
+            let Event::Block(block) = Event::new(word) else { continue };
+            let count = self.starts[block as usize + 1] - self.starts[block as usize];
+            let (addresses, rest) = words.split_at(count);
+            words = rest;
+            self.block(thread, block, addresses, |_| true);
+        }
+    }
+
+    /// An execution of a block in a thread, with the addresses of its accesses, of which those are counted that
+    /// `is_wanted` tells by their number.
+    #[inline(always)]
+    pub fn block(&mut self, thread: u32, block: u32, addresses: &[u64], is_wanted: impl Fn(usize) -> bool) {
+        let Strides { starts, accesses, histories, counters, depth, options, .. } = self;
+        let accesses = &accesses[starts[block as usize]..starts[block as usize + 1]];
+        if thread as usize >= histories.len() {
+            histories.resize_with(thread as usize + 1, History::default);
+        }
+        let history = &mut histories[thread as usize];
+        for (number, (access, &address)) in accesses.iter().zip(addresses).enumerate() {
+            let Some(series) = access.series else { continue };
+            if is_wanted(number) {
+                let last = history.of(series, *depth);
+                let size = access.size.into();
+                match counters.reference(series) {
+                    Counts::Many(all) => options.count(last, address, size, &mut **all),
+                    Counts::Few(few) => options.count(last, address, size, few),
+                }
+            }
+        }
+    }
+
+    /// Every series that occurred, in the order in which they were defined.
+    pub fn series(&self) -> impl Iterator<Item = Series<'_>> {
+        let all = (0..).zip(&self.keys).map(|(number, &(group, is_store))| Series {
+            group,
+            is_store,
+            references: self.counters.references(number),
+            number,
+            strides: self,
+        });
+        all.filter(|series| series.references > 0)
+    }
+}
+
+impl Options {
+    #[inline(always)]
+    fn count(self, last: Last, address: u64, element: u64, counts: &mut (impl Add + ?Sized)) {
+        let mut first = 0;
+        last.push(address, |earlier| {
+            let stride = address.wrapping_sub(earlier).cast_signed();
+            counts.add(first + self.bins.bin(stride, element));
+            first += self.bins.count();
+            stride.unsigned_abs() >= self.threshold
+        });
+    }
+}
+
+/// References whose strides were counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Series<'a> {
+    /// What they are of.
+    pub group: u32,
+    /// Stores, or else loads.
+    pub is_store: bool,
+    /// How many.
+    pub references: u64,
+    number: u32,
+    strides: &'a Strides,
+}
+
+/// How often the strides of a bin occurred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// To the reference so many steps earlier, from 1.
+    pub step: u32,
+    /// The strides.
+    pub range: Range,
+    /// How often.
+    pub count: u64,
+}
+
+impl<'a> Series<'a> {
+    /// The strides that occurred, by steps, the shortest first.
+    pub fn strides(&self) -> impl Iterator<Item = Count> + use<'a> {
+        let Strides { options: Options { bins, .. }, counters, .. } = self.strides;
+        let bins = *bins;
+        counters.of(self.number).into_iter().map(move |(slot, count)| {
+            let (step, bin) = (slot / bins.count(), slot % bins.count());
+            Count { step: step as u32 + 1, range: bins.range(bin), count }
+        })
+    }
+}
