@@ -41,7 +41,8 @@ impl Bins {
         } else {
             SINGLE as usize + (distance.min(LARGEST).ilog2() - SINGLE.ilog2()) as usize
         };
-        if self.is_signed && stride < 0 { BINS + bin } else { bin }
+        // Within an element there is neither up nor down.
+        if self.is_signed && stride < 0 && bin > 0 { BINS + bin } else { bin }
     }
 
     /// The strides in a bin.
@@ -106,7 +107,7 @@ mod tests {
                         let distance = stride.unsigned_abs() / unit;
                         assert!(near.unsigned_abs() <= distance);
                         assert!(far.is_none_or(|far| distance <= far.unsigned_abs()));
-                        assert_eq!(bin >= BINS, is_signed && stride < 0);
+                        assert_eq!(bin >= BINS, is_signed && stride < 0 && distance > 0);
                     }
                 }
             }

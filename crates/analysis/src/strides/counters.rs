@@ -46,11 +46,6 @@ impl Counters {
         self.series.resize(self.series.len().max(count), none);
     }
 
-    /// How many series there are.
-    pub fn len(&self) -> usize {
-        self.series.len()
-    }
-
     /// References in a series.
     pub fn references(&self, series: u32) -> u64 {
         self.series[series as usize].references

@@ -22,6 +22,9 @@
 mod bins;
 mod counters;
 mod history;
+mod memory;
+mod patterns;
+mod tables;
 
 use std::collections::HashMap;
 
@@ -31,6 +34,8 @@ use trace::record::Event;
 pub use bins::{Bins, Range};
 use counters::{Add, Counters, Counts};
 use history::{Depth, History, Last};
+pub use memory::Memory;
+pub use patterns::{By, Patterns};
 
 /// Strides are counted to no earlier reference than this.
 pub const DEEPEST: u32 = 64;
@@ -72,14 +77,15 @@ pub struct Strides {
 }
 
 /// What a series is of: a group of references; loads or stores.
-type Key = (u32, bool);
+pub(crate) type Key = (u32, bool);
 
 /// An access of a block.
 #[derive(Clone, Copy, Debug)]
-struct Access {
+pub(crate) struct Access {
     /// None if it is not counted.
-    series: Option<u32>,
-    size: u8,
+    pub series: Option<u32>,
+    /// Bytes.
+    pub size: u8,
 }
 
 /// An instruction that accesses memory, for whoever decides which group its references belong to.
@@ -137,7 +143,8 @@ impl Strides {
         self.starts.push(self.accesses.len());
     }
 
-    fn number(&mut self, key: Key) -> u32 {
+    /// The number of a series.
+    pub(crate) fn number(&mut self, key: Key) -> u32 {
         *self.numbers.entry(key).or_insert_with(|| {
             self.keys.push(key);
             self.counters.reach(self.keys.len());
@@ -147,38 +154,35 @@ impl Strides {
 
     /// Executions and marks ([`trace::record`]) of a thread, whole ones, whose blocks are defined.
     pub fn executed(&mut self, thread: u32, records: &[u64]) {
+        let Strides { starts, accesses, histories, counters, depth, options, .. } = self;
+        let history = history(histories, thread);
         let mut words = records;
         while let Some((&word, rest)) = words.split_first() {
             words = rest;
             let Event::Block(block) = Event::new(word) else { continue };
-            let count = self.starts[block as usize + 1] - self.starts[block as usize];
-            let (addresses, rest) = words.split_at(count);
+            let accesses = &accesses[starts[block as usize]..starts[block as usize + 1]];
+            let (addresses, rest) = words.split_at(accesses.len());
             words = rest;
-            self.block(thread, block, addresses, |_| true);
-        }
-    }
-
-    /// An execution of a block in a thread, with the addresses of its accesses, of which those are counted that
-    /// `is_wanted` tells by their number.
-    #[inline(always)]
-    pub fn block(&mut self, thread: u32, block: u32, addresses: &[u64], is_wanted: impl Fn(usize) -> bool) {
-        let Strides { starts, accesses, histories, counters, depth, options, .. } = self;
-        let accesses = &accesses[starts[block as usize]..starts[block as usize + 1]];
-        if thread as usize >= histories.len() {
-            histories.resize_with(thread as usize + 1, History::default);
-        }
-        let history = &mut histories[thread as usize];
-        for (number, (access, &address)) in accesses.iter().zip(addresses).enumerate() {
-            let Some(series) = access.series else { continue };
-            if is_wanted(number) {
-                let last = history.of(series, *depth);
-                let size = access.size.into();
-                match counters.reference(series) {
-                    Counts::Many(all) => options.count(last, address, size, &mut **all),
-                    Counts::Few(few) => options.count(last, address, size, few),
+            for (access, &address) in accesses.iter().zip(addresses) {
+                if let Some(series) = access.series {
+                    let last = history.of(series, *depth);
+                    options.count(last, address, access.size.into(), counters.reference(series));
                 }
             }
         }
+    }
+
+    /// A reference of a series in a thread; `element` is the size of what it accesses.
+    #[inline]
+    pub(crate) fn reference(&mut self, thread: u32, series: u32, address: u64, element: u64) {
+        let last = history(&mut self.histories, thread).of(series, self.depth);
+        self.options.count(last, address, element, self.counters.reference(series));
+    }
+
+    /// The series of each access of a block, if it is counted, and the access's size.
+    #[inline]
+    pub(crate) fn of_block(&self, block: u32) -> &[Access] {
+        &self.accesses[self.starts[block as usize]..self.starts[block as usize + 1]]
     }
 
     /// Every series that occurred, in the order in which they were defined.
@@ -194,9 +198,28 @@ impl Strides {
     }
 }
 
+/// What is known of a thread.
+#[inline]
+fn history(histories: &mut Vec<History>, thread: u32) -> &mut History {
+    let thread = thread as usize;
+    if thread >= histories.len() {
+        histories.resize_with(thread + 1, History::default);
+    }
+    &mut histories[thread]
+}
+
 impl Options {
+    /// Counts the strides from the last addresses of a series to its next one.
     #[inline(always)]
-    fn count(self, last: Last, address: u64, element: u64, counts: &mut (impl Add + ?Sized)) {
+    fn count(self, last: Last, address: u64, element: u64, counts: &mut Counts) {
+        match counts {
+            Counts::Many(all) => self.count_in(last, address, element, &mut **all),
+            Counts::Few(few) => self.count_in(last, address, element, few),
+        }
+    }
+
+    #[inline(always)]
+    fn count_in(self, last: Last, address: u64, element: u64, counts: &mut (impl Add + ?Sized)) {
         let mut first = 0;
         last.push(address, |earlier| {
             let stride = address.wrapping_sub(earlier).cast_signed();
