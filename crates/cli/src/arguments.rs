@@ -7,9 +7,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod export;
 mod show;
+mod strides;
 
 pub use export::{ExportOptions, Form};
 pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
+pub use strides::{PatternsOf, StridesOptions};
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
 ///
@@ -114,6 +116,18 @@ Example: pathlength check sort.trace
 Control must go on where it can, addresses must agree with what is known of the registers, calls and returns \
 must nest. The exit status is 1 if anything is wrong.")]
     Check(CheckOptions),
+    /// Find out how far apart the addresses are that a program accesses one after another.
+    #[command(after_help = "\
+Examples:
+  pathlength strides sort.trace                             who walks through which array how
+  pathlength strides --by line --array table sort.trace     the lines that access one of them
+  pathlength strides --by instruction --histograms --format csv -o strides.csv sort.trace
+  pathlength strides -o strides.html sort.trace             charts
+
+The columns '1 back', '2 back' and so on have the most frequent distances between the address of a reference and \
+those of the references that many back, loads and stores apart. Prefetches are left out. Arrays have names and \
+types if the images are still there and have debug information.")]
+    Strides(StridesOptions),
 }
 
 /// What a program runs on.

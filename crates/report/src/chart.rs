@@ -184,6 +184,26 @@ pub fn strip(table: &Table, group: &str, value: &str) -> Result<Chart, Error> {
     Ok(Chart::new(table, rows, size, layers))
 }
 
+/// Columns from 0 to 100 %: a group for each row of `table`, named by its first column, with a bar for each of the
+/// others. Charts of the same rows have the same axes, and can stand below each other.
+pub fn histogram(table: &Table) -> Result<Chart, Error> {
+    let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+    let rows = long(table, names[0], &names[1..])?;
+    let columns = legend_columns(&rows, "column");
+    let encoding = json!({
+        "x": {"field": "row", "type": "nominal", "sort": null, "title": names[0],
+              "axis": {"labelAngle": -45, "labelOverlap": false}},
+        "xOffset": {"field": "column", "sort": null},
+        "y": {"field": "value", "type": "quantitative", "title": "percent", "scale": {"domain": [0, 100]},
+              "axis": {"tickCount": 3}},
+        "color": {"field": "column", "type": "nominal", "sort": null, "title": null},
+        "tooltip": tooltip(),
+    });
+    let mut chart = Chart::new(table, rows, (1, 110), json!([{"mark": "bar", "encoding": encoding}]));
+    chart.spec["config"]["legend"]["columns"] = columns.into();
+    Ok(chart)
+}
+
 /// The cells of some columns, one object each; a total and what is missing are left out.
 fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json::Value>, Error> {
     let category = column(table, category)?;

@@ -1,10 +1,13 @@
 //! Access patterns as tables.
 
 use super::{By, Count, Patterns, Range, Series};
-use crate::table::{Column, Kind, Table, Value};
+use crate::table::{Column, Kind, Table, Value, separated};
 
 /// How many strides of a step the short table has.
 const MOST_FREQUENT: usize = 2;
+
+/// Charts leave out strides that are less than this share of every series, in percent.
+const RARE: f64 = 0.5;
 
 /// How often strides occurred in a step of a series.
 type Step = Vec<(Range, u64)>;
@@ -47,6 +50,36 @@ impl Patterns<'_> {
         }
         table.notes.extend(self.notes());
         table
+    }
+
+    /// What charts show: a table for each of the first series, with the shares of the same strides as rows and the
+    /// steps as columns. Strides that are rare in all of them are left out.
+    pub fn charts(&self, most: usize) -> Vec<Table> {
+        let all: Vec<Series> = self.sorted().into_iter().take(most).collect();
+        let share = |series: &Series, count: u64| 100.0 * count as f64 / series.references as f64;
+        let mut ranges: Vec<Range> = Vec::new();
+        for series in &all {
+            let frequent = series.strides().filter(|one| share(series, one.count) >= RARE);
+            ranges.extend(frequent.map(|one| one.range));
+        }
+        ranges.sort_unstable();
+        ranges.dedup();
+        let depth = self.options.depth;
+        let chart = |(number, series): (usize, &Series)| {
+            let title =
+                format!("{}, {} references", self.label(series), separated(&series.references.to_string()));
+            let mut table = Table::new(&format!("series-{number}"), title, &[("stride", Kind::Text)]);
+            table.columns.extend((1..=depth).map(|step| Column { name: back(step), kind: Kind::Percent(1) }));
+            let steps = steps(series, depth);
+            for range in &ranges {
+                let of =
+                    |step: &Step| step.iter().find(|(one, _)| one == range).map_or(0, |(_, count)| *count);
+                let shares = steps.iter().map(|step| Value::from(share(series, of(step))));
+                table.row(std::iter::once(range.to_string().into()).chain(shares).collect());
+            }
+            table
+        };
+        all.iter().enumerate().map(chart).collect()
     }
 
     /// All series, the one with most references first.

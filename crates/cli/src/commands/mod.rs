@@ -9,6 +9,7 @@ pub mod export;
 pub mod run;
 pub mod show;
 pub mod statics;
+pub mod strides;
 pub mod study;
 pub mod trace;
 

@@ -1,0 +1,109 @@
+//! `pathlength strides`: memory access patterns.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use analysis::names::Names;
+use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay};
+use analysis::strides::{Bins, By, Options, Patterns};
+use analysis::table::Table;
+use anyhow::bail;
+use report::{Block, Error, Page, Section};
+use trace::Trace;
+
+use super::show::{go_through, tell_problems, wanted};
+use crate::arguments::{PatternsOf, StridesOptions};
+
+/// How many rows the short table has on a terminal, and charts a page.
+const ROWS: usize = 20;
+
+/// Counts the strides of the trace; what of it could not be read is told, and makes the exit status 1.
+pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
+    let output = options.output.path.as_deref();
+    report::check(false, options.output.format, output)?;
+    let trace = Trace::open(&options.trace)?;
+    let names = Names::of_trace(&trace);
+    let dictionary = Dictionary::new(&trace, &names);
+    let accesses = Accesses::new(&trace);
+    let filter = Filter::new(&wanted(&options.wanted), &dictionary)?;
+    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
+    let mut patterns = Patterns::new(&dictionary, &accesses, by(options), &options.arrays, counted(options));
+    let is_whole = go_through(&replay, &mut patterns, true)?;
+    if let Some(name) = patterns.missing() {
+        let file = options.trace.display();
+        bail!(
+            "no variable '{name}' is known in {file}; pathlength strides {file} lists those that are accessed"
+        );
+    }
+    write(&patterns, options)?;
+    tell_problems(&trace, &options.trace);
+    Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn by(options: &StridesOptions) -> By {
+    match options.by {
+        PatternsOf::Instruction => By::Instruction,
+        PatternsOf::Line => By::Line,
+        PatternsOf::Function => By::Function,
+        PatternsOf::Array => By::Array,
+        PatternsOf::All => By::All,
+    }
+}
+
+fn counted(options: &StridesOptions) -> Options {
+    Options {
+        depth: options.depth,
+        threshold: if options.all_references { 0 } else { options.threshold },
+        bins: Bins { is_signed: options.signed, in_elements: options.in_elements },
+    }
+}
+
+fn write(patterns: &Patterns, options: &StridesOptions) -> Result<(), Error> {
+    let output = options.output.path.as_deref();
+    if let Some(path) = output.filter(|path| path.extension().is_some_and(|extension| extension == "html")) {
+        let page = page(patterns, &options.trace)?;
+        return report::write_file(path, |out| page.write(out));
+    }
+    let table = if options.histograms { patterns.histograms() } else { patterns.table() };
+    let is_for_people = output.is_none() && options.output.format == report::Format::Table;
+    let table = if is_for_people && !options.histograms { shortened(table) } else { table };
+    report::write_all(&[table], options.output.format, output)
+}
+
+/// Keeps the first rows.
+fn shortened(mut table: Table) -> Table {
+    if table.rows.len() > ROWS {
+        let more = table.rows.len() - ROWS;
+        table.rows.truncate(ROWS);
+        table.notes.push(format!("{more} more rows: -o FILE writes all."));
+    }
+    table
+}
+
+/// A page with a chart for each of the first series.
+fn page(patterns: &Patterns, trace: &Path) -> Result<Page, Error> {
+    let charts = patterns.charts(ROWS);
+    let mut blocks = vec![Block::Paragraph(HOW_TO_READ.into())];
+    for table in &charts {
+        blocks.push(Block::Chart(report::histogram(table)?));
+    }
+    let table = patterns.table();
+    Ok(Page {
+        title: "Memory access patterns".into(),
+        headline: format!("How far apart the addresses are that {} accesses", trace.display()),
+        sections: vec![
+            Section { heading: "Strides".into(), blocks },
+            Section {
+                heading: "Numbers".into(),
+                blocks: vec![Block::Table(table), Block::Table(patterns.histograms())],
+            },
+        ],
+        ..Page::default()
+    })
+}
+
+/// What the charts show.
+const HOW_TO_READ: &str = "A row of charts for each series of loads or stores, the one with most references \
+    first. The height of a bar is the share of the references whose address is as far from that of the reference \
+    *1 back*, *2 back* and so on as is written below. A stride of one element again and again is what caches like \
+    best; **32K and more** is a walk that uses nothing of a line but one element.";
