@@ -173,8 +173,8 @@ impl<'a> Types<'a, '_> {
             match entry.tag() {
                 dw::DW_TAG_array_type => {
                     let order = entry.attr_value(dw::DW_AT_ordering);
-                    variable.is_column_major |= self.is_fortran()
-                        || order == Some(AttributeValue::Ordering(dw::DW_ORD_col_major));
+                    variable.is_column_major |=
+                        self.is_fortran() || order == Some(AttributeValue::Ordering(dw::DW_ORD_col_major));
                     self.dimensions(entry.offset(), &mut variable.shape);
                 }
                 dw::DW_TAG_typedef

@@ -184,24 +184,32 @@ pub fn strip(table: &Table, group: &str, value: &str) -> Result<Chart, Error> {
     Ok(Chart::new(table, rows, size, layers))
 }
 
-/// Columns from 0 to 100 %: a group for each row of `table`, named by its first column, with a bar for each of the
-/// others. Charts of the same rows have the same axes, and can stand below each other.
-pub fn histogram(table: &Table) -> Result<Chart, Error> {
-    let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
-    let rows = long(table, names[0], &names[1..])?;
-    let columns = legend_columns(&rows, "column");
-    let encoding = json!({
-        "x": {"field": "row", "type": "nominal", "sort": null, "title": names[0],
-              "axis": {"labelAngle": -45, "labelOverlap": false}},
-        "xOffset": {"field": "column", "sort": null},
-        "y": {"field": "value", "type": "quantitative", "title": "percent", "scale": {"domain": [0, 100]},
-              "axis": {"tickCount": 3}},
-        "color": {"field": "column", "type": "nominal", "sort": null, "title": null},
-        "tooltip": tooltip(),
-    });
-    let mut chart = Chart::new(table, rows, (1, 110), json!([{"mark": "bar", "encoding": encoding}]));
-    chart.spec["config"]["legend"]["columns"] = columns.into();
-    Ok(chart)
+/// Columns from 0 to 100 %: a group for each row of a table, named by its first column, with a bar for each of the
+/// others. Tables with the same rows make charts with the same axes, small, to stand below each other; the first
+/// tells what the bars' colours mean.
+pub fn histograms(tables: &[Table]) -> Result<Vec<Chart>, Error> {
+    let chart = |(number, table): (usize, &Table)| {
+        let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+        let rows = long(table, names[0], &names[1..])?;
+        let columns = legend_columns(&rows, "column");
+        let mut color = json!({"field": "column", "type": "nominal", "sort": null, "title": null});
+        if number > 0 {
+            color["legend"] = json!(null);
+        }
+        let encoding = json!({
+            "x": {"field": "row", "type": "nominal", "sort": null, "title": null,
+                  "axis": {"labelAngle": 0, "labelOverlap": "greedy"}},
+            "xOffset": {"field": "column", "sort": null},
+            "y": {"field": "value", "type": "quantitative", "title": null, "scale": {"domain": [0, 100]},
+                  "axis": {"values": [0, 50, 100], "labelExpr": "datum.label + ' %'"}},
+            "color": color,
+            "tooltip": tooltip(),
+        });
+        let mut chart = Chart::new(table, rows, (1, 76), json!([{"mark": "bar", "encoding": encoding}]));
+        chart.spec["config"]["legend"]["columns"] = columns.into();
+        Ok(chart)
+    };
+    tables.iter().enumerate().map(chart).collect()
 }
 
 /// The cells of some columns, one object each; a total and what is missing are left out.

@@ -6,8 +6,10 @@ use crate::table::{Column, Kind, Table, Value, separated};
 /// How many strides of a step the short table has.
 const MOST_FREQUENT: usize = 2;
 
-/// Charts leave out strides that are less than this share of every series, in percent.
-const RARE: f64 = 0.5;
+/// A short stride has a place of its own in charts if it is this share of a step of a series, in percent.
+const FREQUENT: f64 = 5.0;
+/// A series has a chart if it has this share of all references, in percent.
+const RARE: f64 = 0.1;
 
 /// How often strides occurred in a step of a series.
 type Step = Vec<(Range, u64)>;
@@ -42,7 +44,7 @@ impl Patterns<'_> {
         for series in self.sorted() {
             let first = self.row(&series);
             for Count { step, range: Range { near, far }, count } in series.strides() {
-                let share = 100.0 * count as f64 / series.references as f64;
+                let share = share(count, series.references);
                 let more =
                     [u64::from(step).into(), near.into(), far.into(), count.into(), Value::from(share)];
                 table.row(first.iter().cloned().chain(more).collect());
@@ -53,29 +55,27 @@ impl Patterns<'_> {
     }
 
     /// What charts show: a table for each of the first series, with the shares of the same strides as rows and the
-    /// steps as columns. Strides that are rare in all of them are left out.
+    /// steps as columns. Short strides that are rare in all of them are shown together.
     pub fn charts(&self, most: usize) -> Vec<Table> {
-        let all: Vec<Series> = self.sorted().into_iter().take(most).collect();
-        let share = |series: &Series, count: u64| 100.0 * count as f64 / series.references as f64;
-        let mut ranges: Vec<Range> = Vec::new();
-        for series in &all {
-            let frequent = series.strides().filter(|one| share(series, one.count) >= RARE);
-            ranges.extend(frequent.map(|one| one.range));
-        }
-        ranges.sort_unstable();
-        ranges.dedup();
+        let mut all = self.sorted();
+        let references: u64 = all.iter().map(|series| series.references).sum();
+        all.truncate(most);
+        all.retain(|series| share(series.references, references) >= RARE);
+        let places = places(&all);
         let depth = self.options.depth;
         let chart = |(number, series): (usize, &Series)| {
-            let title =
-                format!("{}, {} references", self.label(series), separated(&series.references.to_string()));
+            let count = separated(&series.references.to_string());
+            let title = format!("{}: {count} references", self.label(series));
             let mut table = Table::new(&format!("series-{number}"), title, &[("stride", Kind::Text)]);
             table.columns.extend((1..=depth).map(|step| Column { name: back(step), kind: Kind::Percent(1) }));
             let steps = steps(series, depth);
-            for range in &ranges {
-                let of =
-                    |step: &Step| step.iter().find(|(one, _)| one == range).map_or(0, |(_, count)| *count);
-                let shares = steps.iter().map(|step| Value::from(share(series, of(step))));
-                table.row(std::iter::once(range.to_string().into()).chain(shares).collect());
+            for place in &places {
+                let of = |step: &Step| -> u64 {
+                    let here = step.iter().filter(|(range, _)| place.has(*range, &places));
+                    here.map(|(_, count)| count).sum()
+                };
+                let shares = steps.iter().map(|step| Value::from(share(of(step), series.references)));
+                table.row(std::iter::once(place.to_string().into()).chain(shares).collect());
             }
             table
         };
@@ -184,6 +184,72 @@ impl By {
     }
 }
 
+/// A place of a chart's axis, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// Long strides down.
+    Down(std::cmp::Reverse<u64>),
+    /// A short stride.
+    Short(i64),
+    /// The other short strides.
+    Rest,
+    /// Long strides up.
+    Up(u64),
+}
+
+impl Place {
+    /// The place of a bin that has one of its own.
+    fn of(range: Range) -> Place {
+        match range.near {
+            near if range.far == Some(near) => Place::Short(near),
+            near if near < 0 => Place::Down(std::cmp::Reverse(near.unsigned_abs())),
+            near => Place::Up(near.unsigned_abs()),
+        }
+    }
+
+    /// Whether a bin is shown here.
+    fn has(self, range: Range, places: &[Place]) -> bool {
+        let own = Place::of(range);
+        if places.contains(&own) { self == own } else { self == Place::Rest }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let short = |distance: u64| match distance {
+            1024.. => format!("{}K", distance / 1024),
+            _ => distance.to_string(),
+        };
+        match self {
+            Place::Down(std::cmp::Reverse(distance)) => write!(f, "\u{2264} −{}", short(*distance)),
+            Place::Short(stride) => write!(f, "{}", stride.to_string().replace('-', "−")),
+            Place::Rest => f.write_str("other"),
+            Place::Up(distance) => write!(f, "\u{2265} {}", short(*distance)),
+        }
+    }
+}
+
+/// The places that charts of these series need.
+fn places(all: &[Series]) -> Vec<Place> {
+    let mut places = Vec::new();
+    for series in all {
+        for Count { range, count, .. } in series.strides() {
+            let place = Place::of(range);
+            let is_short = matches!(place, Place::Short(_));
+            let is_rare = is_short && share(count, series.references) < FREQUENT;
+            places.push(if is_rare { Place::Rest } else { place });
+        }
+    }
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// In percent.
+fn share(count: u64, references: u64) -> f64 {
+    100.0 * count as f64 / references as f64
+}
+
 /// The heading of a step.
 fn back(step: u32) -> String {
     format!("{step} back")
@@ -201,8 +267,8 @@ fn steps(series: &Series, depth: u32) -> Vec<Step> {
 /// The most frequent strides, and their shares of all references.
 fn most_frequent(mut step: Step, references: u64) -> String {
     step.sort_by_key(|&(range, count)| (std::cmp::Reverse(count), range));
-    let share = |count: u64| 100.0 * count as f64 / references as f64;
-    let shown = step.iter().take(MOST_FREQUENT).filter(|(_, count)| share(*count) >= 0.5);
-    let shown: Vec<String> = shown.map(|&(range, count)| format!("{range}: {:.0} %", share(count))).collect();
+    let shares = step.iter().map(|&(range, count)| (range, share(count, references)));
+    let shown = shares.take(MOST_FREQUENT).filter(|(_, share)| *share >= 0.5);
+    let shown: Vec<String> = shown.map(|(range, share)| format!("{range}: {share:.0} %")).collect();
     shown.join(", ")
 }

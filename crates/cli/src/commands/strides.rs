@@ -82,11 +82,9 @@ fn shortened(mut table: Table) -> Table {
 
 /// A page with a chart for each of the first series.
 fn page(patterns: &Patterns, trace: &Path) -> Result<Page, Error> {
-    let charts = patterns.charts(ROWS);
-    let mut blocks = vec![Block::Paragraph(HOW_TO_READ.into())];
-    for table in &charts {
-        blocks.push(Block::Chart(report::histogram(table)?));
-    }
+    let charts = report::histograms(&patterns.charts(ROWS))?;
+    let how_to_read = Block::Paragraph(HOW_TO_READ.into());
+    let blocks = std::iter::once(how_to_read).chain(charts.into_iter().map(Block::Chart)).collect();
     let table = patterns.table();
     Ok(Page {
         title: "Memory access patterns".into(),
@@ -103,7 +101,6 @@ fn page(patterns: &Patterns, trace: &Path) -> Result<Page, Error> {
 }
 
 /// What the charts show.
-const HOW_TO_READ: &str = "A row of charts for each series of loads or stores, the one with most references \
-    first. The height of a bar is the share of the references whose address is as far from that of the reference \
-    *1 back*, *2 back* and so on as is written below. A stride of one element again and again is what caches like \
-    best; **32K and more** is a walk that uses nothing of a line but one element.";
+const HOW_TO_READ: &str = "A chart for each series of loads or stores, the one with most references first. A bar is as \
+    high as the share of the references that are so far, as is written below it, from the one *1 back*, *2 back* and \
+    so on. A stride of one element again and again is what caches like best; long ones use little of each line.";

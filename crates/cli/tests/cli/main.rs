@@ -12,6 +12,7 @@ mod gdb;
 mod run;
 mod show;
 mod signals;
+mod strides;
 mod study;
 mod support;
 mod trace;
