@@ -27,7 +27,8 @@ fuzz:
 	target/release/examples/fuzz
 
 # The engine's speed beside its peers'; takes some minutes.
-bench: setup
+bench:
+	./setup bench
 	cargo build --release --locked --workspace --bins
 	cargo build --release --locked -p pathlength-engine --example run
 	cargo run --release --locked -p pathlength-lab --example bench

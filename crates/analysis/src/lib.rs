@@ -12,6 +12,7 @@
 
 pub mod export;
 pub mod mix;
+pub mod models;
 pub mod names;
 pub mod paper;
 pub mod profile;

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod export;
+mod models;
 mod show;
 mod strides;
 
 pub use export::{ExportOptions, Form};
+pub use models::{CachesOptions, HeardOptions, MachinesOptions, Rows, TimeOptions};
 pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
 pub use strides::{PatternsOf, StridesOptions};
 
@@ -128,6 +130,31 @@ The columns '1 back', '2 back' and so on have the most frequent distances betwee
 those of the references that many back, loads and stores apart. Prefetches are left out. Arrays have names and \
 types if the images are still there and have debug information.")]
     Strides(StridesOptions),
+    /// Find out what misses in the caches and translation buffers of a machine.
+    #[command(after_help = "\
+Examples:
+  pathlength caches sort.trace                                  of a trace, on an AlphaStation 500
+  pathlength caches --machine dec3000 ./sort data.txt           of a program, while it runs
+  pathlength caches --curves -o sort.html sort.trace            misses of caches of all sizes
+  pathlength caches --machine mine.toml --by function --unit compare --units 100 ./sort data.txt
+
+What is heard of a program goes nowhere else: there is no trace on disk. Of several processes only the first is \
+heard. A machine is a name that pathlength machines lists, or a file. A damaged trace is heard as far as it can \
+be read, and the exit status is 1.")]
+    Caches(CachesOptions),
+    /// Find out how long a machine takes, and what for.
+    #[command(after_help = "\
+Examples:
+  pathlength time sort.trace                                    of a trace, on an AlphaStation 500
+  pathlength time --machine dec3000 ./sort data.txt             of a program, while it runs
+  pathlength time --by function --unit compare --units 100 ./sort data.txt
+
+Each cycle is spent for one thing: for instructions that are issued; for waiting for instructions (dry); for \
+waiting for data (frozen). What the system does meanwhile is not in it.")]
+    Time(TimeOptions),
+    /// List the machines that are described.
+    #[command(after_help = "Example: pathlength machines")]
+    Machines(MachinesOptions),
 }
 
 /// What a program runs on.
@@ -303,6 +330,8 @@ pub struct TraceOptions {
     pub engine: EngineOptions,
     #[command(flatten)]
     pub plan: PlanOptions,
+    #[command(flatten)]
+    pub values: ValuesOptions,
     /// The file that the trace goes to.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
@@ -313,24 +342,29 @@ pub struct TraceOptions {
     pub arguments: Vec<OsString>,
 }
 
-/// What is recorded of a program.
+/// What of a program is recorded, or heard by a model.
 #[derive(Clone, Debug, Args)]
 pub struct PlanOptions {
     /// Begin at this place: SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL, 0xADDRESS, or after so many instructions.
     #[arg(long, value_name = "WHERE")]
     pub from: Option<engine::Place>,
-    /// End at this place, or after so many recorded instructions.
+    /// End at this place, or after so many instructions from there.
     #[arg(long, value_name = "WHERE")]
     pub until: Option<engine::Place>,
-    /// Record only calls of this function, each with all that it calls: NAME or IMAGE!NAME.
+    /// Only calls of this function, each with all that it calls: NAME or IMAGE!NAME.
     #[arg(long, value_name = "FUNCTION")]
     pub unit: Option<String>,
     /// Calls of the unit's function to leave out first.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "unit")]
     pub skip: u64,
-    /// Calls of the unit's function to record.
+    /// Calls of the unit's function after those.
     #[arg(long, value_name = "N", requires = "unit")]
     pub units: Option<u64>,
+}
+
+/// What is recorded of each instruction.
+#[derive(Clone, Debug, Args)]
+pub struct ValuesOptions {
     /// Record values too: what instructions write to registers, store and test. The program takes some ten
     /// times as long while it is recorded.
     #[arg(long)]
@@ -342,6 +376,8 @@ pub struct PlanOptions {
 pub struct AttachOptions {
     #[command(flatten)]
     pub plan: PlanOptions,
+    #[command(flatten)]
+    pub values: ValuesOptions,
     /// Record the processes that it has forked, too; those that it forks from now on are recorded anyway.
     #[arg(long)]
     pub children: bool,

@@ -30,6 +30,9 @@ fn main() -> ExitCode {
         Command::Export(options) => commands::export::run(&options),
         Command::Check(options) => commands::check::run(&options),
         Command::Strides(options) => commands::strides::run(&options),
+        Command::Caches(options) => commands::caches::run(&options),
+        Command::Time(options) => commands::time::run(&options),
+        Command::Machines(options) => commands::machines::run(&options),
     };
     match outcome {
         Ok(status) => status,

@@ -32,6 +32,11 @@ pub fn page_size(text: &str) -> Result<u64, String> {
     size(text, 4096, 1 << 40).ok_or_else(|| "a page has 4K, 8K, 16K and so on; M and G are known too".into())
 }
 
+/// A power of two from 1 KB to 1 GB.
+pub fn cache_size(text: &str) -> Result<u64, String> {
+    size(text, 1 << 10, 1 << 30).ok_or_else(|| "a cache has 1K, 2K, 4K and so on, up to 1G".into())
+}
+
 fn size(text: &str, least: u64, most: u64) -> Option<u64> {
     const UNITS: [(char, u32); 3] = [('K', 10), ('M', 20), ('G', 30)];
     let unit = UNITS.iter().find(|(letter, _)| text.ends_with(*letter));

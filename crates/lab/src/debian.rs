@@ -13,7 +13,7 @@ const SUITE: &str = "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyri
                      http://deb.debian.org/debian bookworm main\n";
 
 /// The archive of the package's original sources, downloaded into `cache` unless it is there already.
-pub(crate) fn download(
+pub fn download(
     cache: &Path,
     package: &'static str,
     home: &'static str,

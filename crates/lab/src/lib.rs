@@ -2,9 +2,10 @@
 
 pub mod build;
 pub mod crash;
-mod debian;
+pub mod debian;
 mod interrupt;
 pub mod isolated;
+pub mod live;
 pub mod measure;
 pub mod record;
 mod source;

@@ -107,6 +107,9 @@ pub enum Error {
         /// The host's reason.
         reason: std::io::Error,
     },
+    /// A model of a machine could not hear of it.
+    #[error("what the program executes cannot be handed on: {0}")]
+    NotHeard(std::io::Error),
     /// The unit's function never ran.
     #[error(
         "the function '{0}' was never called: name one that runs, or run the program with other arguments"

@@ -29,10 +29,23 @@ pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result
     let mut process = Process::new(configuration)?;
     let writer = Writer::new(file, &header(configuration, plan));
     let recorder = writer.and_then(|writer| Recorder::new(plan.clone(), writer));
-    let mut recorder = recorder.map_err(not_written)?;
-    let end = measure::run(&mut process, &mut recorder, configuration);
+    let recorder = recorder.map_err(not_written)?;
+    let (recorded, ending) = run(&mut process, recorder, configuration, plan, not_written)?;
+    Ok(Recording { recorded, ending })
+}
+
+/// Runs a program to its end with a recorder, and finds out whether that recorded what is planned. `failed` says
+/// what it means if it did not work.
+pub(crate) fn run(
+    process: &mut Process,
+    mut recorder: Recorder,
+    configuration: &Configuration,
+    plan: &Plan,
+    failed: impl Fn(io::Error) -> Error,
+) -> Result<(Recorded, Ending), Error> {
+    let end = measure::run(process, &mut recorder, configuration);
     let (is_unit_found, are_places_found) = (recorder.is_unit_found(), recorder.are_places_found());
-    let recorded = recorder.finish().map_err(not_written)?;
+    let recorded = recorder.finish().map_err(failed)?;
     let ending = Ending::new(end?, &process.images);
     if let Some(unit) = plan.unit.as_ref().filter(|_| !is_unit_found) {
         return Err(Error::no_such_function(&unit.function, &process.images));
@@ -48,11 +61,11 @@ pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result
             units: recorded.units,
             skip: unit.skip,
         }),
-        _ => Ok(Recording { recorded, ending }),
+        _ => Ok((recorded, ending)),
     }
 }
 
-fn header(configuration: &Configuration, plan: &Plan) -> Header {
+pub(crate) fn header(configuration: &Configuration, plan: &Plan) -> Header {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Header {
         program: configuration.program.clone(),
@@ -66,20 +79,23 @@ fn header(configuration: &Configuration, plan: &Plan) -> Header {
 }
 
 /// Creates the file. All processes that are recorded append to it; so one that was there is replaced, and not
-/// emptied: a process may still append to it. Its descriptor has a high number, so that the program's own have
-/// the ones they always have.
+/// emptied: a process may still append to it.
 fn create(path: &Path) -> io::Result<File> {
-    const HIGH: libc::c_int = 512;
     if path.symlink_metadata().is_ok_and(|there| there.is_file()) {
         std::fs::remove_file(path)?;
     }
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    Ok(out_of_reach(OpenOptions::new().create(true).append(true).open(path)?))
+}
+
+/// Gives a file's descriptor a high number, so that the program's own have the ones they always have.
+pub(crate) fn out_of_reach(file: File) -> File {
+    const HIGH: libc::c_int = 512;
     // SAFETY: duplicates a descriptor that is open; the new one is nobody else's.
     let kept = unsafe {
         let number = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH);
         (number >= 0).then(|| File::from_raw_fd(number))
     };
-    Ok(kept.unwrap_or(file))
+    kept.unwrap_or(file)
 }
 
 /// Records a process that runs already on the engine, and with `family` the ones that it has forked, into a

@@ -6,7 +6,7 @@
 //! The rows of a table are told apart by their text in the category's column: rows of bars must
 //! not share one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use analysis::table::{Kind, Table, Value};
 use serde_json::json;
@@ -210,6 +210,33 @@ pub fn histograms(tables: &[Table]) -> Result<Vec<Chart>, Error> {
         Ok(chart)
     };
     tables.iter().enumerate().map(chart).collect()
+}
+
+/// A line for each of the columns `values`, over the bytes in the column `size` on a logarithmic axis. `title`
+/// says what they measure.
+pub fn sizes(table: &Table, size: &str, values: &[&str], title: &str) -> Result<Chart, Error> {
+    const HEIGHT: usize = 280;
+    let mut rows = long(table, size, values)?;
+    let (bytes, kind) = (column(table, size)?, table.columns[column(table, size)?].kind);
+    let known: HashMap<String, _> =
+        table.rows.iter().map(|row| (cells::text(&row[bytes], kind), json::cell(&row[bytes]))).collect();
+    for row in &mut rows {
+        row["bytes"] = row["row"].as_str().and_then(|text| known.get(text).cloned()).into();
+    }
+    let label = "datum.value < 1048576 ? datum.value / 1024 + 'K' : datum.value / 1048576 + 'M'";
+    let encoding = json!({
+        "x": {"field": "bytes", "type": "quantitative", "title": size, "scale": {"type": "log", "base": 2},
+              "axis": {"labelExpr": label}},
+        "y": {"field": "value", "type": "quantitative", "title": title, "axis": {"format": ",~f"}},
+        "color": {"field": "column", "type": "nominal", "sort": null, "title": null},
+        "tooltip": tooltip(),
+    });
+    Ok(Chart::new(
+        table,
+        rows,
+        (1, HEIGHT),
+        json!([{"mark": {"type": "line", "point": true}, "encoding": encoding}]),
+    ))
 }
 
 /// The cells of some columns, one object each; a total and what is missing are left out.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -97,9 +97,22 @@ impl Trace {
     /// Opens a trace: reads everything but the records. A damaged file opens as far as it can be read; see
     /// [`Trace::problems`].
     pub fn open(path: &Path) -> Result<Trace, Error> {
+        let file = File::open(path).map_err(|source| Error::Io { path: path.into(), source })?;
+        Trace::from_file(file, path)
+    }
+
+    /// Whether a file begins as a trace does.
+    pub fn is_trace(path: &Path) -> bool {
+        let mut start = [0; FILE_MAGIC.len()];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+        read.is_ok() && start == FILE_MAGIC
+    }
+
+    /// The same with a file that is open, whatever its offset is. `path` is its name in errors.
+    pub fn from_file(file: File, path: &Path) -> Result<Trace, Error> {
         let io = |source| Error::Io { path: path.into(), source };
         let damaged = |what: &str| Error::Damaged { path: path.into(), what: what.into() };
-        let source = File::open(path).and_then(Source::new).map_err(io)?;
+        let source = Source::new(file).map_err(io)?;
         let start = source.bytes(0, FIRST_CHUNK as usize).map_err(io)?;
         let version = start.strip_prefix(&FILE_MAGIC).and_then(|rest| rest.first_chunk());
         match version.map(|bytes| u32::from_le_bytes(*bytes)) {

@@ -135,12 +135,16 @@ impl Process {
         Ok(())
     }
 
-    /// Adds the recipes of blocks that are new.
-    fn complete(&self, recipes: &mut Recipes) {
-        let dictionary = self.dictionary();
-        for (address, words) in &dictionary.blocks[recipes.len()..] {
-            recipes.push(*address, words);
+    /// Tells the address and the instruction words of each block from this number on.
+    pub fn blocks_from(&self, number: usize, mut tell: impl FnMut(u64, &[u32])) {
+        for (address, words) in &self.dictionary().blocks[number..] {
+            tell(*address, words);
         }
+    }
+
+    /// Brings the dictionary to the file: for a trace whose records go elsewhere.
+    pub fn write_dictionary(&self) -> io::Result<()> {
+        self.write(self.seal())
     }
 }
 
@@ -193,7 +197,9 @@ impl ChunkPacker {
             match Event::new(word) {
                 Event::Block(id) => {
                     if id as usize >= self.recipes.len() {
-                        self.process.complete(&mut self.recipes);
+                        let recipes = &mut self.recipes;
+                        self.process
+                            .blocks_from(recipes.len(), |address, words| recipes.push(address, words));
                     }
                     words = packer.execution(id, words, &self.recipes).map_err(invalid)?;
                 }

@@ -144,6 +144,11 @@ impl Filter {
         }
     }
 
+    /// Whether all of the threads that are wanted is.
+    pub fn takes_all(&self) -> bool {
+        !self.narrows() && self.instructions.is_none() && self.units.is_none()
+    }
+
     /// Whether accesses are wanted by their address.
     pub fn access(&self, address: u64, size: u8) -> bool {
         let last = address.saturating_add(u64::from(size).saturating_sub(1));

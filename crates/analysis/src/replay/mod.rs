@@ -9,6 +9,7 @@ mod dictionary;
 mod filter;
 mod functions;
 mod listing;
+mod models;
 mod registers;
 mod source;
 mod stack;

@@ -31,11 +31,18 @@ impl Bins {
         if self.is_signed { 2 * BINS } else { BINS }
     }
 
-    /// The bin of the stride by which a reference is above another; `element` is the size of what it accesses.
+    /// What strides between references to elements of a size are counted in.
+    #[inline(always)]
+    pub(super) fn element(self, size: u64) -> u64 {
+        if self.in_elements { size } else { 1 }
+    }
+
+    /// The bin of the stride by which a reference is above another; `element` is what strides
+    /// are counted in.
     #[inline(always)]
     pub fn bin(self, stride: i64, element: u64) -> usize {
         let distance = stride.unsigned_abs();
-        let distance = if self.in_elements { distance / element } else { distance };
+        let distance = if element > 1 { distance / element } else { distance };
         let bin = if distance < SINGLE {
             distance as usize
         } else {
@@ -100,7 +107,7 @@ mod tests {
             for power in 0..64 {
                 for stride in [-1, 0, 1].map(|more| (1i64 << power).wrapping_add(more)) {
                     for stride in [stride, stride.wrapping_neg()] {
-                        let bin = bins.bin(stride, 8);
+                        let bin = bins.bin(stride, bins.element(8));
                         assert!(bin < bins.count());
                         let Range { near, far } = bins.range(bin);
                         let unit = if in_elements { 8 } else { 1 };

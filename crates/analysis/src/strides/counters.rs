@@ -12,7 +12,8 @@ pub enum Counts {
 
 #[derive(Clone, Debug)]
 struct Series {
-    references: u64,
+    /// How often it was asked for while it had few.
+    times: u32,
     counts: Counts,
 }
 
@@ -26,8 +27,8 @@ pub struct Counters {
     room: usize,
 }
 
-/// References from which on a series gets all counters.
-const FREQUENT: u64 = 1024;
+/// References from which on a series gets all counters, but for those that repeat a stride.
+const FREQUENT: u32 = 1024;
 /// So many counters that are not 0 take longer to find than all of them take room.
 const MOST_FEW: usize = 24;
 /// Bytes of the series that have all counters. What comes later keeps the counters that are not 0.
@@ -42,13 +43,8 @@ impl Counters {
 
     /// Sees to it that there are so many series.
     pub fn reach(&mut self, count: usize) {
-        let none = Series { references: 0, counts: Counts::Few(Vec::new()) };
+        let none = Series { times: 0, counts: Counts::Few(Vec::new()) };
         self.series.resize(self.series.len().max(count), none);
-    }
-
-    /// References in a series.
-    pub fn references(&self, series: u32) -> u64 {
-        self.series[series as usize].references
     }
 
     /// The counters of a series that are not 0, in order.
@@ -59,15 +55,15 @@ impl Counters {
         }
     }
 
-    /// Counts a reference of a series; gives what its strides are to be added to.
+    /// What the strides of a reference are to be added to.
     #[inline(always)]
-    pub fn reference(&mut self, series: u32) -> &mut Counts {
+    pub fn counts(&mut self, series: u32) -> &mut Counts {
         let one = &mut self.series[series as usize];
-        one.references += 1;
-        if let Counts::Few(few) = &one.counts
-            && (one.references >= FREQUENT || few.len() > MOST_FEW)
-        {
-            self.grow(series);
+        if let Counts::Few(few) = &one.counts {
+            one.times = one.times.saturating_add(1);
+            if one.times >= FREQUENT || few.len() > MOST_FEW {
+                self.grow(series);
+            }
         }
         &mut self.series[series as usize].counts
     }
@@ -85,24 +81,24 @@ impl Counters {
     }
 }
 
-/// Takes one more of what a counter counts.
+/// Adds up what is counted.
 pub trait Add {
-    /// Adds one to the counter with this number.
-    fn add(&mut self, slot: usize);
+    /// Adds to the counter with this number.
+    fn add(&mut self, slot: usize, times: u64);
 }
 
 impl Add for [u64] {
     #[inline(always)]
-    fn add(&mut self, slot: usize) {
-        self[slot] += 1;
+    fn add(&mut self, slot: usize, times: u64) {
+        self[slot] += times;
     }
 }
 
 impl Add for Vec<(u16, u64)> {
-    fn add(&mut self, slot: usize) {
+    fn add(&mut self, slot: usize, times: u64) {
         match self.binary_search_by_key(&slot, |(slot, _)| usize::from(*slot)) {
-            Ok(index) => self[index].1 += 1,
-            Err(index) => self.insert(index, (slot as u16, 1)),
+            Ok(index) => self[index].1 += times,
+            Err(index) => self.insert(index, (slot as u16, times)),
         }
     }
 }
@@ -120,9 +116,9 @@ mod tests {
             counters.reach(3);
             for number in 0..6000usize {
                 let slots = [number % 7, number * number % 499];
-                match counters.reference((number % 3) as u32) {
-                    Counts::Few(few) => slots.map(|slot| few.add(slot)),
-                    Counts::Many(all) => slots.map(|slot| all.add(slot)),
+                match counters.counts((number % 3) as u32) {
+                    Counts::Few(few) => slots.map(|slot| few.add(slot, 1)),
+                    Counts::Many(all) => slots.map(|slot| all.add(slot, 1)),
                 };
             }
         }
@@ -131,7 +127,6 @@ mod tests {
         for series in 0..3 {
             assert_eq!(roomy.of(series), tight.of(series));
             assert_eq!(roomy.of(series).iter().map(|(_, count)| count).sum::<u64>(), 2 * 2000);
-            assert_eq!((roomy.references(series), tight.references(series)), (2000, 2000));
         }
     }
 }

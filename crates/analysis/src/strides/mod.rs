@@ -26,14 +26,14 @@ mod memory;
 mod patterns;
 mod tables;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use isa::Flags;
 use trace::record::Event;
 
 pub use bins::{Bins, Range};
 use counters::{Add, Counters, Counts};
-use history::{Depth, History, Last};
+use history::{Depth, History, Last, Run};
 pub use memory::Memory;
 pub use patterns::{By, Patterns};
 
@@ -165,8 +165,11 @@ impl Strides {
             words = rest;
             for (access, &address) in accesses.iter().zip(addresses) {
                 if let Some(series) = access.series {
-                    let last = history.of(series, *depth);
-                    options.count(last, address, access.size.into(), counters.reference(series));
+                    let element = options.bins.element(access.size.into());
+                    let mut last = history.of(series, *depth);
+                    if !last.repeat(address, element) {
+                        options.count(last, address, element, counters.counts(series));
+                    }
                 }
             }
         }
@@ -175,8 +178,11 @@ impl Strides {
     /// A reference of a series in a thread; `element` is the size of what it accesses.
     #[inline]
     pub(crate) fn reference(&mut self, thread: u32, series: u32, address: u64, element: u64) {
-        let last = history(&mut self.histories, thread).of(series, self.depth);
-        self.options.count(last, address, element, self.counters.reference(series));
+        let element = self.options.bins.element(element);
+        let mut last = history(&mut self.histories, thread).of(series, self.depth);
+        if !last.repeat(address, element) {
+            self.options.count(last, address, element, self.counters.counts(series));
+        }
     }
 
     /// The series of each access of a block, if it is counted, and the access's size.
@@ -190,11 +196,16 @@ impl Strides {
         let all = (0..).zip(&self.keys).map(|(number, &(group, is_store))| Series {
             group,
             is_store,
-            references: self.counters.references(number),
+            references: self.states(number).map(|(references, _)| references).sum(),
             number,
             strides: self,
         });
         all.filter(|series| series.references > 0)
+    }
+
+    /// The references of a series in each thread, and the run that it is in there.
+    fn states(&self, series: u32) -> impl Iterator<Item = (u64, Option<Run>)> {
+        self.histories.iter().map(move |history| history.state(series, self.depth))
     }
 }
 
@@ -219,14 +230,34 @@ impl Options {
     }
 
     #[inline(always)]
-    fn count_in(self, last: Last, address: u64, element: u64, counts: &mut (impl Add + ?Sized)) {
-        let mut first = 0;
-        last.push(address, |earlier| {
+    fn count_in(self, mut last: Last, address: u64, element: u64, counts: &mut (impl Add + ?Sized)) {
+        if let Some(run) = last.end_run() {
+            self.slots(run, |slot| counts.add(slot, run.times));
+        }
+        let mut step = 0;
+        last.push(address, element, |earlier| {
             let stride = address.wrapping_sub(earlier).cast_signed();
-            counts.add(first + self.bins.bin(stride, element));
-            first += self.bins.count();
+            counts.add(self.slot(step, stride, element), 1);
+            step += 1;
             stride.unsigned_abs() >= self.threshold
         });
+    }
+
+    /// The counters of each reference of a run.
+    fn slots(self, run: Run, mut tell: impl FnMut(usize)) {
+        for step in 0..self.depth as usize {
+            let stride = run.stride.wrapping_mul(step as i64 + 1);
+            tell(self.slot(step, stride, run.element));
+            if stride.unsigned_abs() < self.threshold {
+                break;
+            }
+        }
+    }
+
+    /// The counter of a stride: the steps of a bin are side by side.
+    #[inline(always)]
+    fn slot(self, step: usize, stride: i64, element: u64) -> usize {
+        self.bins.bin(stride, element) * self.depth as usize + step
     }
 }
 
@@ -254,14 +285,19 @@ pub struct Count {
     pub count: u64,
 }
 
-impl<'a> Series<'a> {
+impl Series<'_> {
     /// The strides that occurred, by steps, the shortest first.
-    pub fn strides(&self) -> impl Iterator<Item = Count> + use<'a> {
-        let Strides { options: Options { bins, .. }, counters, .. } = self.strides;
-        let bins = *bins;
-        counters.of(self.number).into_iter().map(move |(slot, count)| {
-            let (step, bin) = (slot / bins.count(), slot % bins.count());
-            Count { step: step as u32 + 1, range: bins.range(bin), count }
-        })
+    pub fn strides(&self) -> impl Iterator<Item = Count> + use<> {
+        let Strides { options, counters, .. } = self.strides;
+        let (bins, depth) = (options.bins, options.depth as usize);
+        let mut counts = BTreeMap::new();
+        let mut add = |slot: usize, times| *counts.entry((slot % depth, slot / depth)).or_insert(0) += times;
+        counters.of(self.number).into_iter().for_each(|(slot, count)| add(slot, count));
+        for run in self.strides.states(self.number).filter_map(|(_, run)| run) {
+            options.slots(run, |slot| add(slot, run.times));
+        }
+        let count =
+            move |((step, bin), count)| Count { step: step as u32 + 1, range: bins.range(bin), count };
+        counts.into_iter().map(count)
     }
 }

@@ -160,20 +160,38 @@ proptest! {
     }
 }
 
-/// Frequent series, whose counters are all there, and their rests.
+/// Frequent series, whose counters are all there; and strides that are repeated for a while.
 #[test]
 fn long_series_agree_with_a_recount() {
-    let ldq = [0xa43e_0000, 0xb43e_0000, 0xc3e0_0000];
+    let blocks: [(u64, &[u32]); 2] =
+        [(0x1000, &[0xa43e_0000, 0xb43e_0000, 0xc3e0_0000]), (0x1020, &[0xa03e_0000, 0xc3e0_0000])];
     let mut seed = 1u64;
-    let items = (0..5000).map(|number| {
+    let mut random = move |limit: u64| {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        Item::Block(0, vec![0x8000 + 8 * number, 0x10_0000 + (seed >> 40)])
+        (seed >> 33) % limit
+    };
+    let (mut address, mut stride) = (0x10_0000, 8);
+    let items = (0..6000).map(|_| {
+        if random(12) == 0 {
+            stride = [0, 8, 8, 4, 24, 200, 4096, u64::MAX - 7][random(8) as usize];
+            address = 0x10_0000 + random(0x4000);
+        }
+        address = address.wrapping_add(stride);
+        match random(30) {
+            0 => Item::Block(1, vec![address]),
+            _ => Item::Block(0, vec![address, 0x10_0000 + random(0x100_0000)]),
+        }
     });
-    let made = Made::thread(&[(0x1000, &ldq)], items.collect());
-    for threshold in [0, 128] {
-        let options = Options { threshold, ..Options::default() };
-        let all = expand(&made, &Wanted::default());
-        let counted = counted(&made, By::Instruction, &Wanted::default(), options, "address");
-        assert_eq!(counted, recount(&all, options, instruction));
+    let made = Made::thread(&blocks, items.collect());
+    let all = expand(&made, &Wanted::default());
+    for (threshold, depth, in_elements) in
+        [(0, 5, false), (128, 5, false), (128, 1, true), (10, 3, true), (0, 8, true), (0, 2, false)]
+    {
+        let bins = Bins { is_signed: true, in_elements };
+        let options = Options { threshold, depth, bins };
+        let by_instruction = counted(&made, By::Instruction, &Wanted::default(), options, "address");
+        assert_eq!(by_instruction, recount(&all, options, instruction));
+        let together = counted(&made, By::All, &Wanted::default(), options, "of");
+        assert_eq!(together, recount(&all, options, |_| "all".into()));
     }
 }

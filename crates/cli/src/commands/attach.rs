@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use engine::Plan;
 use lab::record;
 
 use super::trace::{plan, tell};
@@ -9,7 +10,8 @@ use crate::arguments::AttachOptions;
 
 /// Records it until Ctrl-C, the end of the program, or the end of what was asked for.
 pub fn run(options: &AttachOptions) -> anyhow::Result<ExitCode> {
-    let attached = record::attach(options.process, options.children, &plan(&options.plan), &options.output)?;
+    let plan = Plan { values: options.values.values, ..plan(&options.plan) };
+    let attached = record::attach(options.process, options.children, &plan, &options.output)?;
     tell(&options.output, attached.instructions, attached.units);
     Ok(ExitCode::SUCCESS)
 }

@@ -2,15 +2,20 @@
 
 pub mod attach;
 pub mod build;
+pub mod caches;
 pub mod check;
 pub mod compare;
 pub mod count;
+mod curves;
 pub mod export;
+pub mod hear;
+pub mod machines;
 pub mod run;
 pub mod show;
 pub mod statics;
 pub mod strides;
 pub mod study;
+pub mod time;
 pub mod trace;
 
 use std::ffi::OsString;

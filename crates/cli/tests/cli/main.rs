@@ -3,6 +3,7 @@
 mod attach;
 mod bad_input;
 mod build;
+mod caches;
 mod compare;
 mod count;
 mod crashes;
@@ -15,4 +16,5 @@ mod signals;
 mod strides;
 mod study;
 mod support;
+mod time;
 mod trace;

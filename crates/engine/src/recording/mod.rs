@@ -2,24 +2,27 @@
 //! that runs already (`attach`). What is not to be recorded runs as fast as if nobody watched.
 
 mod attach;
+mod delivery;
 mod feed;
 mod plan;
 mod session;
 mod tracer;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use trace::{LoadedImage, Writer};
 
 use self::attach::Desk;
 pub use self::attach::{AttachError, Attached, attach};
+pub use self::delivery::Consumer;
 pub use self::plan::{Plan, UnitPlan};
 use self::session::Session;
 use self::tracer::Tracer;
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::Cpu;
 use crate::alpha::interpreter::{Interest, Observer};
+use crate::linux;
 use crate::memory::Memory;
 
 /// Records a thread, when somebody wants that.
@@ -37,7 +40,7 @@ pub struct Recorder {
 /// What was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// Instructions, of all threads.
+    /// Instructions, of all threads; 0 if they went to a consumer as they were.
     pub instructions: u64,
     /// Units of work that began, whether they were recorded or not.
     pub units: u64,
@@ -49,6 +52,19 @@ impl Recorder {
     /// Records a program into a trace that has been begun.
     pub fn new(plan: Plan, writer: Arc<Writer>) -> io::Result<Recorder> {
         let tracer = Tracer::new(Session::new(plan, writer)?, &[]);
+        Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
+    }
+
+    /// Lets a consumer hear what is planned, while the program runs: in its threads, or by one of the
+    /// consumer's own if that `is_parallel`. Processes that the program forks are not heard. What the records
+    /// refer to goes to a trace that has been begun, which gets no records.
+    pub fn live(
+        plan: Plan,
+        writer: Arc<Writer>,
+        consumer: Arc<Mutex<dyn Consumer>>,
+        is_parallel: bool,
+    ) -> io::Result<Recorder> {
+        let tracer = Tracer::new(Session::live(plan, writer, consumer, is_parallel)?, &[]);
         Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
     }
 
@@ -82,9 +98,10 @@ impl Recorder {
         let Some(mut tracer) = self.tracer.take() else { return Ok(Recorded::default()) };
         tracer.end();
         let session = tracer.session();
+        let delivered = session.finish_delivery();
         match session.failure() {
             Some(error) => Err(error),
-            None => Ok(session.recorded()),
+            None => delivered.map(|()| session.recorded()),
         }
     }
 
@@ -186,6 +203,12 @@ impl Observer for Recorder {
     }
 
     fn forked(&mut self) {
+        let is_live = |tracer: &Tracer| tracer.session().delivery().is_some();
+        if self.tracer.as_ref().is_some_and(is_live) {
+            // The consumer hears the parent. Nothing of it is touched here: its thread may have locked it.
+            std::mem::forget(self.tracer.take());
+            linux::notice();
+        }
         if let Some(tracer) = &mut self.tracer {
             tracer.forked();
         }

@@ -11,6 +11,7 @@ use trace::{LoadedImage, Process, Writer};
 
 use super::Recorded;
 use super::attach::{End, Line};
+use super::delivery::{Consumer, Delivery};
 use super::plan::Plan;
 use crate::lock;
 
@@ -80,6 +81,8 @@ pub(super) enum State {
 pub(super) struct Session {
     pub(super) plan: Plan,
     pub(super) process: Arc<Process>,
+    /// Where records go if not to the file.
+    delivery: Option<Delivery>,
     writer: Arc<Writer>,
     numbers: Numbers,
     state: AtomicU8,
@@ -99,31 +102,52 @@ impl Session {
         Ok(Session::attached(plan, writer, Numbers::map(None)?))
     }
 
+    /// Of the first process, whose records go to a consumer; the writer gets what they refer to.
+    pub(super) fn live(
+        plan: Plan,
+        writer: Arc<Writer>,
+        consumer: Arc<Mutex<dyn Consumer>>,
+        is_parallel: bool,
+    ) -> io::Result<Arc<Session>> {
+        let state = if plan.from.is_some() { State::Before } else { State::Active };
+        let mut session = Session::of(plan, writer, Numbers::map(None)?, state, None);
+        session.delivery = Some(Delivery::new(&session.process, consumer, is_parallel)?);
+        Ok(Arc::new(session))
+    }
+
     /// Of a process that runs already, and may not be the first.
     pub(super) fn attached(plan: Plan, writer: Arc<Writer>, numbers: Numbers) -> Arc<Session> {
         let state = if plan.from.is_some() { State::Before } else { State::Active };
-        Session::of(plan, writer, numbers, state, None)
+        Arc::new(Session::of(plan, writer, numbers, state, None))
     }
 
-    fn of(
-        plan: Plan,
-        writer: Arc<Writer>,
-        numbers: Numbers,
-        state: State,
-        line: Option<Line>,
-    ) -> Arc<Session> {
+    fn of(plan: Plan, writer: Arc<Writer>, numbers: Numbers, state: State, line: Option<Line>) -> Session {
         let number = numbers.get().processes.fetch_add(1, Ordering::Relaxed);
         let process = Process::new(&writer, number, std::process::id());
         let (images, instructions, failure) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
         let (state, line) = (AtomicU8::new(state as u8), Mutex::new(line));
-        Arc::new(Session { plan, process, writer, numbers, state, line, images, instructions, failure })
+        let delivery = None;
+        Session { plan, process, delivery, writer, numbers, state, line, images, instructions, failure }
     }
 
     /// Of a process that this one forked.
     pub(super) fn forked(&self) -> Arc<Session> {
         // Another thread of the parent's may hold the lock for ever.
         let line = self.line.try_lock().ok().and_then(|mut line| line.take());
-        Session::of(self.plan.clone(), self.writer.clone(), self.numbers, self.state(), line)
+        Arc::new(Session::of(self.plan.clone(), self.writer.clone(), self.numbers, self.state(), line))
+    }
+
+    /// Where records go if not to the file.
+    pub(super) fn delivery(&self) -> Option<&Delivery> {
+        self.delivery.as_ref()
+    }
+
+    /// All threads have ended: waits until the consumer has heard all, and brings what records refer to to the
+    /// file.
+    pub(super) fn finish_delivery(&self) -> io::Result<()> {
+        let Some(delivery) = &self.delivery else { return Ok(()) };
+        delivery.finish()?;
+        self.process.write_dictionary()
     }
 
     /// To whom the session tells its end.

@@ -35,6 +35,8 @@ pub(super) struct Tracer {
     left: Option<u64>,
     /// Numbers in the trace, by the cache's own, and the numbers of instructions.
     ids: Vec<(BlockId, u32)>,
+    /// Whether the trace's numbers are the cache's own.
+    has_same_numbers: bool,
     /// Not handed on yet.
     piece: Piece,
     /// Where the records go, when none are under way.
@@ -71,6 +73,7 @@ impl Tracer {
             images,
             is_recording: false,
             ids: Vec::new(),
+            has_same_numbers: true,
             piece: Piece::default(),
             stream: None,
             feed: None,
@@ -143,6 +146,12 @@ impl Tracer {
         if self.piece.is_empty() || self.has_failed {
             return self.piece.clear();
         }
+        if let Some(delivery) = self.session.delivery() {
+            if let Err(error) = delivery.flush(&mut self.piece) {
+                self.fail(error);
+            }
+            return;
+        }
         let stream = &mut self.stream;
         let process = &self.session.process;
         let mut feed = self
@@ -178,7 +187,22 @@ impl Tracer {
             self.ids.resize(id as usize + 1, (UNKNOWN, 0));
         }
         self.ids[id as usize] = (number, block.words.len() as u32);
+        self.has_same_numbers &= number == id;
         Ok(())
+    }
+
+    /// Delivers records to a consumer: as they are, if nothing in them need be changed.
+    fn deliver(&mut self, records: &[u64], cache: &BlockCache) -> io::Result<()> {
+        // Blocks learnt in the cache's order have its numbers, if no other thread has blocks.
+        for (id, block) in cache.blocks().iter().enumerate().skip(self.ids.len()) {
+            self.learn(id as BlockId, block)?;
+        }
+        let mut records = records;
+        if !self.has_same_numbers || self.left.is_some() {
+            self.add(records, cache)?;
+            records = &[];
+        }
+        self.session.delivery().map_or(Ok(()), |delivery| delivery.deliver(&mut self.piece, records))
     }
 
     /// Adds records to the piece, blocks by their numbers in the trace.
@@ -306,15 +330,21 @@ impl Tracer {
         if self.has_failed {
             return;
         }
-        self.mark(Mark::Order(self.order));
-        if let Err(error) = self.add(records, cache) {
+        let is_live = self.session.delivery().is_some();
+        let added = if is_live {
+            self.deliver(records, cache)
+        } else {
+            self.mark(Mark::Order(self.order));
+            self.add(records, cache)
+        };
+        if let Err(error) = added {
             self.fail(error);
         }
         if self.left == Some(0) {
             linux::notice();
         }
         self.order = self.session.next_order();
-        if self.piece.len() >= PIECE {
+        if !is_live && self.piece.len() >= PIECE {
             self.hand_on();
         }
     }

@@ -1,15 +1,17 @@
 //! What the engine's speed is, beside the programs it competes with, in one run: `make bench`.
 //!
 //! ```text
-//! bench [TRANSACTIONS [RUNS]]
+//! bench [TRANSACTIONS [RUNS [TABLE]]]
 //! ```
 //! Runs each program natively, under qemu-alpha, and on the engine: without counts, with them, and with a
 //! full trace, every block and every address, handed to a consumer that adds them up. Prints the processor
 //! time of each (user and system, of all its processes, the compiler's included): the run with the smallest
-//! sum of RUNS runs (3). Then what traces cost, of three transactions and of all. Builds PostgreSQL first if that was not done yet, which takes some minutes. The
-//! engine is the command `pathlength` beside this program's directory, and the engine's example `run`. A
+//! sum of RUNS runs (3): the table `bench`. Then what traces cost, of three transactions and of all; and what models of caches and
+//! of time cost, beside QEMU's plugin for caches and cachegrind, with the same misses as the plugin. Builds
+//! PostgreSQL first if that was not done yet, which takes some minutes. The engine is the command `pathlength` beside this program's directory, and the engine's example `run`. A
 //! peer that is not installed is left out, and said.
 
+mod models;
 mod server;
 mod traces;
 
@@ -88,9 +90,9 @@ fn main() -> ExitCode {
 
 fn bench() -> Result<(), Error> {
     let number = |index: usize, default: u32| match std::env::args().nth(index) {
-        Some(text) => {
-            text.parse().map_err(|_| format!("{text} is not a number; usage: bench [TRANSACTIONS [RUNS]]"))
-        }
+        Some(text) => text
+            .parse()
+            .map_err(|_| format!("{text} is not a number; usage: bench [TRANSACTIONS [RUNS [TABLE]]]")),
         None => Ok(default),
     };
     let (transactions, runs) = (number(1, 200_000)?, number(2, 3)?.max(1));
@@ -110,17 +112,42 @@ fn bench() -> Result<(), Error> {
         jobs.push(tpcb(alpha, native, transactions));
     }
     jobs.dedup_by(|a, b| a.title == b.title);
+    let wanted = std::env::args().nth(3);
+    let wants = |name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
+    let mut tables = Vec::new();
+    if wants("bench") {
+        tables.push(programs(&jobs, transactions, runs, &options, &loaded, directory.path())?);
+    }
+    // A short run may be the long one.
+    let ([hello, short, .., long] | [hello, short @ long]) = &jobs[..] else { return Err("no run".into()) };
+    if wants("traces") {
+        tables.push(traces::table(&pathlength()?, [short, long], &loaded, directory.path(), runs)?);
+    }
+    if wants("models") {
+        tables.push(models::table(&pathlength()?, short, hello, &loaded, directory.path(), runs)?);
+    }
+    report::write_all(&tables, report::Format::Table, None)?;
+    Ok(())
+}
+
+/// What running programs costs.
+fn programs(
+    jobs: &[Job],
+    transactions: u32,
+    runs: u32,
+    options: &BuildOptions,
+    loaded: &Path,
+    directory: &Path,
+) -> Result<Table, Error> {
     let runners = runners()?;
     let mut table = Table::new("bench", "Processor time", &COLUMNS);
-    for job in &jobs {
-        rows(&mut table, &job.title, &runners, runs, |runner| {
-            measure(job, runner, &loaded, directory.path())
-        })?;
+    for job in jobs {
+        rows(&mut table, &job.title, &runners, runs, |runner| measure(job, runner, loaded, directory))?;
     }
     let transactions = 5000.min(transactions);
     let title = format!("PostgreSQL TPC-B, {transactions} transactions");
     let postgresql = |table: &mut Table| {
-        let server = Server::new(&options, directory.path())?;
+        let server = Server::new(options, directory)?;
         rows(table, &title, &runners, runs, |runner| server.measure(runner, transactions))
     };
     // What was measured until then is not lost.
@@ -128,10 +155,7 @@ fn bench() -> Result<(), Error> {
         table.notes.push(format!("{title}: {error}"));
     }
     table.notes.push(format!("The smallest of {runs} runs; user and system time of all processes."));
-    let [.., short, long] = &jobs[..] else { return Err("there are two lengths of runs".into()) };
-    let traces = traces::table(&pathlength()?, [short, long], &loaded, directory.path(), runs)?;
-    report::write_all(&[table, traces], report::Format::Table, None)?;
-    Ok(())
+    Ok(table)
 }
 
 const COLUMNS: [(&str, Kind); 7] = [

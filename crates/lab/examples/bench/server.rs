@@ -137,7 +137,7 @@ fn as_user(command: &mut Command) {
     }
 }
 
-fn succeed(command: &mut Command) -> Result<(), Error> {
+pub fn succeed(command: &mut Command) -> Result<(), Error> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
         return Ok(());

@@ -1,0 +1,45 @@
+//! Misses of caches of all sizes.
+
+use std::collections::BTreeMap;
+
+use machine::{Curve, Holds};
+
+use super::per_thousand;
+use crate::table::{Kind, Table, Value, separated};
+
+/// The columns of caches with so many ways; none for fully associative ones.
+pub const WAYS: [(&str, Option<u32>); 5] = [
+    ("fully associative", None),
+    ("1 way", Some(1)),
+    ("2 ways", Some(2)),
+    ("4 ways", Some(4)),
+    ("8 ways", Some(8)),
+];
+
+/// A row for each size of caches, in misses per 1,000 of so many instructions.
+pub fn curve(curve: &Curve, line: u64, instructions: u64) -> Table {
+    let (name, what) = match curve.holds {
+        Holds::Instructions => ("code", "Code"),
+        Holds::Data => ("data", "Data"),
+        Holds::Both => ("both", "Code and data"),
+    };
+    let title = format!("{what}: misses per 1,000 instructions, by size of the cache");
+    let mut columns = vec![("size", Kind::Count)];
+    columns.extend(WAYS.map(|(heading, _)| (heading, Kind::Real(3))));
+    let mut table = Table::new(&format!("curves-{name}"), title, &columns);
+    let mut rows = BTreeMap::new();
+    for point in &curve.points {
+        let row = rows.entry(point.size).or_insert([const { Value::Missing }; WAYS.len()]);
+        if let Some(column) = WAYS.iter().position(|(_, ways)| *ways == point.ways) {
+            row[column] = per_thousand(point.misses, instructions);
+        }
+    }
+    for (size, row) in rows {
+        table.row([Value::from(size)].into_iter().chain(row).collect());
+    }
+    table.notes.push(format!(
+        "Lines of {line} bytes, the least recently used of a set replaced; {} instructions.",
+        separated(&instructions.to_string())
+    ));
+    table
+}

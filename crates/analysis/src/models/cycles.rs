@@ -1,0 +1,181 @@
+//! Cycles of pipelines.
+
+use machine::predictor::Count;
+use machine::{Cause, Cycles, Machine, Side, Time};
+use trace::BlockId;
+
+use super::{Sites, file_stem};
+use crate::table::{Column, Kind, Table, Value};
+
+/// A row for each machine: how long it takes.
+pub fn times(machines: &[(&str, &Machine, &Time)]) -> Table {
+    let columns = [
+        ("machine", Kind::Text),
+        ("MHz", Kind::Real(0)),
+        ("instructions", Kind::Count),
+        ("cycles", Kind::Count),
+        ("cycles per instruction", Kind::Real(2)),
+        ("seconds", Kind::Real(4)),
+        ("units", Kind::Count),
+        ("instructions per unit", Kind::Real(1)),
+        ("cycles per unit", Kind::Real(1)),
+        ("units a second", Kind::Real(1)),
+    ];
+    let mut table = Table::new("time", "Time", &columns);
+    for (name, machine, time) in machines {
+        let cycles = time.cycles();
+        let hertz = machine.processor.clock_mhz * 1e6;
+        let units = time.units();
+        let sum = |of: fn(&Cycles) -> u64| units.iter().map(|unit| of(&unit.cycles)).sum::<u64>() as f64;
+        let each = 1.0 / units.len() as f64;
+        let (unit_instructions, unit_cycles) = (sum(Cycles::instructions) * each, sum(Cycles::total) * each);
+        let row = vec![
+            file_stem(name).into(),
+            machine.processor.clock_mhz.into(),
+            cycles.instructions().into(),
+            cycles.total().into(),
+            ratio(cycles.total(), cycles.instructions()),
+            (cycles.total() as f64 / hertz).into(),
+            (units.len() as u64).into(),
+            unit_instructions.into(),
+            unit_cycles.into(),
+            (hertz / unit_cycles).into(),
+        ];
+        table.row(row);
+    }
+    if machines.iter().all(|(_, _, time)| time.units().is_empty()) {
+        let kept = table.columns.len() - 4;
+        table.columns.truncate(kept);
+        table.rows.iter_mut().for_each(|row| row.truncate(kept));
+    }
+    table
+}
+
+/// What the cycles of a machine were spent for.
+pub fn causes(name: &str, title: &str, machine: &Machine, time: &Time) -> Table {
+    let columns = [
+        ("side", Kind::Text),
+        ("cause", Kind::Text),
+        ("cycles", Kind::Count),
+        ("share", Kind::Percent(1)),
+        ("per instruction", Kind::Real(3)),
+    ];
+    let mut table = Table::new(name, title, &columns);
+    let cycles = time.cycles();
+    let (total, instructions) = (cycles.total(), cycles.instructions());
+    let numbers = |count: u64| [count.into(), percent(count, total), ratio(count, instructions)];
+    for (cause, count) in cycles.iter() {
+        let words = [side(cause.side()).into(), describe(cause, machine).into()];
+        table.row(words.into_iter().chain(numbers(count)).collect());
+    }
+    table.total_row(["total".into(), Value::Missing].into_iter().chain(numbers(total)).collect());
+    table
+}
+
+/// How the branches of a machine were predicted.
+pub fn predictions(name: &str, title: &str, time: &Time) -> Table {
+    let columns = [
+        ("kind", Kind::Text),
+        ("executed", Kind::Count),
+        ("mispredicted", Kind::Count),
+        ("share", Kind::Percent(2)),
+    ];
+    let mut table = Table::new(name, title, &columns);
+    let counts = time.predictions();
+    let kinds =
+        [("conditional branches", counts.branches), ("jumps", counts.jumps), ("returns", counts.returns)];
+    for (kind, Count { executed, mispredicted }) in kinds {
+        table.row(vec![kind.into(), executed.into(), mispredicted.into(), percent(mispredicted, executed)]);
+    }
+    table
+}
+
+/// A row for each unit of work.
+pub fn unit_times(name: &str, title: &str, time: &Time) -> Table {
+    let columns = [
+        ("unit", Kind::Count),
+        ("instructions", Kind::Count),
+        ("cycles", Kind::Count),
+        ("cycles per instruction", Kind::Real(2)),
+        ("issuing", Kind::Count),
+        ("dry", Kind::Count),
+        ("frozen", Kind::Count),
+    ];
+    let mut table = Table::new(name, title, &columns);
+    for unit in time.units() {
+        let cycles = &unit.cycles;
+        let mut row = vec![
+            unit.number.into(),
+            cycles.instructions().into(),
+            cycles.total().into(),
+            ratio(cycles.total(), cycles.instructions()),
+        ];
+        row.extend([Side::Issuing, Side::Dry, Side::Frozen].map(|side| Value::from(cycles.of_side(side))));
+        table.row(row);
+    }
+    table
+}
+
+impl Sites for Time {
+    fn columns(&self) -> Vec<Column> {
+        let headings = ["cycles", "issuing", "dry", "frozen"];
+        headings.map(|name| Column { name: name.into(), kind: Kind::Count }).into()
+    }
+
+    fn weight(&self, row: &[u64]) -> u64 {
+        row[0]
+    }
+
+    fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>> {
+        let sites = self.sites(block);
+        let row = |site: &machine::SiteCycles| {
+            let all = site.issuing + site.dry + site.frozen;
+            vec![all, site.issuing, site.dry, site.frozen]
+        };
+        let rows: Vec<Vec<u64>> = sites.iter().map(row).collect();
+        rows.iter().any(|row| row[0] > 0).then_some(rows)
+    }
+}
+
+fn side(side: Side) -> &'static str {
+    match side {
+        Side::Issuing => "issuing",
+        Side::Dry => "dry",
+        Side::Frozen => "frozen",
+    }
+}
+
+/// A cause, in words; levels by the names that the machine gives them.
+fn describe(cause: Cause, machine: &Machine) -> String {
+    let level = |instructions: bool, level: u8| {
+        let mut path = machine.caches.iter().filter(|cache| cache.holds.has(instructions));
+        path.nth(level.into()).map_or("memory", |cache| &cache.name).to_owned()
+    };
+    let words = match cause {
+        Cause::Issued(1) => "1 instruction issued",
+        Cause::Issued(number) => return format!("{number} instructions issued"),
+        Cause::TakenBranch => "branch taken",
+        Cause::Mispredict => "misprediction",
+        Cause::InstructionTranslation => "translation of an instruction's address",
+        Cause::InstructionMiss(depth) => return format!("instructions from {}", level(true, depth)),
+        Cause::CallPal => "PALcode",
+        Cause::Emulation => "emulated instruction",
+        Cause::Operand => "operand not computed yet",
+        Cause::Unit => "unit busy, or instructions kept apart",
+        Cause::DataMiss(depth) => return format!("data from {}", level(false, depth)),
+        Cause::DataTranslation => "translation of the address of data",
+        Cause::OutstandingMisses => "too many outstanding misses",
+        Cause::WriteBuffer => "write buffer full",
+        Cause::Barrier => "memory barrier",
+        Cause::Replay => "replay trap",
+    };
+    words.into()
+}
+
+fn ratio(part: u64, whole: u64) -> Value {
+    Value::from(part as f64 / whole as f64)
+}
+
+fn percent(part: u64, whole: u64) -> Value {
+    Value::from(100.0 * part as f64 / whole as f64)
+}

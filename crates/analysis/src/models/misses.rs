@@ -1,0 +1,105 @@
+//! Accesses and misses of caches and translation buffers.
+
+use machine::{Caches, Class};
+use trace::{BlockId, Trace};
+
+use super::{Sites, file_stem, instructions, per_thousand};
+use crate::table::{Column, Kind, Table, Value};
+
+/// The classes of misses that have columns.
+const CLASSES: [(Class, &str); 3] =
+    [(Class::Compulsory, "compulsory"), (Class::Capacity, "capacity"), (Class::Conflict, "conflict")];
+
+/// A row for each cache and translation buffer of each machine; with the classes of its misses if the models
+/// know them.
+pub fn structures(trace: &Trace, machines: &[(&str, &Caches)], has_classes: bool) -> Table {
+    let mut columns = vec![
+        ("machine", Kind::Text),
+        ("structure", Kind::Text),
+        ("accesses", Kind::Count),
+        ("misses", Kind::Count),
+        ("miss ratio", Kind::Percent(2)),
+        ("misses per 1,000 instructions", Kind::Real(2)),
+    ];
+    let has_units = machines.iter().any(|(_, caches)| !caches.units().is_empty());
+    if has_units {
+        columns.push(("misses per unit", Kind::Real(1)));
+    }
+    if has_classes {
+        columns.extend(CLASSES.map(|(_, name)| (name, Kind::Count)));
+    }
+    let mut table = Table::new("structures", "Caches and translation buffers", &columns);
+    for (name, caches) in machines {
+        let executed = instructions(trace, caches.executions());
+        for (index, one) in caches.structures().into_iter().enumerate() {
+            let mut row = vec![
+                file_stem(name).into(),
+                one.name.into(),
+                one.accesses.into(),
+                one.misses.into(),
+                Value::from(100.0 * one.misses as f64 / one.accesses as f64),
+                per_thousand(one.misses, executed),
+            ];
+            if has_units {
+                let units = caches.units();
+                let misses: u64 = units.iter().map(|unit| unit.misses[index]).sum();
+                row.push(Value::from(misses as f64 / units.len() as f64));
+            }
+            if has_classes {
+                row.extend(CLASSES.map(|(class, _)| Value::from(one.classes[class as usize])));
+            }
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// A row for each unit of work.
+pub fn units(name: &str, title: &str, caches: &Caches) -> Table {
+    let mut table = Table::new(
+        name,
+        title,
+        &[("unit", Kind::Count), ("instructions", Kind::Count), ("accesses", Kind::Count)],
+    );
+    table.columns.extend(columns(caches));
+    for unit in caches.units() {
+        let mut row = vec![unit.number.into(), unit.instructions.into(), unit.accesses.into()];
+        row.extend(unit.misses.iter().map(|&misses| Value::from(misses)));
+        table.row(row);
+    }
+    table
+}
+
+/// The misses of each structure.
+fn columns(caches: &Caches) -> impl Iterator<Item = Column> {
+    let structures = caches.structures().into_iter();
+    structures.map(|one| Column { name: format!("{} misses", one.name), kind: Kind::Count })
+}
+
+impl Sites for Caches {
+    fn columns(&self) -> Vec<Column> {
+        let executed = Column { name: "instructions".into(), kind: Kind::Count };
+        std::iter::once(executed).chain(columns(self)).collect()
+    }
+
+    fn weight(&self, row: &[u64]) -> u64 {
+        row[1..].iter().sum()
+    }
+
+    fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>> {
+        let executed = *self.executions().get(block as usize).filter(|times| **times > 0)?;
+        let mut rows: Vec<Vec<u64>> = Vec::new();
+        for structure in 0..self.structures().len() {
+            for class in Class::ALL {
+                for (index, misses) in self.misses_of(structure, class, block).enumerate() {
+                    if rows.len() == index {
+                        rows.push(vec![executed]);
+                    }
+                    rows[index].resize(structure + 2, 0);
+                    rows[index][structure + 1] += misses;
+                }
+            }
+        }
+        Some(rows)
+    }
+}

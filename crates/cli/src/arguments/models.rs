@@ -1,0 +1,108 @@
+//! What a model of a machine hears.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{OutputOptions, PlanOptions};
+use crate::ranges;
+
+/// A trace, or a program that is run.
+#[derive(Clone, Debug, Args)]
+pub struct HeardOptions {
+    #[command(flatten)]
+    pub plan: PlanOptions,
+    /// The processor that a program is run on, instead of the machine's: ev4, ev5, ev56, pca56, ev6 or ev67.
+    #[arg(long)]
+    pub cpu: Option<isa::Cpu>,
+    /// Where a program's libraries are looked up first.
+    #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
+    pub sysroot: PathBuf,
+    /// Of a trace, only this thread, as process and thread, both counted from 0. Can be given several times.
+    #[arg(long = "thread", value_name = "P.T", value_parser = ranges::thread)]
+    pub threads: Vec<(u32, Option<u32>)>,
+    /// Of a trace, only the threads of this process.
+    #[arg(long = "process", value_name = "P")]
+    pub processes: Vec<u32>,
+    /// Processors of the host's to use for a program that is run: 1 or 2; without it two if there are.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub host_processors: Option<u32>,
+    /// A trace, or a program.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The program's arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
+
+/// Options of `machines`.
+#[derive(Debug, Args)]
+pub struct MachinesOptions {
+    #[command(flatten)]
+    pub output: OutputOptions,
+}
+
+/// What the rows of a table of misses or cycles are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Rows {
+    /// Functions.
+    Function,
+    /// Lines of source.
+    Line,
+    /// Single instructions.
+    Instruction,
+    /// Units of work.
+    Unit,
+}
+
+/// Caches of all sizes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Miss curves")]
+pub struct CurvesOptions {
+    /// Misses of caches of all sizes instead of a machine's: of code, of data and of both. With -o and a name that
+    /// ends with .html a page of charts.
+    #[arg(long, conflicts_with_all = ["machines", "by", "classify"])]
+    pub curves: bool,
+    /// Size of their lines.
+    #[arg(long, value_name = "BYTES", default_value = "64", requires = "curves", value_parser = ranges::line_size)]
+    pub line_size: u64,
+    /// Size of the largest.
+    #[arg(long, value_name = "BYTES", default_value = "4M", requires = "curves", value_parser = ranges::cache_size)]
+    pub largest: u64,
+}
+
+/// Options of `caches`.
+#[derive(Debug, Args)]
+pub struct CachesOptions {
+    /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
+    #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
+    pub machines: Vec<String>,
+    /// A row for each of these, instead of each cache and translation buffer.
+    #[arg(long, value_name = "ROWS")]
+    pub by: Option<Rows>,
+    /// Tell compulsory misses, those of capacity and conflicts apart. This takes several times as long.
+    #[arg(long)]
+    pub classify: bool,
+    #[command(flatten)]
+    pub curves: CurvesOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub heard: HeardOptions,
+}
+
+/// Options of `time`.
+#[derive(Debug, Args)]
+pub struct TimeOptions {
+    /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
+    #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
+    pub machines: Vec<String>,
+    /// One table with a row for each of these; without it a summary.
+    #[arg(long, value_name = "ROWS")]
+    pub by: Option<Rows>,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub heard: HeardOptions,
+}

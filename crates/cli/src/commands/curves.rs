@@ -1,0 +1,88 @@
+//! `pathlength caches --curves`: what misses in caches of all sizes.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use analysis::models;
+use analysis::table::Table;
+use machine::{Curves, Holds, Model};
+use report::{Block, Error, Format, Page, Section};
+use trace::record::{Entries, Entry, Shape};
+
+use super::hear::{Heard, hear};
+use crate::arguments::CachesOptions;
+
+/// Caches of all sizes, and how many instructions they heard of.
+struct Sizes {
+    curves: Curves,
+    shapes: Vec<Shape>,
+    instructions: u64,
+}
+
+impl Model for Sizes {
+    fn define(&mut self, address: u64, words: &[u32]) {
+        self.shapes.push(Shape::new(words, false));
+        self.curves.define(address, words);
+    }
+
+    fn executed(&mut self, space: u32, records: &[u64]) {
+        for entry in Entries::new(records, &self.shapes) {
+            if let Entry::Execution(one) = entry {
+                self.instructions += u64::from(self.shapes[one.block as usize].instructions);
+            }
+        }
+        self.curves.executed(space, records);
+    }
+}
+
+/// Lets caches of all sizes hear the trace or the program, and writes the tables, or a page of charts.
+pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
+    let output = &options.output;
+    let path = output.path.as_deref();
+    let page = path.filter(|path| path.extension().is_some_and(|extension| extension == "html"));
+    match page {
+        Some(_) if output.format != Format::Table => {
+            anyhow::bail!("a page has no other format: leave out --format {}", output.format)
+        }
+        Some(_) => {}
+        None => report::check(true, output.format, path)?,
+    }
+    let streams = [Holds::Instructions, Holds::Data, Holds::Both];
+    let curves = Curves::new(options.curves.line_size, options.curves.largest, &streams)?;
+    let heard = hear(&options.heard, &[], Sizes { curves, shapes: Vec::new(), instructions: 0 })?;
+    let curves = heard.model.curves.curves();
+    let table = |curve| models::curve(curve, options.curves.line_size, heard.model.instructions);
+    let tables: Vec<Table> = curves.iter().map(table).collect();
+    match page {
+        Some(path) => write_page(&heard, tables, path)?,
+        None => heard.write(tables, output)?,
+    }
+    heard.finish(&options.heard)
+}
+
+/// A page with a chart for each table.
+fn write_page(heard: &Heard<Sizes>, tables: Vec<Table>, path: &Path) -> Result<(), Error> {
+    let header = heard.trace.header();
+    let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let headings = models::WAYS.map(|(heading, _)| heading);
+    let section = |table: Table| {
+        let chart = report::sizes(&table, "size", &headings, "misses per 1,000 instructions")?;
+        let (heading, what) = table.title.split_once(": ").unwrap_or(("", &table.title));
+        let chart = chart.titled(&format!("{}-chart", table.name), &format!("{heading}, {what}"));
+        Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart), Block::Table(table)] })
+    };
+    let page = Page {
+        title: "Miss curves".into(),
+        headline: format!("How large must a cache be for {program}?"),
+        sections: tables.into_iter().map(section).collect::<Result<_, Error>>()?,
+        provenance: vec![(
+            "program".into(),
+            std::iter::once(program.clone())
+                .chain(header.arguments.iter().cloned())
+                .collect::<Vec<_>>()
+                .join(" "),
+        )],
+        ..Page::default()
+    };
+    report::write_file(path, |out| page.write(out))
+}

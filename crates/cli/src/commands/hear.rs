@@ -1,0 +1,176 @@
+//! Lets a model of a machine hear a trace, or a program while it runs.
+
+use std::num::NonZero;
+use std::process::ExitCode;
+
+use analysis::names::Names;
+use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
+use analysis::table::Table;
+use anyhow::bail;
+use lab::live;
+use lab::measure::Ending;
+use machine::{Machine, Model};
+use trace::Trace;
+
+use super::show::tell_problems;
+use super::{check_ending, configuration, trace::plan};
+use crate::arguments::{EngineOptions, HeardOptions, OutputOptions, Rows};
+use crate::progress::Replaying;
+
+/// Several models that hear the same.
+pub struct All<M>(pub Vec<M>);
+
+impl<M: Model> Model for All<M> {
+    fn define(&mut self, address: u64, words: &[u32]) {
+        self.0.iter_mut().for_each(|one| one.define(address, words));
+    }
+
+    fn executed(&mut self, space: u32, records: &[u64]) {
+        self.0.iter_mut().for_each(|one| one.executed(space, records));
+    }
+}
+
+/// What was heard.
+pub struct Heard<M> {
+    /// What heard it.
+    pub model: M,
+    /// The trace; that of a program has no records.
+    pub trace: Trace,
+    /// What is not in it, for readers of tables.
+    note: Option<String>,
+    /// How the program ended, if one was run.
+    ending: Option<Ending>,
+    /// Whether all of the trace could be read.
+    is_whole: bool,
+}
+
+/// The machine's processor, if only one is meant.
+fn cpu(options: &HeardOptions, machines: &[Machine]) -> isa::Cpu {
+    let own = machines.iter().filter_map(|machine| machine.processor.cpu.as_deref()?.parse().ok());
+    options.cpu.or(own.max()).unwrap_or(isa::Cpu::Ev67)
+}
+
+/// Rows of units need units.
+pub fn check_rows(by: Option<Rows>, options: &HeardOptions) -> anyhow::Result<()> {
+    if by == Some(Rows::Unit) && options.plan.unit.is_none() {
+        bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
+    }
+    Ok(())
+}
+
+/// Lets a model hear what is asked for, of these machines.
+pub fn hear<M: Model + 'static>(
+    options: &HeardOptions,
+    machines: &[Machine],
+    model: M,
+) -> anyhow::Result<Heard<M>> {
+    if Trace::is_trace(&options.file) { replay(options, model) } else { run(options, machines, model) }
+}
+
+fn run<M: Model + 'static>(
+    options: &HeardOptions,
+    machines: &[Machine],
+    model: M,
+) -> anyhow::Result<Heard<M>> {
+    if !options.threads.is_empty() || !options.processes.is_empty() {
+        bail!("--thread and --process choose from a trace, and {} is none", options.file.display());
+    }
+    let engine = EngineOptions { cpu: cpu(options, machines), sysroot: options.sysroot.clone() };
+    let configuration = configuration(&engine, &options.file, &options.arguments, true);
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let is_parallel = options.host_processors.map_or(processors > 1, |processors| processors > 1);
+    let live = live::run(&configuration, &plan(&options.plan), model, is_parallel)?;
+    // What was heard until somebody ended the program is not shown as if it were all.
+    if matches!(live.ending, Ending::Killed { .. }) {
+        check_ending(&live.ending, &options.file)?;
+    }
+    let note = note(options, &live.trace);
+    Ok(Heard { model: live.model, trace: live.trace, note, ending: Some(live.ending), is_whole: true })
+}
+
+fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Heard<M>> {
+    let trace = Trace::open(&options.file)?;
+    let wanted = wanted(options, &trace)?;
+    let names = Names::of_trace(&trace);
+    let dictionary = Dictionary::new(&trace, &names);
+    let accesses = Accesses::new(&trace);
+    let filter = Filter::new(&wanted, &dictionary)?;
+    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
+    let chunks = trace.chunks().iter().filter(|chunk| filter.chunk(chunk));
+    let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
+    if instructions == 0 {
+        bail!("{}: there are no instructions to hear in this trace", options.file.display());
+    }
+    let bar = Replaying::new(instructions, true);
+    let problems = replay.tell(&mut model, &mut |instructions| bar.show(instructions));
+    bar.clear();
+    let is_whole = problems.is_empty() && trace.problems().is_empty();
+    for problem in problems {
+        eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
+    }
+    tell_problems(&trace, &options.file);
+    let note = note(options, &trace);
+    Ok(Heard { model, trace, note, ending: None, is_whole })
+}
+
+/// What a reader must know of what was not heard.
+fn note(options: &HeardOptions, trace: &Trace) -> Option<String> {
+    let plan = &options.plan;
+    if let Some(unit) = &trace.header().unit {
+        return Some(format!(
+            "Only calls of {unit} are heard: caches begin empty, and keep between two calls what they have."
+        ));
+    }
+    let is_part = plan.from.is_some() || plan.until.is_some();
+    is_part.then(|| "Only a part of the run is heard: caches begin empty.".into())
+}
+
+/// What of a trace is asked for. The options that say what of a program is heard mean the same here.
+fn wanted(options: &HeardOptions, trace: &Trace) -> anyhow::Result<Wanted> {
+    let plan = &options.plan;
+    let for_programs = [
+        (plan.from.is_some(), "--from"),
+        (plan.until.is_some(), "--until"),
+        (options.cpu.is_some(), "--cpu"),
+        (options.host_processors.is_some(), "--host-processors"),
+        (!options.arguments.is_empty(), "an argument"),
+    ];
+    let file = options.file.display();
+    if let Some((_, what)) = for_programs.iter().find(|(is_given, _)| *is_given) {
+        bail!("{file} is a trace: {what} is for a program that is run");
+    }
+    let unit = trace.header().unit.as_ref();
+    if let Some(function) = plan.unit.as_ref().filter(|function| Some(*function) != unit) {
+        match unit {
+            Some(unit) => bail!("the units of work in {file} are calls of '{unit}', not of '{function}'"),
+            None => bail!("{file} has no units of work: record it with --unit {function}"),
+        }
+    }
+    let first = trace.chunks().iter().filter_map(|chunk| chunk.first_unit).min().unwrap_or(0);
+    let first = first.saturating_add(plan.skip);
+    let last = plan.units.map_or(u64::MAX, |units| first.saturating_add(units).saturating_sub(1));
+    let processes = options.processes.iter().map(|&process| (process, None));
+    Ok(Wanted {
+        threads: options.threads.iter().copied().chain(processes).collect(),
+        units: plan.unit.as_ref().map(|_| first..=last),
+        ..Wanted::default()
+    })
+}
+
+impl<M> Heard<M> {
+    /// Writes tables, with what must be known of what was not heard.
+    pub fn write(&self, mut tables: Vec<Table>, output: &OutputOptions) -> Result<(), report::Error> {
+        if let Some(last) = tables.last_mut() {
+            last.notes.extend(self.note.clone());
+        }
+        report::write_all(&tables, output.format, output.path.as_deref())
+    }
+
+    /// Tells how the program ended if not with success; the exit status.
+    pub fn finish(&self, options: &HeardOptions) -> anyhow::Result<ExitCode> {
+        if let Some(ending) = &self.ending {
+            check_ending(ending, &options.file)?;
+        }
+        Ok(if self.is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}

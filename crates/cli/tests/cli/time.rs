@@ -1,0 +1,66 @@
+//! `time`: cycles of a program that runs are those of a trace of the same run, and each is in one class.
+
+use crate::caches::{Folder, cell, column};
+use crate::support::run;
+
+/// The summary of some words: each table by its name.
+fn summary(folder: &Folder, words: &str) -> impl Fn(&str) -> Vec<Vec<String>> {
+    let tables = folder.path("tables");
+    let outcome = run(&format!("time --format csv -o {} {words}", tables.display()));
+    assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{words}");
+    move |name| crate::caches::csv(&std::fs::read_to_string(tables.join(format!("{name}.csv"))).unwrap())
+}
+
+#[test]
+fn a_program_that_runs_and_its_trace_take_the_same_time() {
+    let folder = Folder::new();
+    let plan = "--unit work --skip 7 --units 50";
+    let trace = folder.trace(&format!("{plan} :ev56/modes work"));
+    for table in ["function", "line", "instruction", "unit"] {
+        let replayed = folder.table(&format!("time --by {table} --unit work {trace}"));
+        assert!(replayed.len() > 2, "{table}: {replayed:?}");
+        for processors in 1..=2 {
+            let words = format!("time --by {table} {plan} --host-processors {processors} :ev56/modes work");
+            assert_eq!(folder.table(&words), replayed, "{words}");
+        }
+    }
+}
+
+#[test]
+fn every_cycle_is_somewhere_once() {
+    let folder = Folder::new();
+    let words = "--machine alphastation500 --unit work :ev56/modes work";
+    let tables = summary(&folder, words);
+    let (time, causes) = (tables("time"), tables("cycles"));
+    let total = cell(&time, 1, "cycles");
+    let cycles = column(&causes, "cycles");
+    let (sum, parts) = cycles.split_last().unwrap();
+    assert_eq!((*sum as f64, parts.iter().sum::<u64>()), (total, *sum));
+    for by in ["function", "line", "instruction"] {
+        let rows = folder.table(&format!("time --by {by} {words}"));
+        let all = column(&rows, "cycles");
+        let (sum, places) = all.split_last().unwrap();
+        assert_eq!((*sum as f64, places.iter().sum::<u64>()), (total, *sum), "{by}");
+        let sides = ["issuing", "dry", "frozen"].map(|side| *column(&rows, side).last().unwrap());
+        assert_eq!(sides.iter().sum::<u64>(), *sum, "{by}");
+    }
+    // A unit's time is its share of a second of the clock: 400 MHz.
+    let units = folder.table(&format!("time --by unit {words}"));
+    let cycles = column(&units, "cycles");
+    assert_eq!(cycles.len(), 200);
+    let mean = cycles.iter().sum::<u64>() as f64 / 200.0;
+    assert!((cell(&time, 1, "cycles per unit") - mean).abs() < 1e-6 * mean);
+    assert!((cell(&time, 1, "units a second") - 400e6 / mean).abs() < 1e-6 * 400e6 / mean);
+    // Instructions are those that are counted.
+    let counted = folder.table("count --by function :ev56/modes work");
+    let whole = summary(&folder, ":ev56/modes work")("time");
+    assert_eq!(cell(&whole, 1, "instructions") as u64, *column(&counted, "instructions").last().unwrap());
+}
+
+#[test]
+fn a_machine_without_a_pipeline_has_no_time() {
+    let sentence = run("time --machine qemu :ev5/tiny").failure();
+    assert!(sentence.contains("no section [pipeline]"), "{sentence}");
+    let sentence = run("time --format csv :ev5/tiny").failure();
+    assert!(sentence.contains("-o"), "{sentence}");
+}

@@ -1,0 +1,205 @@
+//! A consumer hears, while a program runs, what a trace of the same run says.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use pathlength_engine::{Configuration, Consumer, End, Plan, Process, Recorder, Settings, UnitPlan};
+use tempfile::TempDir;
+use trace::record::{Entries, Entry, Mark, Shape};
+use trace::{Header, Trace, Writer};
+
+/// Calls `work` from one thread or from several, at different depths, until it has read and written much.
+const SOURCE: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+long table[1 << 12];
+long __attribute__((noinline)) work(long n) {
+    long sum = 0;
+    for (long i = 0; i < 200 * (n + 1); i++) {
+        table[(i * 7 + n) & 4095] += i;
+        sum += table[(i * i) & 4095];
+    }
+    if (n & 1) getppid();
+    return sum;
+}
+void *__attribute__((noinline)) body(void *number) {
+    long sum = 0;
+    for (int i = 0; i < 100; i++) sum += work((long)number + i % 3);
+    return (void *)sum;
+}
+int main(int count, char **arguments) {
+    pthread_t threads[64];
+    int wanted = atoi(arguments[1]), separate = count > 2;
+    for (long i = 0; i < wanted; i++)
+        if (separate) pthread_create(&threads[i], NULL, body, (void *)i);
+        else body((void *)i);
+    for (int i = 0; separate && i < wanted; i++) pthread_join(threads[i], NULL);
+    return 0;
+}
+"#;
+
+/// What happened, told apart from how blocks are numbered.
+#[derive(Clone, Debug, PartialEq)]
+enum Happened {
+    /// A block's address and words, and its addresses.
+    Executed(u64, Vec<u32>, Vec<u64>),
+    Marked(Mark),
+}
+
+/// Keeps all that it hears, in pieces as they come.
+#[derive(Default)]
+struct Kept {
+    blocks: Vec<(u64, Vec<u32>)>,
+    shapes: Vec<Shape>,
+    happened: Vec<Happened>,
+}
+
+impl Kept {
+    fn keep(&mut self, records: &[u64]) {
+        let mut entries = Entries::new(records, &self.shapes);
+        for entry in entries.by_ref() {
+            match entry {
+                Entry::Execution(one) => {
+                    let (address, words) = self.blocks[one.block as usize].clone();
+                    self.happened.push(Happened::Executed(address, words, one.addresses.to_vec()));
+                }
+                // When what follows was executed is known from its order here.
+                Entry::Mark(Mark::Order(_)) => {}
+                Entry::Mark(mark) => self.happened.push(Happened::Marked(mark)),
+            }
+        }
+        assert_eq!(entries.rest(), [0u64; 0], "records are whole, and their blocks defined");
+    }
+}
+
+impl Consumer for Kept {
+    fn define(&mut self, address: u64, words: &[u32]) {
+        self.shapes.push(Shape::new(words, false));
+        self.blocks.push((address, words.to_vec()));
+    }
+
+    fn executed(&mut self, records: &[u64]) {
+        self.keep(records);
+    }
+}
+
+struct Guest {
+    directory: TempDir,
+}
+
+impl Guest {
+    fn new() -> Guest {
+        let directory = tempfile::tempdir().unwrap();
+        let (source, program) = (directory.path().join("live.c"), directory.path().join("live"));
+        std::fs::write(&source, SOURCE).unwrap();
+        let compiler = "alpha-linux-gnu-gcc";
+        let mut command = Command::new(compiler);
+        let status = command.args(["-O1", "-pthread", "-o"]).arg(&program).arg(&source).status();
+        assert!(status.unwrap_or_else(|error| panic!("{compiler} is needed: {error}")).success());
+        Guest { directory }
+    }
+
+    fn run(&self, arguments: &[&str], make: impl FnOnce(Arc<Writer>) -> Recorder) -> Trace {
+        let path = self.directory.path().join("file");
+        let _ = std::fs::remove_file(&path);
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
+        let writer = Writer::new(file, &Header::default()).unwrap();
+        let mut process = Process::new(&Configuration {
+            program: self.directory.path().join("live"),
+            name: None,
+            arguments: arguments.iter().map(Into::into).collect(),
+            environment: vec![],
+            model: isa::Cpu::Ev67,
+            settings: Settings::default(),
+        })
+        .unwrap();
+        let mut recorder = make(writer);
+        assert!(matches!(process.run(&mut recorder), Ok(End::Exited(0))));
+        recorder.finish().unwrap();
+        Trace::open(&path).unwrap()
+    }
+
+    /// What a consumer hears, and the trace of what its blocks are.
+    fn live(&self, arguments: &[&str], plan: &Plan, is_parallel: bool) -> (Kept, Trace) {
+        let kept = Arc::new(Mutex::new(Kept::default()));
+        let trace = self.run(arguments, |writer| {
+            Recorder::live(plan.clone(), writer, kept.clone(), is_parallel).unwrap()
+        });
+        (Arc::into_inner(kept).expect("nobody else has it").into_inner().unwrap(), trace)
+    }
+
+    /// The same from a trace.
+    fn traced(&self, arguments: &[&str], plan: &Plan) -> (Kept, Trace) {
+        let trace = self.run(arguments, |writer| Recorder::new(plan.clone(), writer).unwrap());
+        let mut kept = Kept::default();
+        trace.blocks().iter().for_each(|block| kept.define(block.address, &block.words));
+        let mut pieces = trace.ordered();
+        while let Some(piece) = pieces.next_piece().unwrap() {
+            kept.keep(piece.words);
+        }
+        (kept, trace)
+    }
+}
+
+/// The plans that are tried.
+fn plans() -> Vec<Plan> {
+    let unit = |skip, units| UnitPlan { function: "work".into(), skip, units };
+    let place = |text: &str| Some(text.parse().unwrap());
+    vec![
+        Plan::default(),
+        Plan { unit: Some(unit(7, Some(20))), ..Plan::default() },
+        Plan { unit: Some(unit(0, None)), ..Plan::default() },
+        Plan { from: place("main"), until: place("50000"), ..Plan::default() },
+        Plan { from: place("1000000"), ..Plan::default() },
+    ]
+}
+
+#[test]
+fn a_consumer_hears_what_a_trace_says() {
+    let guest = Guest::new();
+    for plan in plans() {
+        let (expected, _) = guest.traced(&["3"], &plan);
+        assert!(expected.happened.len() > 1000, "{plan:?}");
+        for is_parallel in [false, true] {
+            let (heard, trace) = guest.live(&["3"], &plan, is_parallel);
+            assert!(heard.happened == expected.happened, "{plan:?}, parallel: {is_parallel}");
+            // What it heard of is what the trace without records tells.
+            assert_eq!((trace.chunks(), trace.problems()), (&[][..], &[][..]));
+            let known = trace.blocks().iter().map(|block| (block.address, &block.words));
+            assert!(known.eq(heard.blocks.iter().map(|(address, words)| (*address, words))), "{plan:?}");
+            assert!(trace.functions().iter().any(|function| function.name == "work"));
+        }
+    }
+}
+
+/// How often each block at addresses of `work` was executed.
+fn in_work(kept: &Kept, trace: &Trace) -> BTreeMap<(u64, Vec<u32>), u64> {
+    let function = trace.functions().iter().find(|function| function.name == "work").unwrap();
+    let code = function.address..function.address + function.size;
+    let mut counts = BTreeMap::new();
+    for one in &kept.happened {
+        if let Happened::Executed(address, words, _) = one
+            && code.contains(address)
+        {
+            *counts.entry((*address, words.clone())).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn a_consumer_hears_all_threads() {
+    let guest = Guest::new();
+    let (expected, trace) = guest.traced(&["8"], &Plan::default());
+    let expected = in_work(&expected, &trace);
+    for is_parallel in [false, true] {
+        let (heard, trace) = guest.live(&["8", "threads"], &Plan::default(), is_parallel);
+        assert_eq!(in_work(&heard, &trace), expected, "parallel: {is_parallel}");
+    }
+    let plan = Plan { unit: plans()[2].unit.clone(), ..Plan::default() };
+    let (heard, _) = guest.live(&["8", "threads"], &plan, true);
+    let begun = heard.happened.iter().filter(|one| matches!(one, Happened::Marked(Mark::UnitBegins(_))));
+    assert_eq!(begun.count(), 800);
+}

@@ -1,0 +1,189 @@
+//! What models of caches and of time cost, beside qemu-alpha with its plugin for caches, and cachegrind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use analysis::table::{Kind, Table, Value};
+use pathlength_lab::debian;
+
+use crate::server::succeed;
+use crate::{Error, Job, QEMU, Runner, SYSROOT, Used, measure};
+
+const COLUMNS: [(&str, Kind); 5] = [
+    ("modelled", Kind::Text),
+    ("run by", Kind::Text),
+    ("sum s", Kind::Real(2)),
+    ("millions of instructions a second", Kind::Real(0)),
+    ("faster than qemu-alpha", Kind::Real(2)),
+];
+
+/// The caches of QEMU's plugin and two translation buffers.
+const FIVE: &str = r#"
+base = "qemu"
+[translation_buffers.itb]
+holds = "instructions"
+entries = 48
+page = "8K"
+miss_cycles = 30
+[translation_buffers.dtb]
+holds = "data"
+entries = 64
+page = "8K"
+miss_cycles = 30
+"#;
+
+/// Where QEMU's own source has the plugin, and what it includes.
+const PLUGIN: &str = "contrib/plugins/cache.c";
+const HEADER: &str = "include/qemu/qemu-plugin.h";
+
+/// Measures a job of so many instructions under each model; the smallest of so many runs. `hello` is a small
+/// program, whose misses must be QEMU's.
+pub fn table(
+    pathlength: &Path,
+    job: &Job,
+    hello: &Job,
+    loaded: &Path,
+    directory: &Path,
+    runs: u32,
+) -> Result<Table, Error> {
+    let mut table = Table::new("models", "Models of caches and of time", &COLUMNS);
+    let plugin = match plugin(directory) {
+        Ok(plugin) => Some(plugin),
+        Err(error) => {
+            table.notes.push(format!("QEMU's plugin for caches is left out: {error}"));
+            None
+        }
+    };
+    if let Some(plugin) = &plugin {
+        table.notes.push(same_misses(pathlength, plugin, &hello.alpha, directory)?);
+    }
+    let five = directory.join("five.toml");
+    fs::write(&five, FIVE)?;
+    let instructions = instructions(pathlength, job, loaded, directory)?;
+    let runners = runners(pathlength, plugin.as_deref(), &five);
+    let mut peer = f64::NAN;
+    for runner in &runners {
+        eprintln!("{}: {}", job.title, runner.name);
+        let used = (0..runs).map(|_| measure(job, runner, loaded, directory)).collect::<Result<Vec<_>, _>>();
+        let used = match used {
+            Ok(used) => used,
+            Err(error) => {
+                table.notes.push(format!("{}: {error}", runner.name));
+                continue;
+            }
+        };
+        let best = used.into_iter().map(Used::total).min_by(f64::total_cmp).ok_or("no run")?;
+        if runner.name.starts_with(QEMU) {
+            peer = best;
+        }
+        // The native program executes others.
+        let speed = if runner.is_native { f64::NAN } else { instructions as f64 / 1e6 / best };
+        table.row(vec![
+            job.title.clone().into(),
+            runner.name.into(),
+            best.into(),
+            Value::from(speed),
+            (peer / best).into(),
+        ]);
+    }
+    Ok(table)
+}
+
+fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner> {
+    let runner = |name, command: &[&str]| Runner {
+        name,
+        command: command.iter().map(PathBuf::from).collect(),
+        variable: None,
+        is_native: false,
+    };
+    let (ours, five) = (&*pathlength.to_string_lossy(), &*five.to_string_lossy());
+    let plugin = plugin.map(|plugin| {
+        let options = format!("{},l2=true", plugin.display());
+        runner("qemu-alpha, L1 I, L1 D and L2", &[QEMU, "-plugin", &options, "-L", SYSROOT])
+    });
+    // As large as QEMU's.
+    let sizes = ["--I1=16384,8,64", "--D1=16384,8,64", "--LL=2097152,16,64"];
+    let grind = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", "--cachegrind-out-file=/dev/null"];
+    let one = ["--host-processors", "1"];
+    let two = ["--host-processors", "2"];
+    let caches = |machine, processors: [&'static str; 2]| {
+        [&[ours, "caches", "--machine", machine][..], &processors].concat()
+    };
+    let time = [&[ours, "time", "--machine", "alphastation500"][..], &one].concat();
+    let curves = [&[ours, "caches", "--curves"][..], &one].concat();
+    let cachegrind =
+        Runner { is_native: true, ..runner("cachegrind, natively", &[&grind[..], &sizes].concat()) };
+    plugin
+        .into_iter()
+        .chain([
+            cachegrind,
+            runner("pathlength caches, the same", &caches("qemu", one)),
+            runner("and both translation buffers", &caches(five, one)),
+            runner("and on two processors", &caches(five, two)),
+            runner("pathlength caches, alphastation500", &caches("alphastation500", one)),
+            runner("pathlength caches, all sizes", &curves),
+            runner("pathlength time, alphastation500", &time),
+        ])
+        .collect()
+}
+
+/// How many instructions a job executes.
+fn instructions(pathlength: &Path, job: &Job, loaded: &Path, directory: &Path) -> Result<u64, Error> {
+    let counts = directory.join("counts.csv");
+    let words = ["count", "--by", "function", "--format", "csv", "-o"];
+    let command = [pathlength].into_iter().chain(words.iter().map(Path::new)).chain([&*counts]);
+    let command = command.map(Path::to_path_buf).collect();
+    let runner = Runner { name: "pathlength count", command, variable: None, is_native: false };
+    measure(job, &runner, loaded, directory)?;
+    let text = fs::read_to_string(counts)?;
+    let total = text.lines().last().and_then(|line| line.split(',').nth(2)?.parse().ok());
+    Ok(total.ok_or("the counts have no total")?)
+}
+
+/// QEMU's plugin, compiled from Debian's source package in a directory.
+fn plugin(directory: &Path) -> Result<PathBuf, Error> {
+    let archive = debian::download(Path::new("build/sources"), "qemu", "https://www.qemu.org", &|_| {})?;
+    let mut unpack = Command::new("tar");
+    unpack.arg("-xf").arg(archive).args(["--strip-components=1", "--wildcards", "-C"]).arg(directory);
+    succeed(unpack.args([PLUGIN, HEADER].map(|path| format!("*/{path}"))))?;
+    let flags = Command::new("pkg-config").args(["--cflags", "--libs", "glib-2.0"]).output();
+    let flags = flags.ok().filter(|output| output.status.success());
+    let flags = flags.ok_or("it needs GLib: install libglib2.0-dev and pkg-config")?.stdout;
+    let plugin = directory.join("libcache.so");
+    let mut compile = Command::new("cc");
+    compile.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&plugin).arg(directory.join(PLUGIN)).arg("-I");
+    compile.arg(directory.join("include/qemu")).args(String::from_utf8(flags)?.split_whitespace());
+    succeed(&mut compile)?;
+    Ok(plugin)
+}
+
+/// Says that a program's misses are the same, or fails.
+fn same_misses(pathlength: &Path, plugin: &Path, program: &Path, directory: &Path) -> Result<String, Error> {
+    let (log, ours) = (directory.join("plugin.log"), directory.join("misses.csv"));
+    let mut qemu = Command::new(QEMU);
+    qemu.args(["-seed", "0", "-L", SYSROOT, "-d", "plugin", "-D"]).arg(&log).arg("-plugin");
+    succeed(qemu.env_clear().arg(format!("{},l2=true", plugin.display())).arg(program))?;
+    let mut caches = Command::new(pathlength);
+    caches.env_clear().args(["caches", "--machine", "qemu", "--format", "csv", "-o"]).arg(&ours);
+    succeed(caches.arg(program))?;
+    let text = fs::read_to_string(log)?;
+    // Accesses to data, misses, ratio; then of instructions, and of the second level.
+    let row: Vec<&str> = text.lines().nth(1).unwrap_or_default().split_whitespace().collect();
+    let of_qemu = [5, 2, 8].map(|column| row.get(column).and_then(|cell| cell.parse::<u64>().ok()));
+    let text = fs::read_to_string(ours)?;
+    let mut rows = text.lines().skip(1).map(|row| row.split(',').nth(3)?.parse::<u64>().ok());
+    let of_ours = [rows.next(), rows.next(), rows.next()].map(Option::flatten);
+    match (of_qemu, of_ours) {
+        ([Some(_), Some(_), Some(_)], _) if of_qemu == of_ours => {
+            let [code, data, second] = of_ours.map(Option::unwrap_or_default);
+            Ok(format!(
+                "QEMU's plugin finds the same misses of hello: {code} L1 I, {data} L1 D, {second} L2."
+            ))
+        }
+        _ => {
+            Err(format!("of L1 I, L1 D and L2 QEMU's plugin has {of_qemu:?} misses, and we {of_ours:?}")
+                .into())
+        }
+    }
+}

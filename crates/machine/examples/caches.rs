@@ -1,0 +1,67 @@
+//! A trace on the caches of machines, and how fast that is. `NAME+classes` tells misses apart;
+//! `curves:LINE` finds the misses of caches of all sizes.
+//!
+//! ```text
+//! cargo run --release -p pathlength-machine --example caches -- FILE MACHINE...
+//! ```
+
+use std::error::Error;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pathlength_machine::{Caches, Curves, Holds, Machine, Model};
+use trace::Trace;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, file, machines @ ..] = &arguments[..] else { return Err("usage: caches FILE MACHINE...".into()) };
+    let trace = Trace::open(Path::new(file))?;
+    let start = Instant::now();
+    let mut pieces = Vec::new();
+    let mut ordered = trace.ordered();
+    while let Some(piece) = ordered.next_piece()? {
+        pieces.push((trace.streams()[piece.stream as usize].process, piece.words.to_vec()));
+    }
+    let words: usize = pieces.iter().map(|(_, words)| words.len()).sum();
+    println!("{words} words read in {:?}", start.elapsed());
+    let run = |model: &mut dyn Model| {
+        for block in trace.blocks() {
+            model.define(block.address, &block.words);
+        }
+        let start = processor_time();
+        for (process, words) in &pieces {
+            model.executed(*process, words);
+        }
+        processor_time() - start
+    };
+    for name in machines {
+        if let Some(line) = name.strip_prefix("curves:") {
+            let streams = [Holds::Instructions, Holds::Data];
+            let mut curves = Curves::new(line.parse()?, 16 << 20, &streams)?;
+            println!("{name}: {:?}", run(&mut curves));
+            for curve in curves.curves() {
+                for point in curve.points {
+                    println!("  {:?} {:8} {:?} {}", curve.holds, point.size, point.ways, point.misses);
+                }
+            }
+            continue;
+        }
+        let machine = Machine::find(name.trim_end_matches("+classes"))?;
+        let is_classified = name.ends_with("+classes");
+        let mut caches = if is_classified { Caches::classified(&machine) } else { Caches::new(&machine) };
+        let time = run(&mut caches);
+        let executions: u64 = caches.executions().iter().sum();
+        println!("{name}: {time:?}, {:.2} ns a block", time.as_nanos() as f64 / executions as f64);
+        for one in caches.structures() {
+            println!("  {:8} {:12} {:12} {:?}", one.name, one.accesses, one.misses, one.classes);
+        }
+    }
+    Ok(())
+}
+
+/// Time that this thread has had on a processor.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split_whitespace().next().and_then(|number| number.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
+}

@@ -1,0 +1,165 @@
+//! Whether a machine can be.
+
+use super::{Cache, Error, Holds, Machine, Prefetch, Replacement, TranslationBuffer, Write};
+use crate::pipeline::{Emulation, Pipeline};
+use crate::predictor::Predictor;
+
+/// Lines or entries that one structure may have.
+const MOST_LINES: u64 = 1 << 24;
+/// Lines of a set, entries of a set or of a buffer.
+const MOST_WAYS: u32 = 1 << 16;
+
+type Checked = Result<(), Error>;
+
+fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> Checked {
+    if holds { Ok(()) } else { Err(Error::Impossible { field: field.into(), reason: reason.into() }) }
+}
+
+/// Says which field is wrong, and why.
+pub(super) fn check(machine: &Machine) -> Checked {
+    let clock = machine.processor.clock_mhz;
+    require(clock.is_finite() && clock > 0.0, "processor.clock_mhz", format!("{clock} is no clock"))?;
+    if let Some(cpu) = &machine.processor.cpu {
+        cpu.parse::<isa::Cpu>()
+            .or_else(|error| require(false, "processor.cpu", error.to_string()).map(|()| isa::Cpu::Ev4))?;
+    }
+    for cache in &machine.caches {
+        cache_alone(cache)?;
+    }
+    for buffer in &machine.translation_buffers {
+        buffer_alone(buffer)?;
+    }
+    for instructions in [true, false] {
+        cache_path(machine, instructions)?;
+        let buffers = machine.translation_buffers.iter().filter(|buffer| buffer.holds.has(instructions));
+        levels(buffers.map(|buffer| (format!("translation_buffers.{}", buffer.name), buffer.level)))?;
+    }
+    machine.pipeline.as_ref().map_or(Ok(()), Pipeline::check)?;
+    machine.predictor.as_ref().map_or(Ok(()), Predictor::check)?;
+    machine.emulation.as_ref().map_or(Ok(()), Emulation::check)?;
+    let latency = machine.memory.latency_ns;
+    require(latency.is_finite() && latency >= 0.0, "memory.latency_ns", format!("{latency} is no time"))?;
+    let last = machine.caches.iter().map(|cache| cache.latency).fold(0.0, f64::max);
+    let cycles = latency * clock / 1000.0;
+    let reason = format!("{latency} ns are {cycles:.0} cycles, less than the {last} of a cache");
+    require(machine.caches.is_empty() || cycles >= last, "memory.latency_ns", reason)
+}
+
+fn power_of_two(field: String, number: u64, what: &str) -> Checked {
+    require(number.is_power_of_two(), field, format!("{number}{what} is not a power of two"))
+}
+
+fn cache_alone(cache: &Cache) -> Checked {
+    let field = |name: &str| format!("caches.{}.{name}", cache.name);
+    let &Cache { size, ways, line, .. } = cache;
+    require(cache.level >= 1, field("level"), "levels are numbered from 1")?;
+    power_of_two(field("line"), line, "")?;
+    require((4..=4096).contains(&line), field("line"), format!("{line} is not between 4 and 4096 bytes"))?;
+    require(ways >= 1, field("ways"), "a set has at least one line")?;
+    require(ways <= MOST_WAYS, field("ways"), format!("{ways} are more than {MOST_WAYS}"))?;
+    require(size >= line, field("size"), format!("{size} bytes do not hold a line of {line}"))?;
+    require(
+        size / line <= MOST_LINES,
+        field("size"),
+        format!("{size} bytes are more than {MOST_LINES} lines"),
+    )?;
+    let set = line * u64::from(ways);
+    let reason = format!("{size} bytes are not a number of sets of {ways} lines of {line} bytes");
+    require(size.is_multiple_of(set) && size > 0, field("size"), reason)?;
+    power_of_two(field("size"), size / set, " (the number of sets)")?;
+    require(
+        cache.replacement != Replacement::NotLastUsed || ways > 1,
+        field("replacement"),
+        "with one way there is nothing to choose: not-last-used needs two",
+    )?;
+    if let Some(buffer) = cache.write_buffer {
+        let entries = buffer.entries;
+        require(
+            (1..=1024).contains(&entries),
+            field("write_buffer.entries"),
+            format!("{entries} is not 1 to 1024"),
+        )?;
+        let reason = "only a cache that writes through has a write buffer: others write back lines";
+        require(cache.write == Write::Through, field("write_buffer"), reason)?;
+    }
+    if let Some(Prefetch::NextLines(lines) | Prefetch::Stream(lines)) = cache.prefetch {
+        require((1..=64).contains(&lines), field("prefetch"), format!("{lines} is not 1 to 64 lines"))?;
+    }
+    require(cache.victim_lines <= 1024, field("victim_lines"), "more than 1024 are a cache")?;
+    let latency = cache.latency;
+    require(
+        latency.is_finite() && latency >= 0.0,
+        field("latency"),
+        format!("{latency} is no number of cycles"),
+    )
+}
+
+fn buffer_alone(buffer: &TranslationBuffer) -> Checked {
+    let field = |name: &str| format!("translation_buffers.{}.{name}", buffer.name);
+    let &TranslationBuffer { entries, page, .. } = buffer;
+    let ways = buffer.ways();
+    require(buffer.level >= 1, field("level"), "levels are numbered from 1")?;
+    require(entries >= 1, field("entries"), "a translation buffer has at least one entry")?;
+    require(entries <= MOST_WAYS, field("entries"), format!("{entries} are more than {MOST_WAYS}"))?;
+    require(ways >= 1, field("ways"), "a set has at least one entry")?;
+    let reason = format!("{entries} entries are not a number of sets of {ways}");
+    require(entries.is_multiple_of(ways), field("ways"), reason)?;
+    power_of_two(field("ways"), (entries / ways).into(), " (the number of sets)")?;
+    power_of_two(field("page"), page, "")?;
+    require(
+        (512..=1 << 32).contains(&page),
+        field("page"),
+        format!("{page} is not between 512 bytes and 4G"),
+    )?;
+    require(
+        buffer.replacement != Replacement::NotLastUsed || ways > 1,
+        field("replacement"),
+        "with one way there is nothing to choose: not-last-used needs two",
+    )?;
+    let cycles = buffer.miss_cycles;
+    require(
+        cycles.is_finite() && cycles >= 0.0,
+        field("miss_cycles"),
+        format!("{cycles} is no number of cycles"),
+    )
+}
+
+/// Each level once.
+fn levels(path: impl Iterator<Item = (String, u8)>) -> Checked {
+    let mut before = 0;
+    for (name, level) in path {
+        let reason = match level == before {
+            true => format!("another one holds the same at level {level}"),
+            false => format!("there is level {level} but no level {}", before + 1),
+        };
+        require(level == before + 1, format!("{name}.level"), reason)?;
+        before = level;
+    }
+    Ok(())
+}
+
+/// What one cache of a path demands of the others.
+fn cache_path(machine: &Machine, instructions: bool) -> Checked {
+    let path: Vec<&Cache> = machine.caches.iter().filter(|cache| cache.holds.has(instructions)).collect();
+    levels(path.iter().map(|cache| (format!("caches.{}", cache.name), cache.level)))?;
+    for pair in path.windows(2) {
+        let (near, far) = (pair[0], pair[1]);
+        let field = |name: &str| format!("caches.{}.{name}", far.name);
+        let reason = format!("{} is less than the {} of {}, which is nearer", far.line, near.line, near.name);
+        require(far.line >= near.line, field("line"), reason)?;
+        let reason =
+            format!("{} is less than the {} of {}, which is nearer", far.latency, near.latency, near.name);
+        require(far.latency >= near.latency, field("latency"), reason)?;
+        let reason = format!("{} holds both, and what is behind it must too", near.name);
+        require(near.holds != Holds::Both || far.holds == Holds::Both, field("holds"), reason)?;
+    }
+    for (place, cache) in path.iter().enumerate() {
+        for name in &cache.includes {
+            let is_nearer =
+                machine.caches.iter().any(|other| other.name == *name && other.level < cache.level);
+            let field = format!("caches.{}.includes", cache.name);
+            require(is_nearer && place > 0, field, format!("{name:?} is no cache of a nearer level"))?;
+        }
+    }
+    Ok(())
+}

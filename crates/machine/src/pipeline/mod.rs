@@ -1,0 +1,25 @@
+//! Pipelines that issue in order: when each instruction is issued, and what was waited for.
+
+mod board;
+mod class;
+mod core;
+mod cycles;
+mod description;
+mod front;
+mod hierarchy;
+mod issue;
+mod memory;
+mod rules;
+mod schedule;
+mod wait;
+
+pub(crate) use core::Core;
+pub(crate) use cycles::LEVELS;
+
+pub use class::Class;
+pub use cycles::{Cause, Cycles, Side};
+pub use description::{Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, Operand, Pipeline, Stores};
+pub use hierarchy::Attached;
+pub use issue::SiteCycles;
+pub(crate) use memory::Timing;
+pub use memory::{MemorySystem, Perfect, Served};

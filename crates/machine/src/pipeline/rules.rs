@@ -1,0 +1,248 @@
+//! A described pipeline as tables, and blocks of instructions as what they say of them.
+
+use isa::{Cpu, Flags, Op};
+
+use super::class::{Class, NONE, Registers};
+use super::description::{ClassRules, Operand, Pipeline};
+
+/// Columns of [`Rules::latencies`]: two for each class, the second for the operand that is tested or stored.
+const COLUMNS: usize = 64;
+const CLASSES: usize = 32;
+const _: () = assert!(2 * Class::COUNT <= COLUMNS && Class::COUNT <= CLASSES);
+
+/// The pipeline's tables.
+pub(super) struct Rules {
+    /// Logarithm of a group's bytes.
+    pub group_shift: u32,
+    /// Cycles from the issue of a producer until that of a consumer.
+    latencies: [u8; CLASSES * COLUMNS],
+    /// Cycles from the issue of an instruction until that of another one which writes the same register.
+    orders: [u8; CLASSES * CLASSES],
+    pub classes: Vec<ClassTables>,
+    units: Vec<UnitName>,
+    left_to_next: u16,
+    split: Vec<String>,
+}
+
+struct UnitName(String);
+
+/// What is said of a class.
+#[derive(Clone, Default)]
+pub(super) struct ClassTables {
+    /// Masks of units; the second is the first one's if there is no choice.
+    units: [u16; 2],
+    pub latency: u8,
+    pub to_register: u8,
+    pub from_registers: bool,
+    /// Which unit that works on one at a time, and how long.
+    pub occupies: Option<(usize, u8)>,
+    /// The units that are blocked, and how many cycles after the issue.
+    pub blocks: Option<(u16, Vec<u8>)>,
+    letter: u8,
+}
+
+/// An instruction, ready to be issued.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// The units that it takes, the preferred ones first.
+    pub units: [u16; 2],
+    pub sources: [u8; 2],
+    /// Where [`Rules::latency`] finds the latencies of its sources.
+    pub columns: [u8; 2],
+    /// The register it writes, [`NONE`] if none.
+    pub destination: u8,
+    pub class: u8,
+    pub flags: u8,
+    /// Bytes that it accesses.
+    pub bytes: u8,
+}
+
+/// It is the first of an aligned group, or of what comes after a trap.
+pub(super) const GROUP: u8 = 1 << 0;
+/// It is issued after those before it in its group.
+pub(super) const SPLIT: u8 = 1 << 1;
+/// It has rules that the others have not.
+pub(super) const SPECIAL: u8 = 1 << 2;
+/// It reads memory.
+pub(super) const LOAD: u8 = 1 << 3;
+/// It writes memory.
+pub(super) const STORE: u8 = 1 << 4;
+/// The processor has no such instruction.
+pub(super) const EMULATED: u8 = 1 << 5;
+
+impl Rules {
+    pub fn new(pipeline: &Pipeline) -> Rules {
+        let names = pipeline.units();
+        let mut rules = Rules {
+            group_shift: pipeline.group.ilog2() + 2,
+            latencies: [0; CLASSES * COLUMNS],
+            orders: [0; CLASSES * CLASSES],
+            classes: Vec::new(),
+            left_to_next: pipeline.left_to_next.iter().map(|name| mask(&names, name)).sum(),
+            units: names.iter().map(|&name| UnitName(name.into())).collect(),
+            split: pipeline.split.clone(),
+        };
+        let described = Class::ALL.map(|class| pipeline.rules(class).expect("it was checked"));
+        let mut occupied: Vec<&str> = Vec::new();
+        for (producer, one) in described.iter().enumerate() {
+            rules.latencies[producer * COLUMNS..][..COLUMNS].fill(one.latency);
+            for (later, other) in described.iter().enumerate() {
+                let after = written(one).saturating_add(1);
+                rules.orders[producer * CLASSES + later] = after.saturating_sub(written(other)).max(1);
+            }
+            let tables = rules.class(one, &mut occupied);
+            rules.classes.push(tables);
+        }
+        for bypass in &pipeline.bypasses {
+            for (&from, &to) in bypass.from.iter().flat_map(|from| bypass.to.iter().map(move |to| (from, to)))
+            {
+                let of_producer = &mut rules.latencies[from as usize * COLUMNS..][..COLUMNS];
+                let columns = &mut of_producer[2 * to as usize..][..2];
+                match bypass.operand {
+                    None => columns.fill(bypass.latency),
+                    Some(Operand::Tested | Operand::Stored) => columns[1] = bypass.latency,
+                }
+            }
+        }
+        rules
+    }
+
+    fn class<'a>(&self, rules: &'a ClassRules, occupied: &mut Vec<&'a str>) -> ClassTables {
+        let names: Vec<&str> = self.units.iter().map(|name| name.0.as_str()).collect();
+        let units = |text: &String| text.split(' ').map(|name| mask(&names, name)).sum::<u16>();
+        let first = units(&rules.units[0]);
+        let occupies = rules.occupies.as_ref().map(|occupies| {
+            let place = occupied.iter().position(|unit| *unit == occupies.unit).unwrap_or_else(|| {
+                occupied.push(&occupies.unit);
+                occupied.len() - 1
+            });
+            (place, occupies.cycles)
+        });
+        let blocks = rules.blocks.as_ref().map(|blocks| {
+            let after = blocks.before.iter().map(|before| rules.latency - before).collect();
+            (mask(&names, &blocks.unit), after)
+        });
+        ClassTables {
+            units: [first, rules.units.get(1).map_or(first, units)],
+            latency: rules.latency,
+            to_register: rules.to_register,
+            from_registers: rules.from_registers,
+            occupies,
+            blocks,
+            letter: rules.units[0].bytes().next().unwrap_or(b'-'),
+        }
+    }
+
+    /// Cycles until the result of a producer can be used, by its class and the consumer's column.
+    #[inline(always)]
+    pub fn latency(&self, producer: u8, column: u8) -> u64 {
+        self.latencies[producer as usize % CLASSES * COLUMNS + column as usize % COLUMNS].into()
+    }
+
+    /// Cycles until the register that one class writes can be written by another.
+    #[inline(always)]
+    pub fn order(&self, before: u8, after: u8) -> u64 {
+        self.orders[before as usize % CLASSES * CLASSES + after as usize % CLASSES].into()
+    }
+
+    /// Appends a block's steps.
+    pub fn decode(&self, address: u64, words: &[u32], cpu: Option<Cpu>, steps: &mut Vec<Step>) {
+        let start = steps.len();
+        for (place, &word) in words.iter().enumerate() {
+            let at = address.wrapping_add(4 * place as u64);
+            let mut step = self.step(word, cpu);
+            let trapped = place > 0 && steps[start + place - 1].traps();
+            if at & ((1 << self.group_shift) - 1) == 0 || trapped {
+                step.flags |= GROUP;
+            }
+            steps.push(step);
+        }
+        self.slot(address, &mut steps[start..]);
+    }
+
+    fn step(&self, word: u32, cpu: Option<Cpu>) -> Step {
+        let decoded = isa::decode(word);
+        let class = decoded.map_or(Class::Nothing, Class::of);
+        let tables = &self.classes[class as usize];
+        let mut step = Step {
+            units: tables.units,
+            sources: [NONE; 2],
+            columns: [2 * class as u8; 2],
+            destination: NONE,
+            class: class as u8,
+            flags: 0,
+            bytes: 0,
+        };
+        let Some(instruction) = decoded else { return step };
+        let is_special = tables.occupies.is_some() || tables.blocks.is_some() || tables.from_registers;
+        let is_barrier = matches!(class, Class::MemoryBarrier | Class::TrapBarrier | Class::CallPal);
+        if is_special || is_barrier {
+            step.flags |= SPECIAL;
+        }
+        if class != Class::Nothing {
+            let registers = Registers::of(instruction);
+            (step.sources, step.destination) = (registers.sources, registers.destination);
+            if let Some(special) = registers.special {
+                step.columns[special] += 1;
+            }
+        }
+        if let Some(bytes) = instruction.access_size() {
+            step.bytes = bytes;
+            step.flags |= if instruction.op.is(Flags::STORE) { STORE } else { LOAD };
+        }
+        if cpu.is_some_and(|cpu| !cpu.has(instruction.op.extension())) && instruction.op != Op::CallPal {
+            step.flags |= EMULATED;
+        }
+        step
+    }
+
+    /// Decides what depends on the other instructions of the group.
+    fn slot(&self, address: u64, steps: &mut [Step]) {
+        let group = 1 << (self.group_shift - 2);
+        let offset = (address >> 2) as usize % group;
+        let mut start = 0;
+        while start < steps.len() {
+            let end = (start + group - if start == 0 { offset } else { 0 }).min(steps.len());
+            let letters: String = steps[start..end]
+                .iter()
+                .map(|step| self.classes[step.class as usize].letter as char)
+                .collect();
+            if self.split.contains(&letters) {
+                steps[start + 2].flags |= SPLIT;
+            }
+            for place in start..end {
+                let [first, second] = steps[place].units;
+                let next = steps[place + 1..end].iter().find(|step| {
+                    let theirs = step.units[0] | step.units[1];
+                    theirs & (first | second) != 0
+                });
+                let wants_first = next.is_some_and(|next| {
+                    let [one, other] = next.units;
+                    one == other
+                        && one & first & self.left_to_next != 0
+                        && one & second & self.left_to_next == 0
+                });
+                if wants_first {
+                    steps[place].units = [second, first];
+                }
+            }
+            start = end;
+        }
+    }
+}
+
+impl Step {
+    /// Whether the next instruction is fetched anew.
+    fn traps(self) -> bool {
+        self.flags & EMULATED != 0 || self.class == Class::CallPal as u8
+    }
+}
+
+fn written(rules: &ClassRules) -> u8 {
+    rules.write.unwrap_or(rules.latency)
+}
+
+/// The bits of a unit.
+fn mask(names: &[&str], unit: &str) -> u16 {
+    names.iter().position(|name| *name == unit).map_or(0, |place| 1 << place)
+}

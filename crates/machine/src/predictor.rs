@@ -1,0 +1,209 @@
+//! Predicts where branches and jumps go.
+
+use serde::Deserialize;
+
+use crate::Error;
+
+/// How a processor predicts: the section `[predictor]` of a machine.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Predictor {
+    /// How the direction of conditional branches is predicted.
+    pub scheme: Scheme,
+    /// Counters; a power of two.
+    #[serde(default)]
+    pub entries: u32,
+    /// Bits of a counter.
+    #[serde(default = "one")]
+    pub bits: u8,
+    /// Branches whose directions `gshare` mixes with the address.
+    #[serde(default)]
+    pub history: u8,
+    /// The counters are kept with the lines of the first instruction cache: those of a line that comes in
+    /// begin with the static prediction.
+    #[serde(default)]
+    pub reset_by_refill: bool,
+    /// Entries of the stack of return addresses; 0 for none, and returns are predicted as jumps are.
+    #[serde(default)]
+    pub return_stack: u32,
+    /// Entries of the table with the last target of each jump, a power of two; 0 for none, and the low 16 bits
+    /// of a jump's target are what its hint says.
+    #[serde(default)]
+    pub targets: u32,
+}
+
+/// How the direction of conditional branches is predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheme {
+    /// Backward branches are taken, forward ones are not.
+    Static,
+    /// Saturating counters, found by the branch's address.
+    Counters,
+    /// Saturating counters, found by the address and the directions of the last branches.
+    Gshare,
+}
+
+/// What was predicted, and how much of it was wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Predictions {
+    /// Conditional branches.
+    pub branches: Count,
+    /// Jumps to an address in a register that are no returns.
+    pub jumps: Count,
+    /// Returns.
+    pub returns: Count,
+}
+
+/// How many of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Executed.
+    pub executed: u64,
+    /// Predicted wrongly.
+    pub mispredicted: u64,
+}
+
+fn one() -> u8 {
+    1
+}
+
+impl Predictor {
+    /// Says which field is wrong, and why.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let require = |holds: bool, field: &str, reason: String| match holds {
+            true => Ok(()),
+            false => Err(Error::Impossible { field: format!("predictor.{field}"), reason }),
+        };
+        let table = |field: &str, number: u32| {
+            let reason = format!("{number} is not a power of two up to 16,777,216");
+            require(number.is_power_of_two() && number <= 1 << 24, field, reason)
+        };
+        if self.scheme != Scheme::Static {
+            table("entries", self.entries)?;
+        }
+        if self.targets != 0 {
+            table("targets", self.targets)?;
+        }
+        require((1..=7).contains(&self.bits), "bits", format!("{} is not 1 to 7", self.bits))?;
+        require(self.history <= 32, "history", format!("{} is more than 32", self.history))?;
+        let stack = self.return_stack;
+        require(stack <= 1 << 16, "return_stack", format!("{stack} is more than 65,536"))
+    }
+}
+
+impl Count {
+    fn add(&mut self, is_right: bool) -> bool {
+        self.executed += 1;
+        self.mispredicted += u64::from(!is_right);
+        is_right
+    }
+}
+
+/// A counter whose line came in, and whose branch was not executed since.
+const UNSET: u8 = u8::MAX;
+
+/// A predictor at work.
+pub struct Predicting {
+    scheme: Scheme,
+    /// The highest value of a counter.
+    highest: u8,
+    counters: Vec<u8>,
+    reset_by_refill: bool,
+    history: u64,
+    history_mask: u64,
+    stack: Vec<u64>,
+    /// The number of addresses that were pushed, less those that were popped.
+    depth: usize,
+    targets: Vec<u64>,
+    counts: Predictions,
+}
+
+impl Predicting {
+    /// A predictor that has seen nothing: its counters say not taken, but only just.
+    pub fn new(description: &Predictor) -> Predicting {
+        let highest = ((1u16 << description.bits) - 1) as u8;
+        let entries = if description.scheme == Scheme::Static { 1 } else { description.entries };
+        Predicting {
+            scheme: description.scheme,
+            highest,
+            counters: vec![highest / 2; entries as usize],
+            reset_by_refill: description.reset_by_refill && description.scheme == Scheme::Counters,
+            history: 0,
+            history_mask: (1 << description.history) - 1,
+            stack: vec![0; description.return_stack as usize],
+            depth: 0,
+            targets: vec![0; description.targets as usize],
+            counts: Predictions::default(),
+        }
+    }
+
+    /// What was predicted so far.
+    pub fn counts(&self) -> Predictions {
+        self.counts
+    }
+
+    /// A conditional branch at `address` went on at `target`, or not. Says whether that was predicted.
+    #[inline]
+    pub fn branch(&mut self, address: u64, target: u64, is_taken: bool) -> bool {
+        if self.scheme == Scheme::Static {
+            return self.counts.branches.add((target <= address) == is_taken);
+        }
+        let index = (address >> 2 ^ self.history) as usize & (self.counters.len() - 1);
+        let counter = &mut self.counters[index];
+        if *counter == UNSET {
+            *counter = self.highest / 2 + u8::from(target <= address);
+        }
+        let is_right = (*counter > self.highest / 2) == is_taken;
+        *counter = if is_taken { (*counter + 1).min(self.highest) } else { counter.saturating_sub(1) };
+        if self.scheme == Scheme::Gshare {
+            self.history = (self.history << 1 | u64::from(is_taken)) & self.history_mask;
+        }
+        self.counts.branches.add(is_right)
+    }
+
+    /// A jump at `address`, whose hint says `hinted`, went to `target`.
+    pub fn jump(&mut self, address: u64, hinted: u64, target: u64) -> bool {
+        let is_right = self.target(address, hinted, target);
+        self.counts.jumps.add(is_right)
+    }
+
+    /// A call at `address` will return behind it.
+    pub fn call(&mut self, address: u64) {
+        if !self.stack.is_empty() {
+            let place = self.depth % self.stack.len();
+            self.stack[place] = address.wrapping_add(4);
+            self.depth += 1;
+        }
+    }
+
+    /// A return at `address` went to `target`. A stack that more was pushed on than it holds has lost the
+    /// oldest addresses.
+    pub fn ret(&mut self, address: u64, target: u64) -> bool {
+        let is_right = if self.stack.is_empty() {
+            self.target(address, 0, target)
+        } else {
+            self.depth = self.depth.checked_sub(1).unwrap_or(self.stack.len() - 1);
+            self.stack[self.depth % self.stack.len()] == target
+        };
+        self.counts.returns.add(is_right)
+    }
+
+    fn target(&mut self, address: u64, hinted: u64, target: u64) -> bool {
+        if self.targets.is_empty() {
+            return hinted as u16 == target as u16;
+        }
+        let index = (address >> 2) as usize & (self.targets.len() - 1);
+        std::mem::replace(&mut self.targets[index], target) == target
+    }
+
+    /// A line of the first instruction cache came in: its branches are predicted statically the first time.
+    pub fn refilled(&mut self, line: u64, bytes: u64) {
+        if self.reset_by_refill {
+            for address in (line..line + bytes).step_by(4) {
+                let index = (address >> 2) as usize & (self.counters.len() - 1);
+                self.counters[index] = UNSET;
+            }
+        }
+    }
+}

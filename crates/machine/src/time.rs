@@ -1,0 +1,228 @@
+//! Cycles: a pipeline, its branch predictor and its memory hear what was executed.
+
+use std::collections::HashMap;
+
+use trace::record::{Entries, Entry, Mark, Shape};
+
+use crate::pipeline::{Attached, Core, LEVELS, MemorySystem, Timing};
+use crate::predictor::Predicting;
+use crate::{Cache, Cycles, Machine, Model, Predictions, SiteCycles};
+
+/// Why a machine has no time.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum TimeError {
+    /// Its description says nothing of its pipeline or its predictor.
+    #[error(
+        "the machine {name:?} has no section [{section}], so that it is not known how long anything takes: \
+         name another machine, as alphastation500"
+    )]
+    Missing {
+        /// The machine.
+        name: String,
+        /// What its description lacks.
+        section: &'static str,
+    },
+    /// Groups of instructions are longer than the lines that hold them.
+    #[error("a group of {group} instructions does not fit a line of {line} bytes of the cache {cache:?}")]
+    Group {
+        /// Instructions.
+        group: u32,
+        /// Bytes.
+        line: u64,
+        /// Which cache.
+        cache: String,
+    },
+}
+
+/// The cycles that one unit of work took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitTime {
+    /// The process that did it.
+    pub space: u32,
+    /// The unit's number.
+    pub number: u64,
+    /// Its cycles, without those in which the processor worked for other processes.
+    pub cycles: Cycles,
+}
+
+/// How long a machine takes for what it hears.
+///
+/// The machine has one processor, which executes what it hears in that order.
+///
+/// ```
+/// use pathlength_machine::{Cause, Machine, Model, Time};
+/// let mut time = Time::new(&Machine::find("alphastation500").unwrap()).unwrap();
+/// time.define(0x1_2000_0000, &[0x4020_0401, 0x4040_0402, 0x6bfa_8001]); // addq, addq, ret
+/// time.executed(0, &[!0]); // block 0, without accesses
+/// assert_eq!(time.cycles().instructions(), 3);
+/// assert!(time.cycles().of(Cause::InstructionMiss(3)) > 0); // memory
+/// ```
+pub struct Time<M = Attached> {
+    core: Core<M>,
+    shapes: Vec<Shape>,
+    space: u32,
+    /// The cycles of the processes that are not executed now, and those before the current one was.
+    others: HashMap<u32, Cycles>,
+    since: Cycles,
+    /// The units that are not over: what their process had spent when they began.
+    begun: HashMap<(u32, u64), Cycles>,
+    units: Vec<UnitTime>,
+}
+
+impl Time {
+    /// A machine, with empty caches.
+    pub fn new(machine: &Machine) -> Result<Time, TimeError> {
+        Time::with_memory(machine, Attached::new(machine))
+    }
+}
+
+impl<M: MemorySystem> Time<M> {
+    /// A machine's processor, with memory that answers as `memory` does.
+    pub fn with_memory(machine: &Machine, memory: M) -> Result<Time<M>, TimeError> {
+        let missing = |section| TimeError::Missing { name: machine.title.clone(), section };
+        let pipeline = machine.pipeline.as_ref().ok_or_else(|| missing("pipeline"))?;
+        let predictor = machine.predictor.as_ref().ok_or_else(|| missing("predictor"))?;
+        if let Some(cache) = first(machine, true)
+            && cache.line < 4 * u64::from(pipeline.group)
+        {
+            let (group, line, cache) = (pipeline.group, cache.line, cache.name.clone());
+            return Err(TimeError::Group { group, line, cache });
+        }
+        let emulation = machine.emulation.as_ref().map(|emulation| {
+            let cpu = machine.processor.cpu.as_ref().and_then(|cpu| cpu.parse().ok());
+            (cpu, (emulation.microseconds * machine.processor.clock_mhz).round() as u32)
+        });
+        let (cpu, cycles) = emulation.unwrap_or_default();
+        let core =
+            Core::new(pipeline, Predicting::new(predictor), &timing(machine), memory, cpu, cycles.into());
+        Ok(Time {
+            core,
+            shapes: Vec::new(),
+            space: 0,
+            others: HashMap::new(),
+            since: Cycles::default(),
+            begun: HashMap::new(),
+            units: Vec::new(),
+        })
+    }
+
+    /// All cycles so far.
+    pub fn cycles(&self) -> Cycles {
+        self.core.all_cycles()
+    }
+
+    /// The units of work that are over, in the order of their ends.
+    pub fn units(&self) -> &[UnitTime] {
+        &self.units
+    }
+
+    /// The cycles of a block's instructions. Those of all blocks together are all cycles.
+    pub fn sites(&self, block: u32) -> Vec<SiteCycles> {
+        self.core.sites(block as usize)
+    }
+
+    /// Branches and jumps, and how they were predicted.
+    pub fn predictions(&self) -> Predictions {
+        self.core.predictor().counts()
+    }
+
+    /// Instructions that the system emulated.
+    pub fn emulated(&self) -> u64 {
+        self.core.emulated_and_replayed().0
+    }
+
+    /// Instructions that were issued in vain, and once more (replay traps).
+    pub fn replays(&self) -> u64 {
+        self.core.emulated_and_replayed().1
+    }
+
+    /// Memory, with what it counted.
+    pub fn memory(&self) -> &M {
+        &self.core.memory
+    }
+
+    /// The cycles of the current process.
+    fn own_cycles(&self) -> Cycles {
+        let mut own = self.core.cycles().since(&self.since);
+        if let Some(before) = self.others.get(&self.space) {
+            own.add(before);
+        }
+        own
+    }
+
+    fn enter(&mut self, space: u32) {
+        if space != self.space {
+            let own = self.own_cycles();
+            self.others.insert(self.space, own);
+            self.since = self.core.cycles().clone();
+            self.space = space;
+            self.core.enter(space);
+        }
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        match mark {
+            Mark::UnitBegins(number) => {
+                let own = self.own_cycles();
+                self.begun.insert((self.space, number), own);
+            }
+            Mark::UnitEnds(number) | Mark::UnitLeft(number) => {
+                if let Some(before) = self.begun.remove(&(self.space, number)) {
+                    let cycles = self.own_cycles().since(&before);
+                    self.units.push(UnitTime { space: self.space, number, cycles });
+                }
+            }
+            Mark::Gap | Mark::Diverted => self.core.divert(),
+            Mark::Order(_) | Mark::SystemCall(_) => {}
+        }
+    }
+}
+
+impl<M: MemorySystem> Model for Time<M> {
+    fn define(&mut self, address: u64, words: &[u32]) {
+        self.shapes.push(Shape::new(words, false));
+        self.core.define(address, words);
+    }
+
+    fn executed(&mut self, space: u32, records: &[u64]) {
+        self.enter(space);
+        let shapes = std::mem::take(&mut self.shapes);
+        for entry in Entries::new(records, &shapes) {
+            match entry {
+                Entry::Execution(execution) => self.core.execute(execution.block, execution.addresses),
+                Entry::Mark(mark) => self.mark(mark),
+            }
+        }
+        self.shapes = shapes;
+    }
+}
+
+/// The first cache of instructions, or of data.
+fn first(machine: &Machine, instructions: bool) -> Option<&Cache> {
+    machine.caches.iter().find(|cache| cache.holds.has(instructions))
+}
+
+/// What the names of caches and the latencies of a machine are to its pipeline: the latency of memory stands
+/// for all levels behind the last cache.
+fn timing(machine: &Machine) -> Timing {
+    let memory = machine.memory.latency_ns * machine.processor.clock_mhz / 1000.0;
+    let cycles = |instructions: bool| {
+        let path = machine.caches.iter().filter(|cache| cache.holds.has(instructions));
+        let mut latencies = path.map(|cache| cache.latency).chain(std::iter::repeat(memory));
+        let nearest = latencies.next().unwrap_or_default();
+        let mut cycles = [0; LEVELS + 1];
+        for (level, latency) in cycles[1..].iter_mut().zip(latencies) {
+            *level = (latency - nearest).max(0.0).round() as u32;
+        }
+        cycles
+    };
+    let line = |instructions: bool| first(machine, instructions).map_or(32, |cache| cache.line);
+    let write_buffer = first(machine, false).and_then(|cache| cache.write_buffer);
+    Timing {
+        fetch_line: line(true),
+        data_line: line(false),
+        fetch: cycles(true),
+        load: cycles(false),
+        write_buffer: write_buffer.map_or(0, |buffer| buffer.entries),
+    }
+}

@@ -1,0 +1,225 @@
+//! Descriptions of machines: the good, and what is said of the others.
+
+use pathlength_machine::{Caches, Machine, Model, Prefetch, Replacement, Write};
+use proptest::prelude::*;
+
+const GOOD: &str = r#"
+title = "A machine"
+
+[processor]
+name = "Test"
+cpu = "ev56"
+clock_mhz = 400
+
+[caches.icache]
+level = 1
+holds = "instructions"
+size = "8K"
+ways = 1
+line = 32
+prefetch = { stream = 4 }
+latency = 1
+
+[caches.dcache]
+level = 1
+holds = "data"
+size = "8 K"
+ways = 1
+line = 32
+write = "through"
+write_buffer = { entries = 6 }
+latency = 2
+
+[caches.scache]
+level = 2
+holds = "both"
+size = 98304
+ways = 3
+line = 64
+replacement = "round-robin"
+allocate_on_write = true
+includes = ["dcache"]
+latency = 8
+
+[translation_buffers.dtb]
+holds = "data"
+entries = 64
+page = "8K"
+replacement = "not-last-used"
+miss_cycles = 30
+
+[memory]
+latency_ns = 200
+"#;
+
+#[test]
+fn a_description_is_what_it_says() {
+    let machine = Machine::from_toml(GOOD).unwrap();
+    let names: Vec<&str> = machine.caches.iter().map(|cache| cache.name.as_str()).collect();
+    assert_eq!(names, ["icache", "dcache", "scache"]);
+    let [icache, dcache, scache] = &machine.caches[..] else { unreachable!() };
+    assert_eq!((icache.size, icache.sets(), icache.prefetch), (8192, 256, Some(Prefetch::Stream(4))));
+    assert_eq!((dcache.write, dcache.write_buffer.unwrap().entries), (Write::Through, 6));
+    assert_eq!((scache.sets(), scache.replacement, scache.write), (512, Replacement::Fifo, Write::Back));
+    assert_eq!(machine.translation_buffers[0].ways(), 64);
+}
+
+/// A change of the good description, and what is said of it.
+#[test]
+fn an_impossible_machine_is_refused_with_the_field_and_the_reason() {
+    let table = [
+        ("clock_mhz = 400", "clock_mhz = 0", "processor.clock_mhz: 0 is no clock"),
+        (
+            "\"ev56\"",
+            "\"ev7\"",
+            "processor.cpu: unknown Alpha implementation \"ev7\": use ev4, ev5, ev56, pca56, ev6 or ev67",
+        ),
+        (
+            "size = 98304",
+            "size = 98300",
+            "caches.scache.size: 98300 bytes are not a number of sets of 3 lines of 64 bytes",
+        ),
+        (
+            "size = 98304",
+            "size = 96000",
+            "caches.scache.size: 500 (the number of sets) is not a power of two",
+        ),
+        ("size = 98304", "size = 16", "caches.scache.size: 16 bytes do not hold a line of 64"),
+        (
+            "size = 98304",
+            "size = \"1536M\"",
+            "caches.scache.size: 1610612736 bytes are more than 16777216 lines",
+        ),
+        ("ways = 3", "ways = 0", "caches.scache.ways: a set has at least one line"),
+        ("line = 64", "line = 48", "caches.scache.line: 48 is not a power of two"),
+        ("line = 64", "line = 16", "caches.scache.line: 16 is less than the 32 of icache, which is nearer"),
+        ("line = 64", "line = 8192", "caches.scache.line: 8192 is not between 4 and 4096 bytes"),
+        ("level = 2", "level = 3", "caches.scache.level: there is level 3 but no level 2"),
+        ("level = 2", "level = 1", "caches.scache.level: another one holds the same at level 1"),
+        ("level = 2", "level = 0", "caches.scache.level: levels are numbered from 1"),
+        (
+            "latency = 8",
+            "latency = 1",
+            "caches.scache.latency: 1 is less than the 2 of dcache, which is nearer",
+        ),
+        ("latency = 8", "latency = nan", "caches.scache.latency: NaN is no number of cycles"),
+        (
+            "latency_ns = 200",
+            "latency_ns = 10",
+            "memory.latency_ns: 10 ns are 4 cycles, less than the 8 of a cache",
+        ),
+        ("latency_ns = 200", "latency_ns = -1", "memory.latency_ns: -1 is no time"),
+        (
+            "\"through\"",
+            "\"back\"",
+            "caches.dcache.write_buffer: only a cache that writes through has a write buffer: others write back lines",
+        ),
+        ("entries = 6", "entries = 0", "caches.dcache.write_buffer.entries: 0 is not 1 to 1024"),
+        ("stream = 4", "stream = 0", "caches.icache.prefetch: 0 is not 1 to 64 lines"),
+        (
+            "latency = 2",
+            "latency = 2\nreplacement = \"not-last-used\"",
+            "caches.dcache.replacement: with one way there is nothing to choose: not-last-used needs two",
+        ),
+        (
+            "latency = 2",
+            "latency = 2\nvictim_lines = 5000",
+            "caches.dcache.victim_lines: more than 1024 are a cache",
+        ),
+        ("[\"dcache\"]", "[\"l1\"]", "caches.scache.includes: \"l1\" is no cache of a nearer level"),
+        ("[\"dcache\"]", "[\"scache\"]", "caches.scache.includes: \"scache\" is no cache of a nearer level"),
+        (
+            "entries = 64",
+            "entries = 0",
+            "translation_buffers.dtb.entries: a translation buffer has at least one entry",
+        ),
+        (
+            "entries = 64",
+            "entries = 64\nways = 3",
+            "translation_buffers.dtb.ways: 64 entries are not a number of sets of 3",
+        ),
+        (
+            "entries = 64",
+            "entries = 60\nways = 4",
+            "translation_buffers.dtb.ways: 15 (the number of sets) is not a power of two",
+        ),
+        ("page = \"8K\"", "page = \"9K\"", "translation_buffers.dtb.page: 9216 is not a power of two"),
+        ("page = \"8K\"", "page = 256", "translation_buffers.dtb.page: 256 is not between 512 bytes and 4G"),
+        (
+            "miss_cycles = 30",
+            "miss_cycles = -1",
+            "translation_buffers.dtb.miss_cycles: -1 is no number of cycles",
+        ),
+    ];
+    for (from, to, said) in table {
+        let text = GOOD.replacen(from, to, 1);
+        assert_ne!(text, GOOD, "{from}");
+        let error = Machine::from_toml(&text).expect_err(to);
+        assert_eq!(error.to_string(), said);
+    }
+}
+
+#[test]
+fn what_is_no_description_is_told_with_its_line() {
+    let table = [
+        ("ways = 3", "wais = 3", "unknown field `wais`"),
+        ("ways = 3", "", "missing field `ways`"),
+        ("size = \"8K\"", "size = \"8Q\"", "a number of bytes, as 32, \"8K\" or \"2M\""),
+        ("size = \"8K\"", "size = \"99999999999G\"", "a number of bytes"),
+        ("size = \"8K\"", "size = -1", "a number of bytes"),
+        ("\"round-robin\"", "\"best\"", "unknown variant `best`"),
+        ("title = \"A machine\"", "title = ", "line 2"),
+    ];
+    for (from, to, said) in table {
+        let error = Machine::from_toml(&GOOD.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains(said) && error.contains("line"), "{error}");
+    }
+}
+
+#[test]
+fn a_machine_can_be_a_change_of_another() {
+    let text = "base = \"alphastation500-ev5\"\n[processor]\nclock_mhz = 433\n[caches.bcache]\nsize = \"4M\"";
+    let (machine, base) = (Machine::from_toml(text).unwrap(), Machine::find("alphastation500").unwrap());
+    assert_eq!((machine.processor.clock_mhz, machine.processor.cpu.as_deref()), (433.0, Some("ev5")));
+    assert_eq!(machine.caches[..3], base.caches[..3]);
+    assert_eq!((machine.caches[3].size, machine.caches[3].ways), (4 << 20, base.caches[3].ways));
+    let error = Machine::from_toml("base = \"vax\"").unwrap_err().to_string();
+    assert!(error.starts_with("base: no machine is called \"vax\": use alphaserver8400, "), "{error}");
+    let error = Machine::from_toml("base = \"qemu\"\n[caches.l2]\nways = 5").unwrap_err().to_string();
+    assert!(error.starts_with("caches.l2.size: 2097152 bytes are not a number of sets of 5"), "{error}");
+}
+
+#[test]
+fn machines_are_found_by_name_or_in_files() {
+    assert!(Machine::all().count() >= 6);
+    for (name, machine) in Machine::all() {
+        assert_eq!(Machine::find(name).unwrap(), machine);
+    }
+    let error = Machine::find("pdp11").unwrap_err().to_string();
+    assert!(
+        error.starts_with("no machine is called \"pdp11\": use alphaserver8400, alphastation500"),
+        "{error}"
+    );
+    let error = Machine::find("no/such.toml").unwrap_err().to_string();
+    assert!(error.starts_with("cannot read the machine's file no/such.toml"), "{error}");
+}
+
+proptest! {
+    /// A damaged description is refused, or is a machine that works.
+    #[test]
+    fn damaged_descriptions_do_no_harm(
+        cuts in prop::collection::vec((0..GOOD.len(), 0..4usize, "[0-9a-z\"={}\\[\\]\n.-]{0,3}"), 1..4),
+    ) {
+        let mut text = GOOD.to_owned();
+        for (place, length, put) in cuts {
+            let place = place.min(text.len());
+            text.replace_range(place..(place + length).min(text.len()), &put);
+        }
+        if let Ok(machine) = Machine::from_toml(&text) {
+            let mut caches = Caches::new(&machine);
+            caches.define(0x1_2000_0000, &[0xa421_0000, 0xb421_0000]);
+            caches.executed(0, &[!0, 0x1000, 0x1ffe]);
+            prop_assert_eq!(caches.executions(), &[1]);
+        }
+    }
+}

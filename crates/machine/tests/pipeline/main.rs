@@ -1,0 +1,38 @@
+//! Pipelines: sequences computed by hand from the manuals' rules.
+
+mod assembler;
+mod memory;
+mod random;
+mod sequences;
+mod slots;
+mod ticks;
+
+use pathlength_machine::{Machine, Model, Time};
+
+use memory::ByAddress;
+
+/// Where programs begin.
+pub const START: u64 = 0x10000;
+
+/// Executes pieces of a program, each from an instruction up to, but without, another, and each with its
+/// accesses.
+pub fn run(
+    machine: &str,
+    start: u64,
+    words: &[u32],
+    path: &[(usize, usize)],
+    data: &[u64],
+) -> Time<ByAddress> {
+    let machine = Machine::find(machine).unwrap();
+    let mut time = Time::with_memory(&machine, ByAddress).unwrap();
+    let mut data = data.iter().copied();
+    for (number, &(from, to)) in path.iter().enumerate() {
+        let words = &words[from..to];
+        time.define(start + 4 * from as u64, words);
+        let accesses = words.iter().filter(|&&word| isa::decode(word).unwrap().access_size().is_some());
+        let addresses = accesses.map(|_| data.next().unwrap_or(0x8000));
+        let record: Vec<u64> = std::iter::once(!(number as u64)).chain(addresses).collect();
+        time.executed(0, &record);
+    }
+    time
+}

@@ -1,0 +1,244 @@
+//! Random programs: the model and the plain one spend the same cycles for the same things.
+
+use std::collections::BTreeMap;
+
+use pathlength_machine::pipeline::Class;
+use pathlength_machine::{Cause, Machine, Model, Time};
+use proptest::prelude::*;
+
+use super::assembler::assemble;
+use super::memory::{ByAddress, LEVEL_1, LEVEL_2, LEVEL_3, UNTRANSLATED};
+use super::slots::Executed;
+use super::ticks::Ticks;
+
+/// An instruction without an address.
+#[derive(Clone, Debug)]
+struct Plain {
+    text: String,
+    class: Class,
+    sources: Vec<(u8, bool)>,
+    destination: Option<u8>,
+    /// Whether it accesses memory, and stores.
+    access: Option<bool>,
+}
+
+/// Kinds of instructions: mnemonic, class, form.
+const KINDS: &[(&str, Class, Form)] = &[
+    ("ldq", Class::Load, Form::Load),
+    ("ldl", Class::Load, Form::Load),
+    ("ldq", Class::Load, Form::Load),
+    ("ldt", Class::FloatLoad, Form::FloatLoad),
+    ("stq", Class::Store, Form::Store),
+    ("stl", Class::Store, Form::Store),
+    ("stt", Class::FloatStore, Form::FloatStore),
+    ("addq", Class::Add, Form::Operate),
+    ("subl", Class::Add, Form::Operate),
+    ("bis", Class::Logical, Form::Operate),
+    ("and", Class::Logical, Form::Operate),
+    ("sll", Class::Shift, Form::Operate),
+    ("zapnot", Class::Shift, Form::Operate),
+    ("cmpult", Class::Compare, Form::Operate),
+    ("cmoveq", Class::ConditionalMove, Form::ConditionalMove),
+    ("mull", Class::MultiplyLong, Form::Operate),
+    ("mulq", Class::MultiplyQuad, Form::Operate),
+    ("umulh", Class::MultiplyHigh, Form::Operate),
+    ("addt", Class::FloatAdd, Form::FloatOperate),
+    ("cmpteq", Class::FloatAdd, Form::FloatOperate),
+    ("mult", Class::FloatMultiply, Form::FloatOperate),
+    ("cpys", Class::FloatCopy, Form::FloatOperate),
+    ("divs", Class::FloatDivideSingle, Form::FloatOperate),
+    ("unop", Class::Nothing, Form::Nothing),
+    ("mb", Class::MemoryBarrier, Form::Nothing),
+    ("wmb", Class::MemoryHint, Form::Nothing),
+    ("trapb", Class::TrapBarrier, Form::Nothing),
+];
+
+#[derive(Clone, Copy)]
+enum Form {
+    Load,
+    FloatLoad,
+    Store,
+    FloatStore,
+    Operate,
+    ConditionalMove,
+    FloatOperate,
+    Nothing,
+}
+
+/// Few registers, so that instructions depend on each other.
+fn plain() -> impl Strategy<Value = Plain> {
+    (0..KINDS.len() + 40, 1u8..7, 1u8..7, 1u8..7).prop_map(|(kind, a, b, c)| {
+        // Most are those of common programs.
+        let (name, class, form) = KINDS[if kind < KINDS.len() { kind } else { kind % 15 }];
+        let float = |register: u8| register + 32;
+        let plain = |text, sources, destination, access| Plain { text, class, sources, destination, access };
+        match form {
+            Form::Load => plain(format!("{name} r{a},0(r{b})"), vec![(b, false)], Some(a), Some(false)),
+            Form::FloatLoad => {
+                plain(format!("{name} f{a},0(r{b})"), vec![(b, false)], Some(float(a)), Some(false))
+            }
+            Form::Store => {
+                plain(format!("{name} r{a},0(r{b})"), vec![(a, true), (b, false)], None, Some(true))
+            }
+            Form::FloatStore => {
+                plain(format!("{name} f{a},0(r{b})"), vec![(float(a), true), (b, false)], None, Some(true))
+            }
+            Form::Operate => {
+                plain(format!("{name} r{a},r{b},r{c}"), vec![(a, false), (b, false)], Some(c), None)
+            }
+            Form::ConditionalMove => {
+                plain(format!("{name} r{a},r{b},r{c}"), vec![(a, true), (b, false)], Some(c), None)
+            }
+            Form::FloatOperate => {
+                let sources = vec![(float(a), false), (float(b), false)];
+                plain(format!("{name} f{a},f{b},f{c}"), sources, Some(float(c)), None)
+            }
+            Form::Nothing => plain(name.into(), vec![], None, None),
+        }
+    })
+}
+
+/// How a block ends.
+#[derive(Clone, Debug)]
+enum End {
+    Falls,
+    Always(usize),
+    If(u8, usize),
+    Calls,
+}
+
+/// Blocks one behind the other; the choices of a walk over them; the addresses of data.
+#[derive(Clone, Debug)]
+struct Program {
+    start: u64,
+    blocks: Vec<(Vec<Plain>, End)>,
+    walk: Vec<bool>,
+    data: Vec<u64>,
+}
+
+fn program() -> impl Strategy<Value = Program> {
+    let start = prop_oneof![
+        6 => Just(0),
+        1 => Just(LEVEL_1),
+        1 => Just(LEVEL_2),
+        1 => Just(UNTRANSLATED),
+        1 => Just(UNTRANSLATED | LEVEL_3)
+    ];
+    let end = prop_oneof![
+        Just(End::Falls),
+        (0usize..8).prop_map(End::Always),
+        (1u8..7, 0usize..8).prop_map(|(register, target)| End::If(register, target)),
+        (1u8..7, 0usize..8).prop_map(|(register, target)| End::If(register, target)),
+        Just(End::Calls)
+    ];
+    let level = prop_oneof![
+        20 => Just(0),
+        2 => Just(LEVEL_1),
+        1 => Just(LEVEL_2),
+        1 => Just(LEVEL_3),
+        1 => Just(UNTRANSLATED)
+    ];
+    let address = (level, 0u64..16).prop_map(|(level, number)| level | 0x8000 | number * 8);
+    (
+        (start, 0u64..8),
+        prop::collection::vec((prop::collection::vec(plain(), 1..12), end), 1..6),
+        prop::collection::vec(any::<bool>(), 1..40),
+        prop::collection::vec(address, 1..40),
+    )
+        .prop_map(|((level, offset), blocks, walk, data)| Program {
+            start: level | (0x10000 + 4 * offset),
+            blocks,
+            walk,
+            data,
+        })
+}
+
+/// Executes a program on both models.
+fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap<Cause, u64>) {
+    let count = program.blocks.len();
+    let has_end = |end: &End| usize::from(!matches!(end, End::Falls));
+    let mut starts = vec![program.start];
+    for (plains, end) in &program.blocks {
+        starts.push(starts.last().unwrap() + 4 * (plains.len() + has_end(end)) as u64);
+    }
+    let mut time = Time::with_memory(machine, ByAddress).unwrap();
+    let mut blocks = Vec::new();
+    for (number, (plains, end)) in program.blocks.iter().enumerate() {
+        let mut plains = plains.clone();
+        let at = starts[number] + 4 * plains.len() as u64;
+        let to = |target: usize| starts[target % count].wrapping_sub(at + 4) as i64;
+        let branch = |text, class, sources| Plain { text, class, sources, destination: None, access: None };
+        plains.extend(match *end {
+            End::Falls => None,
+            End::Always(target) => Some(branch(format!("br r31,{}", to(target)), Class::Jump, vec![])),
+            End::If(register, target) => {
+                let text = format!("bne r{register},{}", to(target));
+                Some(branch(text, Class::Branch, vec![(register, true)]))
+            }
+            End::Calls => Some(branch("call_pal 158".into(), Class::CallPal, vec![])),
+        });
+        let text: Vec<&str> = plains.iter().map(|plain| plain.text.as_str()).collect();
+        time.define(starts[number], &assemble(&text.join("; ")));
+        blocks.push(plains);
+    }
+    let mut data = program.data.iter().copied().cycle();
+    let (mut executed, mut records) = (Vec::new(), Vec::new());
+    let mut current = 0;
+    for (execution, &choice) in program.walk.iter().enumerate() {
+        records.push(!(current as u64));
+        for (place, plain) in blocks[current].iter().enumerate() {
+            let access = plain.access.map(|is_store| (data.next().unwrap(), is_store));
+            records.extend(access.map(|access| access.0));
+            executed.push(Executed {
+                address: starts[current] + 4 * place as u64,
+                class: plain.class,
+                sources: plain.sources.clone(),
+                destination: plain.destination,
+                access,
+                target: match program.blocks[current].1 {
+                    End::If(_, target) => Some(starts[target % count]),
+                    _ => None,
+                },
+                block: execution,
+            });
+        }
+        let next = match program.blocks[current].1 {
+            End::Always(target) => target % count,
+            End::If(_, target) if choice => target % count,
+            _ => current + 1,
+        };
+        if next == count {
+            break;
+        }
+        current = next;
+    }
+    time.executed(0, &records);
+    let found: BTreeMap<Cause, u64> = time.cycles().iter().collect();
+    let sites: u64 = (0..count as u32)
+        .flat_map(|block| time.sites(block))
+        .map(|site| site.issuing + site.dry + site.frozen)
+        .sum();
+    assert_eq!(sites, time.cycles().total(), "the cycles of all instructions are all cycles");
+    assert_eq!(time.cycles().instructions(), executed.len() as u64);
+    (found, Ticks::new(machine).run(machine, &executed))
+}
+
+fn check(name: &str, program: &Program) -> Result<(), TestCaseError> {
+    let (found, expected) = both(&Machine::find(name).unwrap(), program);
+    prop_assert_eq!(found, expected);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_21164_is_as_the_plain_model(program in program()) {
+        check("alphastation500", &program)?;
+    }
+
+    #[test]
+    fn the_21064_is_as_the_plain_model(program in program()) {
+        check("dec3000", &program)?;
+    }
+}

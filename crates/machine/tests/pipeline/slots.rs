@@ -1,0 +1,150 @@
+//! What does not depend on time: which instructions are slotted together, and how their groups are reached.
+
+use std::collections::HashMap;
+
+use pathlength_machine::Machine;
+use pathlength_machine::pipeline::{Class, ClassRules, Pipeline};
+
+use super::memory::serve;
+
+/// An instruction that was executed.
+#[derive(Clone, Debug)]
+pub struct Executed {
+    pub address: u64,
+    pub class: Class,
+    /// The registers that it reads, and whether it tests or stores them.
+    pub sources: Vec<(u8, bool)>,
+    pub destination: Option<u8>,
+    /// The address of its data, and whether it stores.
+    pub access: Option<(u64, bool)>,
+    /// Where a conditional branch goes if it is taken.
+    pub target: Option<u64>,
+    /// Which execution of a block it belongs to.
+    pub block: usize,
+}
+
+/// How control reached a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    InSequence,
+    ByBranch,
+    ByMisprediction,
+    AfterCall,
+}
+
+/// Where an instruction is slotted.
+#[derive(Clone, Debug)]
+pub struct Slotted {
+    /// It is the first of its group.
+    pub begins: Option<Reached>,
+    /// It is issued in a later cycle than the one before it.
+    pub is_later: bool,
+    pub units: Vec<String>,
+}
+
+pub fn rules(pipeline: &Pipeline, class: Class) -> &ClassRules {
+    pipeline.classes.get(class.name()).unwrap_or_else(|| &pipeline.classes["default"])
+}
+
+fn alternatives(pipeline: &Pipeline, one: &Executed) -> Vec<Vec<String>> {
+    let names = |text: &String| text.split(' ').filter(|name| !name.is_empty()).map(String::from).collect();
+    rules(pipeline, one.class).units.iter().map(names).collect()
+}
+
+/// Slots all instructions of a program.
+pub fn slot(machine: &Machine, program: &[Executed]) -> Vec<Slotted> {
+    let pipeline = machine.pipeline.as_ref().unwrap();
+    let predictor = machine.predictor.as_ref().unwrap();
+    let mut line = None;
+    let bytes = 4 * u64::from(pipeline.group);
+    let mut counters = HashMap::new();
+    let mut taken: Vec<String> = Vec::new();
+    let mut slotted = Vec::new();
+    for (place, one) in program.iter().enumerate() {
+        let reached = match place.checked_sub(1) {
+            None => Reached::InSequence,
+            Some(before) => reached(predictor.bits, &mut counters, &program[before], one),
+        };
+        if line.replace(one.address / 32) != Some(one.address / 32)
+            && predictor.reset_by_refill
+            && serve(one.address).level > 0
+        {
+            let first = one.address / 32 * 8;
+            (first..first + 8).for_each(|place| drop(counters.insert(place % 2048, None)));
+        }
+        let same_group = place > 0 && program[place - 1].address / bytes == one.address / bytes;
+        let begins = (!same_group || reached != Reached::InSequence).then_some(reached);
+        let choices = choices(pipeline, program, place);
+        let is_free = |choice: &&Vec<String>| !choice.iter().any(|unit| taken.contains(unit));
+        let free = choices.iter().find(is_free).cloned();
+        let is_later = begins.is_some() || free.is_none() || is_third_of_split(pipeline, program, place);
+        if is_later {
+            taken.clear();
+        }
+        let units = if is_later { choices[0].clone() } else { free.unwrap() };
+        taken.extend(units.iter().cloned());
+        slotted.push(Slotted { begins, is_later, units });
+    }
+    slotted
+}
+
+/// Conditional branches are predicted by 2,048 counters. One without a value begins with the direction.
+fn reached(bits: u8, counters: &mut HashMap<u64, Option<u8>>, before: &Executed, one: &Executed) -> Reached {
+    let is_taken = one.address != before.address + 4;
+    match before.class {
+        Class::Branch | Class::FloatBranch => {
+            let highest = (1 << bits) - 1;
+            let is_backward = before.target.unwrap() <= before.address;
+            let counter = counters.entry(before.address / 4 % 2048).or_insert(Some(highest / 2));
+            let counter = counter.get_or_insert(highest / 2 + u8::from(is_backward));
+            let is_right = (*counter > highest / 2) == is_taken;
+            *counter = if is_taken { (*counter + 1).min(highest) } else { counter.saturating_sub(1) };
+            match (is_right, is_taken) {
+                (false, _) => Reached::ByMisprediction,
+                (true, true) => Reached::ByBranch,
+                (true, false) => Reached::InSequence,
+            }
+        }
+        Class::Jump => Reached::ByBranch,
+        Class::CallPal => Reached::AfterCall,
+        _ => Reached::InSequence,
+    }
+}
+
+/// The instructions of the same group and the same execution of a block, and which of them it is.
+fn group<'a>(pipeline: &Pipeline, program: &'a [Executed], place: usize) -> (&'a [Executed], usize) {
+    let bytes = 4 * u64::from(pipeline.group);
+    let one = &program[place];
+    let same = |other: &&Executed| other.block == one.block && other.address / bytes == one.address / bytes;
+    let before = program[..place].iter().rev().take_while(same).count();
+    let behind = program[place..].iter().take_while(same).count();
+    (&program[place - before..place + behind], before)
+}
+
+/// The units that an instruction may take, the preferred ones first.
+fn choices(pipeline: &Pipeline, program: &[Executed], place: usize) -> Vec<Vec<String>> {
+    let mut own = alternatives(pipeline, &program[place]);
+    let (group, number) = group(pipeline, program, place);
+    let rivals = group[number + 1..].iter().map(|other| alternatives(pipeline, other));
+    let is_rival = |rival: &Vec<Vec<String>>| {
+        rival.iter().flatten().any(|unit| own.iter().flatten().any(|mine| mine == unit))
+    };
+    if let Some(rival) = rivals.into_iter().find(is_rival)
+        && rival.len() == 1
+        && own.len() == 2
+    {
+        let is_wanted = |choice: &Vec<String>| {
+            choice.iter().any(|unit| rival[0].contains(unit) && pipeline.left_to_next.contains(unit))
+        };
+        if is_wanted(&own[0]) && !is_wanted(&own[1]) {
+            own.reverse();
+        }
+    }
+    own
+}
+
+fn is_third_of_split(pipeline: &Pipeline, program: &[Executed], place: usize) -> bool {
+    let (group, number) = group(pipeline, program, place);
+    let letter = |one: &Executed| rules(pipeline, one.class).units[0].chars().next().unwrap_or('-');
+    number == 2 && pipeline.split.contains(&group.iter().map(letter).collect::<String>())
+}
