@@ -5,7 +5,7 @@
 ! The matrix is in stripes. The elements of column j of stripe k1 are AA(k,k1), in the rows ROWIDX(k,k1) of the
 ! stripe, for k from COLSTR(j,k1) up to COLSTR(j+1,k1)-1.
 !
-! usage: spmv CALLS    calls each of both so often, and checks that they agree.
+! usage: spmv [CALLS]    calls each of both so often, and checks that they agree; without CALLS once, and says so.
 
 module matrix
    implicit none
@@ -163,5 +163,5 @@ program spmv
       call spmv_modified()
    end do
    if (total /= sum(Q)) error stop 'the products differ'
-   print '(a, i0, a, f0.0)', 'elements: ', int(most, 8) * stripes, ', sum of the product: ', total
+   if (argument == '') print '(a, i0, a, f0.0)', 'elements: ', int(most, 8) * stripes, ', sum of the product: ', total
 end program

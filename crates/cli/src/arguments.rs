@@ -65,7 +65,12 @@ show the mean of the units measured once the path length is steady (three window
     )]
     Build(BuildOptions),
     /// Carry out a whole study: build, run, compare, report.
-    #[command(after_help = "Example: pathlength study byteword\n\nThe report is study/byteword/index.html.")]
+    #[command(after_help = "\
+Examples:
+  pathlength study byteword     what the byte and word instructions change in a database
+  pathlength study strides      how a sparse matrix-vector product accesses memory
+
+The report is study/byteword/index.html, or study/strides/index.html.")]
     Study(StudyOptions),
     /// Record every instruction and every address of a run, or of a piece of it.
     #[command(after_help = "\
@@ -302,6 +307,8 @@ pub struct BuildOptions {
 pub enum StudyName {
     /// What the byte and word instructions change.
     Byteword,
+    /// How a sparse matrix-vector product accesses memory.
+    Strides,
 }
 
 /// Options of `study`.
@@ -315,9 +322,9 @@ pub struct StudyOptions {
     /// One mode only: cached or scaled.
     #[arg(long, value_parser = ["cached", "scaled"])]
     pub mode: Option<String>,
-    /// Where the report and its tables go.
-    #[arg(short, long, value_name = "DIR", default_value = "study/byteword")]
-    pub output: PathBuf,
+    /// Where the report and its tables go, instead of study/NAME.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
     /// Where the C library for Alpha is.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,

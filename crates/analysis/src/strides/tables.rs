@@ -8,7 +8,7 @@ const MOST_FREQUENT: usize = 2;
 
 /// A short stride has a place of its own in charts if it is this share of a step of a series, in percent.
 const FREQUENT: f64 = 5.0;
-/// A series has a chart if it has this share of all references, in percent.
+/// A series is rare if it has less than this share of all references, in percent.
 const RARE: f64 = 0.1;
 
 /// How often strides occurred in a step of a series.
@@ -54,14 +54,19 @@ impl Patterns<'_> {
         table
     }
 
-    /// What charts show: a table for each of the first series, with the shares of the same strides as rows and the
-    /// steps as columns. Short strides that are rare in all of them are shown together.
-    pub fn charts(&self, most: usize) -> Vec<Table> {
+    /// The series with most references, but for the rare ones.
+    pub fn frequent(&self, most: usize) -> Vec<Series<'_>> {
         let mut all = self.sorted();
         let references: u64 = all.iter().map(|series| series.references).sum();
         all.truncate(most);
         all.retain(|series| share(series.references, references) >= RARE);
-        let places = places(&all);
+        all
+    }
+
+    /// What charts of these series show: a table for each, with the shares of the same strides as rows and the
+    /// steps as columns. Short strides that are rare in all of them are shown together.
+    pub fn charts(&self, all: &[Series]) -> Vec<Table> {
+        let places = places(all);
         let depth = self.options.depth;
         let chart = |(number, series): (usize, &Series)| {
             let count = separated(&series.references.to_string());
@@ -158,6 +163,11 @@ impl Patterns<'_> {
 
     /// What a series is called, in a line.
     pub fn label(&self, series: &Series) -> String {
+        format!("{}, {}", self.name(series), if series.is_store { "stores" } else { "loads" })
+    }
+
+    /// What its references are of.
+    pub fn name(&self, series: &Series) -> String {
         let cells = self.cells(series.group);
         let name = match self.by {
             By::Instruction => &cells[1..],
@@ -168,7 +178,7 @@ impl Patterns<'_> {
             _ => "?".into(),
         };
         let name: Vec<String> = name.iter().map(text).collect();
-        format!("{}, {}", name.join(" at "), if series.is_store { "stores" } else { "loads" })
+        name.join(" at ")
     }
 }
 

@@ -82,7 +82,7 @@ fn shortened(mut table: Table) -> Table {
 
 /// A page with a chart for each of the first series.
 fn page(patterns: &Patterns, trace: &Path) -> Result<Page, Error> {
-    let charts = report::histograms(&patterns.charts(ROWS))?;
+    let charts = report::histograms(&patterns.charts(&patterns.frequent(ROWS)))?;
     let how_to_read = Block::Paragraph(HOW_TO_READ.into());
     let blocks = std::iter::once(how_to_read).chain(charts.into_iter().map(Block::Chart)).collect();
     let table = patterns.table();

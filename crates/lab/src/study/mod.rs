@@ -2,6 +2,7 @@
 //! run in two modes, compared. The question is that of the 1997 paper (Hunter and Betts).
 
 mod page;
+pub mod strides;
 mod tables;
 
 use std::fs;
