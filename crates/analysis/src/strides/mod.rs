@@ -35,7 +35,7 @@ pub use bins::{Bins, Range};
 use counters::{Add, Counters, Counts};
 use history::{Depth, History, Last, Run};
 pub use memory::Memory;
-pub use patterns::{By, Patterns};
+pub use patterns::{By, Heard, Patterns};
 
 /// Strides are counted to no earlier reference than this.
 pub const DEEPEST: u32 = 64;
@@ -72,6 +72,8 @@ pub struct Strides {
     keys: Vec<Key>,
     /// Groups that are single instructions, by address and word.
     instructions: HashMap<(u64, u32), u32>,
+    /// Where those were defined first: the block, and the index there.
+    sites: Vec<(u32, usize)>,
     histories: Vec<History>,
     counters: Counters,
 }
@@ -114,6 +116,7 @@ impl Strides {
             numbers: HashMap::new(),
             keys: Vec::new(),
             instructions: HashMap::new(),
+            sites: Vec::new(),
             histories: Vec::new(),
             counters: Counters::new(options.depth as usize * options.bins.count()),
         }
@@ -122,12 +125,16 @@ impl Strides {
     /// A block that records may name from now on; the first is number 0. Each instruction is a group: the same one
     /// in other blocks, too. Groups are numbered in the order in which they are defined.
     pub fn define(&mut self, address: u64, words: &[u32]) {
+        let block = self.starts.len() as u32 - 1;
         let mut instructions = std::mem::take(&mut self.instructions);
+        let mut sites = std::mem::take(&mut self.sites);
         self.define_groups(address, words, |site| {
-            let next = instructions.len() as u32;
-            Some(*instructions.entry((site.address, site.word)).or_insert(next))
+            Some(*instructions.entry((site.address, site.word)).or_insert_with(|| {
+                sites.push((block, site.index));
+                sites.len() as u32 - 1
+            }))
         });
-        self.instructions = instructions;
+        (self.instructions, self.sites) = (instructions, sites);
     }
 
     /// The same, with other groups than single instructions. What has none is not counted.
@@ -141,6 +148,11 @@ impl Strides {
             self.accesses.push(Access { series, size });
         }
         self.starts.push(self.accesses.len());
+    }
+
+    /// Of each group that is an instruction, where it was defined first: the block, and the index there.
+    pub(crate) fn sites(&self) -> &[(u32, usize)] {
+        &self.sites
     }
 
     /// The number of a series.

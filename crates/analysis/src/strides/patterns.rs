@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::io;
 
+use machine::Model;
 use trace::BlockId;
 
 use super::{Memory, Options, Strides};
@@ -72,6 +73,21 @@ impl<'a> Patterns<'a> {
             bases: Vec::new(),
         };
         patterns.define();
+        patterns
+    }
+
+    /// Of a program that was heard while it ran. Its blocks are those of the dictionary's trace, which has no
+    /// records.
+    pub fn heard(
+        dictionary: &'a Dictionary<'a>,
+        accesses: &'a Accesses,
+        Heard { by, strides, options }: Heard,
+    ) -> Patterns<'a> {
+        let mut patterns = Patterns::new(dictionary, accesses, by, &[], options);
+        if by == By::Instruction {
+            patterns.first = strides.sites().to_vec();
+        }
+        patterns.strides = strides;
         patterns
     }
 
@@ -177,6 +193,35 @@ impl Visitor for Patterns<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Hears a program while it runs. Its threads are taken for one: models do not hear which thread executes.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    by: By,
+    options: Options,
+    strides: Strides,
+}
+
+impl Heard {
+    /// To count by single instructions or, with [`By::All`], all together. None for what needs names, which are known
+    /// only when the program has run.
+    pub fn new(by: By, options: Options) -> Option<Heard> {
+        matches!(by, By::Instruction | By::All).then(|| Heard { by, options, strides: Strides::new(options) })
+    }
+}
+
+impl Model for Heard {
+    fn define(&mut self, address: u64, words: &[u32]) {
+        match self.by {
+            By::All => self.strides.define_groups(address, words, |_| Some(0)),
+            _ => self.strides.define(address, words),
+        }
+    }
+
+    fn executed(&mut self, space: u32, records: &[u64]) {
+        self.strides.executed(space, records);
     }
 }
 

@@ -1,10 +1,11 @@
 //! How memory access patterns are looked at.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{OutputOptions, WantedOptions};
+use super::{EngineOptions, OutputOptions, WantedOptions};
 
 /// Whose references are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -52,7 +53,15 @@ pub struct StridesOptions {
     pub wanted: WantedOptions,
     #[command(flatten)]
     pub output: OutputOptions,
-    /// The trace.
+    #[command(flatten)]
+    pub engine: EngineOptions,
+    /// Of a program that is run only the calls of this function: NAME or IMAGE!NAME.
+    #[arg(long, value_name = "FUNCTION")]
+    pub unit: Option<String>,
+    /// A trace, or a program.
     #[arg(value_name = "FILE")]
-    pub trace: PathBuf,
+    pub file: PathBuf,
+    /// The program's arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
 }

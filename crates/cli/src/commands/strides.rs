@@ -4,24 +4,36 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay};
-use analysis::strides::{Bins, By, Options, Patterns};
+use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
+use analysis::strides::{Bins, By, Heard, Options, Patterns};
 use analysis::table::Table;
 use anyhow::bail;
+use engine::{Plan, UnitPlan};
+use lab::live;
+use lab::measure::Ending;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
 
 use super::show::{go_through, tell_problems, wanted};
+use super::{check_ending, configuration};
 use crate::arguments::{PatternsOf, StridesOptions};
 
 /// How many rows the short table has on a terminal, and charts a page.
 const ROWS: usize = 20;
 
-/// Counts the strides of the trace; what of it could not be read is told, and makes the exit status 1.
+/// Counts the strides of a trace or of a program.
 pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
-    let output = options.output.path.as_deref();
-    report::check(false, options.output.format, output)?;
-    let trace = Trace::open(&options.trace)?;
+    report::check(false, options.output.format, options.output.path.as_deref())?;
+    if Trace::is_trace(&options.file) { replay(options) } else { hear(options) }
+}
+
+/// Of a trace; what of it could not be read is told, and makes the exit status 1.
+fn replay(options: &StridesOptions) -> anyhow::Result<ExitCode> {
+    let file = options.file.display();
+    if options.unit.is_some() || !options.arguments.is_empty() {
+        bail!("{file} is a trace: --unit and arguments are for a program that is run");
+    }
+    let trace = Trace::open(&options.file)?;
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
@@ -30,14 +42,41 @@ pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
     let mut patterns = Patterns::new(&dictionary, &accesses, by(options), &options.arrays, counted(options));
     let is_whole = go_through(&replay, &mut patterns, true)?;
     if let Some(name) = patterns.missing() {
-        let file = options.trace.display();
         bail!(
             "no variable '{name}' is known in {file}; pathlength strides {file} lists those that are accessed"
         );
     }
     write(&patterns, options)?;
-    tell_problems(&trace, &options.trace);
+    tell_problems(&trace, &options.file);
     Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Of a program, while it runs.
+fn hear(options: &StridesOptions) -> anyhow::Result<ExitCode> {
+    let file = options.file.display();
+    let heard = Heard::new(by(options), counted(options)).filter(|_| options.arrays.is_empty());
+    let Some(heard) = heard else {
+        bail!(
+            "{file} is a program: while it runs there is --by instruction or all; for the rest record a trace first"
+        );
+    };
+    if wanted(&options.wanted) != Wanted::default() {
+        bail!("{file} is a program: while it runs only --unit chooses; for the rest record a trace first");
+    }
+    let configuration = configuration(&options.engine, &options.file, &options.arguments, true);
+    let unit = options.unit.clone().map(|function| UnitPlan { function, skip: 0, units: None });
+    let is_parallel = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
+    let live = live::run(&configuration, &Plan { unit, ..Plan::default() }, heard, is_parallel)?;
+    // What was counted until somebody ended the program is not shown as if it were all.
+    if matches!(live.ending, Ending::Killed { .. }) {
+        check_ending(&live.ending, &options.file)?;
+    }
+    let names = Names::of_trace(&live.trace);
+    let dictionary = Dictionary::new(&live.trace, &names);
+    let accesses = Accesses::new(&live.trace);
+    write(&Patterns::heard(&dictionary, &accesses, live.model), options)?;
+    check_ending(&live.ending, &options.file)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn by(options: &StridesOptions) -> By {
@@ -61,7 +100,7 @@ fn counted(options: &StridesOptions) -> Options {
 fn write(patterns: &Patterns, options: &StridesOptions) -> Result<(), Error> {
     let output = options.output.path.as_deref();
     if let Some(path) = output.filter(|path| path.extension().is_some_and(|extension| extension == "html")) {
-        let page = page(patterns, &options.trace)?;
+        let page = page(patterns, &options.file)?;
         return report::write_file(path, |out| page.write(out));
     }
     let table = if options.histograms { patterns.histograms() } else { patterns.table() };

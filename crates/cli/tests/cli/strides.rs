@@ -93,11 +93,26 @@ fn arrays_have_names_types_and_patterns() {
     assert!(arrays.iter().any(|row| row[0] == "(stack)"));
 
     let lines = strides(&recorded, "--by line --array matrix --in-elements --depth 1");
-    assert_eq!(lines.len(), 3, "two lines access it: {lines:?}");
+    assert_eq!(lines.len(), 4, "three lines access it: {lines:?}");
     let by = |function: &str| lines.iter().find(|row| row[1] == function).unwrap().clone();
     assert_eq!(by("by_rows")[2..], ["loads", "32768", "1: 100 %"]);
     // 512 elements down, and at each column's end back to the top.
     assert!(by("by_columns")[4].starts_with("512 to 1023: 98 %"), "{lines:?}");
+}
+
+/// While a program runs the same is counted as of its trace.
+#[test]
+fn a_program_that_is_heard_has_the_strides_of_its_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("strides.csv");
+    let recorded = record("--unit by_columns :ev56/walks");
+    for by in ["instruction", "all"] {
+        let options = format!("--by {by} --histograms --signed");
+        let heard = format!("strides {options} --format csv -o {} --unit by_columns", output.display());
+        run(&format!("{heard} :ev56/walks")).quiet_success();
+        let heard = csv(&std::fs::read_to_string(&output).unwrap());
+        assert_eq!(heard, strides(&recorded, &options));
+    }
 }
 
 #[test]
@@ -115,4 +130,10 @@ fn what_is_not_there_is_told() {
     let path = recorded.path();
     let failure = run(&format!("strides {} --array nothing", path.display())).failure();
     assert!(failure.contains("no variable 'nothing' is known"), "{failure}");
+    let failure = run("strides --by line :ev56/walks").failure();
+    assert!(failure.contains("record a trace first"), "{failure}");
+    let failure = run("strides --by all --function main :ev56/walks").failure();
+    assert!(failure.contains("only --unit chooses"), "{failure}");
+    let failure = run(&format!("strides --unit main {}", path.display())).failure();
+    assert!(failure.contains("is a trace"), "{failure}");
 }
