@@ -6,7 +6,7 @@ use trace::{BlockId, Trace};
 use crate::names::Names;
 
 /// A piece of memory with a name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Array {
     /// Its name; in parentheses for what is no variable.
     pub name: String,
@@ -16,6 +16,8 @@ pub struct Array {
     pub element: Option<u64>,
     /// Type and shape, as the source has them.
     pub shape: String,
+    /// What it is, if it is a variable.
+    pub variable: Option<Variable>,
 }
 
 /// The memory of the processes of a trace.
@@ -67,6 +69,7 @@ impl<'a> Memory<'a> {
             place: String::new(),
             element: None,
             shape: String::new(),
+            variable: None,
         };
         let processes = trace.streams().iter().map(|stream| stream.process as usize + 1).max().unwrap_or(0);
         Memory {
@@ -149,6 +152,7 @@ impl<'a> Memory<'a> {
             place: name.clone(),
             element: None,
             shape: String::new(),
+            variable: None,
         };
         let rest = self.number(rest);
         let mut pieces = Vec::new();
@@ -189,6 +193,7 @@ impl Array {
             (false, true) => format!("{element_name} ({})", counts.join(",")),
             (false, false) => format!("{element_name} [{}]", counts.join("][")),
         };
-        Array { name: name.clone(), place, element: element.as_ref().map(|element| element.size), shape }
+        let element = element.as_ref().map(|element| element.size);
+        Array { name: name.clone(), place, element, shape, variable: Some(variable.clone()) }
     }
 }

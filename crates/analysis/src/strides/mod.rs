@@ -19,6 +19,7 @@
 //! assert_eq!(histogram, [(1, 8, 7), (2, 16, 6)]);
 //! ```
 
+mod advice;
 mod bins;
 mod counters;
 mod history;
@@ -31,6 +32,7 @@ use std::collections::{BTreeMap, HashMap};
 use isa::Flags;
 use trace::record::Event;
 
+pub use advice::{ADVICE, advice};
 pub use bins::{Bins, Range};
 use counters::{Add, Counters, Counts};
 use history::{Depth, History, Last, Run};
@@ -153,6 +155,11 @@ impl Strides {
     /// Of each group that is an instruction, where it was defined first: the block, and the index there.
     pub(crate) fn sites(&self) -> &[(u32, usize)] {
         &self.sites
+    }
+
+    /// What a series is of.
+    pub(crate) fn group(&self, series: u32) -> u32 {
+        self.keys[series as usize].0
     }
 
     /// The number of a series.

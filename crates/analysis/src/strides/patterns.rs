@@ -7,7 +7,7 @@ use std::io;
 use machine::Model;
 use trace::BlockId;
 
-use super::{Memory, Options, Strides};
+use super::{Memory, Options, Series, Strides};
 use crate::replay::{Accesses, Dictionary, Executed, Visitor};
 
 /// Whose references are compared with each other.
@@ -21,6 +21,8 @@ pub enum By {
     Function,
     /// Those to arrays.
     Array,
+    /// Those of lines to arrays.
+    Walk,
     /// All.
     All,
 }
@@ -42,6 +44,8 @@ pub struct Patterns<'a> {
     is_named: Vec<bool>,
     /// By array: the series of its loads and of its stores.
     of_arrays: Vec<[Option<u32>; 2]>,
+    /// With [`By::Walk`]: lines and arrays.
+    walks: Walks,
     /// By block, where its accesses begin in `bases`.
     starts: Vec<usize>,
     /// The registers that accesses are relative to.
@@ -65,10 +69,11 @@ impl<'a> Patterns<'a> {
             strides: Strides::new(options),
             options,
             first: Vec::new(),
-            memory: (by == By::Array || !names.is_empty()).then(memory),
+            memory: (matches!(by, By::Array | By::Walk) || !names.is_empty()).then(memory),
             names: names.to_vec(),
             is_named: Vec::new(),
             of_arrays: Vec::new(),
+            walks: Walks::default(),
             starts: Vec::new(),
             bases: Vec::new(),
         };
@@ -110,7 +115,7 @@ impl<'a> Patterns<'a> {
                         let image = block.image.map(|image| images[image as usize]);
                         instructions.number((image, site.address, site.word))
                     }
-                    By::Line => {
+                    By::Line | By::Walk => {
                         let line = names.location(block.image, site.address);
                         lines.number((line.map(|line| (line.file, line.line)), function()))
                     }
@@ -152,6 +157,37 @@ impl<'a> Patterns<'a> {
         *of_arrays[index][usize::from(is_store)].get_or_insert_with(|| strides.number((array, is_store)))
     }
 
+    /// The series of the accesses of a line, whose own series is given, to an array.
+    fn of_walk(&mut self, line: u32, array: u32, is_store: bool) -> u32 {
+        let Patterns { walks, strides, .. } = self;
+        let (group, is_new) = walks.numbers.number((line, array));
+        if is_new {
+            walks.of.push((strides.group(line), array));
+        }
+        // Behind the groups that are lines.
+        strides.number((self.first.len() as u32 + group, is_store))
+    }
+
+    /// The array of a series, if it is of one.
+    pub(super) fn array_of(&self, series: &Series) -> Option<u32> {
+        match self.by {
+            By::Array => Some(series.group),
+            By::Walk => self.walks.of.get(self.walk_number(series.group)?).map(|&(_, array)| array),
+            _ => None,
+        }
+    }
+
+    /// An instruction of a group that is not an array, by its block and its index there.
+    pub(super) fn site(&self, group: u32) -> (BlockId, usize) {
+        let walk = self.walk_number(group).map(|walk| self.walks.of[walk].0);
+        self.first[walk.unwrap_or(group) as usize]
+    }
+
+    /// The groups behind those of lines are lines and arrays.
+    fn walk_number(&self, group: u32) -> Option<usize> {
+        (group as usize).checked_sub(self.first.len())
+    }
+
     /// Which of the names no array in memory has.
     pub fn missing(&self) -> Option<&str> {
         let arrays = self.memory.as_ref()?.arrays();
@@ -182,9 +218,13 @@ impl Visitor for Patterns<'_> {
             if !chosen.has(access.index as usize) || !array.is_none_or(|array| self.has_name(array)) {
                 continue;
             }
-            let series = match array.filter(|_| self.by == By::Array) {
-                Some(array) => Some(self.of_array(array, access.is_store)),
-                None => self.strides.of_block(execution.block)[number].series,
+            let series = self.strides.of_block(execution.block)[number].series;
+            let series = match (array, series) {
+                (Some(array), _) if self.by == By::Array => Some(self.of_array(array, access.is_store)),
+                (Some(array), Some(line)) if self.by == By::Walk => {
+                    Some(self.of_walk(line, array, access.is_store))
+                }
+                _ => series,
             };
             let element = array.and_then(|array| self.memory.as_ref()?.arrays()[array as usize].element);
             if let Some(series) = series {
@@ -223,6 +263,13 @@ impl Model for Heard {
     fn executed(&mut self, space: u32, records: &[u64]) {
         self.strides.executed(space, records);
     }
+}
+
+/// The groups of lines and arrays: numbered by the series of the line and the array; with the line's group.
+#[derive(Default)]
+struct Walks {
+    numbers: Numbers<(u32, u32)>,
+    of: Vec<(u32, u32)>,
 }
 
 /// Numbers things in the order in which they come.

@@ -1,5 +1,7 @@
 //! Access patterns as tables.
 
+use trace::BlockId;
+
 use super::{By, Count, Patterns, Range, Series};
 use crate::table::{Column, Kind, Table, Value, separated};
 
@@ -114,7 +116,7 @@ impl Patterns<'_> {
             By::Instruction => {
                 &[("address", Kind::Address), ("instruction", Kind::Text), ("where", Kind::Text)][..]
             }
-            By::Line => &[("line", Kind::Text), ("function", Kind::Text)],
+            By::Line | By::Walk => &[("line", Kind::Text), ("function", Kind::Text)],
             By::Function => &[("function", Kind::Text), ("image", Kind::Text)],
             By::Array => &[("array", Kind::Text), ("type", Kind::Text), ("where", Kind::Text)],
             By::All => &[("of", Kind::Text)],
@@ -138,7 +140,7 @@ impl Patterns<'_> {
             let array = &memory.arrays()[group as usize];
             return [&array.name, &array.shape, &array.place].map(|text| text.clone().into()).into();
         }
-        let (id, index) = self.first[group as usize];
+        let (id, index) = self.site(group);
         let block = &self.dictionary.trace.blocks()[id as usize];
         let address = block.address.wrapping_add(4 * index as u64);
         let function = self.dictionary.names.name(block.image, address);
@@ -148,17 +150,21 @@ impl Patterns<'_> {
                 let place = self.dictionary.label(self.dictionary.facts(id).place, address);
                 vec![address.into(), text.into(), place.into()]
             }
-            By::Line => {
-                let line = self.dictionary.names.location(block.image, address);
-                let line = line.map(|at| match at.line {
-                    Some(line) => format!("{}:{line}", at.file),
-                    None => at.file,
-                });
-                vec![line.into(), function.function.clone().into()]
-            }
+            By::Line | By::Walk => vec![self.line(id, index), function.function.clone().into()],
             By::Function => vec![function.function.clone().into(), function.image.clone().into()],
             By::Array | By::All => vec!["all".into()],
         }
+    }
+
+    /// The line of an instruction.
+    pub(super) fn line(&self, id: BlockId, index: usize) -> Value {
+        let block = &self.dictionary.trace.blocks()[id as usize];
+        let line = self.dictionary.names.location(block.image, block.address.wrapping_add(4 * index as u64));
+        let text = line.map(|at| match at.line {
+            Some(line) => format!("{}:{line}", at.file),
+            None => at.file,
+        });
+        text.into()
     }
 
     /// What a series is called, in a line.
@@ -187,6 +193,7 @@ impl By {
         match self {
             By::Instruction => "instruction",
             By::Line => "line",
+            By::Walk => "line and array",
             By::Function => "function",
             By::Array => "array",
             By::All => "thread",

@@ -49,6 +49,12 @@ pub struct StridesOptions {
     /// Every stride and how often it occurred, instead of the most frequent ones.
     #[arg(long)]
     pub histograms: bool,
+    /// Say what may be worth a change: where loops or loads could be better, or arrays are accessed by others.
+    #[arg(long, conflicts_with_all = ["histograms", "arrays", "signed"])]
+    pub advice: bool,
+    /// The machine whose caches are looked at for advice: a name that pathlength machines lists, or a file.
+    #[arg(long, value_name = "MACHINE", default_value = "alphastation500", requires = "advice")]
+    pub machine: String,
     #[command(flatten)]
     pub wanted: WantedOptions,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
-use analysis::strides::{Bins, By, Heard, Options, Patterns};
+use analysis::strides::{self, Bins, By, Heard, Options, Patterns};
 use analysis::table::Table;
 use anyhow::bail;
 use engine::{Plan, UnitPlan};
@@ -39,6 +39,16 @@ fn replay(options: &StridesOptions) -> anyhow::Result<ExitCode> {
     let accesses = Accesses::new(&trace);
     let filter = Filter::new(&wanted(&options.wanted), &dictionary)?;
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
+    if options.advice {
+        let machine = super::caches::find(std::slice::from_ref(&options.machine))?;
+        let [mut lines, mut arrays] =
+            [By::Walk, By::Array].map(|by| Patterns::new(&dictionary, &accesses, by, &[], strides::ADVICE));
+        let is_whole = go_through(&replay, &mut lines, true)? && go_through(&replay, &mut arrays, true)?;
+        let table = strides::advice(&lines, &arrays, machine.first());
+        report::write_all(&[table], options.output.format, options.output.path.as_deref())?;
+        tell_problems(&trace, &options.file);
+        return Ok(status(is_whole, &trace));
+    }
     let mut patterns = Patterns::new(&dictionary, &accesses, by(options), &options.arrays, counted(options));
     let is_whole = go_through(&replay, &mut patterns, true)?;
     if let Some(name) = patterns.missing() {
@@ -48,13 +58,18 @@ fn replay(options: &StridesOptions) -> anyhow::Result<ExitCode> {
     }
     write(&patterns, options)?;
     tell_problems(&trace, &options.file);
-    Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(status(is_whole, &trace))
+}
+
+fn status(is_whole: bool, trace: &Trace) -> ExitCode {
+    if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Of a program, while it runs.
 fn hear(options: &StridesOptions) -> anyhow::Result<ExitCode> {
     let file = options.file.display();
-    let heard = Heard::new(by(options), counted(options)).filter(|_| options.arrays.is_empty());
+    let heard = Heard::new(by(options), counted(options));
+    let heard = heard.filter(|_| options.arrays.is_empty() && !options.advice);
     let Some(heard) = heard else {
         bail!(
             "{file} is a program: while it runs there is --by instruction or all; for the rest record a trace first"

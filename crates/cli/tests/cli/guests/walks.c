@@ -38,8 +38,10 @@ __attribute__((noinline)) static void twice(void) {
 }
 
 int main(void) {
+    unsigned seed = 1;
     for (int i = 0; i < 4096; i++) {
-        where[i] = (i * 1237 + 11) % 4096;
+        seed = seed * 1103515245u + 12345u;
+        where[i] = seed >> 10 & 4095;
         table[i] = i;
         matrix[i % ROWS][i % COLUMNS] = i;
     }
