@@ -1,4 +1,5 @@
-//! How fast strides are counted: memory references a second, of programs that access memory in different ways.
+//! How fast strides are counted, in memory references a second, of programs that access memory in different ways;
+//! and how much memory that takes, for many instructions and threads.
 //!
 //!     cargo run --release -p pathlength-analysis --example strides
 
@@ -28,6 +29,34 @@ fn main() {
             println!("{name:20}  {which:30}  {rate:6.0} million references a second");
         }
     }
+    memory(1_000_000, 1);
+    memory(20_000, 100);
+}
+
+/// Executes so many instructions in so many threads, each a few times, at random addresses; tells the memory used.
+fn memory(instructions: u64, threads: u32) {
+    let before = resident();
+    let mut strides = Strides::new(Options::default());
+    (0..instructions / 4).for_each(|block| strides.define(0x10000 + 0x100 * block, &WORDS));
+    let mut seed = 1u64;
+    for thread in 0..threads {
+        for block in (0..instructions as u32 / 4).flat_map(|block| [block; 10]) {
+            let addresses = [(); 4].map(|()| {
+                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                seed >> 40
+            });
+            let [a, b, c, d] = addresses;
+            strides.executed(thread, &[Event::Block(block).word(), a, b, c, d]);
+        }
+    }
+    let used = (resident() - before) >> 20;
+    println!("{instructions} instructions in {threads} threads: {used} MB");
+}
+
+/// Bytes of memory that this process has.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("a number") * 4096
 }
 
 /// Executions of all blocks in turn, their addresses so far apart; 0 for random ones.

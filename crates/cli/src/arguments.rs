@@ -130,6 +130,7 @@ Examples:
   pathlength strides --by line --array table sort.trace     the lines that access one of them
   pathlength strides --by instruction --histograms --format csv -o strides.csv sort.trace
   pathlength strides -o strides.html sort.trace             charts
+  pathlength strides --advice sort.trace                    what may be worth a change
   pathlength strides --by instruction ./sort data.txt       of a program, while it runs
 
 The columns '1 back', '2 back' and so on have the most frequent distances between the address of a reference and \
