@@ -50,6 +50,9 @@ fn of_byteword(options: &StudyOptions) -> anyhow::Result<Results> {
 }
 
 fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
+    if options.mode.is_some() {
+        anyhow::bail!("--mode is of the study byteword");
+    }
     let steps = Steps::new();
     let study = study::strides::strides(
         &study::strides::Options {
