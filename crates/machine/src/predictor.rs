@@ -207,3 +207,73 @@ impl Predicting {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predictor(scheme: Scheme, bits: u8) -> Predictor {
+        Predictor {
+            scheme,
+            entries: 1024,
+            bits,
+            history: if scheme == Scheme::Gshare { 4 } else { 0 },
+            reset_by_refill: false,
+            return_stack: 2,
+            targets: 0,
+        }
+    }
+
+    /// Wrong predictions of a backward branch with these directions.
+    fn wrong(predictor: &Predictor, directions: impl Iterator<Item = bool>) -> u64 {
+        let mut predicting = Predicting::new(predictor);
+        for is_taken in directions {
+            predicting.branch(0x1000, 0x800, is_taken);
+        }
+        predicting.counts().branches.mispredicted
+    }
+
+    #[test]
+    fn a_loop_of_ten_runs() {
+        let directions = || (0..100).map(|number| number % 10 != 9);
+        // One bit is wrong at each end and at each beginning, two bits at each end only, after the first time.
+        assert_eq!(wrong(&predictor(Scheme::Counters, 1), directions()), 20);
+        assert_eq!(wrong(&predictor(Scheme::Counters, 2), directions()), 11);
+        assert_eq!(wrong(&predictor(Scheme::Static, 1), directions()), 10);
+    }
+
+    #[test]
+    fn gshare_learns_what_alternates() {
+        let directions = || (0..1000).map(|number| number % 2 == 0);
+        assert!(wrong(&predictor(Scheme::Gshare, 2), directions()) < 10);
+        assert!(wrong(&predictor(Scheme::Counters, 2), directions()) >= 499);
+    }
+
+    #[test]
+    fn the_oldest_return_is_lost() {
+        let mut predicting = Predicting::new(&predictor(Scheme::Static, 1));
+        [0x100, 0x200, 0x300].iter().for_each(|&address| predicting.call(address));
+        assert!(predicting.ret(0, 0x304) && predicting.ret(0, 0x204) && !predicting.ret(0, 0x104));
+        assert_eq!(predicting.counts().returns, Count { executed: 3, mispredicted: 1 });
+    }
+
+    #[test]
+    fn jumps_go_where_they_went_or_where_the_hint_says() {
+        let mut by_hint = Predicting::new(&predictor(Scheme::Static, 1));
+        assert!(by_hint.jump(0x100, 0x12_3000, 0x45_3000) && !by_hint.jump(0x100, 0x3000, 0x3004));
+        let mut by_table = Predicting::new(&Predictor { targets: 16, ..predictor(Scheme::Static, 1) });
+        assert!(!by_table.jump(0x100, 0x3000, 0x3000) && by_table.jump(0x100, 0, 0x3000));
+    }
+
+    #[test]
+    fn a_line_that_comes_in_is_predicted_statically() {
+        let mut predicting =
+            Predicting::new(&Predictor { reset_by_refill: true, ..predictor(Scheme::Counters, 1) });
+        assert!(!predicting.branch(0x1000, 0x800, true) && predicting.branch(0x1000, 0x800, true));
+        assert!(!predicting.branch(0x1000, 0x800, false));
+        predicting.refilled(0x1000, 32);
+        assert!(predicting.branch(0x1000, 0x800, true));
+        predicting.refilled(0x1000, 32);
+        assert!(predicting.branch(0x1000, 0x2000, false));
+    }
+}

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use trace::record::{Entries, Entry, Mark, Shape};
 
+#[cfg(doc)]
+use crate::Cause;
 use crate::pipeline::{Attached, Core, LEVELS, MemorySystem, Timing};
 use crate::predictor::Predicting;
 use crate::{Cache, Cycles, Machine, Model, Predictions, SiteCycles};
@@ -67,6 +69,8 @@ pub struct Time<M = Attached> {
     /// The units that are not over: what their process had spent when they began.
     begun: HashMap<(u32, u64), Cycles>,
     units: Vec<UnitTime>,
+    /// The names of the caches of instructions, and of data.
+    levels: [Vec<String>; 2],
 }
 
 impl Time {
@@ -103,6 +107,10 @@ impl<M: MemorySystem> Time<M> {
             since: Cycles::default(),
             begun: HashMap::new(),
             units: Vec::new(),
+            levels: [true, false].map(|side| {
+                let path = machine.caches.iter().filter(|cache| cache.holds.has(side));
+                path.map(|cache| cache.name.clone()).collect()
+            }),
         })
     }
 
@@ -134,6 +142,12 @@ impl<M: MemorySystem> Time<M> {
     /// Instructions that were issued in vain, and once more (replay traps).
     pub fn replays(&self) -> u64 {
         self.core.emulated_and_replayed().1
+    }
+
+    /// What serves instructions or data at a level, as [`Cause::InstructionMiss`] and [`Cause::DataMiss`] number
+    /// them: the name of a cache, or `memory`.
+    pub fn level_name(&self, instructions: bool, level: u8) -> &str {
+        self.levels[usize::from(!instructions)].get(level as usize).map_or("memory", String::as_str)
     }
 
     /// Memory, with what it counted.

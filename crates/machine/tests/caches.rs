@@ -2,7 +2,10 @@
 
 mod plain;
 
-use pathlength_machine::{Caches, Class, Curves, Hierarchy, Holds, Machine, Model, Replacement};
+use pathlength_machine::{
+    Cache, Caches, Class, Crossing, Curves, Hierarchy, Holds, Machine, Model, Prefetch, Replacement, Request,
+    TranslationBuffer, Write,
+};
 use plain::{Plain, Sets, Way};
 use proptest::prelude::*;
 

@@ -1,9 +1,11 @@
 //! A page is one file, asks the network for nothing, and shows names as they are.
 
-use analysis::table::{Kind, Table};
+use analysis::table::{Kind, Table, Value};
 use pathlength_report::{
-    Arrangement, Block, Chart, Error, Figure, Format, Page, Section, bars, differences, render, shares, strip,
+    Arrangement, Block, Chart, Error, Figure, Format, Page, Section, bars, differences, render, shares,
+    sizes, strip,
 };
+use serde_json::json;
 
 const HOSTILE: &str = "</script><script>alert('x')</script><!-- \"&amp; `x`";
 
@@ -128,4 +130,18 @@ fn a_chart_leaves_out_the_total_and_names_a_missing_column() {
     }
     let error = bars(&table(), HOSTILE, &["k"], Arrangement::Stacked).unwrap_err();
     assert!(matches!(error, Error::NoColumn { column, .. } if column == "k"));
+}
+
+#[test]
+fn a_curve_has_a_point_for_each_size_that_is_known() {
+    let columns = [("size", Kind::Count), ("1 way", Kind::Real(3)), ("full", Kind::Real(3))];
+    let mut table = Table::new("curve", "Misses", &columns);
+    table.row(vec![1024_u64.into(), 2.5.into(), 2.0.into()]);
+    table.row(vec![1536_u64.into(), Value::Missing, 1.5.into()]);
+    let chart = sizes(&table, "size", &["1 way", "full"], "misses").unwrap();
+    let points = chart.spec["data"]["values"].as_array().unwrap();
+    let points: Vec<_> = points.iter().map(|one| (&one["bytes"], &one["column"], &one["value"])).collect();
+    let expected = [(1024, "1 way", 2.5), (1024, "full", 2.0), (1536, "full", 1.5)];
+    let expected = expected.map(|(bytes, column, value)| (json!(bytes), json!(column), json!(value)));
+    assert!(points.into_iter().eq(expected.iter().map(|(bytes, column, value)| (bytes, column, value))));
 }

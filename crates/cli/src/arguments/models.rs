@@ -85,11 +85,11 @@ pub struct CachesOptions {
     #[arg(long)]
     pub classify: bool,
     #[command(flatten)]
-    pub curves: CurvesOptions,
-    #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
     pub heard: HeardOptions,
+    #[command(flatten)]
+    pub curves: CurvesOptions,
 }
 
 /// Options of `time`.

@@ -148,6 +148,9 @@ fn wanted(options: &HeardOptions, trace: &Trace) -> anyhow::Result<Wanted> {
     }
     let first = trace.chunks().iter().filter_map(|chunk| chunk.first_unit).min().unwrap_or(0);
     let first = first.saturating_add(plan.skip);
+    if plan.unit.is_some() && matches!(trace.unit(first), Ok(None)) {
+        bail!("{file} has no unit of work {first}: leave out fewer than {} with --skip", plan.skip);
+    }
     let last = plan.units.map_or(u64::MAX, |units| first.saturating_add(units).saturating_sub(1));
     let processes = options.processes.iter().map(|&process| (process, None));
     Ok(Wanted {

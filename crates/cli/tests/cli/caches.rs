@@ -154,6 +154,16 @@ fn threads_are_heard_and_chosen() {
 }
 
 #[test]
+fn children_run_unheard() {
+    let folder = Folder::new();
+    let counted = folder.table("count --by function :ev5/forks");
+    for processors in 1..=2 {
+        let rows = folder.caches(&format!("--by function --host-processors {processors} :ev5/forks"));
+        assert_eq!(column(&rows, "instructions").last(), column(&counted, "instructions").last());
+    }
+}
+
+#[test]
 fn a_machine_can_be_a_file() {
     let folder = Folder::new();
     let file = folder.path("mine.toml");
@@ -202,7 +212,7 @@ fn what_cannot_be_heard_is_told() {
         (format!("--unit other {trace}"), "are calls of 'work', not of 'other'"),
         (format!("--unit work {plain}"), "has no units of work"),
         (format!("--thread 0.9 {plain}"), "no thread 0.9"),
-        (format!("--unit work --skip 1000 {trace}"), "no instructions"),
+        (format!("--unit work --skip 1000 {trace}"), "has no unit of work 1000"),
     ];
     for (words, problem) in cases {
         let sentence = run(&format!("caches {words}")).failure();

@@ -28,6 +28,7 @@ fn make_guests() -> PathBuf {
         std::fs::create_dir_all(&folder).unwrap();
         compile(&folder, switches, "debugged.c", "debugged", &["-O0", "-pthread"]);
         compile(&folder, switches, "debugged.c", "anywhere", &["-O0", "-pthread", "-fPIE", "-pie"]);
+        compile(&folder, switches, "forks.c", "forks", &[]);
         compile(&folder, switches, "half.c", "libhalf.so", &["-fPIC", "-shared"]);
         compile(&folder, switches, "halves.c", "halves", &["-L.", "-lhalf", "-Wl,-rpath,$ORIGIN"]);
         compile(&folder, switches, "modes.c", "modes", &[]);

@@ -41,6 +41,8 @@ impl LastStore {
 #[derive(Clone)]
 pub(super) struct Board {
     pub(super) registers: [Register; 64],
+    /// When nothing waits for any register.
+    pub(super) ready: u64,
     /// When each unit that works on one at a time is free.
     pub(super) free: Vec<u64>,
     /// Cycles in which units are blocked, and which; the oldest are replaced.
@@ -81,6 +83,7 @@ impl Board {
     pub fn new(misses: Misses, write_buffer: WriteBuffer) -> Board {
         Board {
             registers: [Register::produced(0, 0); 64],
+            ready: 0,
             free: vec![0; Class::COUNT],
             blocked: [(0, 0); 8],
             blocked_next: 0,

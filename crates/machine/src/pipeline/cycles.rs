@@ -1,5 +1,7 @@
 //! Cycles, each in one class.
 
+use std::fmt;
+
 use super::description::WIDEST;
 
 /// Levels behind the first cache that are told apart; what is farther counts as the last.
@@ -110,6 +112,29 @@ impl Cause {
     }
 }
 
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Cause::Issued(number) => return write!(f, "issued {number}"),
+            Cause::InstructionMiss(level) => return write!(f, "instructions from level {}", level + 1),
+            Cause::DataMiss(level) => return write!(f, "data from level {}", level + 1),
+            Cause::TakenBranch => "taken branches",
+            Cause::Mispredict => "mispredictions",
+            Cause::InstructionTranslation => "translation of instructions",
+            Cause::CallPal => "PAL calls",
+            Cause::Emulation => "emulation",
+            Cause::Operand => "operands",
+            Cause::Unit => "units",
+            Cause::DataTranslation => "translation of data",
+            Cause::OutstandingMisses => "outstanding misses",
+            Cause::WriteBuffer => "write buffer",
+            Cause::Barrier => "barriers",
+            Cause::Replay => "replay traps",
+        };
+        f.pad(name)
+    }
+}
+
 /// Numbers of cycles of each kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycles(pub(crate) [u64; CAUSES]);
@@ -139,6 +164,11 @@ impl Cycles {
     /// Instructions that were issued.
     pub fn instructions(&self) -> u64 {
         (0..).zip(&self.0[..=WIDEST]).map(|(each, cycles)| each * cycles).sum()
+    }
+
+    /// Those in which instructions or data came from a level: 1 is behind the first cache.
+    pub fn from_level(&self, level: u8) -> u64 {
+        self.of(Cause::InstructionMiss(level)) + self.of(Cause::DataMiss(level))
     }
 
     /// The kinds of which there are any.

@@ -85,9 +85,9 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The same so many cycles later.
-    pub fn later(self, cycles: u64) -> Place {
-        Place { arrived: self.arrived + cycles, ..self }
+    /// When the current group arrived.
+    pub fn arrived(self) -> u64 {
+        self.arrived
     }
 }
 

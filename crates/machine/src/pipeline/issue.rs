@@ -163,6 +163,7 @@ impl Issue {
         }
         if step.destination != NONE {
             self.board.registers[step.destination as usize % 64] = result;
+            self.board.ready = self.board.ready.max(result.issued + self.rules.longest(step.class));
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Rules {
     latencies: [u8; CLASSES * COLUMNS],
     /// Cycles from the issue of an instruction until that of another one which writes the same register.
     orders: [u8; CLASSES * CLASSES],
+    /// The longest of both, for each producer.
+    longest: [u8; CLASSES],
     pub classes: Vec<ClassTables>,
     units: Vec<UnitName>,
     left_to_next: u16,
@@ -77,6 +79,7 @@ impl Rules {
             group_shift: pipeline.group.ilog2() + 2,
             latencies: [0; CLASSES * COLUMNS],
             orders: [0; CLASSES * CLASSES],
+            longest: [0; CLASSES],
             classes: Vec::new(),
             left_to_next: pipeline.left_to_next.iter().map(|name| mask(&names, name)).sum(),
             units: names.iter().map(|&name| UnitName(name.into())).collect(),
@@ -103,6 +106,11 @@ impl Rules {
                     Some(Operand::Tested | Operand::Stored) => columns[1] = bypass.latency,
                 }
             }
+        }
+        for (producer, longest) in rules.longest.iter_mut().enumerate() {
+            let latencies = &rules.latencies[producer * COLUMNS..][..COLUMNS];
+            let orders = &rules.orders[producer * CLASSES..][..CLASSES];
+            *longest = latencies.iter().chain(orders).copied().max().unwrap_or(0);
         }
         rules
     }
@@ -143,6 +151,12 @@ impl Rules {
     #[inline(always)]
     pub fn order(&self, before: u8, after: u8) -> u64 {
         self.orders[before as usize % CLASSES * CLASSES + after as usize % CLASSES].into()
+    }
+
+    /// Cycles until nothing whatever waits for the result of a producer.
+    #[inline(always)]
+    pub fn longest(&self, producer: u8) -> u64 {
+        self.longest[producer as usize % CLASSES].into()
     }
 
     /// Appends a block's steps.

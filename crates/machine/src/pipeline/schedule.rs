@@ -7,7 +7,6 @@ use std::mem;
 use super::board::{BEGINNING, Board, FRESH, LastStore, Register};
 use super::class::NONE;
 use super::core::Block;
-use super::front::Place;
 use super::issue::{Issue, SiteCycles};
 use super::memory::{Misses, WriteBuffer};
 use super::rules::{LOAD, STORE};
@@ -25,6 +24,8 @@ pub(super) struct Schedule {
     last_used: u16,
     last_open: u16,
     last: u16,
+    /// When nothing waits for any register.
+    ready: u16,
     stores: u16,
     first_load: Option<u16>,
     /// How often it was applied.
@@ -33,12 +34,18 @@ pub(super) struct Schedule {
     /// where each kind of them ends.
     uses: Box<[Use]>,
     ends: [u16; 4],
-    /// Where its last group is, if it is not the first; times are as if the block had been issued at the
-    /// beginning.
-    place: Option<Place>,
+    /// When its last group arrived, if that is not the first.
+    arrived: Option<u16>,
+    has_neighbours: bool,
+    seldom: Box<Seldom>,
+}
+
+/// What is seldom looked at.
+struct Seldom {
     /// Pairs of a store and a load in the next cycle, by their numbers.
-    neighbours: Box<[(u8, u8)]>,
-    sites: Box<[SiteCycles]>,
+    neighbours: Vec<(u8, u8)>,
+    /// What each instruction takes whenever the schedule is applied.
+    sites: Vec<SiteCycles>,
 }
 
 /// A use of a register, and when; also a number of cycles, and what they are spent for.
@@ -78,7 +85,7 @@ impl Schedule {
 
     /// Adds what instructions took whenever it was applied.
     pub fn add_sites(&self, sites: &mut [SiteCycles]) {
-        for (sum, site) in sites.iter_mut().zip(&self.sites) {
+        for (sum, site) in sites.iter_mut().zip(&self.seldom.sites) {
             sum.issuing += site.issuing * self.executions;
             sum.dry += site.dry * self.executions;
             sum.frozen += site.frozen * self.executions;
@@ -109,7 +116,8 @@ impl Issue {
             return false;
         }
         schedule.executions += 1;
-        self.apply(schedule, block.accesses.as_ref(), addresses);
+        let last = block.address.wrapping_add(4 * (block.length as u64 - 1));
+        self.apply(schedule, last, &block.accesses, addresses);
         true
     }
 
@@ -119,15 +127,17 @@ impl Issue {
         let board = &self.board;
         let now = board.last;
         let mut is_ready = board.blocked_until < now + u64::from(schedule.used == FRESH);
-        for one in schedule.reads() {
-            let register = &board.registers[one.register as usize % 64];
-            let ready = register.issued + self.rules.latency(register.class, one.kind);
-            is_ready &= ready <= now + u64::from(one.time);
-        }
-        for one in schedule.writes() {
-            let register = &board.registers[one.register as usize % 64];
-            let ready = register.issued + self.rules.order(register.class, one.kind);
-            is_ready &= ready <= now + u64::from(one.time);
+        if board.ready > now + u64::from(schedule.used == FRESH) {
+            for one in schedule.reads() {
+                let register = &board.registers[one.register as usize % 64];
+                let ready = register.issued + self.rules.latency(register.class, one.kind);
+                is_ready &= ready <= now + u64::from(one.time);
+            }
+            for one in schedule.writes() {
+                let register = &board.registers[one.register as usize % 64];
+                let ready = register.issued + self.rules.order(register.class, one.kind);
+                is_ready &= ready <= now + u64::from(one.time);
+            }
         }
         if !is_ready || schedule.accesses().is_empty() {
             return is_ready;
@@ -141,13 +151,13 @@ impl Issue {
         };
         is_ready
             && board.barrier <= now
-            && !schedule.neighbours.iter().any(same)
+            && !(schedule.has_neighbours && schedule.seldom.neighbours.iter().any(same))
             && (schedule.stores == 0 || self.board.write_buffer.has_room(schedule.stores.into(), now))
     }
 
-    /// Issues a block by a schedule.
+    /// Issues a block, whose last instruction is at `last`, by a schedule.
     #[inline]
-    fn apply(&mut self, schedule: &Schedule, accesses: &[(u8, bool)], addresses: &[u64]) {
+    fn apply(&mut self, schedule: &Schedule, last: u64, accesses: &[(u8, bool)], addresses: &[u64]) {
         let now = self.board.last;
         if schedule.used == FRESH {
             self.board.cycles.0[self.board.open] += 1;
@@ -166,8 +176,9 @@ impl Issue {
                 }
             }
         }
-        if let Some(place) = schedule.place {
-            self.front.place = place.later(now - BEGINNING);
+        self.board.ready = self.board.ready.max(now + u64::from(schedule.ready));
+        if let Some(arrived) = schedule.arrived {
+            self.front.place = self.front.first_of(last, now + u64::from(arrived));
         }
         self.board.last = now + u64::from(schedule.last);
         self.board.used = schedule.last_used;
@@ -245,6 +256,8 @@ impl Issue {
             let next = loads.iter().filter(|load| load.0 > store.0 && load.1 == store.1 + 1);
             next.map(|load| (store.0, load.0))
         });
+        let neighbours: Vec<(u8, u8)> = neighbours.collect();
+        let arrived = (self.front.place.arrived() - BEGINNING) as u16;
         let has_groups = self.front.begins_group(block.address);
         let lists = [reads, writes, results, cycles.collect(), accesses];
         let mut end = 0;
@@ -258,14 +271,15 @@ impl Issue {
             last_used: self.board.used,
             last_open: self.board.open as u16,
             last,
+            ready: u16::try_from(self.board.ready.saturating_sub(BEGINNING)).ok()?,
             stores: stores.len() as u16,
             first_load: loads.first().map(|load| load.1),
             executions: 0,
             uses: lists.concat().into(),
             ends: [ends[0], ends[1], ends[2], ends[3]],
-            place: has_groups.then_some(self.front.place),
-            neighbours: neighbours.collect(),
-            sites: self.sites[block.first..][..block.length].into(),
+            arrived: has_groups.then_some(arrived),
+            has_neighbours: !neighbours.is_empty(),
+            seldom: Box::new(Seldom { neighbours, sites: self.sites[block.first..][..block.length].into() }),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod assembler;
 mod memory;
+mod model;
 mod random;
 mod sequences;
 mod slots;

@@ -138,7 +138,7 @@ fn program() -> impl Strategy<Value = Program> {
         1 => Just(LEVEL_3),
         1 => Just(UNTRANSLATED)
     ];
-    let address = (level, 0u64..16).prop_map(|(level, number)| level | 0x8000 | number * 8);
+    let address = (level, 0u64..16).prop_map(|(level, number)| level + 0x8000 + 8 * number);
     (
         (start, 0u64..8),
         prop::collection::vec((prop::collection::vec(plain(), 1..12), end), 1..6),

@@ -70,7 +70,7 @@ pub fn slot(machine: &Machine, program: &[Executed]) -> Vec<Slotted> {
             && serve(one.address).level > 0
         {
             let first = one.address / 32 * 8;
-            (first..first + 8).for_each(|place| drop(counters.insert(place % 2048, None)));
+            counters.extend((first..first + 8).map(|place| (place % 2048, None)));
         }
         let same_group = place > 0 && program[place - 1].address / bytes == one.address / bytes;
         let begins = (!same_group || reached != Reached::InSequence).then_some(reached);

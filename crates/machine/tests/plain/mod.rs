@@ -3,9 +3,8 @@
 
 #![allow(dead_code)]
 
-use pathlength_machine::{
-    Cache, Crossing, Machine, Prefetch, Replacement, Request, TranslationBuffer, Write,
-};
+// What includes this names the crate as it knows it.
+use super::{Cache, Crossing, Machine, Prefetch, Replacement, Request, TranslationBuffer, Write};
 
 /// Something with sets of ways, each a list of entries.
 pub struct Sets {

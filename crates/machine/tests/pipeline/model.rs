@@ -1,0 +1,69 @@
+//! What is heard as a model: units of work, processes; machines that cannot be, or have no time.
+
+use pathlength_machine::pipeline::Perfect;
+use pathlength_machine::{Cause, Machine, Model, Time};
+use trace::record::{Event, Mark};
+
+use super::assembler::assemble;
+
+fn perfect(machine: &str) -> Time<Perfect> {
+    Time::with_memory(&Machine::find(machine).unwrap(), Perfect).unwrap()
+}
+
+fn mark(mark: Mark) -> u64 {
+    Event::Mark(mark).word()
+}
+
+#[test]
+fn units_have_the_cycles_of_their_process() {
+    let mut time = perfect("alphastation500");
+    // A shift each: a cycle; the group is a block.
+    time.define(0x1000, &assemble("sll r1,r2,r3; sll r1,r2,r4; sll r1,r2,r5; sll r1,r2,r6"));
+    let work = |times: usize| vec![!0u64; times];
+    let begin = |number| vec![mark(Mark::UnitBegins(number))];
+    let end = |number| vec![mark(Mark::UnitEnds(number))];
+    time.executed(1, &[begin(0), work(1)].concat());
+    time.executed(2, &[begin(0), work(3)].concat());
+    time.executed(1, &[work(1), end(0)].concat());
+    time.executed(2, &[work(2), vec![mark(Mark::UnitLeft(0))], begin(1), end(1)].concat());
+    let units: Vec<_> = time.units().iter().map(|unit| (unit.space, unit.number)).collect();
+    assert_eq!(units, [(1, 0), (2, 0), (2, 1)]);
+    // The last cycle of each run is over when the next one begins.
+    let totals: Vec<u64> = time.units().iter().map(|unit| unit.cycles.total()).collect();
+    assert!(totals[0].abs_diff(8) <= 2 && totals[1].abs_diff(20) <= 2 && totals[2] == 0, "{totals:?}");
+    assert_eq!(time.cycles().total(), time.cycles().of(Cause::Issued(1)));
+    assert_eq!(time.cycles().instructions(), 4 * 7);
+}
+
+#[test]
+fn levels_have_the_names_of_caches() {
+    let time = perfect("alphastation500");
+    assert_eq!([1, 2, 3].map(|level| time.level_name(false, level)), ["scache", "bcache", "memory"]);
+}
+
+#[test]
+fn machines_without_pipeline_have_no_time() {
+    let error = Time::new(&Machine::find("qemu").unwrap()).err().unwrap();
+    assert!(error.to_string().contains("has no section [pipeline]"), "{error}");
+}
+
+#[test]
+fn impossible_pipelines() {
+    let cases = [
+        ("[pipeline]\ngroup = 3", "pipeline.group: 3 is not 1, 2, 4 or 8 instructions"),
+        ("[pipeline]\nleft_to_next = [\"E9\"]", "pipeline.left_to_next: no class is issued to \"E9\""),
+        ("[pipeline.classes]\nload = { units = [] }", "pipeline.classes.load.units: 0 alternatives"),
+        (
+            "[pipeline.classes]\nloads = { units = [\"E0\"] }",
+            "pipeline.classes.loads: there is no such class",
+        ),
+        ("[pipeline.loads]\noutstanding = 0", "pipeline.loads.outstanding: 0 is not 1 to 64"),
+        ("[predictor]\nentries = 1000", "predictor.entries: 1000 is not a power of two"),
+        ("[predictor]\nbits = 8", "predictor.bits: 8 is not 1 to 7"),
+        ("[emulation]\nmicroseconds = -1", "emulation.microseconds: -1 is no time"),
+    ];
+    for (change, expected) in cases {
+        let error = Machine::from_toml(&format!("base = \"alphastation500\"\n{change}")).unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{error}");
+    }
+}
