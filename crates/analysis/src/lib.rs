@@ -18,5 +18,6 @@ pub mod paper;
 pub mod profile;
 pub mod replay;
 pub mod statics;
+pub mod strides;
 pub mod table;
 pub mod units;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use image::{Image, Location};
+use image::{Image, Location, Variable};
 use trace::{Counts, LoadedImage, Trace};
 
 /// A function, named so that it can be found again in another build.
@@ -98,6 +98,11 @@ impl Names {
         let index = image?;
         let bias = self.images.get(index as usize)?.image.bias;
         self.file(index)?.as_ref()?.location(address.wrapping_sub(bias))
+    }
+
+    /// The variables of an image, at link-time addresses; none if its file is not there, or another one.
+    pub fn variables(&self, image: u32) -> Vec<Variable> {
+        self.file(image).and_then(Option::as_ref).map_or(Vec::new(), |file| file.variables())
     }
 
     /// The file of an image, shared by all mappings of it.

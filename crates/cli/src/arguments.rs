@@ -8,10 +8,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 mod export;
 mod models;
 mod show;
+mod strides;
 
 pub use export::{ExportOptions, Form};
 pub use models::{CachesOptions, HeardOptions, MachinesOptions, Rows, TimeOptions};
 pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
+pub use strides::{PatternsOf, StridesOptions};
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
 ///
@@ -63,7 +65,12 @@ show the mean of the units measured once the path length is steady (three window
     )]
     Build(BuildOptions),
     /// Carry out a whole study: build, run, compare, report.
-    #[command(after_help = "Example: pathlength study byteword\n\nThe report is study/byteword/index.html.")]
+    #[command(after_help = "\
+Examples:
+  pathlength study byteword     what the byte and word instructions change in a database
+  pathlength study strides      how a sparse matrix-vector product accesses memory
+
+The report is study/byteword/index.html, or study/strides/index.html.")]
     Study(StudyOptions),
     /// Record every instruction and every address of a run, or of a piece of it.
     #[command(after_help = "\
@@ -116,6 +123,20 @@ Example: pathlength check sort.trace
 Control must go on where it can, addresses must agree with what is known of the registers, calls and returns \
 must nest. The exit status is 1 if anything is wrong.")]
     Check(CheckOptions),
+    /// Find out how far apart the addresses are that a program accesses one after another.
+    #[command(after_help = "\
+Examples:
+  pathlength strides sort.trace                             who walks through which array how
+  pathlength strides --by line --array table sort.trace     the lines that access one of them
+  pathlength strides --by instruction --histograms --format csv -o strides.csv sort.trace
+  pathlength strides -o strides.html sort.trace             charts
+  pathlength strides --advice sort.trace                    what may be worth a change
+  pathlength strides --by instruction ./sort data.txt       of a program, while it runs
+
+The columns '1 back', '2 back' and so on have the most frequent distances between the address of a reference and \
+those of the references that many back, loads and stores apart. Prefetches are left out. Arrays have names and \
+types if the images are still there and have debug information.")]
+    Strides(StridesOptions),
     /// Find out what misses in the caches and translation buffers of a machine.
     #[command(after_help = "\
 Examples:
@@ -288,6 +309,8 @@ pub struct BuildOptions {
 pub enum StudyName {
     /// What the byte and word instructions change.
     Byteword,
+    /// How a sparse matrix-vector product accesses memory.
+    Strides,
 }
 
 /// Options of `study`.
@@ -301,9 +324,9 @@ pub struct StudyOptions {
     /// One mode only: cached or scaled.
     #[arg(long, value_parser = ["cached", "scaled"])]
     pub mode: Option<String>,
-    /// Where the report and its tables go.
-    #[arg(short, long, value_name = "DIR", default_value = "study/byteword")]
-    pub output: PathBuf,
+    /// Where the report and its tables go, instead of study/NAME.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
     /// Where the C library for Alpha is.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,

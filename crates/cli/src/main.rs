@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Show(options) => commands::show::run(&options),
         Command::Export(options) => commands::export::run(&options),
         Command::Check(options) => commands::check::run(&options),
+        Command::Strides(options) => commands::strides::run(&options),
         Command::Caches(options) => commands::caches::run(&options),
         Command::Time(options) => commands::time::run(&options),
         Command::Machines(options) => commands::machines::run(&options),

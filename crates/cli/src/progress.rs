@@ -112,6 +112,11 @@ impl Steps {
                 return;
             }
         };
+        self.tell(message);
+    }
+
+    /// Shows a step in words.
+    pub fn tell(&self, message: String) {
         if self.bar.is_hidden() {
             eprintln!("pathlength: {message}");
         }

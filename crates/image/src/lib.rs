@@ -18,11 +18,13 @@ mod error;
 mod lines;
 mod segments;
 mod symbols;
+mod variables;
 
 pub use error::{Error, Problem};
 pub use lines::Location;
 pub use segments::{ADDRESS_LIMIT, Segment};
 pub use symbols::{Function, Symbol};
+pub use variables::{Element, Variable};
 
 use lines::Lines;
 use object::elf::{self, FileHeader64};
@@ -242,6 +244,14 @@ impl Image {
     /// The function or variable of this name; a global one before local ones.
     pub fn symbol(&self, name: &str) -> Option<&Symbol> {
         self.symbols(name).first()
+    }
+
+    /// The variables at fixed addresses, ascending and disjoint: as the debug information has them, with types
+    /// and shapes; what that does not know is named by its symbol.
+    pub fn variables(&self) -> Vec<Variable> {
+        let file = ElfFile64::<LE>::parse(self.bytes.as_slice()).ok();
+        let named = self.symbols.iter().filter(|symbol| !symbol.function);
+        variables::read(|name| section(file.as_ref()?, name).map(|(_, bytes)| bytes), named)
     }
 
     /// The line of source that the instruction at `address` was compiled from, if the image has

@@ -163,8 +163,29 @@ const POSTGRESQL: Workload = Workload {
     gauges: &[],
 };
 
+/// The product of a sparse matrix and a vector, in Fortran: two loops, each with a small and a large matrix, and with
+/// and without unrolled loops. Behind the switches of every build, `-O3` is the one in force.
+const SPMV: Workload = Workload {
+    name: "spmv",
+    title: "A sparse matrix-vector product",
+    sources: &[Source::Embedded { name: "spmv.f90", text: include_str!("../../../workloads/spmv.f90") }],
+    recipe: Recipe::Compile(&[
+        spmv("spmv", &["-O3", "-cpp"]),
+        spmv("spmv-unrolled", &["-O3", "-funroll-loops", "-cpp"]),
+        spmv("spmv-large", &["-O3", "-cpp", "-DLARGE"]),
+        spmv("spmv-large-unrolled", &["-O3", "-funroll-loops", "-cpp", "-DLARGE"]),
+    ]),
+    program: "spmv",
+    unit: "spmv_original_",
+    gauges: &[],
+};
+
+const fn spmv(image: &'static str, flags: &'static [&'static str]) -> Target {
+    Target { image, source: "spmv.f90", flags, libraries: &["-lgfortran", "-lm"] }
+}
+
 /// Every workload.
-pub const WORKLOADS: &[Workload] = &[TPCB, POSTGRESQL];
+pub const WORKLOADS: &[Workload] = &[TPCB, POSTGRESQL, SPMV];
 
 /// The names of all workloads.
 pub fn names() -> Vec<&'static str> {

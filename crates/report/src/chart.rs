@@ -184,6 +184,34 @@ pub fn strip(table: &Table, group: &str, value: &str) -> Result<Chart, Error> {
     Ok(Chart::new(table, rows, size, layers))
 }
 
+/// Columns from 0 to 100 %: a group for each row of a table, named by its first column, with a bar for each of the
+/// others. Tables with the same rows make charts with the same axes, small, to stand below each other; the first
+/// tells what the bars' colours mean.
+pub fn histograms(tables: &[Table]) -> Result<Vec<Chart>, Error> {
+    let chart = |(number, table): (usize, &Table)| {
+        let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+        let rows = long(table, names[0], &names[1..])?;
+        let columns = legend_columns(&rows, "column");
+        let mut color = json!({"field": "column", "type": "nominal", "sort": null, "title": null});
+        if number > 0 {
+            color["legend"] = json!(null);
+        }
+        let encoding = json!({
+            "x": {"field": "row", "type": "nominal", "sort": null, "title": null,
+                  "axis": {"labelAngle": 0, "labelOverlap": "greedy"}},
+            "xOffset": {"field": "column", "sort": null},
+            "y": {"field": "value", "type": "quantitative", "title": null, "scale": {"domain": [0, 100]},
+                  "axis": {"values": [0, 50, 100], "labelExpr": "datum.label + ' %'"}},
+            "color": color,
+            "tooltip": tooltip(),
+        });
+        let mut chart = Chart::new(table, rows, (1, 76), json!([{"mark": "bar", "encoding": encoding}]));
+        chart.spec["config"]["legend"]["columns"] = columns.into();
+        Ok(chart)
+    };
+    tables.iter().enumerate().map(chart).collect()
+}
+
 /// A line for each of the columns `values`, over the bytes in the column `size` on a logarithmic axis. `title`
 /// says what they measure.
 pub fn sizes(table: &Table, size: &str, values: &[&str], title: &str) -> Result<Chart, Error> {

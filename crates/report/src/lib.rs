@@ -32,7 +32,7 @@ mod pieces;
 pub mod terminal;
 
 pub use arrow::{from_arrow, to_arrow};
-pub use chart::{Arrangement, Chart, bars, differences, shares, sizes, strip};
+pub use chart::{Arrangement, Chart, bars, differences, histograms, shares, sizes, strip};
 pub use instructions::InstructionTable;
 pub use output::{check, stdout, write_all, write_file, write_long};
 pub use page::{Block, Figure, Page, Section};

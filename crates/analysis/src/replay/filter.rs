@@ -12,7 +12,7 @@ use crate::names::FunctionName;
 
 /// What of a trace is wanted, in its users' words; each thing that is given narrows it down. All ranges
 /// include both ends.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Instructions of these functions: `NAME` or `IMAGE!NAME`.
     pub functions: Vec<String>,

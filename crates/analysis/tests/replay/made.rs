@@ -131,7 +131,7 @@ impl Made {
     }
 }
 
-fn words(items: &[Item]) -> Vec<u64> {
+pub fn words(items: &[Item]) -> Vec<u64> {
     let mut words = Vec::new();
     for item in items {
         match item {

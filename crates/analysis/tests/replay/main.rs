@@ -6,3 +6,4 @@ mod exports;
 mod instructions;
 mod made;
 mod recount;
+mod strides;

@@ -13,6 +13,7 @@ pub mod machines;
 pub mod run;
 pub mod show;
 pub mod statics;
+pub mod strides;
 pub mod study;
 pub mod time;
 pub mod trace;

@@ -1,18 +1,39 @@
 //! `pathlength study`: the whole way from sources to a report.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use analysis::table::Table;
 use lab::build::BuildOptions;
-use lab::study::{MODES, Mode, Options, Study, byteword};
+use lab::study::{self, MODES, Mode, Options, byteword};
+use report::Page;
 
-use crate::arguments::StudyOptions;
+use crate::arguments::{StudyName, StudyOptions};
 use crate::progress::Steps;
+
+/// What a study came to: a summary for the terminal, all tables, and the report.
+type Results = (Vec<Table>, Vec<Table>, Page);
 
 /// Studies, prints the summary, writes the report and its tables.
 pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
+    let name = match options.name {
+        StudyName::Byteword => "byteword",
+        StudyName::Strides => "strides",
+    };
+    let output = options.output.clone().unwrap_or_else(|| Path::new("study").join(name));
     // Before minutes of work: can its results be written?
-    report::check(true, report::Format::Csv, Some(&options.output))?;
+    report::check(true, report::Format::Csv, Some(&output))?;
+    let (summary, tables, page) = match options.name {
+        StudyName::Byteword => of_byteword(options)?,
+        StudyName::Strides => of_strides(options)?,
+    };
+    let page = write(&tables, &page, &output)?;
+    report::write_all(&summary, report::Format::Table, None)?;
+    eprintln!("\nThe report: {}", page.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of_byteword(options: &StudyOptions) -> anyhow::Result<Results> {
     let wanted = |mode: &&Mode| options.mode.as_deref().is_none_or(|name| name == mode.name);
     let steps = Steps::new();
     let study = byteword(
@@ -25,20 +46,38 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
     );
     steps.clear();
     let study = study?;
-    let page = write(&study, &options.output)?;
-    report::write_all(&study.summary(), report::Format::Table, None)?;
-    eprintln!("\nThe report: {}", page.display());
-    Ok(ExitCode::SUCCESS)
+    Ok((study.summary(), study.tables(), study.page()?))
+}
+
+fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
+    if options.mode.is_some() {
+        anyhow::bail!("--mode is of the study byteword");
+    }
+    let steps = Steps::new();
+    let study = study::strides::strides(
+        &study::strides::Options {
+            build: BuildOptions { folder: "build".into(), sources: None },
+            sysroot: options.sysroot.clone(),
+            with_misses: true,
+        },
+        &|step| match step {
+            study::strides::Progress::Building(step) => steps.show(&study::Progress::Building(step)),
+            study::strides::Progress::Running(of, switches) => {
+                steps.tell(format!("running the {of} loop, {switches}"));
+            }
+        },
+    );
+    steps.clear();
+    let study = study?;
+    Ok((study.tables(), study.tables(), study.page()?))
 }
 
 /// Writes the page, and every table as CSV, JSON and Parquet beside it. Returns the page's path.
-fn write(study: &Study, folder: &Path) -> anyhow::Result<std::path::PathBuf> {
-    let tables = study.tables();
+fn write(tables: &[Table], page: &Page, folder: &Path) -> anyhow::Result<PathBuf> {
     for format in [report::Format::Csv, report::Format::Json, report::Format::Parquet] {
-        report::write_all(&tables, format, Some(&folder.join(format.to_string())))?;
+        report::write_all(tables, format, Some(&folder.join(format.to_string())))?;
     }
     let path = folder.join("index.html");
-    let page = study.page()?;
     report::write_file(&path, |out| page.write(out))?;
     Ok(path)
 }

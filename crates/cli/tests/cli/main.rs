@@ -14,6 +14,7 @@ mod misses;
 mod run;
 mod show;
 mod signals;
+mod strides;
 mod study;
 mod support;
 mod time;

@@ -35,6 +35,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "modes.c", "modes", &[]);
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
         compile(&folder, switches, "tiny.c", "tiny", &[]);
+        compile(&folder, switches, "walks.c", "walks", &[]);
     }
     folder
 }

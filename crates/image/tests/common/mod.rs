@@ -1,5 +1,8 @@
 //! Programs to test with, and the GNU tools as oracles.
 
+// Not every test needs all of it.
+#![allow(dead_code)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -3,6 +3,7 @@
 
 mod page;
 mod schemes;
+pub mod strides;
 mod tables;
 
 use std::fs;

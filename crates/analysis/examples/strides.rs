@@ -1,0 +1,76 @@
+//! How fast strides are counted, in memory references a second, of programs that access memory in different ways;
+//! and how much memory that takes, for many instructions and threads.
+//!
+//!     cargo run --release -p pathlength-analysis --example strides
+
+use std::time::Instant;
+
+use pathlength_analysis::strides::{Options, Strides};
+use trace::record::Event;
+
+/// Blocks of the program.
+const BLOCKS: u64 = 200;
+/// References in a buffer of records, which is heard again and again.
+const REFERENCES: usize = 1 << 16;
+const TIMES: usize = 1000;
+
+/// ldq t0,0(a0); stq t0,0(a1); ldl t0,0(a2); ldt f1,0(a0); br
+const WORDS: [u32; 5] = [0xa430_0000, 0xb431_0000, 0xa032_0000, 0x8c30_0000, 0xc3e0_0000];
+
+fn main() {
+    for (name, stride) in [("elements one by one", 8), ("a row of a matrix", 4096), ("at random", 0)] {
+        for (threshold, which) in [(128, "those that are near one time"), (0, "all references")] {
+            let records = records(stride);
+            let mut strides = Strides::new(Options { threshold, ..Options::default() });
+            (0..BLOCKS).for_each(|block| strides.define(0x10000 + 0x100 * block, &WORDS));
+            let start = Instant::now();
+            (0..TIMES).for_each(|_| strides.executed(0, &records));
+            let rate = (TIMES * REFERENCES) as f64 / start.elapsed().as_secs_f64() / 1e6;
+            println!("{name:20}  {which:30}  {rate:6.0} million references a second");
+        }
+    }
+    memory(1_000_000, 1);
+    memory(20_000, 100);
+}
+
+/// Executes so many instructions in so many threads, each a few times, at random addresses; tells the memory used.
+fn memory(instructions: u64, threads: u32) {
+    let before = resident();
+    let mut strides = Strides::new(Options::default());
+    (0..instructions / 4).for_each(|block| strides.define(0x10000 + 0x100 * block, &WORDS));
+    let mut seed = 1u64;
+    for thread in 0..threads {
+        for block in (0..instructions as u32 / 4).flat_map(|block| [block; 10]) {
+            let addresses = [(); 4].map(|()| {
+                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                seed >> 40
+            });
+            let [a, b, c, d] = addresses;
+            strides.executed(thread, &[Event::Block(block).word(), a, b, c, d]);
+        }
+    }
+    let used = (resident() - before) >> 20;
+    println!("{instructions} instructions in {threads} threads: {used} MB");
+}
+
+/// Bytes of memory that this process has.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("a number") * 4096
+}
+
+/// Executions of all blocks in turn, their addresses so far apart; 0 for random ones.
+fn records(stride: u64) -> Vec<u64> {
+    let mut records = Vec::new();
+    let mut seed = 1u64;
+    for number in 0..REFERENCES as u64 / 4 {
+        let block = number % BLOCKS;
+        records.push(Event::Block(block as u32).word());
+        for access in 0..4u64 {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let within = if stride == 0 { seed >> 40 } else { stride * (number / BLOCKS) };
+            records.push(0x1_0000_0000 + (access << 28) + within);
+        }
+    }
+    records
+}

@@ -1,0 +1,218 @@
+//! What to do about the way in which a program accesses its arrays.
+
+use std::collections::BTreeMap;
+
+use image::Variable;
+use machine::{Cache, Holds, Machine};
+
+use super::{By, Count, Patterns, Series};
+use crate::table::{Kind, Table, Value, separated};
+
+/// What strides must be compared to for advice: all references, in bytes.
+pub const ADVICE: super::Options =
+    super::Options { depth: 5, threshold: 0, bins: super::Bins { is_signed: false, in_elements: false } };
+
+/// A walk is regular if so many of its strides, in percent, are of one kind.
+const REGULAR: f64 = 60.0;
+/// A walk goes through an array in a direction if so many of its strides, in percent, are its pitch.
+const WALK: f64 = 80.0;
+/// Elements are loaded again if that is so many of the loads, in percent.
+const AGAIN: f64 = 25.0;
+/// Strides as long as this use little of each line.
+const LONG: i64 = 128;
+/// What has fewer references is not worth advice.
+const WORTH: u64 = 1000;
+
+/// The loads or the stores of an array, on a line or everywhere.
+struct Walk<'a> {
+    line: Option<String>,
+    variable: &'a Variable,
+    is_store: bool,
+    references: u64,
+    strides: Vec<Count>,
+}
+
+/// Advice on the walks of lines through arrays (by [`By::Walk`]) and on arrays (by
+/// [`By::Array`]), both counted with [`ADVICE`]; with a machine, on its caches.
+pub fn advice(lines: &Patterns, arrays: &Patterns, machine: Option<&Machine>) -> Table {
+    let columns =
+        [("line", Kind::Text), ("array", Kind::Text), ("references", Kind::Count), ("advice", Kind::Text)];
+    let mut table = Table::new("advice", "What may be worth a change", &columns);
+    let mut add = |walk: &Walk, text: String| {
+        let array = walk.variable.name.clone();
+        table.row(vec![walk.line.clone().into(), array.into(), walk.references.into(), text.into()]);
+    };
+    let walks: Vec<Walk> = walks(lines);
+    for walk in &walks {
+        if let Some(pitch) = walk.pitch() {
+            add(walk, walk.across(pitch));
+            let caches = machine.iter().flat_map(|machine| &machine.caches);
+            for cache in
+                caches.filter(|cache| cache.holds != Holds::Instructions && walk.collides(pitch, cache))
+            {
+                add(walk, walk.collision(pitch, cache));
+            }
+        }
+    }
+    for array in self::walks(arrays) {
+        if let Some((step, share)) = array.again() {
+            let of = |walk: &&Walk| walk.variable == array.variable && !walk.is_store;
+            let places = walks.iter().filter(of).filter_map(|walk| walk.line.clone());
+            let line = Some(places.collect::<Vec<_>>().join(" ")).filter(|line| !line.is_empty());
+            let text = format!(
+                "{share:.0} % of the loads are of what was loaded {step} before: keep it in a variable (scalar replacement)"
+            );
+            add(&Walk { line, ..array }, text);
+        }
+    }
+    let mut by_line: BTreeMap<&str, Vec<&Walk>> = BTreeMap::new();
+    for walk in walks.iter().filter(|walk| !walk.is_store) {
+        if let Some(line) = &walk.line {
+            by_line.entry(line).or_default().push(walk);
+        }
+    }
+    for walks in by_line.values() {
+        let Some(indices) = walks.iter().find(|walk| walk.has_indices()) else { continue };
+        for walk in walks.iter().filter(|walk| walk.variable != indices.variable && walk.is_irregular()) {
+            let indices = &indices.variable.name;
+            add(
+                walk,
+                format!(
+                    "is accessed here and there, by way of {indices}: sort {indices}, or what it refers to"
+                ),
+            );
+        }
+    }
+    table
+}
+
+/// The walks through variables that have elements.
+fn walks<'a>(patterns: &'a Patterns) -> Vec<Walk<'a>> {
+    let walk = |series: Series<'a>| {
+        let (line, variable) = patterns.walk(&series)?;
+        let is_array = variable.shape.iter().product::<u64>() > 1 && !variable.shape.is_empty();
+        (is_array && series.references >= WORTH).then(|| Walk {
+            line,
+            variable,
+            is_store: series.is_store,
+            references: series.references,
+            strides: series.strides().collect(),
+        })
+    };
+    patterns.sorted().into_iter().filter_map(walk).collect()
+}
+
+impl Walk<'_> {
+    fn share(&self, step: u32, is_meant: impl Fn(&Count) -> bool) -> f64 {
+        let counts = self.strides.iter().filter(|one| one.step == step && is_meant(one));
+        100.0 * counts.map(|one| one.count).sum::<u64>() as f64 / self.references as f64
+    }
+
+    /// The share of the strides of a step that are in the bin of this one.
+    fn like(&self, step: u32, stride: u64) -> f64 {
+        let stride = stride.cast_signed();
+        self.share(step, |one| one.range.near <= stride && one.range.far.is_none_or(|far| stride <= far))
+    }
+
+    fn element(&self) -> u64 {
+        self.variable.element.as_ref().map_or(0, |element| element.size)
+    }
+
+    /// How far apart elements are whose indices differ in the dimension that the walk goes along, if that is another
+    /// one than that of neighbours.
+    fn pitch(&self) -> Option<u64> {
+        let Variable { shape, is_column_major, .. } = self.variable;
+        let mut counts = shape.clone();
+        if !is_column_major {
+            counts.reverse();
+        }
+        let pitches = counts[..counts.len() - 1].iter().scan(self.element(), |pitch, &count| {
+            *pitch = pitch.saturating_mul(count);
+            Some(*pitch)
+        });
+        let is_walked = |pitch: u64| {
+            pitch >= LONG.cast_unsigned()
+                && self.like(1, pitch) >= WALK
+                && self.like(2, pitch.saturating_mul(2)) >= WALK
+        };
+        { pitches }.find(|&pitch| is_walked(pitch))
+    }
+
+    fn across(&self, pitch: u64) -> String {
+        let index = if self.variable.is_column_major { "first" } else { "last" };
+        let pitch = separated(&pitch.to_string());
+        format!(
+            "is walked through against the grain, {pitch} bytes a step: interchange the loops, so that the {index} index is the innermost"
+        )
+    }
+
+    /// Whether elements so far apart share fewer places of a cache than there are elements in the walk.
+    fn collides(&self, pitch: u64, cache: &Cache) -> bool {
+        let way = cache.size / u64::from(cache.ways.max(1));
+        let steps = self.variable.size / pitch.max(1);
+        self.places(pitch, cache) * u64::from(cache.ways) < steps.min(way / cache.line.max(1))
+    }
+
+    /// How many sets of a cache a walk with this pitch uses.
+    fn places(&self, pitch: u64, cache: &Cache) -> u64 {
+        let way = cache.size / u64::from(cache.ways.max(1));
+        way / divisor(pitch, way).max(cache.line).max(1)
+    }
+
+    fn collision(&self, pitch: u64, cache: &Cache) -> String {
+        let (places, name) = (self.places(pitch, cache), &cache.name);
+        let places = if places == 1 { "one set".into() } else { format!("{places} sets") };
+        format!("is walked through in steps that share {places} of the {name}: make its rows a line longer")
+    }
+
+    /// How many loads before the same element was loaded, and how often that is so, while the walk goes on from
+    /// element to element.
+    fn again(&self) -> Option<(u32, f64)> {
+        let near = 2 * self.element().cast_signed();
+        let is_walk = !self.is_store && self.share(1, |one| one.range.near <= near) >= WALK;
+        let shares = (1..=ADVICE.depth).map(|step| (step, self.share(step, |one| one.range.near == 0)));
+        // What is loaded again at every step does not go on.
+        let goes_on = self.share(ADVICE.depth, |one| one.range.near > 0) >= WALK;
+        shares.into_iter().find(|(_, share)| *share >= AGAIN).filter(|_| is_walk && goes_on)
+    }
+
+    fn most_frequent(&self) -> Option<&Count> {
+        self.strides.iter().filter(|one| one.step == 1).max_by_key(|one| one.count)
+    }
+
+    /// Whether it goes through whole numbers in order.
+    fn has_indices(&self) -> bool {
+        let name = self.variable.element.as_ref().map_or("", |element| element.name.as_str());
+        let is_whole = ["int", "long", "short"].iter().any(|kind| name.contains(kind));
+        let is_in_order = |one: &Count| {
+            one.range.near > 0
+                && one.range.near < LONG
+                && self.like(1, one.range.near.cast_unsigned()) >= REGULAR
+        };
+        is_whole && self.most_frequent().is_some_and(is_in_order)
+    }
+
+    fn is_irregular(&self) -> bool {
+        let most = self.most_frequent().map_or(0.0, |one| self.like(1, one.range.near.cast_unsigned()));
+        most < REGULAR && self.share(1, |one| one.range.near >= LONG) >= REGULAR
+    }
+}
+
+/// The greatest common divisor.
+fn divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
+impl Patterns<'_> {
+    /// Of the loads or stores of a variable: the line, if it is of one, and the variable.
+    fn walk(&self, series: &Series) -> Option<(Option<String>, &Variable)> {
+        let array = self.array_of(series)?;
+        let variable = self.memory.as_ref()?.arrays()[array as usize].variable.as_ref()?;
+        let line = (self.by == By::Walk).then(|| self.site(series.group));
+        let line = line.and_then(|(block, index)| match self.line(block, index) {
+            Value::Text(line) => Some(line),
+            _ => None,
+        });
+        Some((line, variable))
+    }
+}

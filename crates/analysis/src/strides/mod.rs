@@ -1,0 +1,322 @@
+//! Memory access patterns: how far apart the addresses are that an instruction accesses one time after another,
+//! or a line, a function, or whoever accesses an array.
+//!
+//! A **series** is a sequence of references, loads or stores, whose addresses are compared: each one's with that
+//! of the reference 1, 2, ... steps earlier in the same series and the same thread. For each of these steps there
+//! is a histogram of the strides, from the earlier reference to the later one.
+//!
+//! ```
+//! use pathlength_analysis::strides::{Options, Strides};
+//! use trace::record::Event;
+//! let mut strides = Strides::new(Options { depth: 2, threshold: 0, ..Options::default() });
+//! strides.define(0x1000, &[0xa43e0000]); // ldq t0,0(sp)
+//! for address in (0x8000..0x8040).step_by(8) {
+//!     strides.executed(0, &[Event::Block(0).word(), Event::Access(address).word()]);
+//! }
+//! let series = strides.series().next().unwrap();
+//! assert_eq!(series.references, 8);
+//! let histogram: Vec<_> = series.strides().map(|one| (one.step, one.range.near, one.count)).collect();
+//! assert_eq!(histogram, [(1, 8, 7), (2, 16, 6)]);
+//! ```
+
+mod advice;
+mod bins;
+mod counters;
+mod history;
+mod memory;
+mod patterns;
+mod tables;
+
+use std::collections::{BTreeMap, HashMap};
+
+use isa::Flags;
+use trace::record::Event;
+
+pub use advice::{ADVICE, advice};
+pub use bins::{Bins, Range};
+use counters::{Add, Counters, Counts};
+use history::{Depth, History, Last, Run};
+pub use memory::Memory;
+pub use patterns::{By, Heard, Patterns};
+
+/// Strides are counted to no earlier reference than this.
+pub const DEEPEST: u32 = 64;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How many steps back strides are counted to, each in a histogram of its own: up to [`DEEPEST`].
+    pub depth: u32,
+    /// Bytes: a shorter stride to the reference so many steps back keeps a reference out of the histograms of more
+    /// steps. With 0 every reference is in every histogram.
+    pub threshold: u64,
+    /// How strides are put into bins.
+    pub bins: Bins,
+}
+
+impl Default for Options {
+    /// As the paper has it.
+    fn default() -> Options {
+        Options { depth: 5, threshold: 128, bins: Bins { is_signed: false, in_elements: false } }
+    }
+}
+
+/// Counts strides.
+#[derive(Clone, Debug)]
+pub struct Strides {
+    options: Options,
+    depth: Depth,
+    /// Where each block's accesses begin; and the end.
+    starts: Vec<usize>,
+    accesses: Vec<Access>,
+    numbers: HashMap<Key, u32>,
+    /// By series.
+    keys: Vec<Key>,
+    /// Groups that are single instructions, by address and word.
+    instructions: HashMap<(u64, u32), u32>,
+    /// Where those were defined first: the block, and the index there.
+    sites: Vec<(u32, usize)>,
+    histories: Vec<History>,
+    counters: Counters,
+}
+
+/// What a series is of: a group of references; loads or stores.
+pub(crate) type Key = (u32, bool);
+
+/// An access of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    /// None if it is not counted.
+    pub series: Option<u32>,
+    /// Bytes.
+    pub size: u8,
+}
+
+/// An instruction that accesses memory, for whoever decides which group its references belong to.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    /// Its index in its block.
+    pub index: usize,
+    /// Its run-time address.
+    pub address: u64,
+    /// The instruction.
+    pub word: u32,
+}
+
+impl Strides {
+    /// Nothing counted yet.
+    ///
+    /// # Panics
+    /// If the depth is 0 or more than [`DEEPEST`].
+    pub fn new(options: Options) -> Strides {
+        assert!((1..=DEEPEST).contains(&options.depth), "a depth of 1 to {DEEPEST}");
+        Strides {
+            options,
+            depth: Depth::new(options.depth),
+            starts: vec![0],
+            accesses: Vec::new(),
+            numbers: HashMap::new(),
+            keys: Vec::new(),
+            instructions: HashMap::new(),
+            sites: Vec::new(),
+            histories: Vec::new(),
+            counters: Counters::new(options.depth as usize * options.bins.count()),
+        }
+    }
+
+    /// A block that records may name from now on; the first is number 0. Each instruction is a group: the same one
+    /// in other blocks, too. Groups are numbered in the order in which they are defined.
+    pub fn define(&mut self, address: u64, words: &[u32]) {
+        let block = self.starts.len() as u32 - 1;
+        let mut instructions = std::mem::take(&mut self.instructions);
+        let mut sites = std::mem::take(&mut self.sites);
+        self.define_groups(address, words, |site| {
+            Some(*instructions.entry((site.address, site.word)).or_insert_with(|| {
+                sites.push((block, site.index));
+                sites.len() as u32 - 1
+            }))
+        });
+        (self.instructions, self.sites) = (instructions, sites);
+    }
+
+    /// The same, with other groups than single instructions. What has none is not counted.
+    pub fn define_groups(&mut self, address: u64, words: &[u32], mut group: impl FnMut(Site) -> Option<u32>) {
+        for (index, &word) in words.iter().enumerate() {
+            let Some(instruction) = isa::decode(word) else { continue };
+            // Loads whose result is dropped are prefetches, and have none.
+            let Some(size) = instruction.access_size() else { continue };
+            let site = Site { index, address: address.wrapping_add(4 * index as u64), word };
+            let series = group(site).map(|group| self.number((group, instruction.op.is(Flags::STORE))));
+            self.accesses.push(Access { series, size });
+        }
+        self.starts.push(self.accesses.len());
+    }
+
+    /// Of each group that is an instruction, where it was defined first: the block, and the index there.
+    pub(crate) fn sites(&self) -> &[(u32, usize)] {
+        &self.sites
+    }
+
+    /// What a series is of.
+    pub(crate) fn group(&self, series: u32) -> u32 {
+        self.keys[series as usize].0
+    }
+
+    /// The number of a series.
+    pub(crate) fn number(&mut self, key: Key) -> u32 {
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.keys.push(key);
+            self.counters.reach(self.keys.len());
+            self.keys.len() as u32 - 1
+        })
+    }
+
+    /// Executions and marks ([`trace::record`]) of a thread, whole ones, whose blocks are defined.
+    pub fn executed(&mut self, thread: u32, records: &[u64]) {
+        let Strides { starts, accesses, histories, counters, depth, options, .. } = self;
+        let history = history(histories, thread);
+        let mut words = records;
+        while let Some((&word, rest)) = words.split_first() {
+            words = rest;
+            let Event::Block(block) = Event::new(word) else { continue };
+            let accesses = &accesses[starts[block as usize]..starts[block as usize + 1]];
+            let (addresses, rest) = words.split_at(accesses.len());
+            words = rest;
+            for (access, &address) in accesses.iter().zip(addresses) {
+                if let Some(series) = access.series {
+                    let element = options.bins.element(access.size.into());
+                    let mut last = history.of(series, *depth);
+                    if !last.repeat(address, element) {
+                        options.count(last, address, element, counters.counts(series));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A reference of a series in a thread; `element` is the size of what it accesses.
+    #[inline]
+    pub(crate) fn reference(&mut self, thread: u32, series: u32, address: u64, element: u64) {
+        let element = self.options.bins.element(element);
+        let mut last = history(&mut self.histories, thread).of(series, self.depth);
+        if !last.repeat(address, element) {
+            self.options.count(last, address, element, self.counters.counts(series));
+        }
+    }
+
+    /// The series of each access of a block, if it is counted, and the access's size.
+    #[inline]
+    pub(crate) fn of_block(&self, block: u32) -> &[Access] {
+        &self.accesses[self.starts[block as usize]..self.starts[block as usize + 1]]
+    }
+
+    /// Every series that occurred, in the order in which they were defined.
+    pub fn series(&self) -> impl Iterator<Item = Series<'_>> {
+        let all = (0..).zip(&self.keys).map(|(number, &(group, is_store))| Series {
+            group,
+            is_store,
+            references: self.states(number).map(|(references, _)| references).sum(),
+            number,
+            strides: self,
+        });
+        all.filter(|series| series.references > 0)
+    }
+
+    /// The references of a series in each thread, and the run that it is in there.
+    fn states(&self, series: u32) -> impl Iterator<Item = (u64, Option<Run>)> {
+        self.histories.iter().map(move |history| history.state(series, self.depth))
+    }
+}
+
+/// What is known of a thread.
+#[inline]
+fn history(histories: &mut Vec<History>, thread: u32) -> &mut History {
+    let thread = thread as usize;
+    if thread >= histories.len() {
+        histories.resize_with(thread + 1, History::default);
+    }
+    &mut histories[thread]
+}
+
+impl Options {
+    /// Counts the strides from the last addresses of a series to its next one.
+    #[inline(always)]
+    fn count(self, last: Last, address: u64, element: u64, counts: &mut Counts) {
+        match counts {
+            Counts::Many(all) => self.count_in(last, address, element, &mut **all),
+            Counts::Few(few) => self.count_in(last, address, element, few),
+        }
+    }
+
+    #[inline(always)]
+    fn count_in(self, mut last: Last, address: u64, element: u64, counts: &mut (impl Add + ?Sized)) {
+        if let Some(run) = last.end_run() {
+            self.slots(run, |slot| counts.add(slot, run.times));
+        }
+        let mut step = 0;
+        last.push(address, element, |earlier| {
+            let stride = address.wrapping_sub(earlier).cast_signed();
+            counts.add(self.slot(step, stride, element), 1);
+            step += 1;
+            stride.unsigned_abs() >= self.threshold
+        });
+    }
+
+    /// The counters of each reference of a run.
+    fn slots(self, run: Run, mut tell: impl FnMut(usize)) {
+        for step in 0..self.depth as usize {
+            let stride = run.stride.wrapping_mul(step as i64 + 1);
+            tell(self.slot(step, stride, run.element));
+            if stride.unsigned_abs() < self.threshold {
+                break;
+            }
+        }
+    }
+
+    /// The counter of a stride: the steps of a bin are side by side.
+    #[inline(always)]
+    fn slot(self, step: usize, stride: i64, element: u64) -> usize {
+        self.bins.bin(stride, element) * self.depth as usize + step
+    }
+}
+
+/// References whose strides were counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Series<'a> {
+    /// What they are of.
+    pub group: u32,
+    /// Stores, or else loads.
+    pub is_store: bool,
+    /// How many.
+    pub references: u64,
+    number: u32,
+    strides: &'a Strides,
+}
+
+/// How often the strides of a bin occurred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// To the reference so many steps earlier, from 1.
+    pub step: u32,
+    /// The strides.
+    pub range: Range,
+    /// How often.
+    pub count: u64,
+}
+
+impl Series<'_> {
+    /// The strides that occurred, by steps, the shortest first.
+    pub fn strides(&self) -> impl Iterator<Item = Count> + use<> {
+        let Strides { options, counters, .. } = self.strides;
+        let (bins, depth) = (options.bins, options.depth as usize);
+        let mut counts = BTreeMap::new();
+        let mut add = |slot: usize, times| *counts.entry((slot % depth, slot / depth)).or_insert(0) += times;
+        counters.of(self.number).into_iter().for_each(|(slot, count)| add(slot, count));
+        for run in self.strides.states(self.number).filter_map(|(_, run)| run) {
+            options.slots(run, |slot| add(slot, run.times));
+        }
+        let count =
+            move |((step, bin), count)| Count { step: step as u32 + 1, range: bins.range(bin), count };
+        counts.into_iter().map(count)
+    }
+}

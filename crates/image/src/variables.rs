@@ -1,0 +1,281 @@
+//! Variables at fixed addresses: their names, types and shapes, by the image's debug information.
+
+use gimli::{
+    AttributeValue, DebuggingInformationEntry, Dwarf, DwarfSections, EndianSlice, Error, LittleEndian,
+    Operation, Unit, UnitOffset, constants as dw,
+};
+
+use crate::symbols::Symbol;
+
+/// A variable, or another named piece of data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name in the source; without debug information its symbol.
+    pub name: String,
+    /// The function, module or common block that it is in.
+    pub scope: Option<String>,
+    /// Link-time address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// What it is made of, if that is known.
+    pub element: Option<Element>,
+    /// Elements along each dimension, as the source has them; empty for what is no array.
+    pub shape: Vec<u64>,
+    /// Whether elements whose first index differs by one lie next to each other, and not those with the last.
+    pub is_column_major: bool,
+}
+
+/// The type of an array's elements, or of a variable that is no array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// Its name in the source.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+}
+
+impl Variable {
+    /// First address behind it.
+    pub fn end(&self) -> u64 {
+        self.address.saturating_add(self.size)
+    }
+}
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
+
+/// Types may refer to types so often: a damaged file may have them refer to themselves.
+const LONGEST_CHAIN: usize = 32;
+/// Dimensions of an array: what languages allow, and more than anybody has.
+const MOST_DIMENSIONS: usize = 15;
+
+/// The variables that do not overlap, ascending: those of debug information, and what else symbols name.
+pub(crate) fn read<'a>(
+    section: impl Fn(&str) -> Option<&'a [u8]>,
+    symbols: impl Iterator<Item = &'a Symbol>,
+) -> Vec<Variable> {
+    let mut known = described(section).unwrap_or_default();
+    // Of what is at the same place the largest, which has the others in it.
+    known.sort_by(|a, b| (a.address, b.size, &a.name).cmp(&(b.address, a.size, &b.name)));
+    let mut variables = disjoint(known);
+    let is_new = |symbol: &&Symbol| {
+        let before = variables.partition_point(|variable| variable.end() <= symbol.address);
+        variables.get(before).is_none_or(|next| next.address >= symbol.address.saturating_add(symbol.size))
+    };
+    let mut named: Vec<Variable> = symbols.filter(is_new).map(Variable::of_symbol).collect();
+    named.append(&mut variables);
+    named.sort_by(|a, b| (a.address, b.size, &a.name).cmp(&(b.address, a.size, &b.name)));
+    disjoint(named)
+}
+
+/// Leaves out what begins in another one.
+fn disjoint(mut variables: Vec<Variable>) -> Vec<Variable> {
+    let mut end = 0;
+    variables.retain(|variable| {
+        let is_free = variable.address >= end && variable.size > 0;
+        end = if is_free { variable.end() } else { end };
+        is_free
+    });
+    variables
+}
+
+impl Variable {
+    fn of_symbol(symbol: &Symbol) -> Variable {
+        Variable {
+            name: symbol.name.clone(),
+            scope: None,
+            address: symbol.address,
+            size: symbol.size,
+            element: None,
+            shape: Vec::new(),
+            is_column_major: false,
+        }
+    }
+}
+
+fn described<'a>(section: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Vec<Variable>, Error> {
+    let load =
+        |id: gimli::SectionId| -> Result<&'a [u8], Error> { Ok(section(id.name()).unwrap_or_default()) };
+    let sections = DwarfSections::load(load)?;
+    let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
+    let mut variables = Vec::new();
+    let mut units = dwarf.units();
+    // What follows the first damaged unit cannot be found; a damaged entry ends its unit.
+    while let Ok(Some(header)) = units.next() {
+        if let Ok(unit) = dwarf.unit(header) {
+            let _ = Types { dwarf: &dwarf, unit: &unit }.variables(&mut variables);
+        }
+    }
+    Ok(variables)
+}
+
+/// A unit of debug information.
+struct Types<'a, 'd> {
+    dwarf: &'d Dwarf<Slice<'a>>,
+    unit: &'d Unit<Slice<'a>>,
+}
+
+impl<'a> Types<'a, '_> {
+    fn variables(&self, variables: &mut Vec<Variable>) -> Result<(), Error> {
+        // The names of what the entries are in, by how deep that is.
+        let mut scopes: Vec<(isize, String)> = Vec::new();
+        let mut entries = self.unit.entries();
+        while let Some(entry) = entries.next_dfs()? {
+            while scopes.last().is_some_and(|(depth, _)| *depth >= entry.depth()) {
+                scopes.pop();
+            }
+            match entry.tag() {
+                dw::DW_TAG_subprogram
+                | dw::DW_TAG_module
+                | dw::DW_TAG_common_block
+                | dw::DW_TAG_namespace => {
+                    scopes.extend(self.name(entry).map(|name| (entry.depth(), name)));
+                }
+                dw::DW_TAG_variable => {
+                    let scope = scopes.last().map(|(_, name)| name.clone());
+                    variables.extend(self.variable(entry, scope));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn variable(&self, entry: &Entry<'a>, scope: Option<String>) -> Option<Variable> {
+        let address = self.address(entry)?;
+        // A definition refers to the declaration that has the rest.
+        let reference =
+            entry.attr_value(dw::DW_AT_specification).or(entry.attr_value(dw::DW_AT_abstract_origin));
+        let declared = reference.and_then(|value| self.entry(value));
+        let either = [Some(entry), declared.as_ref()];
+        let name = either.iter().flatten().find_map(|entry| self.name(entry))?;
+        let of = either.iter().flatten().find_map(|entry| entry.attr_value(dw::DW_AT_type))?;
+        let mut variable = Variable {
+            name,
+            scope,
+            address,
+            size: 0,
+            element: None,
+            shape: Vec::new(),
+            is_column_major: false,
+        };
+        self.complete(&mut variable, of)?;
+        Some(variable)
+    }
+
+    /// Follows a variable's type.
+    fn complete(&self, variable: &mut Variable, of: AttributeValue<Slice<'a>>) -> Option<()> {
+        let mut of = Some(of);
+        for _ in 0..LONGEST_CHAIN {
+            let entry = self.entry(of?)?;
+            of = entry.attr_value(dw::DW_AT_type);
+            match entry.tag() {
+                dw::DW_TAG_array_type => {
+                    let order = entry.attr_value(dw::DW_AT_ordering);
+                    variable.is_column_major |=
+                        self.is_fortran() || order == Some(AttributeValue::Ordering(dw::DW_ORD_col_major));
+                    self.dimensions(entry.offset(), &mut variable.shape);
+                }
+                dw::DW_TAG_typedef
+                | dw::DW_TAG_const_type
+                | dw::DW_TAG_volatile_type
+                | dw::DW_TAG_restrict_type
+                | dw::DW_TAG_atomic_type => {}
+                tag => {
+                    let size = entry.attr_value(dw::DW_AT_byte_size).and_then(|size| size.udata_value());
+                    let size = match tag {
+                        dw::DW_TAG_pointer_type => size.unwrap_or(8),
+                        _ => size?,
+                    };
+                    let name = self.name(&entry).unwrap_or_else(|| kind(tag).into());
+                    variable.size =
+                        variable.shape.iter().fold(size, |size, &count| size.saturating_mul(count));
+                    variable.element = Some(Element { name, size });
+                    return Some(());
+                }
+            }
+        }
+        None
+    }
+
+    /// Adds the numbers of elements along an array's dimensions.
+    fn dimensions(&self, array: UnitOffset, shape: &mut Vec<u64>) {
+        let Ok(mut tree) = self.unit.entries_tree(Some(array)) else { return };
+        let Ok(root) = tree.root() else { return };
+        let mut children = root.children();
+        while let Ok(Some(child)) = children.next() {
+            let entry = child.entry();
+            if entry.tag() == dw::DW_TAG_subrange_type && shape.len() < MOST_DIMENSIONS {
+                shape.push(self.count(entry).unwrap_or(0));
+            }
+        }
+    }
+
+    /// How many elements a dimension has, if that is constant.
+    fn count(&self, entry: &Entry<'a>) -> Option<u64> {
+        let number = |name| {
+            let value: AttributeValue<Slice> = entry.attr_value(name)?;
+            // Without a sign what fits: compilers write bounds below zero with one.
+            value.udata_value().map(u64::cast_signed).or(value.sdata_value())
+        };
+        if let Some(count) = number(dw::DW_AT_count) {
+            return u64::try_from(count).ok();
+        }
+        let lower = number(dw::DW_AT_lower_bound).unwrap_or(i64::from(self.is_fortran()));
+        let upper = number(dw::DW_AT_upper_bound)?;
+        u64::try_from(upper.checked_sub(lower)?.checked_add(1)?).ok()
+    }
+
+    /// Fortran's indices begin with 1.
+    fn is_fortran(&self) -> bool {
+        let Ok(root) = self.unit.entry(self.unit.header.root_offset()) else { return false };
+        let fortran = [
+            dw::DW_LANG_Fortran77,
+            dw::DW_LANG_Fortran90,
+            dw::DW_LANG_Fortran95,
+            dw::DW_LANG_Fortran03,
+            dw::DW_LANG_Fortran08,
+            dw::DW_LANG_Fortran18,
+        ];
+        matches!(root.attr_value(dw::DW_AT_language),
+            Some(AttributeValue::Language(language)) if fortran.contains(&language))
+    }
+
+    fn entry(&self, reference: AttributeValue<Slice<'a>>) -> Option<Entry<'a>> {
+        let AttributeValue::UnitRef(offset) = reference else { return None };
+        self.unit.entry(offset).ok()
+    }
+
+    fn name(&self, entry: &Entry<'a>) -> Option<String> {
+        let name = self.dwarf.attr_string(self.unit, entry.attr_value(dw::DW_AT_name)?).ok()?;
+        Some(name.to_string_lossy().into_owned())
+    }
+
+    /// The address of a variable that is at a fixed one.
+    fn address(&self, entry: &Entry<'a>) -> Option<u64> {
+        let AttributeValue::Exprloc(expression) = entry.attr_value(dw::DW_AT_location)? else { return None };
+        let mut operations = expression.operations(self.unit.encoding());
+        let base = match operations.next().ok()?? {
+            Operation::Address { address } => address,
+            Operation::AddressIndex { index } => self.dwarf.address(self.unit, index).ok()?,
+            _ => return None,
+        };
+        match operations.next().ok()? {
+            None => Some(base),
+            Some(Operation::PlusConstant { value }) => base.checked_add(value),
+            Some(_) => None,
+        }
+    }
+}
+
+/// What a type without a name is called.
+fn kind(tag: gimli::DwTag) -> &'static str {
+    match tag {
+        dw::DW_TAG_pointer_type => "pointer",
+        dw::DW_TAG_structure_type => "struct",
+        dw::DW_TAG_union_type => "union",
+        dw::DW_TAG_enumeration_type => "enum",
+        _ => "?",
+    }
+}
