@@ -39,6 +39,10 @@ fn compile(folder: &Path, compiler: &str, source: &str, text: &str, switches: &[
     let (source, program) = (folder.join(source), folder.join("program"));
     std::fs::write(&source, text).unwrap();
     let mut arguments = vec!["-O1", source.to_str().unwrap(), "-o", program.to_str().unwrap()];
+    // Fortran's compiler writes a file for each module.
+    if compiler == "gfortran" {
+        arguments.extend(["-J", folder.to_str().unwrap()]);
+    }
     arguments.extend(switches);
     tool(compiler, &arguments);
     Image::open(&program).unwrap()
