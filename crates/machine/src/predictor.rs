@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::Error;
+use crate::description::{Checked, require};
 
 /// How a processor predicts: the section `[predictor]` of a machine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -70,11 +70,9 @@ fn one() -> u8 {
 
 impl Predictor {
     /// Says which field is wrong, and why.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        let require = |holds: bool, field: &str, reason: String| match holds {
-            true => Ok(()),
-            false => Err(Error::Impossible { field: format!("predictor.{field}"), reason }),
-        };
+    pub(crate) fn check(&self) -> Checked {
+        let require =
+            |holds: bool, field: &str, reason: String| require(holds, format!("predictor.{field}"), reason);
         let table = |field: &str, number: u32| {
             let reason = format!("{number} is not a power of two up to 16,777,216");
             require(number.is_power_of_two() && number <= 1 << 24, field, reason)

@@ -10,8 +10,10 @@ const MOST_LINES: u64 = 1 << 24;
 /// Lines of a set, entries of a set or of a buffer.
 const MOST_WAYS: u32 = 1 << 16;
 
+/// Whether something can be.
 pub(crate) type Checked = Result<(), Error>;
 
+/// Refuses a description of which something does not hold: the field, and why that is wrong.
 pub(crate) fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> Checked {
     if holds { Ok(()) } else { Err(Error::Impossible { field: field.into(), reason: reason.into() }) }
 }

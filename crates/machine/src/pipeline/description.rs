@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::class::Class;
-use crate::Error;
+use crate::description::{Checked, require};
 
 /// Instructions that a pipeline can issue in a cycle at most.
 pub(crate) const WIDEST: usize = 8;
@@ -179,12 +179,6 @@ fn one() -> u32 {
 
 fn one_short() -> u8 {
     1
-}
-
-type Checked = Result<(), Error>;
-
-fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> Checked {
-    if holds { Ok(()) } else { Err(Error::Impossible { field: field.into(), reason: reason.into() }) }
 }
 
 impl Pipeline {
