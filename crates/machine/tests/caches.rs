@@ -2,7 +2,10 @@
 
 mod plain;
 
-use pathlength_machine::{Caches, Class, Curves, Hierarchy, Holds, Machine, Model, Replacement};
+use pathlength_machine::{
+    Cache, Caches, Class, Crossing, Curves, Hierarchy, Holds, Machine, Model, Prefetch, Replacement, Request,
+    TranslationBuffer, Write,
+};
 use plain::{Plain, Sets, Way};
 use proptest::prelude::*;
 
@@ -201,7 +204,7 @@ proptest! {
             let mut addresses = addresses.iter();
             for (position, &word) in words.iter().enumerate() {
                 let place = address + 4 * position as u64;
-                if position == 0 || place % 32 == 0 {
+                if position == 0 || place.is_multiple_of(32) {
                     let way = plain.fetch(place + of_space(space));
                     note(&mut expected, true, way, block, position);
                 }
@@ -286,7 +289,7 @@ proptest! {
             let mut addresses = addresses.iter();
             for (position, &word) in words.iter().enumerate() {
                 let fetched = address + 4 * position as u64 + of_space(space);
-                if position == 0 || fetched % line == 0 {
+                if position == 0 || fetched.is_multiple_of(line) {
                     lines[0].push(fetched / line);
                     lines[2].push(fetched / line);
                 }

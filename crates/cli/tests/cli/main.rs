@@ -9,6 +9,7 @@ mod crashes;
 mod damaged;
 mod export;
 mod gdb;
+mod misses;
 mod run;
 mod show;
 mod signals;

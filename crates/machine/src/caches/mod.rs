@@ -152,12 +152,11 @@ impl Model for Caches {
         self.hierarchy.set_space(space);
         let Caches { hierarchy, scripts, executions, tally, now, .. } = self;
         let stores = hierarchy.stores();
-        let mut replay = Replay { scripts, hierarchy, executions, tally, now: *now };
-        match stores {
-            Write::Back => replay.run::<{ Write::Back as u8 }>(records),
-            Write::Through => replay.run::<{ Write::Through as u8 }>(records),
-            Write::Ignored => replay.run::<{ Write::Ignored as u8 }>(records),
-        }
-        *now = replay.now;
+        let mut replay = Replay { scripts, hierarchy, executions, tally };
+        *now = match stores {
+            Write::Back => replay.run::<{ Write::Back as u8 }>(*now, records),
+            Write::Through => replay.run::<{ Write::Through as u8 }>(*now, records),
+            Write::Ignored => replay.run::<{ Write::Ignored as u8 }>(*now, records),
+        };
     }
 }

@@ -7,18 +7,18 @@ use crate::hierarchy::STEP;
 use crate::script::{Access, Script, Scripts};
 use crate::{Hierarchy, Request, Served};
 
-/// What works on records.
+/// What works on records. Times are passed on from access to access, in a register of the host's.
 pub struct Replay<'a> {
     pub scripts: &'a Scripts,
     pub hierarchy: &'a mut Hierarchy,
     pub executions: &'a mut [u64],
     pub tally: &'a mut Tally,
-    pub now: u64,
 }
 
 impl Replay<'_> {
-    /// Executions and marks, where stores do what `STORES` says.
-    pub fn run<const STORES: u8>(&mut self, records: &[u64]) {
+    /// Executions and marks from a time on, where stores do what `STORES` says. Returns the time behind them.
+    pub fn run<const STORES: u8>(&mut self, mut now: u64, records: &[u64]) -> u64 {
+        let scripts = self.scripts;
         let mut words = records;
         while let Some((&word, rest)) = words.split_first() {
             words = rest;
@@ -28,88 +28,110 @@ impl Replay<'_> {
                     self.tally.mark(mark);
                     continue;
                 }
-                Event::Access(_) => return,
+                Event::Access(_) => break,
             };
-            let scripts = self.scripts;
-            let Some(script) = scripts.get(block) else { return };
-            let Some((addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { return };
+            let Some(script) = scripts.get(block) else { break };
+            let Some((addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { break };
             words = rest;
             self.executions[block as usize] += 1;
             self.tally.instructions += u64::from(script.instructions);
             self.tally.accesses += u64::from(script.accesses);
-            self.execute::<STORES>(script, addresses);
+            now = self.execute::<STORES>(now, script, addresses);
         }
+        now
     }
 
     /// A block was executed. Mostly the nearest cache has all its instructions; then its accesses follow each
     /// other without looking at lines.
     #[inline(always)]
-    fn execute<const STORES: u8>(&mut self, script: &Script, addresses: &[u64]) {
+    fn execute<const STORES: u8>(&mut self, mut now: u64, script: &Script, addresses: &[u64]) -> u64 {
         let mut fetched = 0;
         if !self.hierarchy.can_expel_instructions() {
             while fetched < script.lines {
                 let address = self.scripts.line_address(script, fetched);
-                self.now += STEP;
-                if !self.hierarchy.fetches_known(self.now, address) {
+                now += STEP;
+                if !self.hierarchy.fetches_known(now, address) {
                     break;
                 }
                 fetched += 1;
             }
         }
         if fetched == script.lines {
-            self.access::<STORES>(script.first_site, self.scripts.accesses(script.own_accesses()), addresses);
+            let accesses = self.scripts.accesses(script.own_accesses());
+            self.access::<STORES>(now, script.first_site, accesses, addresses)
         } else {
-            self.fetch_and_access::<STORES>(script, fetched, addresses);
+            self.fetch_and_access::<STORES>(now, script, fetched, addresses)
         }
     }
 
     /// The lines and accesses of a block in their order, where the first lines are fetched already.
     #[cold]
     #[inline(never)]
-    fn fetch_and_access<const STORES: u8>(&mut self, script: &Script, fetched: u32, addresses: &[u64]) {
+    fn fetch_and_access<const STORES: u8>(
+        &mut self,
+        mut now: u64,
+        script: &Script,
+        fetched: u32,
+        addresses: &[u64],
+    ) -> u64 {
         let mut accesses = self.scripts.accesses(script.own_accesses());
         let mut addresses = addresses;
         for (number, line) in (0..).zip(self.scripts.lines(script.own_lines())) {
             if number >= fetched {
-                self.now += STEP;
-                let served = self.hierarchy.fetch_at(self.now, line.address);
+                now += STEP;
+                let served = self.hierarchy.fetch_at(now, line.address);
                 if !served.is_near() {
                     self.note(Request::Fetch, line.site, served);
                 }
             }
             let (of_line, others) = accesses.split_at(line.accesses as usize);
             let (where_to, other_addresses) = addresses.split_at(of_line.len());
-            self.access::<STORES>(script.first_site, of_line, where_to);
+            now = self.access::<STORES>(now, script.first_site, of_line, where_to);
             (accesses, addresses) = (others, other_addresses);
         }
+        now
     }
 
     /// Accesses to data, one behind the other, of a block whose instructions have sites from this one on.
     #[inline(always)]
-    fn access<const STORES: u8>(&mut self, first_site: u32, accesses: &[Access], addresses: &[u64]) {
+    fn access<const STORES: u8>(
+        &mut self,
+        mut now: u64,
+        first_site: u32,
+        accesses: &[Access],
+        addresses: &[u64],
+    ) -> u64 {
         for (&does, &address) in accesses.iter().zip(addresses) {
-            self.now += STEP;
-            let served = self.hierarchy.data_at::<STORES>(self.now, address, does.is_store());
+            now += STEP;
+            let served = self.hierarchy.data_at::<STORES>(now, address, does.is_store());
             if !served.is_near() {
                 self.note_data(first_site, does, served);
             }
             // What is aligned crosses nothing.
             if address & does.more() != 0 {
-                self.access_second::<STORES>(first_site, does, address);
+                now = self.access_second::<STORES>(now, first_site, does, address);
             }
         }
+        now
     }
 
     /// The part of an unaligned access behind the end of a line, if it is to be asked for.
     #[cold]
     #[inline(never)]
-    fn access_second<const STORES: u8>(&mut self, first_site: u32, does: Access, address: u64) {
+    fn access_second<const STORES: u8>(
+        &mut self,
+        mut now: u64,
+        first_site: u32,
+        does: Access,
+        address: u64,
+    ) -> u64 {
         let last = address.wrapping_add(does.more());
         if self.hierarchy.crosses(address, last) {
-            self.now += STEP;
-            let served = self.hierarchy.data_at::<STORES>(self.now, last, does.is_store());
+            now += STEP;
+            let served = self.hierarchy.data_at::<STORES>(now, last, does.is_store());
             self.note_data(first_site, does, served);
         }
+        now
     }
 
     #[cold]

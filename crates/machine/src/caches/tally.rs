@@ -53,6 +53,10 @@ impl Tally {
 
     /// Counts misses at the instruction that met them, one of so many.
     pub fn note(&mut self, hierarchy: &Hierarchy, request: Request, site: u32, sites: usize, served: Served) {
+        if (served.missed, served.untranslated) == (1, 0) {
+            let nearest = hierarchy.caches_of(request)[0];
+            return self.count(nearest, hierarchy.cache_class(0), site, sites);
+        }
         let missed = &hierarchy.caches_of(request)[..served.missed as usize];
         for (depth, &structure) in missed.iter().enumerate() {
             self.count(structure, hierarchy.cache_class(depth), site, sites);

@@ -15,7 +15,7 @@ pub struct Counts {
     pub requests: [u64; Request::COUNT],
     /// Those that the cache could not serve.
     pub misses: [u64; Request::COUNT],
-    /// Misses of [`Machine::caches`](crate::Machine::caches) served by the victims beside the cache.
+    /// Misses served by the victims beside the cache.
     pub from_victims: u64,
     /// Misses served by the prefetched lines beside the cache.
     pub from_stream: u64,
@@ -101,10 +101,11 @@ impl CacheState {
         side == INSTRUCTIONS || self.allocates || self.write != Write::Back
     }
 
-    /// The tags of a cache that has no front, with the marks of their slots.
-    #[inline]
-    pub fn marked_alone(&mut self) -> (&mut Tags, Marks<'_>) {
-        (&mut self.tags, Marks { used: &mut self.used, changed: &mut self.changed })
+    /// What is in a slot of a cache that has no front is used.
+    #[inline(always)]
+    pub fn touch_alone(&mut self, slot: usize, now: u64, is_change: bool) {
+        let mut marks = Marks { used: &mut self.used, changed: &mut self.changed };
+        self.tags.touch(slot, now, is_change, &mut marks);
     }
 
     /// Takes a line out of those that were replaced. Returns whether it was changed, if it was there.

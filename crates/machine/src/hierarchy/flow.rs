@@ -69,17 +69,19 @@ impl Hierarchy {
     ) -> bool {
         let cache = &mut self.caches[index];
         let key = address >> cache.shift;
+        let class = self.classes.as_mut().map(|classes| classes.of_cache(index, key));
+        let slot = cache.tags.find(key);
         if depth > 0 {
             cache.counts.requests[request as usize] += 1;
         }
-        let class = self.classes.as_mut().map(|classes| classes.of_cache(index, key));
-        let slot = cache.tags.find(key);
-        if let Some(slot) = slot {
-            self.use_slot(depth, index, slot, is_change);
-        } else {
-            cache.counts.misses[request as usize] += 1;
-            if request.is_of_processor() {
-                self.cache_class[depth] = class.unwrap_or_default();
+        match slot {
+            Some(slot) if depth > 0 => cache.touch_alone(slot, self.now, is_change),
+            Some(slot) => self.use_slot(depth, index, slot, is_change),
+            None => {
+                cache.counts.misses[request as usize] += 1;
+                if request.is_of_processor() {
+                    self.cache_class[depth] = class.unwrap_or_default();
+                }
             }
         }
         slot.is_some()
@@ -266,7 +268,7 @@ impl Hierarchy {
         if cache.most_writes == 0 {
             return self.write(side, depth + 1, address, false);
         }
-        if cache.writes.iter().rev().any(|&held| held == block) {
+        if cache.writes.back() == Some(&block) || cache.writes.contains(&block) {
             cache.counts.merged += 1;
             return;
         }

@@ -8,7 +8,7 @@ mod lru;
 mod near;
 mod tags;
 
-use crate::description::{Crossing, Machine, Write};
+use crate::description::{Crossing, Machine, Replacement, Write};
 pub use cache::Counts;
 use cache::{BufferState, CacheState};
 pub use classes::Class;
@@ -100,6 +100,8 @@ pub struct Hierarchy {
     has_fronts: [bool; 2],
     /// Of each side, what is simple enough.
     near: [Option<Near>; 2],
+    /// The nearest translation buffer of each side, if it has to know when pages were used last.
+    lru_buffers: [Option<usize>; 2],
     caches: Vec<CacheState>,
     buffers: Vec<BufferState>,
     /// Of instructions, and of data.
@@ -175,6 +177,10 @@ impl Hierarchy {
             fronts: [(); 2].map(|()| Front::new(0, 0)),
             has_fronts: [false; 2],
             near: [None; 2],
+            lru_buffers: [&instructions, &data].map(|path| {
+                let nearest = path.buffers.first().copied();
+                nearest.filter(|&index| machine.translation_buffers[index].replacement == Replacement::Lru)
+            }),
             stores: write.unwrap_or_default(),
             can_expel_instructions: instructions.caches.first().is_some_and(|&first| {
                 machine.caches.iter().any(|cache| cache.includes.contains(&machine.caches[first].name))
@@ -204,7 +210,7 @@ impl Hierarchy {
         }
         self.space = space;
         for side in [INSTRUCTIONS, DATA] {
-            if let Some(&buffer) = self.paths[side].buffers.first() {
+            if let Some(buffer) = self.lru_buffers[side] {
                 self.fronts[side].uses().for_each(|one| self.buffers[buffer].note(one));
             }
             self.fronts[side].set_space(space);
@@ -336,7 +342,7 @@ impl Hierarchy {
 
     /// What the front knows no longer was a use of a page.
     fn note_page(&mut self, side: usize, page_and_time: Option<(u64, u64)>) {
-        if let (Some(&buffer), Some(page_and_time)) = (self.paths[side].buffers.first(), page_and_time) {
+        if let (Some(buffer), Some(page_and_time)) = (self.lru_buffers[side], page_and_time) {
             self.buffers[buffer].note(page_and_time);
         }
     }

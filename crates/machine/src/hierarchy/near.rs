@@ -22,8 +22,7 @@ impl Hierarchy {
         let &[nearest, next, ..] = &path.caches[..] else { return None };
         let buffer = path.buffers.first().copied();
         let cache = &self.caches[nearest];
-        let is_lru = cache.tags.replacement() == Replacement::Lru
-            && buffer.is_none_or(|buffer| self.buffers[buffer].tags.replacement() == Replacement::Lru);
+        let is_lru = cache.tags.replacement() == Replacement::Lru;
         let is_alone =
             !cache.can_have_lines_beside() && cache.includes.is_empty() && cache.allocates_for(side);
         (is_lru && is_alone).then_some(Near { nearest, next, buffer, stores: cache.write })
@@ -58,15 +57,14 @@ impl Hierarchy {
         }
         let next_slot = next.tags.find(next_key)?;
 
-        if let Some((buffer, slot)) = translated {
-            let buffer = &mut self.buffers[buffer];
-            buffer.touch_slot(slot, address >> buffer.shift, now, None);
-        }
         next.counts.requests[request as usize] += 1;
-        let (tags, mut next_marks) = next.marked_alone();
-        tags.touch(next_slot, now, false, &mut next_marks);
+        next.touch_alone(next_slot, now, false);
         nearest.counts.misses[request as usize] += 1;
         let left = nearest.tags.replace(slot, key, &mut marks);
+        if let Some((buffer, slot)) = translated {
+            let buffer = &mut self.buffers[buffer];
+            buffer.touch_slot(slot, address >> buffer.shift, now, Some(&mut self.fronts[side]));
+        }
         // The page of what left was used when that was, before it is forgotten.
         let left_use = self.fronts[side].forget(left.key);
         let (tags, mut marks) = self.caches[near.nearest].marked(&mut self.fronts);

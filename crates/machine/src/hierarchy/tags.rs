@@ -1,7 +1,5 @@
 //! What a cache or a translation buffer holds: keys (numbers of lines or pages) in sets of ways.
 
-use std::hint::black_box;
-
 use crate::description::Replacement;
 
 /// The key of an entry that holds nothing; numbers of lines and pages are smaller.
@@ -90,10 +88,13 @@ impl Tags {
     pub fn find(&self, key: u64) -> Option<usize> {
         let set = (key & self.last_set) as usize;
         let (first, words) = (set * self.ways, self.words);
-        if self.ways == 1 {
-            return (self.keys[first] == key).then_some(first);
-        }
         let keys = &self.keys[first..first + self.ways];
+        if self.ways <= 4 {
+            // All ways, as nobody could predict where to stop.
+            let place = |(way, &held): (usize, &u64)| usize::from(held == key) * (way + 1);
+            let found: usize = keys.iter().enumerate().map(place).sum();
+            return (found > 0).then(|| first + found - 1);
+        }
         let wanted = self.hint(key) * ONES;
         for (word, &hints) in self.hints[set * words..(set + 1) * words].iter().enumerate() {
             // Bytes that are 0 get their highest bit, and seldom others.
@@ -121,11 +122,12 @@ impl Tags {
         if self.replacement != Replacement::NotLastUsed {
             return None;
         }
-        let (set, way) = (slot / self.ways, slot % self.ways);
+        let set = (self.keys[slot] & self.last_set) as usize;
+        let way = slot - set * self.ways;
         if self.next[set] as usize != way {
             return None;
         }
-        let next = (way + 1) % self.ways;
+        let next = if way + 1 == self.ways { 0 } else { way + 1 };
         self.next[set] = next as u32;
         Some(set * self.ways + next)
     }
@@ -182,12 +184,19 @@ const ONES: u64 = u64::MAX / 0xff;
 /// The first of those that were used longest ago.
 #[inline]
 fn oldest(used: &[u64]) -> usize {
-    // Times are far smaller than words, so that the way fits behind them.
+    // Times are far smaller than words, so that the way fits behind them, and nothing has to be guessed.
     let shift = usize::BITS - used.len().leading_zeros();
+    let timed = |way: usize, time: u64| time << shift | way as u64;
+    let (eights, rest) = used.as_chunks::<8>();
     let mut oldest = u64::MAX;
-    for (way, time) in used.iter().enumerate() {
-        // The compiler should not do this two at a time: it has no instructions for that.
-        oldest = oldest.min(black_box(time << shift | way as u64));
+    for (eight, &[a, b, c, d, e, f, g, h]) in eights.iter().enumerate() {
+        let way = 8 * eight;
+        let first = timed(way, a).min(timed(way + 1, b)).min(timed(way + 2, c).min(timed(way + 3, d)));
+        let second = timed(way + 4, e).min(timed(way + 5, f)).min(timed(way + 6, g).min(timed(way + 7, h)));
+        oldest = oldest.min(first.min(second));
+    }
+    for (way, &time) in rest.iter().enumerate() {
+        oldest = oldest.min(timed(8 * eights.len() + way, time));
     }
     (oldest & ((1 << shift) - 1)) as usize
 }

@@ -3,9 +3,8 @@
 
 #![allow(dead_code)]
 
-use pathlength_machine::{
-    Cache, Crossing, Machine, Prefetch, Replacement, Request, TranslationBuffer, Write,
-};
+// What includes this names the crate as it knows it.
+use super::{Cache, Crossing, Machine, Prefetch, Replacement, Request, TranslationBuffer, Write};
 
 /// Something with sets of ways, each a list of entries.
 pub struct Sets {
@@ -245,7 +244,7 @@ impl Plain {
             (0, 0)
         } else {
             self.levels[path[0]].tally.misses[Request::Store as usize] += 1;
-            if self.from_beside(path, 0, address, is_back) {
+            if self.beside(path, 0, address, is_back) {
                 (1, 0)
             } else if described.allocate_on_write {
                 let way = self.behind(path, 0, address, request);
@@ -276,7 +275,7 @@ impl Plain {
             return (here, here);
         }
         level.tally.misses[request as usize] += 1;
-        if self.from_beside(path, depth, address, false) {
+        if self.beside(path, depth, address, false) {
             return (here + 1, here);
         }
         let way = self.behind(path, depth, address, request);
@@ -314,7 +313,7 @@ impl Plain {
         way
     }
 
-    fn from_beside(&mut self, path: &[usize], depth: usize, address: u64, is_change: bool) -> bool {
+    fn beside(&mut self, path: &[usize], depth: usize, address: u64, is_change: bool) -> bool {
         let index = path[depth];
         let size = self.levels[index].described.line;
         let line = address / size;
@@ -385,7 +384,7 @@ impl Plain {
         level.tally.requests[Request::Write as usize] += 1;
         if !level.sets.touch(line, is_back) {
             level.tally.misses[Request::Write as usize] += 1;
-            if !self.from_beside(path, depth, address, is_back) {
+            if !self.beside(path, depth, address, is_back) {
                 if described.allocate_on_write {
                     if !is_whole {
                         self.behind(path, depth, address, Request::Write);
