@@ -127,7 +127,9 @@ impl CacheState {
     /// Takes a line out of those that were prefetched, and those before it. Returns how many they are.
     pub fn take_from_stream(&mut self, key: u64) -> Option<usize> {
         let place = self.stream.iter().position(|&prefetched| prefetched == key)?;
-        self.stream.drain(..=place);
+        for _ in 0..=place {
+            self.stream.pop_front();
+        }
         Some(place + 1)
     }
 }

@@ -120,12 +120,29 @@ impl Hierarchy {
         served
     }
 
+    /// Reads from a cache that is not the nearest what it has; or else does nothing.
+    #[inline(always)]
+    fn serves(&mut self, index: usize, address: u64, request: Request) -> bool {
+        let cache = &mut self.caches[index];
+        let slot = if self.classes.is_none() { cache.tags.find(address >> cache.shift) } else { None };
+        if let Some(slot) = slot {
+            cache.counts.requests[request as usize] += 1;
+            cache.touch_alone(slot, self.now, false);
+        }
+        slot.is_some()
+    }
+
     /// Reads a line that a cache has missed from the next level, and prefetches.
     #[inline]
     fn read_behind(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
         let index = self.paths[side].caches[depth];
         self.write_out(side, depth, address);
-        let served = self.read(side, depth + 1, address, request);
+        let next = self.paths[side].caches.get(depth + 1).copied();
+        let served = if next.is_some_and(|next| self.serves(next, address, request)) {
+            Served { missed: depth as u8 + 1, level: depth as u8 + 1, untranslated: 0 }
+        } else {
+            self.read(side, depth + 1, address, request)
+        };
         match self.caches[index].prefetch {
             None => {}
             Some(Prefetch::NextLines(lines)) => {
@@ -147,9 +164,12 @@ impl Hierarchy {
 
     /// Fetches the lines behind an address into the buffer beside a cache.
     fn prefetch(&mut self, side: usize, depth: usize, address: u64, lines: u32) {
-        let index = self.paths[side].caches[depth];
+        let path = &self.paths[side].caches;
+        let (index, next) = (path[depth], path.get(depth + 1).copied());
         for address in following(&self.caches[index], address, lines) {
-            self.read(side, depth + 1, address, Request::Prefetch);
+            if !next.is_some_and(|next| self.serves(next, address, Request::Prefetch)) {
+                self.read(side, depth + 1, address, Request::Prefetch);
+            }
             let cache = &mut self.caches[index];
             cache.stream.push_back(address >> cache.shift);
         }

@@ -88,6 +88,9 @@ impl Tags {
     pub fn find(&self, key: u64) -> Option<usize> {
         let set = (key & self.last_set) as usize;
         let (first, words) = (set * self.ways, self.words);
+        if self.ways == 1 {
+            return (self.keys[first] == key).then_some(first);
+        }
         let keys = &self.keys[first..first + self.ways];
         if self.ways <= 4 {
             // All ways, as nobody could predict where to stop.
