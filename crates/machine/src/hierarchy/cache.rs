@@ -91,9 +91,9 @@ impl CacheState {
         !self.victims.is_empty() || !self.stream.is_empty()
     }
 
-    /// Whether any line ever can be.
-    pub fn can_have_lines_beside(&self) -> bool {
-        self.most_victims > 0 || self.prefetch.is_some()
+    /// Whether lines that were replaced ever are.
+    pub fn can_have_victims(&self) -> bool {
+        self.most_victims > 0
     }
 
     /// Whether all that is asked for comes in.

@@ -154,12 +154,33 @@ impl Hierarchy {
                     }
                 }
             }
-            Some(Prefetch::Stream(lines)) => {
-                self.caches[index].stream.clear();
-                self.prefetch(side, depth, address, lines);
-            }
+            Some(Prefetch::Stream(lines)) => self.go_ahead(side, depth, address, None, lines),
         }
         served
+    }
+
+    /// Fetches lines ahead of one that a cache has missed: as many as were taken from those beside it, behind
+    /// them, or so many instead of them.
+    pub(super) fn go_ahead(
+        &mut self,
+        side: usize,
+        depth: usize,
+        address: u64,
+        taken: Option<usize>,
+        lines: u32,
+    ) {
+        let cache = &mut self.caches[self.paths[side].caches[depth]];
+        let (last, lines) = match taken {
+            Some(taken) => {
+                cache.counts.from_stream += 1;
+                (cache.stream.back().map_or(address, |last| last << cache.shift), taken as u32)
+            }
+            None => {
+                cache.stream.clear();
+                (address, lines)
+            }
+        };
+        self.prefetch(side, depth, last, lines);
     }
 
     /// Fetches the lines behind an address into the buffer beside a cache.
@@ -195,9 +216,7 @@ impl Hierarchy {
             is_changed |= was_changed;
         } else {
             let taken = cache.take_from_stream(key)?;
-            cache.counts.from_stream += 1;
-            let last = cache.stream.back().copied().unwrap_or(key) << cache.shift;
-            self.prefetch(side, depth, last, taken as u32);
+            self.go_ahead(side, depth, address, Some(taken), 0);
         }
         self.fill(side, depth, address, is_changed);
         Some(Served { missed: depth as u8 + 1, level: depth as u8, untranslated: 0 })

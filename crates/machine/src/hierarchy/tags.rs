@@ -68,6 +68,11 @@ impl Tags {
         self.replacement
     }
 
+    /// Whether a key can be in one slot only.
+    pub fn is_direct(&self) -> bool {
+        self.ways == 1
+    }
+
     /// The key at a slot.
     pub fn key(&self, slot: usize) -> u64 {
         self.keys[slot]
