@@ -100,7 +100,10 @@ impl Tags {
         if self.ways <= 4 {
             // All ways, as nobody could predict where to stop.
             let place = |(way, &held): (usize, &u64)| usize::from(held == key) * (way + 1);
-            let found: usize = keys.iter().enumerate().map(place).sum();
+            let found: usize = match *keys {
+                [a, b, c] => [a, b, c].iter().enumerate().map(place).sum(),
+                _ => keys.iter().enumerate().map(place).sum(),
+            };
             return (found > 0).then(|| first + found - 1);
         }
         let wanted = self.hint(key) * ONES;

@@ -28,6 +28,8 @@ pub(super) struct Schedule {
     ready: u16,
     stores: u16,
     first_load: Option<u16>,
+    /// Loads before the first store.
+    first_store: u16,
     /// How often it was applied.
     executions: u64,
     /// Registers that are read, registers that are written, registers that it leaves, cycles, and accesses, and
@@ -153,7 +155,8 @@ impl Issue {
         }
         if let Some(first_load) = schedule.first_load {
             let rules_end = board.last_store.time + u64::from(self.loads.not_after_store).max(1);
-            is_ready = board.misses.until <= now && rules_end < now + u64::from(first_load);
+            is_ready = board.misses.until <= now
+                && (rules_end < now + u64::from(first_load) || self.is_after_store(schedule, addresses));
         }
         let same = |&(store, load): &(u8, u8)| {
             (addresses[store as usize] ^ addresses[load as usize]) & LastStore::COMPARED == 0
@@ -162,6 +165,16 @@ impl Issue {
             && board.barrier <= now
             && !(schedule.has_neighbours && schedule.seldom.neighbours.iter().any(same))
             && (schedule.stores == 0 || self.board.write_buffer.has_room(schedule.stores.into(), now))
+    }
+
+    /// Whether the loads before a piece's first store owe nothing to the store before the piece.
+    #[inline(never)]
+    fn is_after_store(&self, schedule: &Schedule, addresses: &[u64]) -> bool {
+        let loads = schedule.accesses().iter().zip(addresses).take(schedule.first_store.into());
+        loads.into_iter().all(|(load, &address)| {
+            let time = self.board.last + u64::from(load.time);
+            self.is_far_from_store(time, address)
+        })
     }
 
     /// Issues a piece by a schedule.
@@ -284,6 +297,7 @@ impl Issue {
             ready: u16::try_from(self.board.ready.saturating_sub(BEGINNING)).ok()?,
             stores: stores.len() as u16,
             first_load: loads.first().map(|load| load.1),
+            first_store: stores.first().map_or(loads.len() as u16, |store| store.0.into()),
             executions: 0,
             uses: lists.concat().into(),
             ends: [ends[0], ends[1], ends[2], ends[3]],
