@@ -91,9 +91,9 @@ impl CacheState {
         !self.victims.is_empty() || !self.stream.is_empty()
     }
 
-    /// Whether any line ever can be.
-    pub fn can_have_lines_beside(&self) -> bool {
-        self.most_victims > 0 || self.prefetch.is_some()
+    /// Whether lines that were replaced ever are.
+    pub fn can_have_victims(&self) -> bool {
+        self.most_victims > 0
     }
 
     /// Whether all that is asked for comes in.
@@ -127,7 +127,9 @@ impl CacheState {
     /// Takes a line out of those that were prefetched, and those before it. Returns how many they are.
     pub fn take_from_stream(&mut self, key: u64) -> Option<usize> {
         let place = self.stream.iter().position(|&prefetched| prefetched == key)?;
-        self.stream.drain(..=place);
+        for _ in 0..=place {
+            self.stream.pop_front();
+        }
         Some(place + 1)
     }
 }

@@ -120,12 +120,29 @@ impl Hierarchy {
         served
     }
 
+    /// Reads from a cache that is not the nearest what it has; or else does nothing.
+    #[inline(always)]
+    fn serves(&mut self, index: usize, address: u64, request: Request) -> bool {
+        let cache = &mut self.caches[index];
+        let slot = if self.classes.is_none() { cache.tags.find(address >> cache.shift) } else { None };
+        if let Some(slot) = slot {
+            cache.counts.requests[request as usize] += 1;
+            cache.touch_alone(slot, self.now, false);
+        }
+        slot.is_some()
+    }
+
     /// Reads a line that a cache has missed from the next level, and prefetches.
     #[inline]
     fn read_behind(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
         let index = self.paths[side].caches[depth];
         self.write_out(side, depth, address);
-        let served = self.read(side, depth + 1, address, request);
+        let next = self.paths[side].caches.get(depth + 1).copied();
+        let served = if next.is_some_and(|next| self.serves(next, address, request)) {
+            Served { missed: depth as u8 + 1, level: depth as u8 + 1, untranslated: 0 }
+        } else {
+            self.read(side, depth + 1, address, request)
+        };
         match self.caches[index].prefetch {
             None => {}
             Some(Prefetch::NextLines(lines)) => {
@@ -137,19 +154,43 @@ impl Hierarchy {
                     }
                 }
             }
-            Some(Prefetch::Stream(lines)) => {
-                self.caches[index].stream.clear();
-                self.prefetch(side, depth, address, lines);
-            }
+            Some(Prefetch::Stream(lines)) => self.go_ahead(side, depth, address, None, lines),
         }
         served
     }
 
+    /// Fetches lines ahead of one that a cache has missed: as many as were taken from those beside it, behind
+    /// them, or so many instead of them.
+    pub(super) fn go_ahead(
+        &mut self,
+        side: usize,
+        depth: usize,
+        address: u64,
+        taken: Option<usize>,
+        lines: u32,
+    ) {
+        let cache = &mut self.caches[self.paths[side].caches[depth]];
+        let (last, lines) = match taken {
+            Some(taken) => {
+                cache.counts.from_stream += 1;
+                (cache.stream.back().map_or(address, |last| last << cache.shift), taken as u32)
+            }
+            None => {
+                cache.stream.clear();
+                (address, lines)
+            }
+        };
+        self.prefetch(side, depth, last, lines);
+    }
+
     /// Fetches the lines behind an address into the buffer beside a cache.
     fn prefetch(&mut self, side: usize, depth: usize, address: u64, lines: u32) {
-        let index = self.paths[side].caches[depth];
+        let path = &self.paths[side].caches;
+        let (index, next) = (path[depth], path.get(depth + 1).copied());
         for address in following(&self.caches[index], address, lines) {
-            self.read(side, depth + 1, address, Request::Prefetch);
+            if !next.is_some_and(|next| self.serves(next, address, Request::Prefetch)) {
+                self.read(side, depth + 1, address, Request::Prefetch);
+            }
             let cache = &mut self.caches[index];
             cache.stream.push_back(address >> cache.shift);
         }
@@ -175,9 +216,7 @@ impl Hierarchy {
             is_changed |= was_changed;
         } else {
             let taken = cache.take_from_stream(key)?;
-            cache.counts.from_stream += 1;
-            let last = cache.stream.back().copied().unwrap_or(key) << cache.shift;
-            self.prefetch(side, depth, last, taken as u32);
+            self.go_ahead(side, depth, address, Some(taken), 0);
         }
         self.fill(side, depth, address, is_changed);
         Some(Served { missed: depth as u8 + 1, level: depth as u8, untranslated: 0 })

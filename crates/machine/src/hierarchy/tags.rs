@@ -68,6 +68,11 @@ impl Tags {
         self.replacement
     }
 
+    /// Whether a key can be in one slot only.
+    pub fn is_direct(&self) -> bool {
+        self.ways == 1
+    }
+
     /// The key at a slot.
     pub fn key(&self, slot: usize) -> u64 {
         self.keys[slot]
@@ -88,11 +93,17 @@ impl Tags {
     pub fn find(&self, key: u64) -> Option<usize> {
         let set = (key & self.last_set) as usize;
         let (first, words) = (set * self.ways, self.words);
+        if self.ways == 1 {
+            return (self.keys[first] == key).then_some(first);
+        }
         let keys = &self.keys[first..first + self.ways];
         if self.ways <= 4 {
             // All ways, as nobody could predict where to stop.
             let place = |(way, &held): (usize, &u64)| usize::from(held == key) * (way + 1);
-            let found: usize = keys.iter().enumerate().map(place).sum();
+            let found: usize = match *keys {
+                [a, b, c] => [a, b, c].iter().enumerate().map(place).sum(),
+                _ => keys.iter().enumerate().map(place).sum(),
+            };
             return (found > 0).then(|| first + found - 1);
         }
         let wanted = self.hint(key) * ONES;

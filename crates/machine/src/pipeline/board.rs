@@ -35,6 +35,11 @@ pub(super) struct LastStore {
 impl LastStore {
     /// The bits of an address that say whether a load is of what was just stored.
     pub const COMPARED: u64 = 0x1ffc;
+
+    /// Whether what it stored is in the first cache, at an address that looks like this one.
+    pub fn is_of(&self, address: u64) -> bool {
+        self.is_hit && (address ^ self.address) & LastStore::COMPARED == 0
+    }
 }
 
 /// The scoreboard.

@@ -3,6 +3,8 @@
 //! Memory is asked for all that a block needs before the block is issued. What most blocks find is near, and their
 //! operands are ready: then the schedule of an earlier time holds (`schedule.rs`).
 
+use std::iter;
+
 use isa::Cpu;
 
 use super::cycles::Cycles;
@@ -10,22 +12,15 @@ use super::description::Pipeline;
 use super::front::End;
 use super::issue::{Issue, SiteCycles};
 use super::memory::{MemorySystem, Served, Timing};
-use super::rules::{EMULATED, LOAD, SPECIAL, STORE};
-use super::schedule::Schedule;
+use super::piece::Piece;
 use crate::predictor::Predicting;
 
 /// A block that can be executed.
-pub(super) struct Block {
-    pub address: u64,
-    /// Where its steps are.
-    pub first: usize,
-    pub length: usize,
+struct Block {
+    whole: Piece,
+    /// What is in each line, if there are several.
+    lines: Box<[Piece]>,
     end: End,
-    /// Bytes of each access, and whether it is a store.
-    pub accesses: Box<[(u8, bool)]>,
-    /// Nothing in it has rules that schedules do not know.
-    is_plain: bool,
-    pub schedules: Vec<Schedule>,
 }
 
 /// A pipeline at work.
@@ -51,19 +46,19 @@ impl<M: MemorySystem> Core<M> {
 
     /// A block that can be executed from now on.
     pub fn define(&mut self, address: u64, words: &[u32]) {
-        let Issue { rules, steps, sites, .. } = &mut self.issue;
+        let Issue { rules, steps, sites, front, .. } = &mut self.issue;
         let first = steps.len();
         rules.decode(address, words, self.cpu, steps);
         sites.resize(steps.len(), SiteCycles::default());
-        let accesses = steps[first..].iter().filter(|step| step.flags & (LOAD | STORE) != 0);
+        let piece = |places| Piece::new(address, first, &steps[first..], places);
+        let behind = front.lines_behind(address, words.len());
+        let behind = behind.map(|line| (line.wrapping_sub(address) / 4) as usize);
+        let bounds: Vec<usize> = iter::once(0).chain(behind).chain([words.len()]).collect();
+        let lines = bounds.windows(2).map(|bounds| piece(bounds[0]..bounds[1]));
         self.blocks.push(Block {
-            address,
-            first,
-            length: words.len(),
+            whole: piece(0..words.len()),
+            lines: if bounds.len() > 2 { lines.collect() } else { Box::default() },
             end: End::of(address, words),
-            accesses: accesses.map(|step| (step.bytes, step.flags & STORE != 0)).collect(),
-            is_plain: steps[first..].iter().all(|step| step.flags & (SPECIAL | EMULATED) == 0),
-            schedules: Vec::new(),
         });
     }
 
@@ -98,8 +93,12 @@ impl<M: MemorySystem> Core<M> {
     /// The cycles of a block's instructions.
     pub fn sites(&self, block: usize) -> Vec<SiteCycles> {
         let Some(block) = self.blocks.get(block) else { return Vec::new() };
-        let mut sites = self.issue.sites[block.first..][..block.length].to_vec();
-        block.schedules.iter().for_each(|schedule| schedule.add_sites(&mut sites));
+        let first = block.whole.first;
+        let mut sites = self.issue.sites[first..][..block.whole.length].to_vec();
+        for piece in block.lines.iter().chain([&block.whole]) {
+            let own = &mut sites[piece.first - first..];
+            piece.schedules.iter().for_each(|schedule| schedule.add_sites(own));
+        }
         sites
     }
 
@@ -116,32 +115,54 @@ impl<M: MemorySystem> Core<M> {
     /// A block was executed.
     #[inline]
     pub fn execute(&mut self, block: u32, addresses: &[u64]) {
-        let block = &mut self.blocks[block as usize];
+        let Block { whole, lines, end } = &mut self.blocks[block as usize];
         let issue = &mut self.issue;
-        if block.length == 0 {
+        if whole.length == 0 {
             return;
         }
-        issue.front.resolve(block.address, issue.board.last);
-        let is_near = ask(&mut self.memory, block, issue, addresses);
-        if issue.front.begins_group(block.address) {
-            issue.begin_group(block.address, block.first);
+        issue.front.resolve(whole.address, issue.board.last);
+        let is_near = ask(&mut self.memory, whole, issue, addresses);
+        if issue.front.begins_group(whole.address) {
+            issue.begin_group(whole.address, whole.first);
         }
-        let is_done = is_near && block.is_plain && issue.apply_one_of(block, addresses);
-        if !is_done {
-            let mut rest = addresses.iter().copied();
-            for place in 0..block.length {
-                let address = block.address.wrapping_add(4 * place as u64);
-                issue.execute(block.first + place, address, place, &mut rest);
+        if !(is_near && issue.apply_one_of(whole, addresses)) {
+            match lines.split_first_mut() {
+                None => issue.execute_all(whole, addresses),
+                Some((first, others)) => {
+                    issue.execute_piece(first, addresses);
+                    for piece in others {
+                        issue.begin_group(piece.address, piece.first);
+                        issue.execute_piece(piece, addresses);
+                    }
+                }
             }
         }
-        issue.front.end(block.end, block.address.wrapping_add(4 * block.length as u64));
+        issue.front.end(*end, whole.address.wrapping_add(4 * whole.length as u64));
     }
 }
 
-/// Asks memory for a block's instructions and data. Says whether they were near, but for its first line and for
-/// where stores go, which nothing in the block waits for.
+impl Issue {
+    /// Issues what is in a line that has arrived.
+    fn execute_piece(&mut self, piece: &mut Piece, addresses: &[u64]) {
+        if !self.apply_one_of(piece, addresses) {
+            self.execute_all(piece, addresses);
+        }
+    }
+
+    /// Issues instructions one by one, the first of which has arrived.
+    fn execute_all(&mut self, piece: &Piece, addresses: &[u64]) {
+        self.served.go_to(piece.first_access);
+        let mut rest = piece.own(addresses).iter().copied();
+        for place in 0..piece.length {
+            let address = piece.address.wrapping_add(4 * place as u64);
+            self.execute(piece.first + place, address, place, &mut rest);
+        }
+    }
+}
+
+/// Asks memory for a block's instructions and data. Says whether its lines but the first were near.
 #[inline(always)]
-fn ask<M: MemorySystem>(memory: &mut M, block: &Block, issue: &mut Issue, addresses: &[u64]) -> bool {
+fn ask<M: MemorySystem>(memory: &mut M, block: &Piece, issue: &mut Issue, addresses: &[u64]) -> bool {
     let mut is_near = true;
     issue.fetched.clear();
     issue.served.clear();
@@ -154,15 +175,7 @@ fn ask<M: MemorySystem>(memory: &mut M, block: &Block, issue: &mut Issue, addres
         issue.fetched.push(served);
     }
     for (&address, &(bytes, is_store)) in addresses.iter().zip(&block.accesses) {
-        let served = if is_store {
-            let served = memory.store(address, bytes);
-            is_near &= served.translation == 0;
-            served
-        } else {
-            let served = memory.load(address, bytes);
-            is_near &= served == Served::default();
-            served
-        };
+        let served = if is_store { memory.store(address, bytes) } else { memory.load(address, bytes) };
         issue.served.push(served);
     }
     is_near

@@ -3,6 +3,8 @@
 //! There is no clock that ticks. A scoreboard says when each register can be used, and each instruction moves
 //! the time on to the cycle in which it is issued.
 
+use std::ops::Range;
+
 use super::board::{Board, FRESH, Register};
 use super::class::NONE;
 use super::cycles::{Cause, LEVELS, Side};
@@ -52,6 +54,20 @@ impl Answers {
     #[inline]
     pub fn get(&self, place: usize) -> Served {
         self.far.iter().find(|far| far.0 == place).map_or(Served::default(), |far| far.1)
+    }
+
+    /// The questions go on with this one.
+    #[inline]
+    pub fn go_to(&mut self, place: usize) {
+        self.used = place;
+    }
+
+    /// What was not near of questions one behind the other, with their numbers from the first on.
+    #[inline(always)]
+    pub fn far(&self, questions: Range<usize>) -> impl Iterator<Item = (usize, Served)> {
+        let start = questions.start;
+        let own = self.far.iter().filter(move |far| questions.contains(&far.0));
+        own.map(move |far| (far.0 - start, far.1))
     }
 
     /// The answer to the next question.

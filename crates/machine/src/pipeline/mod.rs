@@ -9,6 +9,7 @@ mod front;
 mod hierarchy;
 mod issue;
 mod memory;
+mod piece;
 mod rules;
 mod schedule;
 mod wait;

@@ -1,21 +1,21 @@
-//! Blocks whose instructions need not wait for anything from outside: when each one is issued is the same each
-//! time. It is found by issuing the block once on an empty scoreboard, and holds whenever all operands are ready
+//! Pieces whose instructions need not wait for anything from outside: when each one is issued is the same each
+//! time. It is found by issuing the piece once on an empty scoreboard, and holds whenever all operands are ready
 //! by then.
 
 use std::mem;
 
 use super::board::{BEGINNING, Board, FRESH, LastStore, Register};
 use super::class::NONE;
-use super::core::Block;
 use super::issue::{Issue, SiteCycles};
 use super::memory::{Misses, WriteBuffer};
+use super::piece::Piece;
 use super::rules::{LOAD, STORE};
 
-/// Schedules that a block has at most, and accesses that a block has which has any.
+/// Schedules that a piece has at most, and accesses that a piece has which has any.
 const MOST: usize = 8;
 const MOST_ACCESSES: usize = 64;
 
-/// When a block's instructions are issued. Times are since the last cycle before the block.
+/// When a piece's instructions are issued. Times are since the last cycle before the piece.
 pub(super) struct Schedule {
     /// What was issued in that cycle already: units, and how many.
     used: u16,
@@ -28,6 +28,8 @@ pub(super) struct Schedule {
     ready: u16,
     stores: u16,
     first_load: Option<u16>,
+    /// Loads before the first store.
+    first_store: u16,
     /// How often it was applied.
     executions: u64,
     /// Registers that are read, registers that are written, registers that it leaves, cycles, and accesses, and
@@ -94,31 +96,40 @@ impl Schedule {
 }
 
 impl Issue {
-    /// Issues a block whose group has arrived, and whose data are near, if a schedule holds for it.
+    /// Issues a piece whose group has arrived, if a schedule holds for it.
     #[inline]
-    pub fn apply_one_of(&mut self, block: &mut Block, addresses: &[u64]) -> bool {
+    pub fn apply_one_of(&mut self, piece: &mut Piece, addresses: &[u64]) -> bool {
+        if !piece.is_plain || self.waits_for_data(piece) {
+            return false;
+        }
         let used = self.board.used;
         // Nothing joins the instructions that were issued before a new group, however many they are.
         let open = if used == FRESH { 0 } else { self.board.open as u16 };
         let found =
-            block.schedules.iter().position(|schedule| schedule.used == used && schedule.open == open);
+            piece.schedules.iter().position(|schedule| schedule.used == used && schedule.open == open);
         let place = match found {
             Some(place) => place,
-            None if block.schedules.len() < MOST && block.accesses.len() <= MOST_ACCESSES => {
-                let Some(schedule) = self.rehearse(block, used, open) else { return false };
-                block.schedules.push(schedule);
-                block.schedules.len() - 1
+            None if piece.schedules.len() < MOST && piece.accesses.len() <= MOST_ACCESSES => {
+                let Some(schedule) = self.rehearse(piece, used, open) else { return false };
+                piece.schedules.push(schedule);
+                piece.schedules.len() - 1
             }
             None => return false,
         };
-        let schedule = &mut block.schedules[place];
-        if !self.holds(schedule, addresses) {
+        let own = piece.own(addresses);
+        if !self.holds(&piece.schedules[place], own) {
             return false;
         }
-        schedule.executions += 1;
-        let last = block.address.wrapping_add(4 * (block.length as u64 - 1));
-        self.apply(schedule, last, &block.accesses, addresses);
+        piece.schedules[place].executions += 1;
+        self.apply(&piece.schedules[place], piece, own);
         true
+    }
+
+    /// Whether anything in a piece waits for data that are far; nothing waits for where stores go.
+    #[inline(always)]
+    fn waits_for_data(&self, piece: &Piece) -> bool {
+        let questions = piece.first_access..piece.first_access + piece.accesses.len();
+        self.served.far(questions).any(|(number, served)| !piece.accesses[number].1 || served.translation > 0)
     }
 
     /// Whether a schedule holds now.
@@ -144,7 +155,8 @@ impl Issue {
         }
         if let Some(first_load) = schedule.first_load {
             let rules_end = board.last_store.time + u64::from(self.loads.not_after_store).max(1);
-            is_ready = board.misses.until <= now && rules_end < now + u64::from(first_load);
+            is_ready = board.misses.until <= now
+                && (rules_end < now + u64::from(first_load) || self.is_after_store(schedule, addresses));
         }
         let same = |&(store, load): &(u8, u8)| {
             (addresses[store as usize] ^ addresses[load as usize]) & LastStore::COMPARED == 0
@@ -155,9 +167,19 @@ impl Issue {
             && (schedule.stores == 0 || self.board.write_buffer.has_room(schedule.stores.into(), now))
     }
 
-    /// Issues a block, whose last instruction is at `last`, by a schedule.
+    /// Whether the loads before a piece's first store owe nothing to the store before the piece.
+    #[inline(never)]
+    fn is_after_store(&self, schedule: &Schedule, addresses: &[u64]) -> bool {
+        let loads = schedule.accesses().iter().zip(addresses).take(schedule.first_store.into());
+        loads.into_iter().all(|(load, &address)| {
+            let time = self.board.last + u64::from(load.time);
+            self.is_far_from_store(time, address)
+        })
+    }
+
+    /// Issues a piece by a schedule.
     #[inline]
-    fn apply(&mut self, schedule: &Schedule, last: u64, accesses: &[(u8, bool)], addresses: &[u64]) {
+    fn apply(&mut self, schedule: &Schedule, piece: &Piece, addresses: &[u64]) {
         let now = self.board.last;
         if schedule.used == FRESH {
             self.board.cycles.0[self.board.open] += 1;
@@ -170,14 +192,15 @@ impl Issue {
                 Register::produced(result.kind, now + u64::from(result.time));
         }
         if schedule.stores > 0 {
-            for (number, (one, &(_, is_store))) in schedule.accesses().iter().zip(accesses).enumerate() {
-                if is_store {
-                    self.finish_store(addresses[number], now + u64::from(one.time), self.served.get(number));
-                }
+            let accesses = schedule.accesses().iter().zip(&piece.accesses).enumerate();
+            for (number, (one, _)) in accesses.filter(|(_, (_, access))| access.1) {
+                let served = self.served.get(piece.first_access + number);
+                self.finish_store(addresses[number], now + u64::from(one.time), served);
             }
         }
         self.board.ready = self.board.ready.max(now + u64::from(schedule.ready));
         if let Some(arrived) = schedule.arrived {
+            let last = piece.address.wrapping_add(4 * (piece.length as u64 - 1));
             self.front.place = self.front.first_of(last, now + u64::from(arrived));
         }
         self.board.last = now + u64::from(schedule.last);
@@ -185,31 +208,31 @@ impl Issue {
         self.board.open = schedule.last_open.into();
     }
 
-    /// Issues a block where nothing is waited for but what the block itself computes.
+    /// Issues a piece where nothing is waited for but what the piece itself computes.
     #[cold]
     #[inline(never)]
-    fn rehearse(&mut self, block: &Block, used: u16, open: u16) -> Option<Schedule> {
+    fn rehearse(&mut self, piece: &Piece, used: u16, open: u16) -> Option<Schedule> {
         let mut empty = Board::new(Misses::new(32, 1), WriteBuffer::new(0, 1, 32));
         (empty.used, empty.open) = (used, open.into());
         let board = mem::replace(&mut self.board, empty);
         let answers = [&mut self.fetched, &mut self.served].map(mem::take);
         let arrived = BEGINNING + u64::from(used == FRESH);
-        let first = self.front.first_of(block.address, arrived);
+        let first = self.front.first_of(piece.address, arrived);
         let place = mem::replace(&mut self.front.place, first);
-        let own = block.first..block.first + block.length;
+        let own = piece.first..piece.first + piece.length;
         let sites = self.sites[own.clone()].to_vec();
         self.sites[own.clone()].fill(SiteCycles::default());
         // No two accesses are to the same data.
-        let addresses: Vec<u64> = (0..block.accesses.len() as u64).map(|number| 16 * number).collect();
+        let addresses: Vec<u64> = (0..piece.accesses.len() as u64).map(|number| 16 * number).collect();
         let mut rest = addresses.iter().copied();
-        let times: Vec<u64> = (0..block.length)
+        let times: Vec<u64> = (0..piece.length)
             .map(|place| {
-                let address = block.address.wrapping_add(4 * place as u64);
-                self.execute(block.first + place, address, place, &mut rest);
+                let address = piece.address.wrapping_add(4 * place as u64);
+                self.execute(piece.first + place, address, place, &mut rest);
                 self.board.last - BEGINNING
             })
             .collect();
-        let schedule = self.record(block, used, open, &times);
+        let schedule = self.record(piece, used, open, &times);
         self.board = board;
         [self.fetched, self.served] = answers;
         self.front.place = place;
@@ -217,10 +240,10 @@ impl Issue {
         schedule
     }
 
-    /// What was found by issuing a block at these times; nothing if that takes very long.
-    fn record(&self, block: &Block, used: u16, open: u16, times: &[u64]) -> Option<Schedule> {
+    /// What was found by issuing a piece at these times; nothing if that takes very long.
+    fn record(&self, piece: &Piece, used: u16, open: u16, times: &[u64]) -> Option<Schedule> {
         let last = u16::try_from(self.board.last - BEGINNING).ok()?;
-        let steps = &self.steps[block.first..][..block.length];
+        let steps = &self.steps[piece.first..][..piece.length];
         let (mut reads, mut writes, mut accesses) = (Vec::new(), Vec::new(), Vec::new());
         let mut written = [false; 64];
         for (step, &time) in steps.iter().zip(times) {
@@ -249,7 +272,7 @@ impl Issue {
         let cycles =
             cycles.map(|(index, &cycles)| Use { time: cycles as u16, register: NONE, kind: index as u8 });
         let (stores, loads): (Vec<_>, Vec<_>) = (0u8..)
-            .zip(accesses.iter().zip(&block.accesses))
+            .zip(accesses.iter().zip(&piece.accesses))
             .map(|(number, (access, &(_, is_store)))| (number, access.time, is_store))
             .partition(|access| access.2);
         let neighbours = stores.iter().flat_map(|store| {
@@ -258,7 +281,7 @@ impl Issue {
         });
         let neighbours: Vec<(u8, u8)> = neighbours.collect();
         let arrived = (self.front.place.arrived() - BEGINNING) as u16;
-        let has_groups = self.front.begins_group(block.address);
+        let has_groups = self.front.begins_group(piece.address);
         let lists = [reads, writes, results, cycles.collect(), accesses];
         let mut end = 0;
         let ends = lists.each_ref().map(|list| {
@@ -274,12 +297,13 @@ impl Issue {
             ready: u16::try_from(self.board.ready.saturating_sub(BEGINNING)).ok()?,
             stores: stores.len() as u16,
             first_load: loads.first().map(|load| load.1),
+            first_store: stores.first().map_or(loads.len() as u16, |store| store.0.into()),
             executions: 0,
             uses: lists.concat().into(),
             ends: [ends[0], ends[1], ends[2], ends[3]],
             arrived: has_groups.then_some(arrived),
             has_neighbours: !neighbours.is_empty(),
-            seldom: Box::new(Seldom { neighbours, sites: self.sites[block.first..][..block.length].into() }),
+            seldom: Box::new(Seldom { neighbours, sites: self.sites[piece.first..][..piece.length].into() }),
         })
     }
 }

@@ -205,12 +205,20 @@ impl Issue {
         until
     }
 
+    /// Whether a load owes nothing to the last store.
+    pub(super) fn is_far_from_store(&self, time: u64, address: u64) -> bool {
+        let rules = &self.loads;
+        let distance = time.saturating_sub(self.board.last_store.time);
+        let is_next = rules.after_store_replay > 0 && distance == 1;
+        !(rules.not_after_store > 0 && distance == u64::from(rules.not_after_store)
+            || is_next && self.board.last_store.is_of(address))
+    }
+
     /// What a load owes to a store shortly before it.
     fn keep_from_store(&mut self, index: usize, mut time: u64, address: u64) -> u64 {
         let store = self.board.last_store;
         let distance = time.saturating_sub(store.time);
-        let same = (address ^ store.address) & LastStore::COMPARED == 0;
-        if self.loads.after_store_replay > 0 && distance == 1 && store.is_hit && same {
+        if self.loads.after_store_replay > 0 && distance == 1 && store.is_of(address) {
             self.board.replays += 1;
             time += u64::from(self.loads.after_store_replay);
             self.stall(time, Cause::Replay, index);
