@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +40,11 @@ int main(int argc, char **argv) {
     const char *mode = argv[1];
 #define MODE(name) if (!strcmp(mode, name))
     MODE("sum") printf("%ld %s\n", sum(10), constant);
+    MODE("limited") {
+        struct rlimit few = {3, 3};
+        printf("%d ", setrlimit(RLIMIT_NOFILE, &few));
+        printf("%ld %s\n", sum(10), constant);
+    }
     MODE("watch") {
         watched = 5;
         total = watched;
