@@ -51,7 +51,7 @@ impl Server {
         let connection = Arc::new(connection);
         let (sender, messages) = channel();
         let events = sender.clone();
-        let session = Session::new(process, move |event| drop(events.send(Message::Event(event))))?;
+        let session = Session::new(process, move |event| drop(events.send(Message::Event(event))));
         let (give_back, empty) = sync_channel(1);
         let (reader, closing) = (connection.clone(), connection.clone());
         let read = move || {

@@ -17,7 +17,7 @@ const STOPS: usize = 3000;
 /// Runs a program under such a debugger, whose decisions come from a seed.
 pub fn run(process: &mut Process, seed: u64) -> Result<End, Error> {
     let (sender, events) = channel();
-    let session = Session::new(process, move |event| drop(sender.send(event))).expect("memory can be opened");
+    let session = Session::new(process, move |event| drop(sender.send(event)));
     let mut observer = pathlength_engine::debug::Attached::new(&session);
     let debugger =
         Debugger { session: session.clone(), events, rng: Rng::with_seed(seed), places: Vec::new() };
@@ -35,13 +35,6 @@ struct Debugger {
     rng: Rng,
     /// Addresses of instructions that were about to be executed.
     places: Vec<u64>,
-}
-
-impl Drop for Debugger {
-    /// The program goes on even if the debugger has failed.
-    fn drop(&mut self) {
-        self.session.detach();
-    }
 }
 
 impl Debugger {
@@ -70,6 +63,7 @@ impl Debugger {
                 _ => None,
             };
         }
+        self.session.detach();
     }
 
     /// Looks at every thread, and writes what is there already.

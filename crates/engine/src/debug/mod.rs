@@ -14,15 +14,14 @@ mod attached;
 pub use attached::Attached;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::fs::OpenOptions;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::alpha::cpu::{Cpu, register};
-use crate::linux::{self, Address, Reserved};
+use crate::linux::Address;
 use crate::memory::{Memory, PAGE};
 use crate::process::{End, Process};
 
@@ -208,16 +207,13 @@ pub struct Session {
     /// Something changed that a thread, or the debugger, may wait for.
     changed: Condvar,
     memory: Arc<Memory>,
-    /// Memory as a file, open while there is a debugger: the program may be at its limit of open files.
-    file: File,
-    _reserved: Reserved,
     tell: Box<dyn Fn(Event) + Send + Sync>,
 }
 
 impl Session {
     /// For a program that was loaded and has not begun. It stops before its first instruction. `tell` hears
     /// of events, and must not wait.
-    pub fn new(process: &Process, tell: impl Fn(Event) + Send + Sync + 'static) -> io::Result<Arc<Session>> {
+    pub fn new(process: &Process, tell: impl Fn(Event) + Send + Sync + 'static) -> Arc<Session> {
         let state = State {
             members: BTreeMap::new(),
             is_held: true,
@@ -229,16 +225,8 @@ impl Session {
             executable: process.images.first().map(|image| image.path.clone()).unwrap_or_default(),
             stack: process.cpu.r[register::SP],
         };
-        let file = OpenOptions::new().write(true).open("/proc/self/mem")?;
-        let (file, _reserved) = linux::out_of_reach(file.into());
-        Ok(Arc::new(Session {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            memory: process.memory.clone(),
-            file: file.into(),
-            _reserved,
-            tell: Box::new(tell),
-        }))
+        let (memory, tell) = (process.memory.clone(), Box::new(tell));
+        Arc::new(Session { state: Mutex::new(state), changed: Condvar::new(), memory, tell })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -344,13 +332,14 @@ impl Session {
     }
 
     /// Writes memory, and be it code or constants. If that fails, nothing was written.
-    pub fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&self, address: u64, bytes: &[u8]) -> std::io::Result<()> {
         let length = bytes.len() as u64;
         let end = address.checked_add(length).filter(|&end| self.memory.is_mapped(address, end - address));
         let host = end.and_then(|_| self.memory.host(address, length));
-        let host = host.ok_or_else(|| io::Error::from_raw_os_error(libc::EFAULT))?;
+        let host = host.ok_or_else(|| std::io::Error::from_raw_os_error(libc::EFAULT))?;
         // The host's kernel writes where the protection forbids it to the program.
-        self.file.write_all_at(bytes, host as u64)?;
+        let memory = OpenOptions::new().write(true).open("/proc/self/mem")?;
+        memory.write_all_at(bytes, host as u64)?;
         self.memory.code_changed();
         Ok(())
     }

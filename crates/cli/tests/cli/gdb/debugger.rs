@@ -266,15 +266,6 @@ fn threads() {
     assert_eq!(debugged.ending(), (3, "joined\n".into()));
 }
 
-/// What the debugger needs is open before the program says that nothing more may be.
-#[test]
-fn a_program_that_may_open_no_file_can_be_written_to() {
-    let debugged = Debugged::new(&format!("{PROGRAM} limited"));
-    let said = gdb(&debugged, "break sum; continue; set var constant[0] = 'C'; delete; continue");
-    assert!(said.contains("Breakpoint 1, sum"), "{said}");
-    assert_eq!(debugged.ending(), (3, "0 45 Constant\n".into()), "{said}");
-}
-
 #[test]
 fn a_system_call_under_way_is_left_alone() {
     let mut debugged = Debugged::at("0", &format!("{PROGRAM} read"), Stdio::piped());

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,11 +39,6 @@ int main(int argc, char **argv) {
     const char *mode = argv[1];
 #define MODE(name) if (!strcmp(mode, name))
     MODE("sum") printf("%ld %s\n", sum(10), constant);
-    MODE("limited") {
-        struct rlimit few = {3, 3};
-        printf("%d ", setrlimit(RLIMIT_NOFILE, &few));
-        printf("%ld %s\n", sum(10), constant);
-    }
     MODE("watch") {
         watched = 5;
         total = watched;
