@@ -11,6 +11,9 @@ use fastrand::Rng;
 use pathlength_engine::debug::{Accesses, Event, Order, Reason, Session};
 use pathlength_engine::{End, Error, Process};
 
+/// Too many open files.
+const EMFILE: i32 = 24;
+
 /// Stops, after which the program goes on alone.
 const STOPS: usize = 3000;
 
@@ -35,6 +38,13 @@ struct Debugger {
     rng: Rng,
     /// Addresses of instructions that were about to be executed.
     places: Vec<u64>,
+}
+
+impl Drop for Debugger {
+    /// The program goes on even if the debugger has failed.
+    fn drop(&mut self) {
+        self.session.detach();
+    }
 }
 
 impl Debugger {
@@ -63,7 +73,6 @@ impl Debugger {
                 _ => None,
             };
         }
-        self.session.detach();
     }
 
     /// Looks at every thread, and writes what is there already.
@@ -72,7 +81,12 @@ impl Debugger {
             let registers = self.session.registers(thread).expect("the thread is there");
             let mut word = [0; 4];
             if self.session.read(registers.pc, &mut word) == word.len() {
-                self.session.write(registers.pc, &word).expect("what can be executed can be written");
+                match self.session.write(registers.pc, &word) {
+                    Ok(()) => {}
+                    // The program's limit of open files is the debugger's, too.
+                    Err(error) if error.raw_os_error() == Some(EMFILE) => {}
+                    Err(error) => panic!("what can be executed can be written: {error}"),
+                }
                 self.places.push(registers.pc);
             }
             // In a system call they are not to be set.
