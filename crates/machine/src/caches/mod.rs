@@ -33,7 +33,6 @@ pub struct Caches {
     /// Executions of each block.
     executions: Vec<u64>,
     tally: Tally,
-    now: u64,
 }
 
 /// What happened at a cache or translation buffer.
@@ -73,7 +72,6 @@ impl Caches {
             scripts: Scripts::new(hierarchy.piece_of_instructions()),
             hierarchy: Box::new(hierarchy),
             executions: Vec::new(),
-            now: 0,
         }
     }
 
@@ -150,13 +148,13 @@ impl Model for Caches {
 
     fn executed(&mut self, space: u32, records: &[u64]) {
         self.hierarchy.set_space(space);
-        let Caches { hierarchy, scripts, executions, tally, now, .. } = self;
+        let Caches { hierarchy, scripts, executions, tally, .. } = self;
         let stores = hierarchy.stores();
         let mut replay = Replay { scripts, hierarchy, executions, tally };
-        *now = match stores {
-            Write::Back => replay.run::<{ Write::Back as u8 }>(*now, records),
-            Write::Through => replay.run::<{ Write::Through as u8 }>(*now, records),
-            Write::Ignored => replay.run::<{ Write::Ignored as u8 }>(*now, records),
+        match stores {
+            Write::Back => replay.run::<{ Write::Back as u8 }>(records),
+            Write::Through => replay.run::<{ Write::Through as u8 }>(records),
+            Write::Ignored => replay.run::<{ Write::Ignored as u8 }>(records),
         };
     }
 }

@@ -3,11 +3,11 @@
 use trace::record::Event;
 
 use super::Tally;
-use crate::hierarchy::STEP;
+use crate::hierarchy::Found;
 use crate::script::{Access, Script, Scripts};
 use crate::{Hierarchy, Request, Served};
 
-/// What works on records. Times are passed on from access to access, in a register of the host's.
+/// What works on records.
 pub struct Replay<'a> {
     pub scripts: &'a Scripts,
     pub hierarchy: &'a mut Hierarchy,
@@ -16,8 +16,8 @@ pub struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Executions and marks from a time on, where stores do what `STORES` says. Returns the time behind them.
-    pub fn run<const STORES: u8>(&mut self, mut now: u64, records: &[u64]) -> u64 {
+    /// Executions and marks, where stores do what `STORES` says.
+    pub fn run<const STORES: u8>(&mut self, records: &[u64]) {
         let scripts = self.scripts;
         let mut words = records;
         while let Some((&word, rest)) = words.split_first() {
@@ -36,21 +36,19 @@ impl Replay<'_> {
             self.executions[block as usize] += 1;
             self.tally.instructions += u64::from(script.instructions);
             self.tally.accesses += u64::from(script.accesses);
-            now = self.execute::<STORES>(now, script, addresses);
+            self.execute::<STORES>(script, addresses);
         }
-        now
     }
 
     /// A block was executed. Mostly the nearest cache has all its instructions; then its accesses follow each
     /// other without looking at lines.
     #[inline(always)]
-    fn execute<const STORES: u8>(&mut self, mut now: u64, script: &Script, addresses: &[u64]) -> u64 {
+    fn execute<const STORES: u8>(&mut self, script: &Script, addresses: &[u64]) {
         let mut fetched = 0;
-        if !self.hierarchy.can_expel_instructions() {
+        if self.hierarchy.is_order_free() {
             while fetched < script.lines {
                 let address = self.scripts.line_address(script, fetched);
-                now += STEP;
-                if !self.hierarchy.fetches_known(now, address) {
+                if self.hierarchy.fetch_near(address) != Found::All {
                     break;
                 }
                 fetched += 1;
@@ -58,80 +56,56 @@ impl Replay<'_> {
         }
         if fetched == script.lines {
             let accesses = self.scripts.accesses(script.own_accesses());
-            self.access::<STORES>(now, script.first_site, accesses, addresses)
+            self.access::<STORES>(script.first_site, accesses, addresses);
         } else {
-            self.fetch_and_access::<STORES>(now, script, fetched, addresses)
+            self.fetch_and_access::<STORES>(script, fetched, addresses);
         }
     }
 
     /// The lines and accesses of a block in their order, where the first lines are fetched already.
     #[cold]
     #[inline(never)]
-    fn fetch_and_access<const STORES: u8>(
-        &mut self,
-        mut now: u64,
-        script: &Script,
-        fetched: u32,
-        addresses: &[u64],
-    ) -> u64 {
+    fn fetch_and_access<const STORES: u8>(&mut self, script: &Script, fetched: u32, addresses: &[u64]) {
         let mut accesses = self.scripts.accesses(script.own_accesses());
         let mut addresses = addresses;
         for (number, line) in (0..).zip(self.scripts.lines(script.own_lines())) {
             if number >= fetched {
-                now += STEP;
-                let served = self.hierarchy.fetch_at(now, line.address);
+                let served = self.hierarchy.fetch(line.address);
                 if !served.is_near() {
                     self.note(Request::Fetch, line.site, served);
                 }
             }
             let (of_line, others) = accesses.split_at(line.accesses as usize);
             let (where_to, other_addresses) = addresses.split_at(of_line.len());
-            now = self.access::<STORES>(now, script.first_site, of_line, where_to);
+            self.access::<STORES>(script.first_site, of_line, where_to);
             (accesses, addresses) = (others, other_addresses);
         }
-        now
     }
 
     /// Accesses to data, one behind the other, of a block whose instructions have sites from this one on.
     #[inline(always)]
-    fn access<const STORES: u8>(
-        &mut self,
-        mut now: u64,
-        first_site: u32,
-        accesses: &[Access],
-        addresses: &[u64],
-    ) -> u64 {
+    fn access<const STORES: u8>(&mut self, first_site: u32, accesses: &[Access], addresses: &[u64]) {
         for (&does, &address) in accesses.iter().zip(addresses) {
-            now += STEP;
-            let served = self.hierarchy.data_at::<STORES>(now, address, does.is_store());
+            let served = self.hierarchy.data_at::<STORES>(address, does.is_store());
             if !served.is_near() {
                 self.note_data(first_site, does, served);
             }
             // What is aligned crosses nothing.
             if address & does.more() != 0 {
-                now = self.access_second::<STORES>(now, first_site, does, address);
+                self.access_second::<STORES>(first_site, does, address);
             }
         }
-        now
     }
 
     /// The part of an unaligned access behind the end of a line, if it is to be asked for.
     #[cold]
     #[inline(never)]
-    fn access_second<const STORES: u8>(
-        &mut self,
-        mut now: u64,
-        first_site: u32,
-        does: Access,
-        address: u64,
-    ) -> u64 {
+    fn access_second<const STORES: u8>(&mut self, first_site: u32, does: Access, address: u64) {
         let last = address.wrapping_add(does.more());
         if self.hierarchy.crosses(address, last) {
-            now += STEP;
-            let served = self.hierarchy.data_at::<STORES>(now, last, does.is_store());
+            let served = self.hierarchy.data_at::<STORES>(last, does.is_store());
             self.note_data(first_site, does, served);
         }
-        now
     }
 
     #[cold]

@@ -52,6 +52,7 @@ impl Tally {
     }
 
     /// Counts misses at the instruction that met them, one of so many.
+    #[inline]
     pub fn note(&mut self, hierarchy: &Hierarchy, request: Request, site: u32, sites: usize, served: Served) {
         if (served.missed, served.untranslated) == (1, 0) {
             let nearest = hierarchy.caches_of(request)[0];
@@ -67,6 +68,7 @@ impl Tally {
         }
     }
 
+    #[inline]
     fn count(&mut self, structure: usize, class: Class, site: u32, sites: usize) {
         self.misses[structure] += 1;
         let misses = &mut self.sites[structure][class as usize];

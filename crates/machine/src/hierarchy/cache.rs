@@ -1,11 +1,8 @@
 //! A cache at work: what it holds, what stands beside it, and what happened.
 
-use std::collections::VecDeque;
-
-use super::front::Front;
-use super::tags::{Left, Marks, NOTHING, Tags};
-use super::{INSTRUCTIONS, Request};
-use crate::description::{Cache, Machine, Prefetch, Replacement, TranslationBuffer, Write};
+use super::Request;
+use super::tags::{Left, Tags};
+use crate::description::{Cache, Machine, Prefetch, TranslationBuffer, Write};
 
 /// What happened at a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,10 +25,10 @@ pub struct Counts {
 /// A cache at work.
 #[derive(Debug)]
 pub struct CacheState {
+    /// What it holds, unless it is the nearest of a side.
     pub tags: Tags,
-    /// The slots' marks, if the cache has no front.
-    used: Box<[u64]>,
-    changed: Box<[bool]>,
+    /// The side whose nearest it is: what it holds is there.
+    pub near: Option<usize>,
     pub counts: Counts,
     /// From an address to a line's number.
     pub shift: u32,
@@ -40,49 +37,34 @@ pub struct CacheState {
     pub prefetch: Option<Prefetch>,
     /// The caches whose lines it has too.
     pub includes: Vec<usize>,
-    /// Which of the hierarchy's fronts is its own.
-    pub front: Option<usize>,
     /// Blocks of stores on their way, the oldest first, and how many there may be.
-    pub writes: VecDeque<u64>,
+    pub writes: Vec<u64>,
     pub most_writes: usize,
     /// Lines that were replaced, the oldest first, and how many there may be.
-    victims: VecDeque<Left>,
+    victims: Vec<Left>,
     most_victims: usize,
     /// Lines that were prefetched, in order.
-    pub stream: VecDeque<u64>,
+    pub stream: Vec<u64>,
 }
 
 impl CacheState {
     pub fn new(cache: &Cache, machine: &Machine) -> CacheState {
         let index_of = |name: &String| machine.caches.iter().position(|other| other.name == *name);
-        let tags = Tags::new(cache.sets(), cache.ways, cache.replacement);
         CacheState {
-            used: vec![0; tags.slots()].into(),
-            changed: vec![false; tags.slots()].into(),
-            tags,
+            tags: Tags::new(cache.sets(), cache.ways, cache.replacement),
+            near: None,
             counts: Counts::default(),
             shift: cache.line.ilog2(),
             write: cache.write,
             allocates: cache.allocate_on_write,
             prefetch: cache.prefetch,
             includes: cache.includes.iter().filter_map(index_of).collect(),
-            front: None,
-            writes: VecDeque::new(),
+            writes: Vec::new(),
             most_writes: cache.write_buffer.map_or(0, |buffer| buffer.entries as usize),
-            victims: VecDeque::new(),
+            victims: Vec::new(),
             most_victims: cache.victim_lines as usize,
-            stream: VecDeque::new(),
+            stream: Vec::new(),
         }
-    }
-
-    /// The tags, with the marks of their slots.
-    #[inline]
-    pub fn marked<'a>(&'a mut self, fronts: &'a mut [Front; 2]) -> (&'a mut Tags, Marks<'a>) {
-        let marks = match self.front {
-            Some(front) => fronts[front].marks(),
-            None => Marks { used: &mut self.used, changed: &mut self.changed },
-        };
-        (&mut self.tags, marks)
     }
 
     /// Whether any line is beside the cache.
@@ -91,27 +73,10 @@ impl CacheState {
         !self.victims.is_empty() || !self.stream.is_empty()
     }
 
-    /// Whether lines that were replaced ever are.
-    pub fn can_have_victims(&self) -> bool {
-        self.most_victims > 0
-    }
-
-    /// Whether all that is asked for comes in.
-    pub fn allocates_for(&self, side: usize) -> bool {
-        side == INSTRUCTIONS || self.allocates || self.write != Write::Back
-    }
-
-    /// What is in a slot of a cache that has no front is used.
-    #[inline(always)]
-    pub fn touch_alone(&mut self, slot: usize, now: u64, is_change: bool) {
-        let mut marks = Marks { used: &mut self.used, changed: &mut self.changed };
-        self.tags.touch(slot, now, is_change, &mut marks);
-    }
-
     /// Takes a line out of those that were replaced. Returns whether it was changed, if it was there.
     pub fn take_victim(&mut self, key: u64) -> Option<bool> {
         let place = self.victims.iter().position(|victim| victim.key == key)?;
-        self.victims.remove(place).map(|victim| victim.is_changed)
+        Some(self.victims.remove(place).is_changed)
     }
 
     /// Keeps a line that was replaced. Returns the one that has to go for good.
@@ -120,30 +85,25 @@ impl CacheState {
         if self.most_victims == 0 {
             return Some(left);
         }
-        self.victims.push_back(left);
-        if self.victims.len() > self.most_victims { self.victims.pop_front() } else { None }
+        self.victims.push(left);
+        (self.victims.len() > self.most_victims).then(|| self.victims.remove(0))
     }
 
     /// Takes a line out of those that were prefetched, and those before it. Returns how many they are.
     pub fn take_from_stream(&mut self, key: u64) -> Option<usize> {
         let place = self.stream.iter().position(|&prefetched| prefetched == key)?;
-        for _ in 0..=place {
-            self.stream.pop_front();
-        }
+        self.stream.drain(..=place);
         Some(place + 1)
     }
 }
 
-const INDEX_SIZE: usize = 256;
-
 /// A translation buffer at work.
 #[derive(Debug)]
 pub struct BufferState {
+    /// What it holds, unless it is the nearest of a side.
     pub tags: Tags,
-    used: Box<[u64]>,
-    changed: Box<[bool]>,
-    /// Where some pages are, by the low bits of their numbers.
-    index: Box<[(u64, usize); INDEX_SIZE]>,
+    /// The side whose nearest it is: what it holds is there.
+    pub near: Option<usize>,
     /// From an address to a page's number.
     pub shift: u32,
     /// By the kind of request.
@@ -155,77 +115,9 @@ impl BufferState {
         let sets = u64::from(buffer.entries / buffer.ways());
         BufferState {
             tags: Tags::new(sets, buffer.ways(), buffer.replacement),
-            used: vec![0; buffer.entries as usize].into(),
-            changed: vec![false; buffer.entries as usize].into(),
-            index: Box::new([(NOTHING, 0); INDEX_SIZE]),
+            near: None,
             shift: buffer.page.ilog2(),
             misses: [0; Request::OF_PROCESSOR],
         }
-    }
-
-    #[inline]
-    fn find(&self, key: u64) -> Option<usize> {
-        let (known, slot) = self.index[key as usize % INDEX_SIZE];
-        if known == key { Some(slot) } else { self.tags.find(key) }
-    }
-
-    /// Where the page of an address is, if that is known without a search.
-    #[inline]
-    pub fn known(&self, address: u64) -> Option<usize> {
-        let key = address >> self.shift;
-        let (known, slot) = self.index[key as usize % INDEX_SIZE];
-        (known == key).then_some(slot)
-    }
-
-    /// Uses a page if it is there. Returns whether it is. The front of a nearest buffer's lines forgets those
-    /// whose use is more than a use.
-    #[inline]
-    pub fn touch(&mut self, key: u64, now: u64, front: Option<&mut Front>) -> bool {
-        let Some(slot) = self.find(key) else { return false };
-        self.touch_slot(slot, key, now, front);
-        true
-    }
-
-    #[inline]
-    pub fn touch_slot(&mut self, slot: usize, key: u64, now: u64, front: Option<&mut Front>) {
-        self.index[key as usize % INDEX_SIZE] = (key, slot);
-        let mut marks = Marks { used: &mut self.used, changed: &mut self.changed };
-        let pointed = self.tags.touch(slot, now, false, &mut marks);
-        if let (Some(pointed), Some(front)) = (pointed, front) {
-            front.forget_page(self.tags.key(pointed));
-        }
-    }
-
-    /// A page was used when the front knew its line.
-    pub fn note(&mut self, (key, time): (u64, u64)) {
-        if let Some(slot) = self.find(key) {
-            self.used[slot] = self.used[slot].max(time);
-        }
-    }
-
-    /// Brings in a page that is not there.
-    pub fn fill(&mut self, key: u64, now: u64, mut front: Option<&mut Front>) {
-        let mut slot = self.tags.choose(key, &self.used);
-        // Uses of lines that the front knows are uses of their pages.
-        if let (Some(front), Replacement::Lru) = (front.as_deref(), self.tags.replacement()) {
-            loop {
-                let last_use = front.last_use(self.tags.key(slot));
-                if last_use <= self.used[slot] {
-                    break;
-                }
-                self.used[slot] = last_use;
-                slot = self.tags.choose(key, &self.used);
-            }
-        }
-        let mut marks = Marks { used: &mut self.used, changed: &mut self.changed };
-        let left = self.tags.replace(slot, key, &mut marks);
-        let known = &mut self.index[left.key as usize % INDEX_SIZE];
-        if known.0 == left.key {
-            known.0 = NOTHING;
-        }
-        if let Some(front) = front.as_deref_mut() {
-            front.forget_page(left.key);
-        }
-        self.touch_slot(slot, key, now, front);
     }
 }

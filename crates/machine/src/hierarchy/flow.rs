@@ -2,8 +2,8 @@
 //! the levels down to memory, and back.
 
 use super::cache::CacheState;
-use super::tags::{Left, NOTHING};
-use super::{Hierarchy, Request, Served};
+use super::tags::{Left, Tags};
+use super::{Hierarchy, Near, Request, Served};
 use crate::description::{Prefetch, Write};
 
 impl Hierarchy {
@@ -16,11 +16,14 @@ impl Hierarchy {
             let buffer = &mut self.buffers[index];
             let key = address >> buffer.shift;
             let class = self.classes.as_mut().map(|classes| classes.of_buffer(index, key));
-            let has_front = self.has_fronts[side] && depth == 0;
-            if buffer.touch(key, self.now, has_front.then_some(&mut self.fronts[side])) {
+            let pages = match buffer.near.and_then(|side| self.near[side].pages.as_mut()) {
+                Some(pages) => pages,
+                None => &mut buffer.tags,
+            };
+            if pages.touch(key, false) {
                 break;
             }
-            buffer.fill(key, self.now, has_front.then_some(&mut self.fronts[side]));
+            pages.fill(key, false);
             buffer.misses[request as usize] += 1;
             self.buffer_class[depth] = class.unwrap_or_default();
             missed += 1;
@@ -29,17 +32,31 @@ impl Hierarchy {
     }
 
     /// An access of the processor to the caches.
-    #[inline]
     pub(super) fn ask(&mut self, side: usize, address: u64, request: Request) -> Served {
         let Some(&index) = self.paths[side].caches.first() else { return Served::default() };
         let write = self.caches[index].write;
+        let is_store = request == Request::Store;
+        if !self.touch(0, index, address, request, is_store && write == Write::Back) {
+            return self.ask_behind(side, address, request);
+        }
+        if is_store && write == Write::Through {
+            self.write_on(side, 0, address);
+        }
+        Served::default()
+    }
+
+    /// An access of the processor that its nearest cache misses.
+    #[inline]
+    pub(super) fn ask_behind(&mut self, side: usize, address: u64, request: Request) -> Served {
+        let index = self.paths[side].caches[0];
+        let cache = &mut self.caches[index];
+        let write = cache.write;
+        cache.counts.misses[request as usize] += 1;
         if request != Request::Store || write == Write::Ignored {
-            return self.read(side, 0, address, request);
+            return self.bring_in(side, 0, address, request);
         }
         let is_back = write == Write::Back;
-        let served = if self.looks_up(0, index, address, request, is_back) {
-            Served::default()
-        } else if let Some(served) = self.take_from_beside(side, 0, address, is_back) {
+        let served = if let Some(served) = self.take_from_beside(side, 0, address, is_back) {
             served
         } else if self.caches[index].allocates {
             let served = self.read_behind(side, 0, address, request);
@@ -57,7 +74,22 @@ impl Hierarchy {
         served
     }
 
-    /// Whether a cache holds an address; counts the request.
+    /// Uses what is at an address if a cache has it. Notes why it does not.
+    #[inline]
+    fn touch(&mut self, depth: usize, index: usize, address: u64, request: Request, is_change: bool) -> bool {
+        let cache = &mut self.caches[index];
+        let key = address >> cache.shift;
+        let is_there = held(cache, &mut self.near).touch(key, is_change);
+        if let Some(classes) = &mut self.classes {
+            let class = classes.of_cache(index, key);
+            if !is_there && request.is_of_processor() {
+                self.cache_class[depth] = class;
+            }
+        }
+        is_there
+    }
+
+    /// Whether a cache behind the nearest holds an address; counts the request.
     #[inline]
     fn looks_up(
         &mut self,
@@ -67,43 +99,13 @@ impl Hierarchy {
         request: Request,
         is_change: bool,
     ) -> bool {
-        let cache = &mut self.caches[index];
-        let key = address >> cache.shift;
-        let class = self.classes.as_mut().map(|classes| classes.of_cache(index, key));
-        let slot = cache.tags.find(key);
-        if depth > 0 {
-            cache.counts.requests[request as usize] += 1;
-        }
-        match slot {
-            Some(slot) if depth > 0 => cache.touch_alone(slot, self.now, is_change),
-            Some(slot) => self.use_slot(depth, index, slot, is_change),
-            None => {
-                cache.counts.misses[request as usize] += 1;
-                if request.is_of_processor() {
-                    self.cache_class[depth] = class.unwrap_or_default();
-                }
-            }
-        }
-        slot.is_some()
+        self.caches[index].counts.requests[request as usize] += 1;
+        let is_there = self.touch(depth, index, address, request, is_change);
+        self.caches[index].counts.misses[request as usize] += u64::from(!is_there);
+        is_there
     }
 
-    /// What is in a slot of a cache is used.
-    #[inline]
-    fn use_slot(&mut self, depth: usize, index: usize, slot: usize, is_change: bool) {
-        let cache = &mut self.caches[index];
-        let front = cache.front;
-        let (tags, mut marks) = cache.marked(&mut self.fronts);
-        let pointed = tags.touch(slot, self.now, is_change, &mut marks);
-        if let (Some(front), Some(pointed)) = (front, pointed) {
-            let key = tags.key(pointed);
-            self.forget(front, key);
-        }
-        if depth == 0 {
-            self.near_slot = Some(slot);
-        }
-    }
-
-    /// Reads a line of the cache at a depth of a path.
+    /// Reads a line of the cache at a depth of a path behind the nearest.
     #[inline]
     fn read(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
         let Some(&index) = self.paths[side].caches.get(depth) else {
@@ -112,6 +114,12 @@ impl Hierarchy {
         if self.looks_up(depth, index, address, request, false) {
             return Served { missed: depth as u8, level: depth as u8, untranslated: 0 };
         }
+        self.bring_in(side, depth, address, request)
+    }
+
+    /// Reads a line that a cache has missed, and brings it in.
+    #[inline]
+    fn bring_in(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
         if let Some(served) = self.take_from_beside(side, depth, address, false) {
             return served;
         }
@@ -120,79 +128,39 @@ impl Hierarchy {
         served
     }
 
-    /// Reads from a cache that is not the nearest what it has; or else does nothing.
-    #[inline(always)]
-    fn serves(&mut self, index: usize, address: u64, request: Request) -> bool {
-        let cache = &mut self.caches[index];
-        let slot = if self.classes.is_none() { cache.tags.find(address >> cache.shift) } else { None };
-        if let Some(slot) = slot {
-            cache.counts.requests[request as usize] += 1;
-            cache.touch_alone(slot, self.now, false);
-        }
-        slot.is_some()
-    }
-
     /// Reads a line that a cache has missed from the next level, and prefetches.
     #[inline]
     fn read_behind(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
         let index = self.paths[side].caches[depth];
         self.write_out(side, depth, address);
-        let next = self.paths[side].caches.get(depth + 1).copied();
-        let served = if next.is_some_and(|next| self.serves(next, address, request)) {
-            Served { missed: depth as u8 + 1, level: depth as u8 + 1, untranslated: 0 }
-        } else {
-            self.read(side, depth + 1, address, request)
-        };
+        let served = self.read(side, depth + 1, address, request);
         match self.caches[index].prefetch {
             None => {}
             Some(Prefetch::NextLines(lines)) => {
                 for address in following(&self.caches[index], address, lines) {
-                    let cache = &self.caches[index];
-                    if cache.tags.find(address >> cache.shift).is_none() {
+                    let cache = &mut self.caches[index];
+                    let key = address >> cache.shift;
+                    if !held(cache, &mut self.near).holds(key) {
                         self.read(side, depth + 1, address, Request::Prefetch);
                         self.fill(side, depth, address, false);
                     }
                 }
             }
-            Some(Prefetch::Stream(lines)) => self.go_ahead(side, depth, address, None, lines),
+            Some(Prefetch::Stream(lines)) => {
+                self.caches[index].stream.clear();
+                self.prefetch(side, depth, address, lines);
+            }
         }
         served
     }
 
-    /// Fetches lines ahead of one that a cache has missed: as many as were taken from those beside it, behind
-    /// them, or so many instead of them.
-    pub(super) fn go_ahead(
-        &mut self,
-        side: usize,
-        depth: usize,
-        address: u64,
-        taken: Option<usize>,
-        lines: u32,
-    ) {
-        let cache = &mut self.caches[self.paths[side].caches[depth]];
-        let (last, lines) = match taken {
-            Some(taken) => {
-                cache.counts.from_stream += 1;
-                (cache.stream.back().map_or(address, |last| last << cache.shift), taken as u32)
-            }
-            None => {
-                cache.stream.clear();
-                (address, lines)
-            }
-        };
-        self.prefetch(side, depth, last, lines);
-    }
-
     /// Fetches the lines behind an address into the buffer beside a cache.
     fn prefetch(&mut self, side: usize, depth: usize, address: u64, lines: u32) {
-        let path = &self.paths[side].caches;
-        let (index, next) = (path[depth], path.get(depth + 1).copied());
+        let index = self.paths[side].caches[depth];
         for address in following(&self.caches[index], address, lines) {
-            if !next.is_some_and(|next| self.serves(next, address, Request::Prefetch)) {
-                self.read(side, depth + 1, address, Request::Prefetch);
-            }
+            self.read(side, depth + 1, address, Request::Prefetch);
             let cache = &mut self.caches[index];
-            cache.stream.push_back(address >> cache.shift);
+            cache.stream.push(address >> cache.shift);
         }
     }
 
@@ -205,10 +173,14 @@ impl Hierarchy {
         address: u64,
         is_change: bool,
     ) -> Option<Served> {
-        let cache = &mut self.caches[self.paths[side].caches[depth]];
-        if !cache.has_lines_beside() {
+        if !self.caches[self.paths[side].caches[depth]].has_lines_beside() {
             return None;
         }
+        self.search_beside(side, depth, address, is_change)
+    }
+
+    fn search_beside(&mut self, side: usize, depth: usize, address: u64, is_change: bool) -> Option<Served> {
+        let cache = &mut self.caches[self.paths[side].caches[depth]];
         let key = address >> cache.shift;
         let mut is_changed = is_change;
         if let Some(was_changed) = cache.take_victim(key) {
@@ -216,7 +188,9 @@ impl Hierarchy {
             is_changed |= was_changed;
         } else {
             let taken = cache.take_from_stream(key)?;
-            self.go_ahead(side, depth, address, Some(taken), 0);
+            cache.counts.from_stream += 1;
+            let last = cache.stream.last().copied().unwrap_or(key) << cache.shift;
+            self.prefetch(side, depth, last, taken as u32);
         }
         self.fill(side, depth, address, is_changed);
         Some(Served { missed: depth as u8 + 1, level: depth as u8, untranslated: 0 })
@@ -227,18 +201,9 @@ impl Hierarchy {
     fn fill(&mut self, side: usize, depth: usize, address: u64, is_changed: bool) {
         let index = self.paths[side].caches[depth];
         let cache = &mut self.caches[index];
-        let (key, front) = (address >> cache.shift, cache.front);
-        let (tags, mut marks) = cache.marked(&mut self.fronts);
-        let slot = tags.choose(key, marks.used);
-        let left = tags.replace(slot, key, &mut marks);
-        if let Some(front) = front {
-            self.forget(front, left.key);
-        }
-        self.use_slot(depth, index, slot, is_changed);
-        if left.key == NOTHING {
-            return;
-        }
-        if let Some(left) = self.caches[index].keep_victim(left) {
+        let key = address >> cache.shift;
+        let left = held(cache, &mut self.near).fill(key, is_changed);
+        if let Some(left) = left.and_then(|left| cache.keep_victim(left)) {
             self.leave(side, depth, left);
         }
     }
@@ -261,15 +226,13 @@ impl Hierarchy {
 
     /// Takes lines out of a cache and those that it includes. Returns whether one was changed.
     fn expel(&mut self, index: usize, first: u64, length: u64) -> bool {
-        let shift = self.caches[index].shift;
+        self.forget_last();
+        let cache = &mut self.caches[index];
+        let shift = cache.shift;
         let mut is_changed = false;
         for key in first >> shift..=(first + length - 1) >> shift {
-            if let Some(front) = self.caches[index].front {
-                self.forget(front, key);
-            }
-            let (tags, mut marks) = self.caches[index].marked(&mut self.fronts);
-            is_changed |= tags.remove(key, &mut marks).unwrap_or(false);
-            is_changed |= self.caches[index].take_victim(key).unwrap_or(false);
+            is_changed |= held(cache, &mut self.near).remove(key).unwrap_or(false);
+            is_changed |= cache.take_victim(key).unwrap_or(false);
         }
         for place in 0..self.caches[index].includes.len() {
             is_changed |= self.expel(self.caches[index].includes[place], first, length);
@@ -307,11 +270,11 @@ impl Hierarchy {
         if cache.most_writes == 0 {
             return self.write(side, depth + 1, address, false);
         }
-        if cache.writes.back() == Some(&block) || cache.writes.contains(&block) {
+        if cache.writes.contains(&block) {
             cache.counts.merged += 1;
             return;
         }
-        cache.writes.push_back(block);
+        cache.writes.push(block);
         if cache.writes.len() > cache.most_writes {
             self.write_oldest(side, depth);
         }
@@ -319,10 +282,8 @@ impl Hierarchy {
 
     fn write_oldest(&mut self, side: usize, depth: usize) {
         let cache = &mut self.caches[self.paths[side].caches[depth]];
-        if let Some(block) = cache.writes.pop_front() {
-            let address = block << cache.shift;
-            self.write(side, depth + 1, address, false);
-        }
+        let address = cache.writes.remove(0) << cache.shift;
+        self.write(side, depth + 1, address, false);
     }
 
     /// Empties a write buffer up to the block that is about to be read.
@@ -338,6 +299,15 @@ impl Hierarchy {
                 self.write_oldest(side, depth);
             }
         }
+    }
+}
+
+/// What a cache holds.
+#[inline]
+fn held<'a>(cache: &'a mut CacheState, near: &'a mut [Near; 2]) -> &'a mut Tags {
+    match cache.near {
+        Some(side) => &mut near[side].lines,
+        None => &mut cache.tags,
     }
 }
 

@@ -3,19 +3,16 @@
 mod cache;
 mod classes;
 mod flow;
-mod front;
 mod lru;
-mod near;
 mod tags;
 
-use crate::description::{Crossing, Machine, Replacement, Write};
+use crate::description::{Crossing, Machine, Write};
 pub use cache::Counts;
 use cache::{BufferState, CacheState};
 pub use classes::Class;
 use classes::Classes;
-use front::{Front, MOST_SLOTS};
 pub(crate) use lru::Stack;
-use near::Near;
+use tags::Tags;
 
 /// What is asked of a cache or translation buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,11 +73,47 @@ impl Served {
     }
 }
 
+/// What the nearest translation buffer and cache have of what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// All; it is used now.
+    All,
+    /// The translation; it is used now.
+    Translation,
+    /// They have to be asked.
+    Unknown,
+}
+
+/// The nearest cache and translation buffer of a side, if the other side has others: all that most accesses look
+/// at, in one place.
+#[derive(Debug)]
+struct Near {
+    /// The line (or page, if those are smaller) that was asked for last, if asking again changes nothing.
+    last: u64,
+    /// The same if changing it changes nothing.
+    last_changed: u64,
+    /// From an address to such a number.
+    piece_shift: u32,
+    line_shift: u32,
+    page_shift: u32,
+    lines: Tags,
+    pages: Option<Tags>,
+}
+
 /// The structures that accesses of one side, of instructions or of data, ask: from the nearest on.
 #[derive(Debug)]
 struct Path {
     caches: Vec<usize>,
     buffers: Vec<usize>,
+}
+
+impl Path {
+    fn nearest_is_apart(&self, other: &Path) -> bool {
+        let is_apart =
+            |own: &[usize], other: &[usize]| own.first().is_none_or(|nearest| !other.contains(nearest));
+        let has_cache = !self.caches.is_empty();
+        has_cache && is_apart(&self.caches, &other.caches) && is_apart(&self.buffers, &other.buffers)
+    }
 }
 
 /// Caches and translation buffers of a machine with one processor.
@@ -96,12 +129,9 @@ struct Path {
 #[derive(Debug)]
 pub struct Hierarchy {
     /// Of instructions, and of data.
-    fronts: [Front; 2],
-    has_fronts: [bool; 2],
-    /// Of each side, what is simple enough.
-    near: [Option<Near>; 2],
-    /// The nearest translation buffer of each side, if it has to know when pages were used last.
-    lru_buffers: [Option<usize>; 2],
+    near: [Near; 2],
+    /// Whether accesses need not ask more than those if they have what is asked for.
+    has_near: bool,
     caches: Vec<CacheState>,
     buffers: Vec<BufferState>,
     /// Of instructions, and of data.
@@ -110,15 +140,10 @@ pub struct Hierarchy {
     stores: Write,
     /// Whether an access to data can take away instructions from the nearest cache.
     can_expel_instructions: bool,
-    /// From an address to the number of what an access asks for at once: lines, or pages.
+    /// From an address to the number of what an access asks for at once.
     crossing: u32,
-    /// The same of instructions.
-    fetching: u32,
     /// Distinguishes the addresses of processes.
     space: u64,
-    now: u64,
-    /// Where the nearest cache has what was asked for last, if it does.
-    near_slot: Option<usize>,
     classes: Option<Classes>,
     /// Why each cache of a path, and each translation buffer, missed when one did last.
     cache_class: Vec<Class>,
@@ -128,41 +153,44 @@ pub struct Hierarchy {
 /// Bits of a virtual address on the 21064 and 21164; those above hold the process's number.
 const ADDRESS_BITS: u32 = 43;
 
-/// How much later each access of the processor is than the one before; it may use as many lines of a cache.
-pub(crate) const STEP: u64 = 128;
+/// No number of a line.
+const NOTHING: u64 = u64::MAX;
 
 const INSTRUCTIONS: usize = 0;
 const DATA: usize = 1;
 
 impl Hierarchy {
+    /// The same, which tells why accesses miss. That takes several times as long.
+    pub fn classified(machine: &Machine) -> Hierarchy {
+        Hierarchy { classes: Some(Classes::new(machine)), ..Hierarchy::without_near(machine) }
+    }
+
     /// The caches and translation buffers of a machine, empty.
     pub fn new(machine: &Machine) -> Hierarchy {
-        let mut hierarchy = Hierarchy::without_fronts(machine);
-        for side in [INSTRUCTIONS, DATA] {
-            let (own, other) = (&hierarchy.paths[side], &hierarchy.paths[1 - side]);
-            let Some(&cache) = own.caches.first() else { continue };
-            let buffer = own.buffers.first();
-            let is_shared =
-                other.caches.contains(&cache) || buffer.is_some_and(|one| other.buffers.contains(one));
-            let line_shift = hierarchy.caches[cache].shift;
-            let page_shift = buffer.map_or(line_shift, |&buffer| hierarchy.buffers[buffer].shift);
-            if !is_shared && page_shift >= line_shift && hierarchy.caches[cache].tags.slots() <= MOST_SLOTS {
-                hierarchy.fronts[side] = Front::new(line_shift, page_shift);
-                hierarchy.caches[cache].front = Some(side);
-                hierarchy.has_fronts[side] = true;
-                hierarchy.near[side] = hierarchy.simple(side);
+        let mut hierarchy = Hierarchy::without_near(machine);
+        let [instructions, data] = &hierarchy.paths;
+        if instructions.nearest_is_apart(data) && data.nearest_is_apart(instructions) {
+            hierarchy.has_near = true;
+            for (side, path) in hierarchy.paths.iter().enumerate() {
+                let near = &mut hierarchy.near[side];
+                if let Some(&index) = path.caches.first() {
+                    let cache = &mut hierarchy.caches[index];
+                    cache.near = Some(side);
+                    near.line_shift = cache.shift;
+                    std::mem::swap(&mut near.lines, &mut cache.tags);
+                }
+                if let Some(&index) = path.buffers.first() {
+                    let buffer = &mut hierarchy.buffers[index];
+                    buffer.near = Some(side);
+                    near.page_shift = buffer.shift;
+                    near.pages = Some(std::mem::replace(&mut buffer.tags, Tags::none()));
+                }
             }
         }
         hierarchy
     }
 
-    /// The same, which tells why accesses miss. That takes several times as long.
-    pub fn classified(machine: &Machine) -> Hierarchy {
-        Hierarchy { classes: Some(Classes::new(machine)), ..Hierarchy::without_fronts(machine) }
-    }
-
-    /// Where nothing is known at once, so that all is asked of the caches themselves.
-    fn without_fronts(machine: &Machine) -> Hierarchy {
+    fn without_near(machine: &Machine) -> Hierarchy {
         let [instructions, data] = [true, false].map(|side| Path {
             caches: positions(&machine.caches, |cache| cache.holds.has(side)),
             buffers: positions(&machine.translation_buffers, |buffer| buffer.holds.has(side)),
@@ -174,18 +202,12 @@ impl Hierarchy {
         };
         let write = data.caches.first().map(|&first| machine.caches[first].write);
         Hierarchy {
-            fronts: [(); 2].map(|()| Front::new(0, 0)),
-            has_fronts: [false; 2],
-            near: [None; 2],
-            lru_buffers: [&instructions, &data].map(|path| {
-                let nearest = path.buffers.first().copied();
-                nearest.filter(|&index| machine.translation_buffers[index].replacement == Replacement::Lru)
-            }),
+            near: [piece(&instructions), piece(&data)].map(Near::new),
+            has_near: false,
             stores: write.unwrap_or_default(),
             can_expel_instructions: instructions.caches.first().is_some_and(|&first| {
                 machine.caches.iter().any(|cache| cache.includes.contains(&machine.caches[first].name))
             }),
-            fetching: piece(&instructions),
             crossing: match machine.processor.crossing {
                 Crossing::First => 63,
                 Crossing::Both => piece(&data),
@@ -196,8 +218,6 @@ impl Hierarchy {
             buffer_class: vec![Class::Unknown; instructions.buffers.len().max(data.buffers.len())],
             paths: [instructions, data],
             space: 0,
-            now: 0,
-            near_slot: None,
             classes: None,
         }
     }
@@ -209,11 +229,13 @@ impl Hierarchy {
             return;
         }
         self.space = space;
-        for side in [INSTRUCTIONS, DATA] {
-            if let Some(buffer) = self.lru_buffers[side] {
-                self.fronts[side].uses().for_each(|one| self.buffers[buffer].note(one));
-            }
-            self.fronts[side].set_space(space);
+        self.forget_last();
+    }
+
+    /// The next access is not the same as the last.
+    fn forget_last(&mut self) {
+        for near in &mut self.near {
+            (near.last, near.last_changed) = (NOTHING, NOTHING);
         }
     }
 
@@ -224,14 +246,26 @@ impl Hierarchy {
 
     /// Bytes of instructions that are fetched at once: a line, or a page.
     pub(crate) fn piece_of_instructions(&self) -> u64 {
-        1 << self.fetching
+        1 << self.near[INSTRUCTIONS].piece_shift
     }
 
     /// Instructions are fetched: those of one line.
     #[inline]
     pub fn fetch(&mut self, address: u64) -> Served {
-        self.now += STEP;
-        self.fetch_at(self.now, address)
+        match self.fetch_near(address) {
+            Found::All => Served::default(),
+            found => self.go(INSTRUCTIONS, address, Request::Fetch, found),
+        }
+    }
+
+    /// Fetches the instructions at an address if the nearest structures have them.
+    #[inline(always)]
+    pub(crate) fn fetch_near(&mut self, address: u64) -> Found {
+        let near = &mut self.near[INSTRUCTIONS];
+        if address >> near.piece_shift == near.last {
+            return Found::All;
+        }
+        if self.has_near { near.touch(address, self.space, false) } else { Found::Unknown }
     }
 
     /// Data are read.
@@ -255,11 +289,10 @@ impl Hierarchy {
 
     #[inline]
     fn part(&mut self, address: u64, is_store: bool) -> Served {
-        self.now += STEP;
         match self.stores {
-            Write::Back => self.data_at::<{ Write::Back as u8 }>(self.now, address, is_store),
-            Write::Through => self.data_at::<{ Write::Through as u8 }>(self.now, address, is_store),
-            Write::Ignored => self.data_at::<{ Write::Ignored as u8 }>(self.now, address, is_store),
+            Write::Back => self.data_at::<{ Write::Back as u8 }>(address, is_store),
+            Write::Through => self.data_at::<{ Write::Through as u8 }>(address, is_store),
+            Write::Ignored => self.data_at::<{ Write::Ignored as u8 }>(address, is_store),
         }
     }
 
@@ -269,87 +302,54 @@ impl Hierarchy {
         (first ^ last) >> self.crossing != 0
     }
 
-    /// Instructions of one line are fetched at a time that is later than those before.
-    #[inline(always)]
-    pub(crate) fn fetch_at(&mut self, now: u64, address: u64) -> Served {
-        if self.fronts[INSTRUCTIONS].touch(address, now, false) {
-            return Served::default();
-        }
-        self.go_far(now, INSTRUCTIONS, address, Request::Fetch)
-    }
-
-    /// Fetches the instructions at an address if they are found at once, or else does nothing.
-    #[inline(always)]
-    pub(crate) fn fetches_known(&mut self, now: u64, address: u64) -> bool {
-        self.fronts[INSTRUCTIONS].touch(address, now, false)
-    }
-
     /// What stores to the nearest cache of data do.
     pub(crate) fn stores(&self) -> Write {
         self.stores
     }
 
-    /// Data of one line are read or written at a time that is later than those before. `STORES` is what
-    /// [`Hierarchy::stores`] says, as a number.
+    /// Data of one line are read or written. `STORES` is what [`Hierarchy::stores`] says, as a number.
     #[inline(always)]
-    pub(crate) fn data_at<const STORES: u8>(&mut self, now: u64, address: u64, is_store: bool) -> Served {
+    pub(crate) fn data_at<const STORES: u8>(&mut self, address: u64, is_store: bool) -> Served {
         let is_change = is_store & (STORES == Write::Back as u8);
-        if !self.fronts[DATA].touch(address, now, is_change) {
-            return self.go_far(now, DATA, address, if is_store { Request::Store } else { Request::Load });
+        let near = &mut self.near[DATA];
+        let last = if is_change { near.last_changed } else { near.last };
+        if address >> near.piece_shift != last {
+            let found =
+                if self.has_near { near.touch(address, self.space, is_change) } else { Found::Unknown };
+            if found != Found::All {
+                let request = if is_store { Request::Store } else { Request::Load };
+                return self.go(DATA, address, request, found);
+            }
         }
         if is_store & (STORES == Write::Through as u8) {
-            self.now = now;
             self.write_on(DATA, 0, address ^ self.space);
         }
         Served::default()
     }
 
-    /// An access to what the front does not know.
+    /// An access to what the nearest structures do not have.
     #[cold]
     #[inline(never)]
-    fn go_far(&mut self, now: u64, side: usize, address: u64, request: Request) -> Served {
-        if let Some(served) = self.go_near(now, side, address ^ self.space, request) {
-            return served;
+    fn go(&mut self, side: usize, address: u64, request: Request, found: Found) -> Served {
+        // What follows may expel the line again, which is then forgotten.
+        if self.has_near {
+            let is_change = request == Request::Store && self.stores == Write::Back;
+            self.near[side].note_last(address, is_change);
         }
-        self.now = now;
-        self.near_slot = None;
         let address = address ^ self.space;
-        let untranslated = self.translate(side, address, request);
-        let served = self.ask(side, address, request);
-        if self.has_fronts[side] {
-            self.learn(side, address);
+        let (untranslated, served) = match found {
+            Found::Translation => (0, self.ask_behind(side, address, request)),
+            _ => (self.translate(side, address, request), self.ask(side, address, request)),
+        };
+        if request == Request::Store && served.missed > 0 {
+            self.forget_last();
         }
         Served { untranslated, ..served }
     }
 
-    /// Lets the front know what was asked for, if using it again does nothing else.
-    fn learn(&mut self, side: usize, address: u64) {
-        let cache = &self.caches[self.paths[side].caches[0]];
-        let key = address >> cache.shift;
-        if let Some(slot) = self.near_slot
-            && cache.tags.key(slot) == key
-        {
-            let before = self.fronts[side].learn(key, slot);
-            self.note_page(side, before);
-        }
-    }
-
-    /// Lets the front forget a line.
-    fn forget(&mut self, side: usize, key: u64) {
-        let before = self.fronts[side].forget(key);
-        self.note_page(side, before);
-    }
-
-    /// What the front knows no longer was a use of a page.
-    fn note_page(&mut self, side: usize, page_and_time: Option<(u64, u64)>) {
-        if let (Some(buffer), Some(page_and_time)) = (self.lru_buffers[side], page_and_time) {
-            self.buffers[buffer].note(page_and_time);
-        }
-    }
-
-    /// Whether an access to data can take away instructions from the nearest cache.
-    pub(crate) fn can_expel_instructions(&self) -> bool {
-        self.can_expel_instructions
+    /// Whether fetches that the nearest structures serve, and accesses to data, change nothing for each other.
+    pub(crate) fn is_order_free(&self) -> bool {
+        self.has_near && !self.can_expel_instructions
     }
 
     /// The caches that accesses of a side ask, from the nearest on: indices of the machine's.
@@ -380,6 +380,43 @@ impl Hierarchy {
     /// What happened at each cache, in the order of the machine's.
     pub fn counts(&self) -> impl Iterator<Item = &Counts> {
         self.caches.iter().map(|cache| &cache.counts)
+    }
+}
+
+impl Near {
+    fn new(piece_shift: u32) -> Near {
+        Near {
+            last: NOTHING,
+            last_changed: NOTHING,
+            piece_shift,
+            line_shift: 0,
+            page_shift: 0,
+            lines: Tags::none(),
+            pages: None,
+        }
+    }
+
+    /// Uses what is at an address of a process.
+    #[inline(always)]
+    fn touch(&mut self, address: u64, space: u64, is_change: bool) -> Found {
+        let place = address ^ space;
+        if let Some(pages) = &mut self.pages
+            && !pages.touch(place >> self.page_shift, false)
+        {
+            return Found::Unknown;
+        }
+        if !self.lines.touch(place >> self.line_shift, is_change) {
+            return Found::Translation;
+        }
+        self.note_last(address, is_change);
+        Found::All
+    }
+
+    /// Asking for the same again changes nothing.
+    #[inline(always)]
+    fn note_last(&mut self, address: u64, is_change: bool) {
+        self.last = address >> self.piece_shift;
+        self.last_changed = if is_change { self.last } else { NOTHING };
     }
 }
 
