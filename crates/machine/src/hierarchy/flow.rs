@@ -46,21 +46,19 @@ impl Hierarchy {
     }
 
     /// An access of the processor that its nearest cache misses.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ask_behind(&mut self, side: usize, address: u64, request: Request) -> Served {
         let index = self.paths[side].caches[0];
         let cache = &mut self.caches[index];
-        let write = cache.write;
+        let (write, allocates) = (cache.write, cache.allocates);
         cache.counts.misses[request as usize] += 1;
         if request != Request::Store || write == Write::Ignored {
-            return self.bring_in(side, 0, address, request);
+            return self.bring_in(side, 0, address, request, false);
         }
         let is_back = write == Write::Back;
-        let served = if let Some(served) = self.take_from_beside(side, 0, address, is_back) {
-            served
-        } else if self.caches[index].allocates {
-            let served = self.read_behind(side, 0, address, request);
-            self.fill(side, 0, address, is_back);
+        let served = if allocates {
+            self.bring_in(side, 0, address, request, is_back)
+        } else if let Some(served) = self.take_from_beside(side, 0, address, is_back) {
             served
         } else {
             if is_back {
@@ -75,7 +73,7 @@ impl Hierarchy {
     }
 
     /// Uses what is at an address if a cache has it. Notes why it does not.
-    #[inline]
+    #[inline(always)]
     fn touch(&mut self, depth: usize, index: usize, address: u64, request: Request, is_change: bool) -> bool {
         let cache = &mut self.caches[index];
         let key = address >> cache.shift;
@@ -90,7 +88,7 @@ impl Hierarchy {
     }
 
     /// Whether a cache behind the nearest holds an address; counts the request.
-    #[inline]
+    #[inline(always)]
     fn looks_up(
         &mut self,
         depth: usize,
@@ -99,41 +97,68 @@ impl Hierarchy {
         request: Request,
         is_change: bool,
     ) -> bool {
-        self.caches[index].counts.requests[request as usize] += 1;
         let is_there = self.touch(depth, index, address, request, is_change);
-        self.caches[index].counts.misses[request as usize] += u64::from(!is_there);
+        let counts = &mut self.caches[index].counts;
+        counts.requests[request as usize] += 1;
+        counts.misses[request as usize] += u64::from(!is_there);
         is_there
     }
 
     /// Reads a line of the cache at a depth of a path behind the nearest.
-    #[inline]
-    fn read(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
-        let Some(&index) = self.paths[side].caches.get(depth) else {
-            return Served { missed: depth as u8, level: depth as u8, untranslated: 0 };
-        };
-        if self.looks_up(depth, index, address, request, false) {
-            return Served { missed: depth as u8, level: depth as u8, untranslated: 0 };
+    fn read(&mut self, side: usize, depth: usize, address: u64, request: Request) {
+        if let Some(&index) = self.paths[side].caches.get(depth)
+            && !self.looks_up(depth, index, address, request, false)
+        {
+            self.bring_in(side, depth, address, request, false);
         }
-        self.bring_in(side, depth, address, request)
     }
 
-    /// Reads a line that a cache has missed, and brings it in.
-    #[inline]
-    fn bring_in(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
-        if let Some(served) = self.take_from_beside(side, depth, address, false) {
+    /// Brings in a line that a cache has missed: from what is beside it, or from behind.
+    #[inline(always)]
+    fn bring_in(
+        &mut self,
+        side: usize,
+        depth: usize,
+        address: u64,
+        request: Request,
+        is_changed: bool,
+    ) -> Served {
+        if let Some(served) = self.take_from_beside(side, depth, address, is_changed) {
             return served;
         }
         let served = self.read_behind(side, depth, address, request);
-        self.fill(side, depth, address, false);
+        self.fill(side, depth, address, is_changed);
         served
     }
 
-    /// Reads a line that a cache has missed from the next level, and prefetches.
+    /// Reads a line that a cache has missed from the levels behind it, which bring it in, and prefetches.
     #[inline]
     fn read_behind(&mut self, side: usize, depth: usize, address: u64, request: Request) -> Served {
+        let mut missed = depth;
+        let served = loop {
+            self.write_out(side, missed, address);
+            missed += 1;
+            let here = Served { missed: missed as u8, level: missed as u8, untranslated: 0 };
+            let Some(&index) = self.paths[side].caches.get(missed) else { break here };
+            if self.looks_up(missed, index, address, request, false) {
+                break here;
+            }
+            if let Some(served) = self.take_from_beside(side, missed, address, false) {
+                break served;
+            }
+        };
+        for missed in (depth + 1..missed).rev() {
+            self.prefetch_behind(side, missed, address);
+            self.fill(side, missed, address, false);
+        }
+        self.prefetch_behind(side, depth, address);
+        served
+    }
+
+    /// Fetches what a cache fetches ahead when it misses.
+    #[inline(always)]
+    fn prefetch_behind(&mut self, side: usize, depth: usize, address: u64) {
         let index = self.paths[side].caches[depth];
-        self.write_out(side, depth, address);
-        let served = self.read(side, depth + 1, address, request);
         match self.caches[index].prefetch {
             None => {}
             Some(Prefetch::NextLines(lines)) => {
@@ -151,7 +176,6 @@ impl Hierarchy {
                 self.prefetch(side, depth, address, lines);
             }
         }
-        served
     }
 
     /// Fetches the lines behind an address into the buffer beside a cache.
@@ -226,7 +250,6 @@ impl Hierarchy {
 
     /// Takes lines out of a cache and those that it includes. Returns whether one was changed.
     fn expel(&mut self, index: usize, first: u64, length: u64) -> bool {
-        self.forget_last();
         let cache = &mut self.caches[index];
         let shift = cache.shift;
         let mut is_changed = false;

@@ -88,12 +88,6 @@ pub(crate) enum Found {
 /// at, in one place.
 #[derive(Debug)]
 struct Near {
-    /// The line (or page, if those are smaller) that was asked for last, if asking again changes nothing.
-    last: u64,
-    /// The same if changing it changes nothing.
-    last_changed: u64,
-    /// From an address to such a number.
-    piece_shift: u32,
     line_shift: u32,
     page_shift: u32,
     lines: Tags,
@@ -142,6 +136,8 @@ pub struct Hierarchy {
     can_expel_instructions: bool,
     /// From an address to the number of what an access asks for at once.
     crossing: u32,
+    /// The same of instructions.
+    fetching: u32,
     /// Distinguishes the addresses of processes.
     space: u64,
     classes: Option<Classes>,
@@ -152,9 +148,6 @@ pub struct Hierarchy {
 
 /// Bits of a virtual address on the 21064 and 21164; those above hold the process's number.
 const ADDRESS_BITS: u32 = 43;
-
-/// No number of a line.
-const NOTHING: u64 = u64::MAX;
 
 const INSTRUCTIONS: usize = 0;
 const DATA: usize = 1;
@@ -202,7 +195,8 @@ impl Hierarchy {
         };
         let write = data.caches.first().map(|&first| machine.caches[first].write);
         Hierarchy {
-            near: [piece(&instructions), piece(&data)].map(Near::new),
+            near: [Near::new(), Near::new()],
+            fetching: piece(&instructions),
             has_near: false,
             stores: write.unwrap_or_default(),
             can_expel_instructions: instructions.caches.first().is_some_and(|&first| {
@@ -224,19 +218,7 @@ impl Hierarchy {
 
     /// What follows is of the process with this number.
     pub fn set_space(&mut self, space: u32) {
-        let space = Hierarchy::space(space);
-        if space == self.space {
-            return;
-        }
-        self.space = space;
-        self.forget_last();
-    }
-
-    /// The next access is not the same as the last.
-    fn forget_last(&mut self) {
-        for near in &mut self.near {
-            (near.last, near.last_changed) = (NOTHING, NOTHING);
-        }
+        self.space = Hierarchy::space(space);
     }
 
     /// What distinguishes the addresses of a process.
@@ -246,7 +228,7 @@ impl Hierarchy {
 
     /// Bytes of instructions that are fetched at once: a line, or a page.
     pub(crate) fn piece_of_instructions(&self) -> u64 {
-        1 << self.near[INSTRUCTIONS].piece_shift
+        1 << self.fetching
     }
 
     /// Instructions are fetched: those of one line.
@@ -261,11 +243,10 @@ impl Hierarchy {
     /// Fetches the instructions at an address if the nearest structures have them.
     #[inline(always)]
     pub(crate) fn fetch_near(&mut self, address: u64) -> Found {
-        let near = &mut self.near[INSTRUCTIONS];
-        if address >> near.piece_shift == near.last {
-            return Found::All;
+        if !self.has_near {
+            return Found::Unknown;
         }
-        if self.has_near { near.touch(address, self.space, false) } else { Found::Unknown }
+        self.near[INSTRUCTIONS].touch(address ^ self.space, false)
     }
 
     /// Data are read.
@@ -311,15 +292,13 @@ impl Hierarchy {
     #[inline(always)]
     pub(crate) fn data_at<const STORES: u8>(&mut self, address: u64, is_store: bool) -> Served {
         let is_change = is_store & (STORES == Write::Back as u8);
-        let near = &mut self.near[DATA];
-        let last = if is_change { near.last_changed } else { near.last };
-        if address >> near.piece_shift != last {
-            let found =
-                if self.has_near { near.touch(address, self.space, is_change) } else { Found::Unknown };
-            if found != Found::All {
-                let request = if is_store { Request::Store } else { Request::Load };
-                return self.go(DATA, address, request, found);
-            }
+        let found = match self.has_near {
+            true => self.near[DATA].touch(address ^ self.space, is_change),
+            false => Found::Unknown,
+        };
+        if found != Found::All {
+            let request = if is_store { Request::Store } else { Request::Load };
+            return self.go(DATA, address, request, found);
         }
         if is_store & (STORES == Write::Through as u8) {
             self.write_on(DATA, 0, address ^ self.space);
@@ -331,19 +310,11 @@ impl Hierarchy {
     #[cold]
     #[inline(never)]
     fn go(&mut self, side: usize, address: u64, request: Request, found: Found) -> Served {
-        // What follows may expel the line again, which is then forgotten.
-        if self.has_near {
-            let is_change = request == Request::Store && self.stores == Write::Back;
-            self.near[side].note_last(address, is_change);
-        }
         let address = address ^ self.space;
         let (untranslated, served) = match found {
             Found::Translation => (0, self.ask_behind(side, address, request)),
             _ => (self.translate(side, address, request), self.ask(side, address, request)),
         };
-        if request == Request::Store && served.missed > 0 {
-            self.forget_last();
-        }
         Served { untranslated, ..served }
     }
 
@@ -384,39 +355,22 @@ impl Hierarchy {
 }
 
 impl Near {
-    fn new(piece_shift: u32) -> Near {
-        Near {
-            last: NOTHING,
-            last_changed: NOTHING,
-            piece_shift,
-            line_shift: 0,
-            page_shift: 0,
-            lines: Tags::none(),
-            pages: None,
-        }
+    fn new() -> Near {
+        Near { line_shift: 0, page_shift: 0, lines: Tags::none(), pages: None }
     }
 
-    /// Uses what is at an address of a process.
+    /// Uses what is at a place: an address of a process.
     #[inline(always)]
-    fn touch(&mut self, address: u64, space: u64, is_change: bool) -> Found {
-        let place = address ^ space;
+    fn touch(&mut self, place: u64, is_change: bool) -> Found {
         if let Some(pages) = &mut self.pages
             && !pages.touch(place >> self.page_shift, false)
         {
             return Found::Unknown;
         }
-        if !self.lines.touch(place >> self.line_shift, is_change) {
-            return Found::Translation;
+        match self.lines.touch(place >> self.line_shift, is_change) {
+            true => Found::All,
+            false => Found::Translation,
         }
-        self.note_last(address, is_change);
-        Found::All
-    }
-
-    /// Asking for the same again changes nothing.
-    #[inline(always)]
-    fn note_last(&mut self, address: u64, is_change: bool) {
-        self.last = address >> self.piece_shift;
-        self.last_changed = if is_change { self.last } else { NOTHING };
     }
 }
 

@@ -39,7 +39,8 @@ impl Tags {
     /// Holding nothing.
     pub fn new(sets: u64, ways: u32, replacement: Replacement) -> Tags {
         let is_large = sets * u64::from(ways) > GUESSES as u64;
-        if ways == 1 || replacement == Replacement::Lru && ways <= MOST_IN_ORDER && is_large {
+        let is_ordered = ways == 1 || replacement == Replacement::Lru && ways <= MOST_IN_ORDER;
+        if is_large && is_ordered {
             Tags::Recency(Recency::new(sets, ways))
         } else {
             Tags::Slots(Slots::new(sets, ways, replacement))

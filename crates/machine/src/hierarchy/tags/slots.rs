@@ -10,9 +10,11 @@ pub struct Slots {
     last_set: u64,
     slots: Box<[Slot]>,
     /// Where a key is, perhaps, by the low bits of the key.
-    guesses: Box<[u32; GUESSES]>,
+    guesses: Box<[u16; GUESSES]>,
     /// Of each set, the way that is next in turn, or that the pointer shows.
     next: Box<[u32]>,
+    /// Whether the pointer turns away from what is used.
+    turns: bool,
     random: u64,
     now: u64,
 }
@@ -31,13 +33,19 @@ pub const GUESSES: usize = 1024;
 impl Slots {
     pub fn new(sets: u64, ways: u32, replacement: Replacement) -> Slots {
         let count = sets as usize * ways as usize;
+        let mut guesses = Box::new([0; GUESSES]);
+        if ways == 1 {
+            // There is but one place for a key.
+            (0..).zip(&mut *guesses).for_each(|(key, guess)| *guess = (key & (sets - 1)) as u16);
+        }
         Slots {
             replacement,
             ways: ways as usize,
             last_set: sets - 1,
             slots: vec![NEVER; count].into(),
-            guesses: Box::new([0; GUESSES]),
+            guesses,
             next: vec![0; sets as usize].into(),
+            turns: replacement == Replacement::NotLastUsed,
             random: 0x9e37_79b9_7f4a_7c15,
             now: 0,
         }
@@ -48,26 +56,24 @@ impl Slots {
     }
 
     #[inline(always)]
-    fn guess(&mut self, key: u64) -> &mut u32 {
-        &mut self.guesses[key as usize % GUESSES]
-    }
-
-    #[inline(always)]
     pub fn touch(&mut self, key: u64, is_change: bool) -> bool {
-        let guess = *self.guess(key) as usize;
-        if !is_of(self.slots[guess].entry, key) {
-            return self.touch_elsewhere(key, is_change);
+        let guess = usize::from(self.guesses[key as usize % GUESSES]);
+        if self.slots.get(guess).is_some_and(|slot| is_of(slot.entry, key)) {
+            self.touch_slot(guess, key, is_change);
+            return true;
         }
-        self.touch_slot(guess, key, is_change);
-        true
+        self.touch_elsewhere(key, is_change)
     }
 
+    /// Uses what is not where it was guessed to be.
     #[inline(never)]
     fn touch_elsewhere(&mut self, key: u64, is_change: bool) -> bool {
-        let Some(slot) = self.find(key) else { return false };
-        *self.guess(key) = slot as u32;
-        self.touch_slot(slot, key, is_change);
-        true
+        let slot = self.find(key);
+        if let Some(slot) = slot {
+            self.guesses[key as usize % GUESSES] = slot as u16;
+            self.touch_slot(slot, key, is_change);
+        }
+        slot.is_some()
     }
 
     #[inline(always)]
@@ -76,12 +82,17 @@ impl Slots {
         let Slot { entry, used } = &mut self.slots[slot];
         *used = self.now;
         *entry |= u64::from(is_change);
-        if self.replacement == Replacement::NotLastUsed {
-            let way = (slot - self.first_slot(key)) as u32;
-            let next = &mut self.next[(key & self.last_set) as usize];
-            if *next == way {
-                *next = if way as usize + 1 == self.ways { 0 } else { way + 1 };
-            }
+        if self.turns {
+            self.turn(slot, key);
+        }
+    }
+
+    /// The pointer shows another slot than the one that is used.
+    #[inline(always)]
+    fn turn(&mut self, slot: usize, key: u64) {
+        let set = (key & self.last_set) as usize;
+        if self.next[set] as usize == slot - set * self.ways {
+            self.next[set] = (self.next[set] + 1) % self.ways as u32;
         }
     }
 
@@ -93,24 +104,26 @@ impl Slots {
         set.iter().position(|slot| is_of(slot.entry, key)).map(|way| first + way)
     }
 
+    #[inline]
     pub fn fill(&mut self, key: u64, is_changed: bool) -> Entry {
         let slot = self.choose(key);
-        *self.guess(key) = slot as u32;
-        let left = std::mem::replace(&mut self.slots[slot].entry, entry(key, is_changed));
-        self.touch_slot(slot, key, false);
-        left
+        self.guesses[key as usize % GUESSES] = slot as u16;
+        self.now += 1;
+        let new = Slot { entry: entry(key, is_changed), used: self.now };
+        let left = std::mem::replace(&mut self.slots[slot], new);
+        if self.turns {
+            self.turn(slot, key);
+        }
+        left.entry
     }
 
     /// The slot that a new key takes: an empty one if there is one.
+    #[inline]
     fn choose(&mut self, key: u64) -> usize {
         let first = self.first_slot(key);
         let set = &self.slots[first..first + self.ways];
         if self.replacement == Replacement::Lru {
-            // What is empty was used at 0. Times are far smaller than words, so that the way fits behind them,
-            // and nothing has to be guessed.
-            let way_bits = usize::BITS - self.ways.leading_zeros();
-            let timed = set.iter().enumerate().map(|(way, slot)| slot.used << way_bits | way as u64);
-            return first + (timed.min().unwrap_or(0) & ((1 << way_bits) - 1)) as usize;
+            return first + oldest(set);
         }
         if let Some(empty) = set.iter().position(|slot| slot.entry == EMPTY) {
             return first + empty;
@@ -128,6 +141,23 @@ impl Slots {
         let slot = self.find(key)?;
         Some(std::mem::replace(&mut self.slots[slot], NEVER).entry)
     }
+}
+
+/// The first of those that were used longest ago. What is empty was used at 0.
+#[inline]
+fn oldest(set: &[Slot]) -> usize {
+    // Times are far smaller than words, so that the way fits behind them, and nothing has to be guessed.
+    let shift = usize::BITS - set.len().leading_zeros();
+    let timed = |(way, slot): (usize, &Slot)| slot.used << shift | way as u64;
+    let oldest = match set {
+        [a, b, c, d, e, f, g, h] => {
+            let [a, b, c, d] = [a, b, c, d].map(|slot| slot.used << shift);
+            let [e, f, g, h] = [e, f, g, h].map(|slot| slot.used << shift);
+            (a.min(b | 1).min((c | 2).min(d | 3))).min((e | 4).min(f | 5).min((g | 6).min(h | 7)))
+        }
+        _ => set.iter().enumerate().map(timed).min().unwrap_or(0),
+    };
+    (oldest & ((1 << shift) - 1)) as usize
 }
 
 /// The next of a sequence of numbers that look random (Marsaglia's xorshift), the same in each run.
