@@ -3,7 +3,6 @@
 use trace::record::Event;
 
 use super::Tally;
-use crate::hierarchy::Found;
 use crate::script::{Access, Script, Scripts};
 use crate::{Hierarchy, Request, Served};
 
@@ -48,7 +47,7 @@ impl Replay<'_> {
         if self.hierarchy.is_order_free() {
             while fetched < script.lines {
                 let address = self.scripts.line_address(script, fetched);
-                if self.hierarchy.fetch_near(address) != Found::All {
+                if !self.hierarchy.fetch_near(address) {
                     break;
                 }
                 fetched += 1;
@@ -86,9 +85,8 @@ impl Replay<'_> {
     #[inline(always)]
     fn access<const STORES: u8>(&mut self, first_site: u32, accesses: &[Access], addresses: &[u64]) {
         for (&does, &address) in accesses.iter().zip(addresses) {
-            let served = self.hierarchy.data_at::<STORES>(address, does.is_store());
-            if !served.is_near() {
-                self.note_data(first_site, does, served);
+            if !self.hierarchy.data_near::<STORES>(address, does.is_store()) {
+                self.access_far(first_site, does, address);
             }
             // What is aligned crosses nothing.
             if address & does.more() != 0 {
@@ -97,25 +95,28 @@ impl Replay<'_> {
         }
     }
 
+    /// An access to what is not in the nearest cache.
+    #[cold]
+    #[inline(never)]
+    fn access_far(&mut self, first_site: u32, does: Access, address: u64) {
+        let served = self.hierarchy.data_far(address, does.is_store());
+        let request = if does.is_store() { Request::Store } else { Request::Load };
+        self.note(request, first_site + does.position(), served);
+    }
+
     /// The part of an unaligned access behind the end of a line, if it is to be asked for.
     #[cold]
     #[inline(never)]
     fn access_second<const STORES: u8>(&mut self, first_site: u32, does: Access, address: u64) {
         let last = address.wrapping_add(does.more());
         if self.hierarchy.crosses(address, last) {
-            let served = self.hierarchy.data_at::<STORES>(last, does.is_store());
-            self.note_data(first_site, does, served);
+            if !self.hierarchy.data_near::<STORES>(last, does.is_store()) {
+                self.access_far(first_site, does, last);
+            }
         }
     }
 
-    #[cold]
-    fn note_data(&mut self, first_site: u32, does: Access, served: Served) {
-        let request = if does.is_store() { Request::Store } else { Request::Load };
-        self.note(request, first_site + does.position(), served);
-    }
-
-    #[cold]
-    #[inline(never)]
+    #[inline]
     fn note(&mut self, request: Request, site: u32, served: Served) {
         self.tally.note(self.hierarchy, request, site, self.scripts.sites(), served);
     }

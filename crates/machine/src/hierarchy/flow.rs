@@ -221,13 +221,15 @@ impl Hierarchy {
     }
 
     /// Puts a line into a cache, and sends away what it replaces.
-    #[inline]
+    #[inline(always)]
     fn fill(&mut self, side: usize, depth: usize, address: u64, is_changed: bool) {
         let index = self.paths[side].caches[depth];
         let cache = &mut self.caches[index];
         let key = address >> cache.shift;
         let left = held(cache, &mut self.near).fill(key, is_changed);
-        if let Some(left) = left.and_then(|left| cache.keep_victim(left)) {
+        if let Some(left) = left.and_then(|left| cache.keep_victim(left))
+            && (left.is_changed || !cache.includes.is_empty())
+        {
             self.leave(side, depth, left);
         }
     }

@@ -73,17 +73,6 @@ impl Served {
     }
 }
 
-/// What the nearest translation buffer and cache have of what is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// All; it is used now.
-    All,
-    /// The translation; it is used now.
-    Translation,
-    /// They have to be asked.
-    Unknown,
-}
-
 /// The nearest cache and translation buffer of a side, if the other side has others: all that most accesses look
 /// at, in one place.
 #[derive(Debug)]
@@ -234,18 +223,12 @@ impl Hierarchy {
     /// Instructions are fetched: those of one line.
     #[inline]
     pub fn fetch(&mut self, address: u64) -> Served {
-        match self.fetch_near(address) {
-            Found::All => Served::default(),
-            found => self.go(INSTRUCTIONS, address, Request::Fetch, found),
-        }
+        if self.fetch_near(address) { Served::default() } else { self.go(INSTRUCTIONS, address, Request::Fetch) }
     }
 
     /// Fetches the instructions at an address if the nearest structures have them.
     #[inline(always)]
-    pub(crate) fn fetch_near(&mut self, address: u64) -> Found {
-        if !self.has_near {
-            return Found::Unknown;
-        }
+    pub(crate) fn fetch_near(&mut self, address: u64) -> bool {
         self.near[INSTRUCTIONS].touch(address ^ self.space, false)
     }
 
@@ -270,11 +253,12 @@ impl Hierarchy {
 
     #[inline]
     fn part(&mut self, address: u64, is_store: bool) -> Served {
-        match self.stores {
-            Write::Back => self.data_at::<{ Write::Back as u8 }>(address, is_store),
-            Write::Through => self.data_at::<{ Write::Through as u8 }>(address, is_store),
-            Write::Ignored => self.data_at::<{ Write::Ignored as u8 }>(address, is_store),
-        }
+        let is_near = match self.stores {
+            Write::Back => self.data_near::<{ Write::Back as u8 }>(address, is_store),
+            Write::Through => self.data_near::<{ Write::Through as u8 }>(address, is_store),
+            Write::Ignored => self.data_near::<{ Write::Ignored as u8 }>(address, is_store),
+        };
+        if is_near { Served::default() } else { self.data_far(address, is_store) }
     }
 
     /// Whether an access, from its first to its last byte, is two.
@@ -288,32 +272,35 @@ impl Hierarchy {
         self.stores
     }
 
-    /// Data of one line are read or written. `STORES` is what [`Hierarchy::stores`] says, as a number.
+    /// Data of one line are read or written if the nearest structures have them. `STORES` is what
+    /// [`Hierarchy::stores`] says, as a number.
     #[inline(always)]
-    pub(crate) fn data_at<const STORES: u8>(&mut self, address: u64, is_store: bool) -> Served {
+    pub(crate) fn data_near<const STORES: u8>(&mut self, address: u64, is_store: bool) -> bool {
+        let place = address ^ self.space;
         let is_change = is_store & (STORES == Write::Back as u8);
-        let found = match self.has_near {
-            true => self.near[DATA].touch(address ^ self.space, is_change),
-            false => Found::Unknown,
-        };
-        if found != Found::All {
-            let request = if is_store { Request::Store } else { Request::Load };
-            return self.go(DATA, address, request, found);
+        let is_near = self.near[DATA].touch(place, is_change);
+        if is_near & is_store & (STORES == Write::Through as u8) {
+            self.write_on(DATA, 0, place);
         }
-        if is_store & (STORES == Write::Through as u8) {
-            self.write_on(DATA, 0, address ^ self.space);
-        }
-        Served::default()
+        is_near
+    }
+
+    /// Data of one line are read or written that the nearest structures do not have.
+    #[inline]
+    pub(crate) fn data_far(&mut self, address: u64, is_store: bool) -> Served {
+        self.go(DATA, address, if is_store { Request::Store } else { Request::Load })
     }
 
     /// An access to what the nearest structures do not have.
     #[cold]
     #[inline(never)]
-    fn go(&mut self, side: usize, address: u64, request: Request, found: Found) -> Served {
-        let address = address ^ self.space;
-        let (untranslated, served) = match found {
-            Found::Translation => (0, self.ask_behind(side, address, request)),
-            _ => (self.translate(side, address, request), self.ask(side, address, request)),
+    fn go(&mut self, side: usize, address: u64, request: Request) -> Served {
+        let place = address ^ self.space;
+        let untranslated = self.translate(side, place, request);
+        // If the translation was there it is the line that was not.
+        let served = match self.has_near && untranslated == 0 {
+            true => self.ask_behind(side, place, request),
+            false => self.ask(side, place, request),
         };
         Served { untranslated, ..served }
     }
@@ -359,18 +346,11 @@ impl Near {
         Near { line_shift: 0, page_shift: 0, lines: Tags::none(), pages: None }
     }
 
-    /// Uses what is at a place: an address of a process.
+    /// Uses what is at a place, an address of a process, if all of it is there.
     #[inline(always)]
-    fn touch(&mut self, place: u64, is_change: bool) -> Found {
-        if let Some(pages) = &mut self.pages
-            && !pages.touch(place >> self.page_shift, false)
-        {
-            return Found::Unknown;
-        }
-        match self.lines.touch(place >> self.line_shift, is_change) {
-            true => Found::All,
-            false => Found::Translation,
-        }
+    fn touch(&mut self, place: u64, is_change: bool) -> bool {
+        let is_translated = self.pages.as_mut().is_none_or(|pages| pages.touch(place >> self.page_shift, false));
+        is_translated && self.lines.touch(place >> self.line_shift, is_change)
     }
 }
 
