@@ -68,11 +68,11 @@ impl Replay<'_> {
         let mut accesses = self.scripts.accesses(script.own_accesses());
         let mut addresses = addresses;
         for (number, line) in (0..).zip(self.scripts.lines(script.own_lines())) {
-            if number >= fetched {
-                let served = self.hierarchy.fetch(line.address);
-                if !served.is_near() {
-                    self.note(Request::Fetch, line.site, served);
-                }
+            // The first one that is not fetched yet was not there.
+            let is_absent = number == fetched && self.hierarchy.is_order_free();
+            if number >= fetched && (is_absent || !self.hierarchy.fetch_near(line.address)) {
+                let served = self.hierarchy.fetch_far(line.address);
+                self.note(Request::Fetch, line.site, served);
             }
             let (of_line, others) = accesses.split_at(line.accesses as usize);
             let (where_to, other_addresses) = addresses.split_at(of_line.len());

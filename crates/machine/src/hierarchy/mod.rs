@@ -223,13 +223,19 @@ impl Hierarchy {
     /// Instructions are fetched: those of one line.
     #[inline]
     pub fn fetch(&mut self, address: u64) -> Served {
-        if self.fetch_near(address) { Served::default() } else { self.go(INSTRUCTIONS, address, Request::Fetch) }
+        if self.fetch_near(address) { Served::default() } else { self.fetch_far(address) }
     }
 
     /// Fetches the instructions at an address if the nearest structures have them.
     #[inline(always)]
     pub(crate) fn fetch_near(&mut self, address: u64) -> bool {
         self.near[INSTRUCTIONS].touch(address ^ self.space, false)
+    }
+
+    /// Fetches instructions that the nearest structures do not have.
+    #[inline]
+    pub(crate) fn fetch_far(&mut self, address: u64) -> Served {
+        self.go(INSTRUCTIONS, address, Request::Fetch)
     }
 
     /// Data are read.
