@@ -62,7 +62,7 @@ impl Tags {
     }
 
     /// Brings in and uses a key, which is not there. Returns what has to leave.
-    #[inline]
+    #[inline(always)]
     pub fn fill(&mut self, key: u64, is_changed: bool) -> Option<Left> {
         let left = match self {
             Tags::Recency(sets) => sets.fill(key, is_changed),

@@ -104,7 +104,7 @@ impl Slots {
         set.iter().position(|slot| is_of(slot.entry, key)).map(|way| first + way)
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn fill(&mut self, key: u64, is_changed: bool) -> Entry {
         let slot = self.choose(key);
         self.guesses[key as usize % GUESSES] = slot as u16;
@@ -118,7 +118,7 @@ impl Slots {
     }
 
     /// The slot that a new key takes: an empty one if there is one.
-    #[inline]
+    #[inline(always)]
     fn choose(&mut self, key: u64) -> usize {
         let first = self.first_slot(key);
         let set = &self.slots[first..first + self.ways];
