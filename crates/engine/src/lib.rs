@@ -33,7 +33,7 @@ pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink};
 pub use linux::{Clock, Random, Settings};
 pub use places::{NoPlace, Place};
 pub use process::{Configuration, Crash, End, Error, Process};
-pub use recording::{AttachError, Attached, Consumer, Missing, Plan, Recorded, Recorder, UnitPlan, attach};
+pub use recording::{AttachError, Attached, Missing, Plan, Recorded, Recorder, UnitPlan, attach};
 pub use trace::record::Event;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use pathlength_engine::{Configuration, Consumer, End, Plan, Process, Recorder, Settings, UnitPlan};
+use pathlength_engine::{Configuration, End, Plan, Process, Recorder, Settings, UnitPlan};
 use tempfile::TempDir;
 use trace::record::{Entries, Entry, Mark, Shape};
-use trace::{Header, Trace, Writer};
+use trace::{Block, Consumer, Header, Image, Thread, Trace, Writer};
 
 /// Calls `work` from one thread or from several, at different depths, until it has read and written much.
 const SOURCE: &str = r#"
@@ -51,23 +51,26 @@ enum Happened {
 /// Keeps all that it hears, in pieces as they come.
 #[derive(Default)]
 struct Kept {
-    blocks: Vec<(u64, Vec<u32>)>,
+    images: Vec<Image>,
+    blocks: Vec<Block>,
     shapes: Vec<Shape>,
-    happened: Vec<Happened>,
+    /// With the number of the thread.
+    happened: Vec<(u32, Happened)>,
 }
 
 impl Kept {
-    fn keep(&mut self, records: &[u64]) {
+    fn keep(&mut self, thread: u32, records: &[u64]) {
         let mut entries = Entries::new(records, &self.shapes);
         for entry in entries.by_ref() {
             match entry {
                 Entry::Execution(one) => {
-                    let (address, words) = self.blocks[one.block as usize].clone();
-                    self.happened.push(Happened::Executed(address, words, one.addresses.to_vec()));
+                    let Block { address, words, .. } = self.blocks[one.block as usize].clone();
+                    let addresses = one.addresses.to_vec();
+                    self.happened.push((thread, Happened::Executed(address, words, addresses)));
                 }
                 // When what follows was executed is known from its order here.
                 Entry::Mark(Mark::Order(_)) => {}
-                Entry::Mark(mark) => self.happened.push(Happened::Marked(mark)),
+                Entry::Mark(mark) => self.happened.push((thread, Happened::Marked(mark))),
             }
         }
         assert_eq!(entries.rest(), [0u64; 0], "records are whole, and their blocks defined");
@@ -75,13 +78,19 @@ impl Kept {
 }
 
 impl Consumer for Kept {
-    fn define(&mut self, address: u64, words: &[u32]) {
-        self.shapes.push(Shape::new(words, false));
-        self.blocks.push((address, words.to_vec()));
+    fn map(&mut self, image: &Image) {
+        self.images.push(image.clone());
     }
 
-    fn executed(&mut self, records: &[u64]) {
-        self.keep(records);
+    fn define(&mut self, block: &Block) {
+        assert!(block.image.is_none_or(|image| self.images.len() > image as usize), "its image is known");
+        self.shapes.push(Shape::new(&block.words, false));
+        self.blocks.push(block.clone());
+    }
+
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        assert_eq!(thread.process, 0);
+        self.keep(thread.number, records);
     }
 }
 
@@ -134,10 +143,11 @@ impl Guest {
     fn traced(&self, arguments: &[&str], plan: &Plan) -> (Kept, Trace) {
         let trace = self.run(arguments, |writer| Recorder::new(plan.clone(), writer).unwrap());
         let mut kept = Kept::default();
-        trace.blocks().iter().for_each(|block| kept.define(block.address, &block.words));
+        trace.images().iter().for_each(|image| kept.map(image));
+        trace.blocks().iter().for_each(|block| kept.define(block));
         let mut pieces = trace.ordered();
         while let Some(piece) = pieces.next_piece().unwrap() {
-            kept.keep(piece.words);
+            kept.keep(piece.stream, piece.words);
         }
         (kept, trace)
     }
@@ -167,39 +177,41 @@ fn a_consumer_hears_what_a_trace_says() {
             assert!(heard.happened == expected.happened, "{plan:?}, parallel: {is_parallel}");
             // What it heard of is what the trace without records tells.
             assert_eq!((trace.chunks(), trace.problems()), (&[][..], &[][..]));
-            let known = trace.blocks().iter().map(|block| (block.address, &block.words));
-            assert!(known.eq(heard.blocks.iter().map(|(address, words)| (*address, words))), "{plan:?}");
+            assert!(trace.blocks() == heard.blocks && trace.images() == heard.images, "{plan:?}");
             assert!(trace.functions().iter().any(|function| function.name == "work"));
         }
     }
 }
 
-/// How often each block at addresses of `work` was executed.
-fn in_work(kept: &Kept, trace: &Trace) -> BTreeMap<(u64, Vec<u32>), u64> {
+/// How often each thread executed each block at addresses of `work`, without the threads' numbers.
+fn in_work(kept: &Kept, trace: &Trace) -> Vec<BTreeMap<(u64, Vec<u32>), u64>> {
     let function = trace.functions().iter().find(|function| function.name == "work").unwrap();
     let code = function.address..function.address + function.size;
-    let mut counts = BTreeMap::new();
-    for one in &kept.happened {
+    let mut threads: BTreeMap<u32, BTreeMap<_, u64>> = BTreeMap::new();
+    for (thread, one) in &kept.happened {
         if let Happened::Executed(address, words, _) = one
             && code.contains(address)
         {
-            *counts.entry((*address, words.clone())).or_default() += 1;
+            *threads.entry(*thread).or_default().entry((*address, words.clone())).or_default() += 1;
         }
     }
+    let mut counts: Vec<_> = threads.into_values().collect();
+    counts.sort();
     counts
 }
 
 #[test]
 fn a_consumer_hears_all_threads() {
     let guest = Guest::new();
-    let (expected, trace) = guest.traced(&["8"], &Plan::default());
+    let (expected, trace) = guest.traced(&["8", "threads"], &Plan::default());
     let expected = in_work(&expected, &trace);
+    assert_eq!(expected.len(), 8);
     for is_parallel in [false, true] {
         let (heard, trace) = guest.live(&["8", "threads"], &Plan::default(), is_parallel);
         assert_eq!(in_work(&heard, &trace), expected, "parallel: {is_parallel}");
     }
     let plan = Plan { unit: plans()[2].unit.clone(), ..Plan::default() };
     let (heard, _) = guest.live(&["8", "threads"], &plan, true);
-    let begun = heard.happened.iter().filter(|one| matches!(one, Happened::Marked(Mark::UnitBegins(_))));
+    let begun = heard.happened.iter().filter(|(_, one)| matches!(one, Happened::Marked(Mark::UnitBegins(_))));
     assert_eq!(begun.count(), 800);
 }

@@ -9,8 +9,8 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pathlength_machine::{Caches, Curves, Holds, Machine, Model};
-use trace::Trace;
+use pathlength_machine::{Caches, Curves, Holds, Machine};
+use trace::{Consumer, Thread, Trace};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -20,17 +20,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut pieces = Vec::new();
     let mut ordered = trace.ordered();
     while let Some(piece) = ordered.next_piece()? {
-        pieces.push((trace.streams()[piece.stream as usize].process, piece.words.to_vec()));
+        let process = trace.streams()[piece.stream as usize].process;
+        pieces.push((Thread { process, number: piece.stream }, piece.words.to_vec()));
     }
     let words: usize = pieces.iter().map(|(_, words)| words.len()).sum();
     println!("{words} words read in {:?}", start.elapsed());
-    let run = |model: &mut dyn Model| {
+    let run = |model: &mut dyn Consumer| {
         for block in trace.blocks() {
-            model.define(block.address, &block.words);
+            model.define(block);
         }
         let start = processor_time();
-        for (process, words) in &pieces {
-            model.executed(*process, words);
+        for (thread, words) in &pieces {
+            model.executed(*thread, words);
         }
         processor_time() - start
     };

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use pathlength_machine::pipeline::{MemorySystem, Perfect};
-use pathlength_machine::{Machine, Model, Time};
-use trace::Trace;
+use pathlength_machine::{Machine, Time};
+use trace::{Consumer, Thread, Trace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -28,7 +28,7 @@ fn show<M: MemorySystem>(
     times: usize,
 ) -> Result<(), Box<dyn std::error::Error>> {
     for block in trace.blocks() {
-        time.define(block.address, &block.words);
+        time.define(block);
     }
     let mut words = Vec::new();
     let mut pieces = Vec::new();
@@ -40,7 +40,7 @@ fn show<M: MemorySystem>(
     let start = Instant::now();
     for _ in 0..times {
         for piece in &pieces {
-            time.executed(0, piece);
+            time.executed(Thread::default(), piece);
         }
     }
     let seconds = start.elapsed().as_secs_f64();

@@ -21,24 +21,3 @@ pub use pipeline::{Cause, Cycles, Side, SiteCycles};
 pub use predictor::Predictions;
 pub use storage::{Demand, Storage, Throughput};
 pub use time::{Time, TimeError, UnitTime};
-
-/// Hears, in order, what was executed: from a trace that is replayed, or while a program runs.
-pub trait Model: Send {
-    /// A block that records may name from now on; the first is number 0.
-    fn define(&mut self, address: u64, words: &[u32]);
-
-    /// Executions and marks ([`trace::record`]) of a thread of the process with the number `space`, whole
-    /// ones, whose blocks are defined.
-    fn executed(&mut self, space: u32, records: &[u64]);
-}
-
-/// Several that hear the same.
-impl<M: Model> Model for Vec<M> {
-    fn define(&mut self, address: u64, words: &[u32]) {
-        self.iter_mut().for_each(|one| one.define(address, words));
-    }
-
-    fn executed(&mut self, space: u32, records: &[u64]) {
-        self.iter_mut().for_each(|one| one.executed(space, records));
-    }
-}

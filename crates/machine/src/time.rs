@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use trace::record::{Entries, Entry, Mark, Shape};
+use trace::{Block, Consumer, Thread};
 
 #[cfg(doc)]
 use crate::Cause;
 use crate::pipeline::{Attached, Core, LEVELS, MemorySystem, Timing};
 use crate::predictor::Predicting;
-use crate::{Cache, Cycles, Machine, Model, Predictions, SiteCycles};
+use crate::{Cache, Cycles, Machine, Predictions, SiteCycles};
 
 /// Why a machine has no time.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -69,10 +70,11 @@ impl Spent {
 /// The machine has one processor, which executes what it hears in that order.
 ///
 /// ```
-/// use pathlength_machine::{Cause, Machine, Model, Time};
+/// use pathlength_machine::{Cause, Machine, Time};
+/// use trace::{Block, Consumer, Thread};
 /// let mut time = Time::new(&Machine::find("alphastation500").unwrap()).unwrap();
-/// time.define(0x1_2000_0000, &[0x4020_0401, 0x4040_0402, 0x6bfa_8001]); // addq, addq, ret
-/// time.executed(0, &[!0]); // block 0, without accesses
+/// time.define(&Block::new(0x1_2000_0000, [0x4020_0401, 0x4040_0402, 0x6bfa_8001])); // addq, addq, ret
+/// time.executed(Thread::default(), &[!0]); // block 0, without accesses
 /// assert_eq!(time.cycles().instructions(), 3);
 /// assert!(time.cycles().of(Cause::InstructionMiss(3)) > 0); // memory
 /// ```
@@ -225,15 +227,15 @@ impl<M: MemorySystem> Time<M> {
     }
 }
 
-impl<M: MemorySystem> Model for Time<M> {
-    fn define(&mut self, address: u64, words: &[u32]) {
-        self.shapes.push(Shape::new(words, false));
+impl<M: MemorySystem> Consumer for Time<M> {
+    fn define(&mut self, block: &Block) {
+        self.shapes.push(Shape::new(&block.words, false));
         self.executions.push(0);
-        self.core.define(address, words);
+        self.core.define(block.address, &block.words);
     }
 
-    fn executed(&mut self, space: u32, records: &[u64]) {
-        self.enter(space);
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        self.enter(thread.process);
         let shapes = std::mem::take(&mut self.shapes);
         for entry in Entries::new(records, &shapes) {
             match entry {

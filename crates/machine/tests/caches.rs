@@ -3,11 +3,12 @@
 mod plain;
 
 use pathlength_machine::{
-    Cache, Caches, Class, Crossing, Curves, Hierarchy, Holds, Machine, Model, Prefetch, Replacement, Request,
+    Cache, Caches, Class, Crossing, Curves, Hierarchy, Holds, Machine, Prefetch, Replacement, Request,
     TranslationBuffer, Write,
 };
 use plain::{Plain, Sets, Way};
 use proptest::prelude::*;
+use trace::{Block, Consumer, Thread};
 
 /// A small machine at random, in TOML: so small that everything happens.
 fn machine() -> impl Strategy<Value = String> {
@@ -167,6 +168,11 @@ fn of_space(space: u32) -> u64 {
     u64::from(space) << 43
 }
 
+/// A thread of a process.
+fn thread(process: u32) -> Thread {
+    Thread { process, number: process }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -180,7 +186,7 @@ proptest! {
         let machine = Machine::from_toml(&text).expect(&text);
         let mut caches = Caches::new(&machine);
         let mut plain = Plain::new(&machine);
-        blocks.iter().for_each(|(address, words)| caches.define(*address, words));
+        blocks.iter().for_each(|(address, words)| caches.define(&Block::new(*address, &words[..])));
         let path = |instructions: bool| -> Vec<usize> {
             (0..machine.caches.len()).filter(|&index| machine.caches[index].holds.has(instructions)).collect()
         };
@@ -200,7 +206,7 @@ proptest! {
         each(&blocks, &executions, |space, block, address, words, addresses| {
             let mut records = vec![!(block as u64)];
             records.extend(addresses);
-            caches.executed(space, &records);
+            caches.executed(thread(space), &records);
             let mut addresses = addresses.iter();
             for (position, &word) in words.iter().enumerate() {
                 let place = address + 4 * position as u64;
@@ -242,13 +248,13 @@ proptest! {
         );
         let machine = Machine::from_toml(&text).expect(&text);
         let mut caches = Caches::classified(&machine);
-        blocks.iter().for_each(|(address, words)| caches.define(*address, words));
+        blocks.iter().for_each(|(address, words)| caches.define(&Block::new(*address, &words[..])));
         let (mut real, mut ideal) = (Sets::new(16 >> ways, 1 << ways, Replacement::Lru), Sets::new(1, 16, Replacement::Lru));
         let (mut seen, mut expected) = (std::collections::HashSet::new(), [0; Class::COUNT]);
         each(&blocks, &executions, |space, block, _, words, addresses| {
             let mut records = vec![!(block as u64)];
             records.extend(addresses);
-            caches.executed(space, &records);
+            caches.executed(thread(space), &records);
             let sizes = words.iter().filter_map(|&word| access(word));
             for (&address, (size, _)) in addresses.iter().zip(sizes) {
                 let first = address + of_space(space);
@@ -280,12 +286,12 @@ proptest! {
         let line = if is_long { 64 } else { 32 };
         let streams = [Holds::Instructions, Holds::Data, Holds::Both];
         let mut curves = Curves::new(line, 32 << 10, &streams).unwrap();
-        blocks.iter().for_each(|(address, words)| curves.define(*address, words));
+        blocks.iter().for_each(|(address, words)| curves.define(&Block::new(*address, &words[..])));
         let mut lines = [const { Vec::new() }; 3];
         each(&blocks, &executions, |space, block, address, words, addresses| {
             let mut records = vec![!(block as u64)];
             records.extend(addresses);
-            curves.executed(space, &records);
+            curves.executed(thread(space), &records);
             let mut addresses = addresses.iter();
             for (position, &word) in words.iter().enumerate() {
                 let fetched = address + 4 * position as u64 + of_space(space);

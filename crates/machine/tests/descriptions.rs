@@ -1,7 +1,8 @@
 //! Descriptions of machines: the good, and what is said of the others.
 
-use pathlength_machine::{Caches, Machine, Model, Prefetch, Replacement, Write};
+use pathlength_machine::{Caches, Machine, Prefetch, Replacement, Write};
 use proptest::prelude::*;
+use trace::{Block, Consumer, Thread};
 
 const GOOD: &str = r#"
 title = "A machine"
@@ -217,8 +218,8 @@ proptest! {
         }
         if let Ok(machine) = Machine::from_toml(&text) {
             let mut caches = Caches::new(&machine);
-            caches.define(0x1_2000_0000, &[0xa421_0000, 0xb421_0000]);
-            caches.executed(0, &[!0, 0x1000, 0x1ffe]);
+            caches.define(&Block::new(0x1_2000_0000, [0xa421_0000, 0xb421_0000]));
+            caches.executed(Thread::default(), &[!0, 0x1000, 0x1ffe]);
             prop_assert_eq!(caches.executions(), &[1]);
         }
     }

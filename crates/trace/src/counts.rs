@@ -32,6 +32,11 @@ pub struct Block {
 }
 
 impl Block {
+    /// A block outside images.
+    pub fn new(address: u64, words: impl Into<Vec<u32>>) -> Block {
+        Block { address, words: words.into(), image: None }
+    }
+
     /// The run-time address of each instruction. Those of a damaged trace may wrap around.
     pub fn addresses(&self) -> impl Iterator<Item = u64> + use<> {
         let start = self.address;

@@ -15,6 +15,7 @@
 mod bytes;
 pub mod check;
 mod codec;
+mod consumer;
 mod container;
 mod counts;
 mod definitions;
@@ -26,8 +27,9 @@ pub mod record;
 mod seek;
 mod writer;
 
+pub use consumer::{Consumer, Thread};
 pub use counts::{Block, BlockId, Counts, LoadedImage, Unit};
 pub use dictionary::{Function, Header, Image, Stream};
 pub use reader::{Chunk, Error, Problem, Trace};
 pub use seek::Place;
-pub use writer::{ChunkPacker, Packed, Process, Seal, StreamWriter, Writer};
+pub use writer::{ChunkPacker, Known, Packed, Process, Seal, StreamWriter, Writer};

@@ -11,7 +11,7 @@ use crate::codec::{Packer, Recipes};
 use crate::container::{self, Head, Kind, LONGEST_BLOCK};
 use crate::definitions::Definitions;
 use crate::record::Event;
-use crate::{Block, BlockId, Function, Header, Image};
+use crate::{Block, BlockId, Consumer, Function, Header, Image};
 
 /// A trace's file. All processes and threads that are recorded append whole chunks to it.
 #[derive(Debug)]
@@ -45,9 +45,10 @@ pub struct Process {
 
 #[derive(Debug, Default)]
 struct Dictionary {
+    images: Vec<Image>,
     functions: HashMap<Function, u32>,
     numbers: HashMap<Place, BlockId>,
-    blocks: Vec<Place>,
+    blocks: Vec<(Place, Option<u32>)>,
     /// What is not in the file yet, and not sealed.
     pending: Definitions,
     /// What is not in the file yet, but sealed; and how many seals there were before.
@@ -58,6 +59,13 @@ struct Dictionary {
 /// All that was in a process's dictionary at a time: see [`Process::seal`].
 #[derive(Clone, Copy, Debug)]
 pub struct Seal(u64);
+
+/// How many of a process's definitions somebody has heard of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known {
+    images: usize,
+    blocks: usize,
+}
 
 /// A block's address and instruction words.
 type Place = (u64, Arc<[u32]>);
@@ -74,7 +82,9 @@ impl Process {
 
     /// An image was mapped.
     pub fn add_image(&self, image: Image) {
-        self.dictionary().pending.images.push(image);
+        let mut dictionary = self.dictionary();
+        dictionary.images.push(image.clone());
+        dictionary.pending.images.push(image);
     }
 
     /// The number of a block in the dictionary: the same instructions at the same address have the same.
@@ -93,9 +103,9 @@ impl Process {
         }
         let id = dictionary.blocks.len() as BlockId;
         let function = function().map(|function| dictionary.function(function));
-        dictionary.pending.blocks.push((block, function));
         dictionary.numbers.insert(place.clone(), id);
-        dictionary.blocks.push(place);
+        dictionary.blocks.push((place, block.image));
+        dictionary.pending.blocks.push((block, function));
         if dictionary.pending.blocks.len() >= MANY_BLOCKS {
             dictionary.seal();
         }
@@ -136,9 +146,19 @@ impl Process {
 
     /// Tells the address and the instruction words of each block from this number on.
     pub fn blocks_from(&self, number: usize, mut tell: impl FnMut(u64, &[u32])) {
-        for (address, words) in &self.dictionary().blocks[number..] {
+        for ((address, words), _) in &self.dictionary().blocks[number..] {
             tell(*address, words);
         }
+    }
+
+    /// Tells a consumer of the images and the blocks that it has not heard of, as `known` says, which is changed.
+    pub fn define(&self, known: &mut Known, consumer: &mut dyn Consumer) {
+        let Dictionary { images, blocks, .. } = &*self.dictionary();
+        images[known.images..].iter().for_each(|image| consumer.map(image));
+        for ((address, words), image) in &blocks[known.blocks..] {
+            consumer.define(&Block { address: *address, words: words.to_vec(), image: *image });
+        }
+        *known = Known { images: images.len(), blocks: blocks.len() };
     }
 
     /// Brings the dictionary to the file: for a trace whose records go elsewhere.

@@ -88,25 +88,33 @@ impl Replay<'_> {
         let trace = self.dictionary.trace;
         let mut positions = vec![Position::default(); trace.streams().len()];
         let mut chunks = vec![None; trace.streams().len()];
+        self.pieces(|piece, words| {
+            let position = &mut positions[piece.stream as usize];
+            if chunks[piece.stream as usize].replace(piece.chunk) != Some(piece.chunk) {
+                self.go_to(&trace.chunks()[piece.chunk], position, visitor)?;
+            }
+            let before = position.instructions;
+            self.records(piece, words, position, visitor)?;
+            progress(position.instructions - before);
+            Ok(())
+        })
+    }
+
+    /// Calls with each piece of the streams that are wanted and its words, in order; what could not be read.
+    fn pieces<E>(
+        &self,
+        mut each: impl FnMut(&Piece, &[u64]) -> Result<(), E>,
+    ) -> Result<Vec<trace::Error>, E> {
         let mut problems = Vec::new();
         std::thread::scope(|scope| {
-            for batch in source::read(scope, trace, self.order, |chunk| self.filter.chunk(chunk)) {
-                let Batch { words, pieces } = match batch {
-                    Ok(batch) => batch,
-                    Err(error) => {
-                        problems.push(error);
-                        continue;
+            for batch in
+                source::read(scope, self.dictionary.trace, self.order, |chunk| self.filter.chunk(chunk))
+            {
+                match batch {
+                    Ok(Batch { words, pieces }) => {
+                        pieces.iter().try_for_each(|piece| each(piece, &words[piece.words.clone()]))?;
                     }
-                };
-                for piece in pieces {
-                    let position = &mut positions[piece.stream as usize];
-                    let chunk = &mut chunks[piece.stream as usize];
-                    if chunk.replace(piece.chunk) != Some(piece.chunk) {
-                        self.go_to(&trace.chunks()[piece.chunk], position, visitor)?;
-                    }
-                    let before = position.instructions;
-                    self.records(&piece, &words[piece.words.clone()], position, visitor)?;
-                    progress(position.instructions - before);
+                    Err(error) => problems.push(error),
                 }
             }
             Ok(problems)

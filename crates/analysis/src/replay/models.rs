@@ -1,54 +1,38 @@
-//! A trace for a model of a machine.
+//! A trace for a consumer, such as a model of a machine.
 
-use machine::Model;
-use trace::Error;
+use std::convert::Infallible;
+
 use trace::record::{Entries, Entry, Event};
+use trace::{Consumer, Error, Thread};
 
 use super::filter::{self, Position};
-use super::source::{self, Batch, Piece};
 use super::{Chosen, Replay};
 
 impl Replay<'_> {
-    /// Lets a model hear what is wanted of the trace: blocks of which every instruction is. What cannot be read
+    /// Lets a consumer hear what is wanted of the trace: blocks of which every instruction is. What cannot be read
     /// is left out and told; `progress` hears how many instructions more have been read.
-    pub fn tell(&self, model: &mut dyn Model, progress: &mut dyn FnMut(u64)) -> Vec<Error> {
+    pub fn tell(&self, consumer: &mut dyn Consumer, progress: &mut dyn FnMut(u64)) -> Vec<Error> {
         let trace = self.dictionary.trace;
-        trace.blocks().iter().for_each(|block| model.define(block.address, &block.words));
+        trace.images().iter().for_each(|image| consumer.map(image));
+        trace.blocks().iter().for_each(|block| consumer.define(block));
         let as_it_is = self.filter.takes_all() && !trace.header().has_values;
         let mut positions = vec![Position::default(); trace.streams().len()];
         let mut is_begun = vec![false; trace.chunks().len()];
         let mut chosen = Vec::new();
-        let mut problems = Vec::new();
-        std::thread::scope(|scope| {
-            for batch in source::read(scope, trace, self.order, |chunk| self.filter.chunk(chunk)) {
-                let Batch { words, pieces } = match batch {
-                    Ok(batch) => batch,
-                    Err(error) => {
-                        problems.push(error);
-                        continue;
-                    }
-                };
-                for piece in &pieces {
-                    if !std::mem::replace(&mut is_begun[piece.chunk], true) {
-                        progress(trace.chunks()[piece.chunk].instructions);
-                    }
-                }
-                let process = |piece: &Piece| trace.streams()[piece.stream as usize].process;
-                // Pieces that follow each other lie side by side.
-                for pieces in pieces.chunk_by(|a, b| process(a) == process(b)) {
-                    let range = pieces[0].words.start..pieces[pieces.len() - 1].words.end;
-                    if as_it_is {
-                        model.executed(process(&pieces[0]), &words[range]);
-                        continue;
-                    }
-                    chosen.clear();
-                    for piece in pieces {
-                        let position = &mut positions[piece.stream as usize];
-                        self.choose(position, &words[piece.words.clone()], &mut chosen);
-                    }
-                    model.executed(process(&pieces[0]), &chosen);
-                }
+        let Ok(problems) = self.pieces(|piece, words| {
+            if !std::mem::replace(&mut is_begun[piece.chunk], true) {
+                progress(trace.chunks()[piece.chunk].instructions);
             }
+            let process = trace.streams()[piece.stream as usize].process;
+            let thread = Thread { process, number: piece.stream };
+            if as_it_is {
+                consumer.executed(thread, words);
+            } else {
+                chosen.clear();
+                self.choose(&mut positions[piece.stream as usize], words, &mut chosen);
+                consumer.executed(thread, &chosen);
+            }
+            Ok::<(), Infallible>(())
         });
         problems
     }

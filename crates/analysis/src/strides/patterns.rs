@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::io;
 
-use machine::Model;
-use trace::BlockId;
+use trace::{Block, BlockId, Consumer, Thread};
 
 use super::{Memory, Options, Series, Strides};
 use crate::replay::{Accesses, Dictionary, Executed, Visitor};
@@ -236,7 +235,7 @@ impl Visitor for Patterns<'_> {
     }
 }
 
-/// Hears a program while it runs. Its threads are taken for one: models do not hear which thread executes.
+/// Hears a program while it runs.
 #[derive(Clone, Debug)]
 pub struct Heard {
     by: By,
@@ -252,16 +251,16 @@ impl Heard {
     }
 }
 
-impl Model for Heard {
-    fn define(&mut self, address: u64, words: &[u32]) {
+impl Consumer for Heard {
+    fn define(&mut self, Block { address, words, .. }: &Block) {
         match self.by {
-            By::All => self.strides.define_groups(address, words, |_| Some(0)),
-            _ => self.strides.define(address, words),
+            By::All => self.strides.define_groups(*address, words, |_| Some(0)),
+            _ => self.strides.define(*address, words),
         }
     }
 
-    fn executed(&mut self, space: u32, records: &[u64]) {
-        self.strides.executed(space, records);
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        self.strides.executed(thread.number, records);
     }
 }
 

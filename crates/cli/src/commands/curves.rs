@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use analysis::models;
 use analysis::table::Table;
-use machine::{Curves, Holds, Model};
+use machine::{Curves, Holds};
 use report::{Block, Error, Format, Page, Section};
 use trace::record::{Entries, Entry, Shape};
+use trace::{Consumer, Thread};
 
 use super::hear::{Heard, hear};
 use crate::arguments::CachesOptions;
@@ -19,19 +20,19 @@ struct Sizes {
     instructions: u64,
 }
 
-impl Model for Sizes {
-    fn define(&mut self, address: u64, words: &[u32]) {
-        self.shapes.push(Shape::new(words, false));
-        self.curves.define(address, words);
+impl Consumer for Sizes {
+    fn define(&mut self, block: &trace::Block) {
+        self.shapes.push(Shape::new(&block.words, false));
+        self.curves.define(block);
     }
 
-    fn executed(&mut self, space: u32, records: &[u64]) {
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
         for entry in Entries::new(records, &self.shapes) {
             if let Entry::Execution(one) = entry {
                 self.instructions += u64::from(self.shapes[one.block as usize].instructions);
             }
         }
-        self.curves.executed(space, records);
+        self.curves.executed(thread, records);
     }
 }
 

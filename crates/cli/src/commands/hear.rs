@@ -9,8 +9,8 @@ use analysis::table::Table;
 use anyhow::bail;
 use lab::live;
 use lab::measure::Ending;
-use machine::{Machine, Model};
-use trace::Trace;
+use machine::Machine;
+use trace::{Consumer, Trace};
 
 use super::show::tell_problems;
 use super::{check_ending, configuration, trace::plan};
@@ -46,7 +46,7 @@ pub fn check_rows(by: Option<Rows>, options: &HeardOptions) -> anyhow::Result<()
 }
 
 /// Lets a model hear what is asked for, of these machines.
-pub fn hear<M: Model + 'static>(
+pub fn hear<M: Consumer + 'static>(
     options: &HeardOptions,
     machines: &[Machine],
     model: M,
@@ -54,7 +54,7 @@ pub fn hear<M: Model + 'static>(
     if Trace::is_trace(&options.file) { replay(options, model) } else { run(options, machines, model) }
 }
 
-fn run<M: Model + 'static>(
+fn run<M: Consumer + 'static>(
     options: &HeardOptions,
     machines: &[Machine],
     model: M,
@@ -75,7 +75,7 @@ fn run<M: Model + 'static>(
     Ok(Heard { model: live.model, trace: live.trace, note, ending: Some(live.ending), is_whole: true })
 }
 
-fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Heard<M>> {
+fn replay<M: Consumer>(options: &HeardOptions, mut model: M) -> anyhow::Result<Heard<M>> {
     let trace = Trace::open(&options.file)?;
     let wanted = wanted(options, &trace)?;
     let names = Names::of_trace(&trace);

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use machine::{
-    Cache, Caches, Class, Crossing, Curves, Holds, Machine, Model, Prefetch, Replacement, Request,
+    Cache, Caches, Class, Crossing, Curves, Holds, Machine, Prefetch, Replacement, Request,
     TranslationBuffer, Write,
 };
-use trace::Trace;
 use trace::record::{Entries, Entry};
+use trace::{Consumer, Thread, Trace};
 
 use crate::support::run;
 
@@ -36,11 +36,11 @@ fn record(folder: &Path, words: &str) -> (Trace, Vec<Execution>) {
     (trace, executions)
 }
 
-fn hear(model: &mut dyn Model, trace: &Trace, executions: &[Execution]) {
-    trace.blocks().iter().for_each(|block| model.define(block.address, &block.words));
+fn hear(model: &mut dyn Consumer, trace: &Trace, executions: &[Execution]) {
+    trace.blocks().iter().for_each(|block| model.define(block));
     for (block, addresses) in executions {
         let records: Vec<u64> = std::iter::once(!(*block as u64)).chain(addresses.iter().copied()).collect();
-        model.executed(0, &records);
+        model.executed(Thread::default(), &records);
     }
 }
 

@@ -11,11 +11,10 @@ mod tracer;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use trace::{LoadedImage, Writer};
+use trace::{Consumer, LoadedImage, Writer};
 
 use self::attach::Desk;
 pub use self::attach::{AttachError, Attached, attach};
-pub use self::delivery::Consumer;
 pub use self::plan::{Missing, Plan, UnitPlan};
 use self::session::Session;
 use self::tracer::Tracer;

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use image::Image;
-use trace::{LoadedImage, Process, Writer};
+use trace::{Consumer, LoadedImage, Process, Writer};
 
 use super::Recorded;
 use super::attach::{End, Line};
-use super::delivery::{Consumer, Delivery};
+use super::delivery::Delivery;
 use super::plan::Plan;
 use crate::lock;
 

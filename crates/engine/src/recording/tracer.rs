@@ -39,6 +39,8 @@ pub(super) struct Tracer {
     has_same_numbers: bool,
     /// Not handed on yet.
     piece: Piece,
+    /// The thread's number for a consumer, if it has delivered to one.
+    number: Option<u32>,
     /// Where the records go, when none are under way.
     stream: Option<StreamWriter>,
     feed: Option<Feed>,
@@ -75,6 +77,7 @@ impl Tracer {
             ids: Vec::new(),
             has_same_numbers: true,
             piece: Piece::default(),
+            number: None,
             stream: None,
             feed: None,
             has_failed: false,
@@ -145,7 +148,8 @@ impl Tracer {
             return self.piece.clear();
         }
         if let Some(delivery) = self.session.delivery() {
-            if let Err(error) = delivery.flush(&mut self.piece) {
+            let thread = *self.number.get_or_insert_with(|| delivery.next_thread());
+            if let Err(error) = delivery.flush(thread, &mut self.piece) {
                 self.fail(error);
             }
             return;
@@ -200,7 +204,9 @@ impl Tracer {
             self.add(records, cache)?;
             records = &[];
         }
-        self.session.delivery().map_or(Ok(()), |delivery| delivery.deliver(&mut self.piece, records))
+        let Some(delivery) = self.session.delivery() else { return Ok(()) };
+        let thread = *self.number.get_or_insert_with(|| delivery.next_thread());
+        delivery.deliver(thread, &mut self.piece, records)
     }
 
     /// Adds records to the piece, blocks by their numbers in the trace.

@@ -3,8 +3,10 @@
 mod replay;
 mod tally;
 
+use trace::{Block, Consumer, Thread};
+
 use crate::script::{Script, Scripts};
-use crate::{Class, Counts, Hierarchy, Machine, Model, Request, Write};
+use crate::{Class, Counts, Hierarchy, Machine, Request, Write};
 use replay::Replay;
 use tally::Tally;
 pub use tally::UnitMisses;
@@ -16,10 +18,11 @@ pub use tally::UnitMisses;
 /// succeeds or not. What PALcode and the system do is not in it.
 ///
 /// ```
-/// use pathlength_machine::{Caches, Machine, Model};
+/// use pathlength_machine::{Caches, Machine};
+/// use trace::{Block, Consumer, Thread};
 /// let mut caches = Caches::new(&Machine::find("qemu").unwrap());
-/// caches.define(0x1_2000_0000, &[0xa41e_0010; 20]); // ldq v0,16(sp), 20 times
-/// caches.executed(0, &[vec![!0], vec![0x11_ff00; 20]].concat());
+/// caches.define(&Block::new(0x1_2000_0000, [0xa41e_0010; 20])); // ldq v0,16(sp), 20 times
+/// caches.executed(Thread::default(), &[vec![!0], vec![0x11_ff00; 20]].concat());
 /// let counts = caches.structures();
 /// assert_eq!((counts[0].name.as_str(), counts[0].accesses, counts[0].misses), ("icache", 20, 2));
 /// assert_eq!((counts[1].name.as_str(), counts[1].accesses, counts[1].misses), ("dcache", 20, 1));
@@ -140,14 +143,14 @@ impl Caches {
     }
 }
 
-impl Model for Caches {
-    fn define(&mut self, address: u64, words: &[u32]) {
-        self.scripts.define(address, words);
+impl Consumer for Caches {
+    fn define(&mut self, block: &Block) {
+        self.scripts.define(block.address, &block.words);
         self.executions.push(0);
     }
 
-    fn executed(&mut self, space: u32, records: &[u64]) {
-        self.hierarchy.set_space(space);
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        self.hierarchy.set_space(thread.process);
         let Caches { hierarchy, scripts, executions, tally, .. } = self;
         let stores = hierarchy.stores();
         let mut replay = Replay { scripts, hierarchy, executions, tally };

@@ -3,11 +3,12 @@
 mod sets;
 
 use trace::record::Event;
+use trace::{Block, Consumer, Thread};
 
+use crate::Error;
 use crate::description::Holds;
 use crate::hierarchy::{Hierarchy, Stack};
 use crate::script::Scripts;
-use crate::{Error, Model};
 use sets::AllSets;
 
 /// Bytes of the smallest caches.
@@ -21,12 +22,13 @@ const LARGEST: u64 = 1 << 30;
 /// the end of a line asks for both.
 ///
 /// ```
-/// use pathlength_machine::{Curves, Holds, Model};
+/// use pathlength_machine::{Curves, Holds};
+/// use trace::{Block, Consumer, Thread};
 /// let mut curves = Curves::new(64, 1 << 20, &[Holds::Data]).unwrap();
-/// curves.define(0x1_2000_0000, &[0xa41e_0000]); // ldq v0,0(sp)
+/// curves.define(&Block::new(0x1_2000_0000, [0xa41e_0000])); // ldq v0,0(sp)
 /// for round in 0..2 {
 ///     for line in 0..32 {
-///         curves.executed(0, &[!0, 0x11_f000 + 64 * line]);
+///         curves.executed(Thread::default(), &[!0, 0x11_f000 + 64 * line]);
 ///     }
 /// }
 /// let curve = &curves.curves()[0];
@@ -136,15 +138,15 @@ impl Counting {
     }
 }
 
-impl Model for Curves {
-    fn define(&mut self, address: u64, words: &[u32]) {
-        self.scripts.define(address, words);
+impl Consumer for Curves {
+    fn define(&mut self, block: &Block) {
+        self.scripts.define(block.address, &block.words);
     }
 
-    fn executed(&mut self, space: u32, records: &[u64]) {
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
         let Curves { scripts, line_shift, curves } = self;
         for counting in curves {
-            counting.follow(scripts, *line_shift, Hierarchy::space(space), records);
+            counting.follow(scripts, *line_shift, Hierarchy::space(thread.process), records);
         }
     }
 }

@@ -355,7 +355,8 @@ impl Near {
     /// Uses what is at a place, an address of a process, if all of it is there.
     #[inline(always)]
     fn touch(&mut self, place: u64, is_change: bool) -> bool {
-        let is_translated = self.pages.as_mut().is_none_or(|pages| pages.touch(place >> self.page_shift, false));
+        let is_translated =
+            self.pages.as_mut().is_none_or(|pages| pages.touch(place >> self.page_shift, false));
         is_translated && self.lines.touch(place >> self.line_shift, is_change)
     }
 }

@@ -8,7 +8,8 @@ mod sequences;
 mod slots;
 mod ticks;
 
-use pathlength_machine::{Machine, Model, Time};
+use pathlength_machine::{Machine, Time};
+use trace::{Block, Consumer, Thread};
 
 use memory::ByAddress;
 
@@ -29,11 +30,11 @@ pub fn run(
     let mut data = data.iter().copied();
     for (number, &(from, to)) in path.iter().enumerate() {
         let words = &words[from..to];
-        time.define(start + 4 * from as u64, words);
+        time.define(&Block::new(start + 4 * from as u64, words));
         let accesses = words.iter().filter(|&&word| isa::decode(word).unwrap().access_size().is_some());
         let addresses = accesses.map(|_| data.next().unwrap_or(0x8000));
         let record: Vec<u64> = std::iter::once(!(number as u64)).chain(addresses).collect();
-        time.executed(0, &record);
+        time.executed(Thread::default(), &record);
     }
     time
 }

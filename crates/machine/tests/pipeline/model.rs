@@ -1,8 +1,9 @@
 //! What is heard as a model: units of work, processes; machines that cannot be, or have no time.
 
 use pathlength_machine::pipeline::Perfect;
-use pathlength_machine::{Cause, Machine, Model, Time};
+use pathlength_machine::{Cause, Machine, Time};
 use trace::record::{Event, Mark};
+use trace::{Block, Consumer, Thread};
 
 use super::assembler::assemble;
 
@@ -18,15 +19,17 @@ fn mark(mark: Mark) -> u64 {
 fn units_have_the_cycles_of_their_process() {
     let mut time = perfect("alphastation500");
     // A shift each: a cycle; the group is a block.
-    time.define(0x1000, &assemble("sll r1,r2,r3; sll r1,r2,r4; sll r1,r2,r5; sll r1,r2,r6"));
+    let words = assemble("sll r1,r2,r3; sll r1,r2,r4; sll r1,r2,r5; sll r1,r2,r6");
+    time.define(&Block::new(0x1000, words));
+    let [one, other] = [1, 2].map(|process| Thread { process, number: process });
     let work = |times: usize| vec![!0u64; times];
     let begin = |number| vec![mark(Mark::UnitBegins(number))];
     let end = |number| vec![mark(Mark::UnitEnds(number))];
-    time.executed(1, &[begin(0), work(1)].concat());
-    time.executed(2, &[begin(0), work(3)].concat());
-    time.executed(1, &[work(1), end(0)].concat());
+    time.executed(one, &[begin(0), work(1)].concat());
+    time.executed(other, &[begin(0), work(3)].concat());
+    time.executed(one, &[work(1), end(0)].concat());
     let left = vec![mark(Mark::UnitLeft(1))];
-    time.executed(2, &[work(2), end(0), begin(1), left, begin(2), end(2)].concat());
+    time.executed(other, &[work(2), end(0), begin(1), left, begin(2), end(2)].concat());
     let units = time.units().iter().map(|unit| (unit.space, unit.number, unit.instructions));
     assert_eq!(units.collect::<Vec<_>>(), [(1, 0, 8), (2, 0, 20), (2, 2, 0)]);
     // The last cycle of each run is over when the next one begins.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use pathlength_machine::pipeline::Class;
-use pathlength_machine::{Cause, Machine, Model, Time};
+use pathlength_machine::{Cause, Machine, Time};
 use proptest::prelude::*;
+use trace::{Block, Consumer, Thread};
 
 use super::assembler::assemble;
 use super::memory::{ByAddress, LEVEL_1, LEVEL_2, LEVEL_3, UNTRANSLATED};
@@ -178,7 +179,7 @@ fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap
             End::Calls => Some(branch("call_pal 158".into(), Class::CallPal, vec![])),
         });
         let text: Vec<&str> = plains.iter().map(|plain| plain.text.as_str()).collect();
-        time.define(starts[number], &assemble(&text.join("; ")));
+        time.define(&Block::new(starts[number], assemble(&text.join("; "))));
         blocks.push(plains);
     }
     let mut data = program.data.iter().copied().cycle();
@@ -212,7 +213,7 @@ fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap
         }
         current = next;
     }
-    time.executed(0, &records);
+    time.executed(Thread::default(), &records);
     let found: BTreeMap<Cause, u64> = time.cycles().iter().collect();
     let sites: u64 = (0..count as u32)
         .flat_map(|block| time.sites(block))
