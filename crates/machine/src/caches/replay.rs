@@ -109,8 +109,7 @@ impl Replay<'_> {
     #[inline(never)]
     fn access_second<const STORES: u8>(&mut self, first_site: u32, does: Access, address: u64) {
         let last = address.wrapping_add(does.more());
-        if self.hierarchy.crosses(address, last)
-            && !self.hierarchy.data_near::<STORES>(last, does.is_store())
+        if self.hierarchy.crosses(address, last) && !self.hierarchy.data_near::<STORES>(last, does.is_store())
         {
             self.access_far(first_site, does, last);
         }
