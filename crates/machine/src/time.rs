@@ -92,8 +92,6 @@ pub struct Time<M = Attached> {
     /// The units that are not over: what their process had spent when they began.
     begun: HashMap<(u32, u64), Spent>,
     units: Vec<UnitTime>,
-    /// The names of the caches of instructions, and of data.
-    levels: [Vec<String>; 2],
 }
 
 impl Time {
@@ -132,10 +130,6 @@ impl<M: MemorySystem> Time<M> {
             instructions: 0,
             begun: HashMap::new(),
             units: Vec::new(),
-            levels: [true, false].map(|side| {
-                let path = machine.caches.iter().filter(|cache| cache.holds.has(side));
-                path.map(|cache| cache.name.clone()).collect()
-            }),
         })
     }
 
@@ -172,12 +166,6 @@ impl<M: MemorySystem> Time<M> {
     /// Instructions that were issued in vain, and once more (replay traps).
     pub fn replays(&self) -> u64 {
         self.core.emulated_and_replayed().1
-    }
-
-    /// What serves instructions or data at a level, as [`Cause::InstructionMiss`] and [`Cause::DataMiss`] number
-    /// them: the name of a cache, or `memory`.
-    pub fn level_name(&self, instructions: bool, level: u8) -> &str {
-        self.levels[usize::from(!instructions)].get(level as usize).map_or("memory", String::as_str)
     }
 
     /// Memory, with what it counted.

@@ -148,22 +148,20 @@ fn side(side: Side) -> &'static str {
 
 /// A cause, in words; levels by the names that the machine gives them.
 pub fn describe(cause: Cause, machine: &Machine) -> String {
-    let level = |instructions: bool, level: u8| {
-        let mut path = machine.caches.iter().filter(|cache| cache.holds.has(instructions));
-        path.nth(level.into()).map_or("memory", |cache| &cache.name).to_owned()
-    };
     let words = match cause {
         Cause::Issued(1) => "1 instruction issued",
         Cause::Issued(number) => return format!("{number} instructions issued"),
         Cause::TakenBranch => "branch taken",
         Cause::Mispredict => "misprediction",
         Cause::InstructionTranslation => "translation of an instruction's address",
-        Cause::InstructionMiss(depth) => return format!("instructions from {}", level(true, depth)),
+        Cause::InstructionMiss(depth) => {
+            return format!("instructions from {}", machine.level_name(true, depth));
+        }
         Cause::CallPal => "PALcode",
         Cause::Emulation => "emulated instruction",
         Cause::Operand => "operand not computed yet",
         Cause::Unit => "unit busy, or instructions kept apart",
-        Cause::DataMiss(depth) => return format!("data from {}", level(false, depth)),
+        Cause::DataMiss(depth) => return format!("data from {}", machine.level_name(false, depth)),
         Cause::DataTranslation => "translation of the address of data",
         Cause::OutstandingMisses => "too many outstanding misses",
         Cause::WriteBuffer => "write buffer full",

@@ -131,6 +131,18 @@ impl Machine {
         Machine::from_toml(&text)
     }
 
+    /// What serves instructions or data at a level, as [`Cause::InstructionMiss`](crate::Cause::InstructionMiss)
+    /// and [`Cause::DataMiss`](crate::Cause::DataMiss) number them: the name of a cache, or `memory`.
+    ///
+    /// ```
+    /// let machine = pathlength_machine::Machine::find("alphastation500").unwrap();
+    /// assert_eq!([1, 2, 3].map(|level| machine.level_name(false, level)), ["scache", "bcache", "memory"]);
+    /// ```
+    pub fn level_name(&self, instructions: bool, level: u8) -> &str {
+        let mut path = self.caches.iter().filter(|cache| cache.holds.has(instructions));
+        path.nth(level.into()).map_or("memory", |cache| &cache.name)
+    }
+
     /// All machines that come with the crate, by name.
     pub fn all() -> impl Iterator<Item = (&'static str, Machine)> {
         KNOWN.into_iter().map(|(name, text)| {

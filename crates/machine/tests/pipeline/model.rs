@@ -40,12 +40,6 @@ fn units_have_the_cycles_of_their_process() {
 }
 
 #[test]
-fn levels_have_the_names_of_caches() {
-    let time = perfect("alphastation500");
-    assert_eq!([1, 2, 3].map(|level| time.level_name(false, level)), ["scache", "bcache", "memory"]);
-}
-
-#[test]
 fn machines_without_pipeline_have_no_time() {
     let error = Time::new(&Machine::find("qemu").unwrap()).err().unwrap();
     assert!(error.to_string().contains("has no section [pipeline]"), "{error}");
