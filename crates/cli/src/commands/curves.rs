@@ -7,34 +7,9 @@ use analysis::models;
 use analysis::table::Table;
 use machine::{Curves, Holds};
 use report::{Block, Error, Format, Page, Section};
-use trace::record::{Entries, Entry, Shape};
-use trace::{Consumer, Thread};
 
 use super::hear::{Heard, hear};
 use crate::arguments::CachesOptions;
-
-/// Caches of all sizes, and how many instructions they heard of.
-struct Sizes {
-    curves: Curves,
-    shapes: Vec<Shape>,
-    instructions: u64,
-}
-
-impl Consumer for Sizes {
-    fn define(&mut self, block: &trace::Block) {
-        self.shapes.push(Shape::new(&block.words, false));
-        self.curves.define(block);
-    }
-
-    fn executed(&mut self, thread: Thread, records: &[u64]) {
-        for entry in Entries::new(records, &self.shapes) {
-            if let Entry::Execution(one) = entry {
-                self.instructions += u64::from(self.shapes[one.block as usize].instructions);
-            }
-        }
-        self.curves.executed(thread, records);
-    }
-}
 
 /// Lets caches of all sizes hear the trace or the program, and writes the tables, or a page of charts.
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
@@ -50,9 +25,9 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     }
     let streams = [Holds::Instructions, Holds::Data, Holds::Both];
     let curves = Curves::new(options.curves.line_size, options.curves.largest, &streams)?;
-    let heard = hear(&options.heard, &[], Sizes { curves, shapes: Vec::new(), instructions: 0 })?;
-    let curves = heard.model.curves.curves();
-    let table = |curve| models::curve(curve, options.curves.line_size, heard.model.instructions);
+    let heard = hear(&options.heard, &[], curves)?;
+    let curves = heard.model.curves();
+    let table = |curve| models::curve(curve, options.curves.line_size, heard.model.instructions());
     let tables: Vec<Table> = curves.iter().map(table).collect();
     match page {
         Some(path) => write_page(&heard, tables, path)?,
@@ -62,7 +37,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// A page with a chart for each table.
-fn write_page(heard: &Heard<Sizes>, tables: Vec<Table>, path: &Path) -> Result<(), Error> {
+fn write_page(heard: &Heard<Curves>, tables: Vec<Table>, path: &Path) -> Result<(), Error> {
     let header = heard.trace.header();
     let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let headings = models::WAYS.map(|(heading, _)| heading);

@@ -41,6 +41,7 @@ pub struct Curves {
     scripts: Scripts,
     line_shift: u32,
     curves: Vec<Counting>,
+    instructions: u64,
 }
 
 /// One stream of lines, and what it has met.
@@ -86,7 +87,12 @@ impl Curves {
             return impossible("largest size", format!("{largest} is not a power of two from 1K to 1G"));
         }
         let curves = streams.iter().map(|&holds| Counting::new(holds, line, largest)).collect();
-        Ok(Curves { scripts: Scripts::new(line), line_shift: line.ilog2(), curves })
+        Ok(Curves { scripts: Scripts::new(line), line_shift: line.ilog2(), curves, instructions: 0 })
+    }
+
+    /// Instructions executed, if anything is counted.
+    pub fn instructions(&self) -> u64 {
+        self.instructions
     }
 
     /// What has been counted, in the order in which it was asked for.
@@ -144,28 +150,34 @@ impl Consumer for Curves {
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
-        let Curves { scripts, line_shift, curves } = self;
+        let space = Hierarchy::space(thread.process);
+        let Curves { scripts, line_shift, curves, .. } = self;
+        let mut heard = 0;
         for counting in curves {
-            counting.follow(scripts, *line_shift, Hierarchy::space(thread.process), records);
+            // All hear the same.
+            heard = counting.follow(scripts, *line_shift, space, records);
         }
+        self.instructions += heard;
     }
 }
 
 impl Counting {
-    /// Goes through records for the lines of one stream.
-    fn follow(&mut self, scripts: &Scripts, line_shift: u32, space: u64, records: &[u64]) {
+    /// Goes through records for the lines of one stream. Returns how many instructions were executed.
+    fn follow(&mut self, scripts: &Scripts, line_shift: u32, space: u64, records: &[u64]) -> u64 {
         let [code, data] = [true, false].map(|instructions| self.holds.has(instructions));
+        let mut instructions = 0;
         let mut words = records;
         while let Some((&word, rest)) = words.split_first() {
             words = rest;
             let block = match Event::new(word) {
                 Event::Block(block) => block,
                 Event::Mark(_) => continue,
-                Event::Access(_) => return,
+                Event::Access(_) => break,
             };
-            let Some(script) = scripts.get(block) else { return };
-            let Some((mut addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { return };
+            let Some(script) = scripts.get(block) else { break };
+            let Some((mut addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { break };
             words = rest;
+            instructions += u64::from(script.instructions);
             let mut accesses = scripts.accesses(script.own_accesses());
             for line in scripts.lines(script.own_lines()) {
                 if code {
@@ -184,5 +196,6 @@ impl Counting {
                 }
             }
         }
+        instructions
     }
 }
