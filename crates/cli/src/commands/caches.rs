@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use analysis::models::{self, Place};
+use analysis::models;
 use analysis::names::Names;
 use analysis::replay::Dictionary;
 use analysis::table::Table;
@@ -10,8 +10,8 @@ use anyhow::Context;
 use machine::{Caches, Machine};
 
 use super::curves;
-use super::hear::{Heard, check_rows, hear};
-use crate::arguments::{CachesOptions, Rows};
+use super::hear::{Heard, check_rows, hear, place};
+use crate::arguments::CachesOptions;
 
 /// Lets the machines' caches hear the trace or the program, and writes the tables.
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
@@ -41,14 +41,9 @@ fn tables(options: &CachesOptions, heard: &Heard<Vec<Caches>>) -> Vec<Table> {
     let trace = &heard.trace;
     let machines: Vec<(&str, &Caches)> =
         options.machines.iter().map(String::as_str).zip(&heard.model).collect();
-    let (place, name) = match options.by {
-        None => return vec![models::structures(trace, &machines, options.classify)],
-        Some(Rows::Unit) => {
-            return models::named(&machines, "units", "Misses of units of work on", models::units);
-        }
-        Some(Rows::Function) => (Place::Function, "functions"),
-        Some(Rows::Line) => (Place::Line, "lines"),
-        Some(Rows::Instruction) => (Place::Instruction, "instructions"),
+    let Some(by) = options.by else { return vec![models::structures(trace, &machines, options.classify)] };
+    let Some((place, name)) = place(by) else {
+        return models::named(&machines, "units", "Misses of units of work on", models::units);
     };
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);

@@ -2,15 +2,15 @@
 
 use std::process::ExitCode;
 
-use analysis::models::{self, Place};
+use analysis::models;
 use analysis::names::Names;
 use analysis::replay::Dictionary;
 use analysis::table::Table;
 use machine::{Machine, Time};
 
 use super::caches::find;
-use super::hear::{Heard, check_rows, hear};
-use crate::arguments::{Rows, TimeOptions};
+use super::hear::{Heard, check_rows, hear, place};
+use crate::arguments::TimeOptions;
 
 /// Lets the machines hear the trace or the program, and writes the tables.
 pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
@@ -28,14 +28,9 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
 
 fn tables(options: &TimeOptions, machines: &[Machine], heard: &Heard<Vec<Time>>) -> Vec<Table> {
     let named: Vec<(&str, &Time)> = options.machines.iter().map(String::as_str).zip(&heard.model).collect();
-    let (place, name) = match options.by {
-        None => return summary(&named, machines),
-        Some(Rows::Unit) => {
-            return models::named(&named, "units", "Cycles of units of work on", models::unit_times);
-        }
-        Some(Rows::Function) => (Place::Function, "functions"),
-        Some(Rows::Line) => (Place::Line, "lines"),
-        Some(Rows::Instruction) => (Place::Instruction, "instructions"),
+    let Some(by) = options.by else { return summary(&named, machines) };
+    let Some((place, name)) = place(by) else {
+        return models::named(&named, "units", "Cycles of units of work on", models::unit_times);
     };
     let names = Names::of_trace(&heard.trace);
     let dictionary = Dictionary::new(&heard.trace, &names);
