@@ -6,6 +6,7 @@ mod schemes;
 pub mod strides;
 mod tables;
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use analysis::profile::{Attribution, Profile};
 use analysis::statics::ImageStatics;
 use analysis::table::Table;
 use analysis::units::{Measurement, Phase, SteadyRules};
-use engine::{Clock, Configuration, Random, Settings, UnitOfWork};
+use engine::{Configuration, Settings, UnitOfWork};
 use image::Image;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -127,11 +128,8 @@ pub enum Error {
     #[error(transparent)]
     Image(#[from] image::Error),
     /// The builds could not run.
-    #[error(
-        "there is no C library for Alpha at {}: install it (Debian: apt-get install libc6.1-alpha-cross) or \
-         name its sysroot with --sysroot DIR", .0.display()
-    )]
-    NoLibrary(PathBuf),
+    #[error(transparent)]
+    NoLibrary(#[from] NoLibrary),
     /// Another study uses the same folder.
     #[error("another study is running in {}: wait for it, or work in another directory", .0.display())]
     Busy(PathBuf),
@@ -144,6 +142,14 @@ pub enum Error {
         error: io::Error,
     },
 }
+
+/// Programs for Alpha cannot run.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no C library for Alpha at {}: install it (Debian: apt-get install libc6.1-alpha-cross) or \
+     name its sysroot with --sysroot DIR", .0.display()
+)]
+pub struct NoLibrary(PathBuf);
 
 /// One build's run in one mode.
 pub struct Run {
@@ -201,10 +207,7 @@ impl Study {
 /// Builds, runs and compares.
 pub fn byteword(options: &Options, progress: &(dyn Fn(Progress) + Sync)) -> Result<Study, Error> {
     let workload = Workload::named("tpcb").expect("the workload is in the table");
-    let library = options.sysroot.join(LIBRARY);
-    if !library.exists() {
-        return Err(Error::NoLibrary(library));
-    }
+    check_library(&options.sysroot)?;
     let building = |step| progress(Progress::Building(step));
     let mut builds = build(workload, &[ORIGINAL, BYTE_WORD, NATIVE], &options.build, &building)?;
     let native = builds.pop().expect("three were asked for");
@@ -226,6 +229,25 @@ pub fn byteword(options: &Options, progress: &(dyn Fn(Progress) + Sync)) -> Resu
     let statics = [images(&builds[0])?, images(&builds[1])?];
     let provenance = provenance(&builds, &options.sysroot);
     Ok(Study { workload, builds, statics, modes, provenance })
+}
+
+/// Before minutes of work: is there what programs need to run?
+fn check_library(sysroot: &Path) -> Result<(), NoLibrary> {
+    let library = sysroot.join(LIBRARY);
+    if library.exists() { Ok(()) } else { Err(NoLibrary(library)) }
+}
+
+/// A run that is the same everywhere.
+fn repeatable(program: PathBuf, arguments: Vec<OsString>, model: isa::Cpu, sysroot: &Path) -> Configuration {
+    Configuration {
+        program,
+        name: None,
+        arguments,
+        // What is in the environment may change what a program does.
+        environment: vec!["LC_ALL=C".into()],
+        model,
+        settings: Settings { sysroot: sysroot.into(), ..Settings::default() },
+    }
 }
 
 /// Makes the folder of the runs and keeps others out of it: its name is the same each time, so that
@@ -329,21 +351,12 @@ impl Setting<'_> {
         let mode = self.mode;
         let arguments = ["run".into(), database.into(), "--mode".into(), mode.name.into()];
         let transactions = ["--transactions".into(), mode.transactions.to_string().into()];
-        let settings = Settings {
-            sysroot: self.options.sysroot.clone(),
-            clock: Clock::Virtual,
-            random: Random::Seeded(0),
-            ..Settings::default()
-        };
-        Configuration {
-            program: self.builds[build].program.clone(),
-            name: None,
-            arguments: arguments.into_iter().chain(transactions).collect(),
-            // The same everywhere: what is in the environment may change what a program does.
-            environment: vec!["LC_ALL=C".into()],
-            model: PROCESSORS[build],
-            settings,
-        }
+        repeatable(
+            self.builds[build].program.clone(),
+            arguments.into_iter().chain(transactions).collect(),
+            PROCESSORS[build],
+            &self.options.sysroot,
+        )
     }
 }
 

@@ -10,7 +10,7 @@ use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
 use analysis::strides::{Bins, By, Count, Options as StrideOptions, Patterns};
 use analysis::table::{Kind, Table};
-use engine::{Clock, Configuration, Plan, Random, Settings, UnitPlan};
+use engine::{Configuration, Plan, UnitPlan};
 use machine::{Caches, Machine};
 use trace::Trace;
 
@@ -20,7 +20,7 @@ use crate::toolchain::ORIGINAL;
 use crate::workload::Workload;
 use crate::{live, record};
 
-use super::LIBRARY;
+use super::{NoLibrary, check_library, repeatable};
 
 /// What to study, and where.
 #[derive(Clone, Debug)]
@@ -49,11 +49,8 @@ pub enum Error {
     #[error(transparent)]
     Build(#[from] build::Error),
     /// The builds could not run.
-    #[error(
-        "there is no C library for Alpha at {}: install it (Debian: apt-get install libc6.1-alpha-cross) or \
-         name its sysroot with --sysroot DIR", .0.display()
-    )]
-    NoLibrary(PathBuf),
+    #[error(transparent)]
+    NoLibrary(#[from] NoLibrary),
     /// A run failed.
     #[error(transparent)]
     Run(#[from] measure::Error),
@@ -159,10 +156,7 @@ latency_ns = 100
 
 /// Builds, runs both loops and looks at them.
 pub fn strides(options: &Options, progress: &(dyn Fn(Progress) + Sync)) -> Result<Study, Error> {
-    let library = options.sysroot.join(LIBRARY);
-    if !library.exists() {
-        return Err(Error::NoLibrary(library));
-    }
+    check_library(&options.sysroot)?;
     let workload = Workload::named("spmv").expect("the workload is in the table");
     let mut builds =
         build(workload, &[ORIGINAL], &options.build, &|step| progress(Progress::Building(step)))?;
@@ -181,20 +175,8 @@ pub fn strides(options: &Options, progress: &(dyn Fn(Progress) + Sync)) -> Resul
 }
 
 fn configuration(build: &Build, image: &str, options: &Options) -> Configuration {
-    let settings = Settings {
-        sysroot: options.sysroot.clone(),
-        clock: Clock::Virtual,
-        random: Random::Seeded(0),
-        ..Settings::default()
-    };
-    Configuration {
-        program: build.program.with_file_name(image),
-        name: None,
-        arguments: vec!["1".into()],
-        environment: vec!["LC_ALL=C".into()],
-        model: isa::Cpu::Ev5,
-        settings,
-    }
+    let program = build.program.with_file_name(image);
+    repeatable(program, vec!["1".into()], isa::Cpu::Ev5, &options.sysroot)
 }
 
 /// A call of the loop.
