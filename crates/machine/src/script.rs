@@ -1,12 +1,17 @@
 //! What blocks do to memory, worked out once a block.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use isa::Flags;
 
-/// What a block does each time, as a piece of the lists of lines and of accesses.
-#[derive(Clone, Copy, Debug)]
+/// What a block does each time, as a piece of the lists of lines and of accesses. What most blocks need lies in one
+/// line of the host's caches.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct Script {
+    /// Executions so far.
+    pub executions: Cell<u64>,
     /// Of its first instruction.
     address: u64,
     first_line: u32,
@@ -19,7 +24,12 @@ pub struct Script {
     pub first_site: u32,
     /// Instructions.
     pub instructions: u32,
+    /// Its accesses, if they are so few.
+    few: [Access; FEW],
 }
+
+/// Accesses that have room in a script.
+const FEW: usize = 6;
 
 /// Instructions of one line, and how many accesses they make.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +103,11 @@ impl Scripts {
                 self.lines.last_mut().expect("the first instruction begins one").accesses += 1;
             }
         }
+        let accesses = &self.accesses[first_access as usize..];
+        let mut few = [Access(0); FEW];
+        few.iter_mut().zip(accesses).for_each(|(few, &access)| *few = access);
         self.scripts.push(Script {
+            executions: Cell::new(0),
             address,
             first_line,
             lines: self.lines.len() as u32 - first_line,
@@ -101,6 +115,7 @@ impl Scripts {
             accesses: self.accesses.len() as u32 - first_access,
             first_site: self.sites,
             instructions: words.len() as u32,
+            few,
         });
         self.sites += words.len() as u32;
     }
@@ -133,10 +148,13 @@ impl Scripts {
         &self.lines[lines]
     }
 
-    /// The accesses that a range of a script's is.
+    /// The accesses of a script.
     #[inline(always)]
-    pub fn accesses(&self, accesses: Range<usize>) -> &[Access] {
-        &self.accesses[accesses]
+    pub fn accesses<'a>(&'a self, script: &'a Script) -> &'a [Access] {
+        match script.few.get(..script.accesses as usize) {
+            Some(few) => few,
+            None => &self.accesses[script.first_access as usize..][..script.accesses as usize],
+        }
     }
 }
 
@@ -144,12 +162,6 @@ impl Script {
     /// Which lines are its own.
     pub fn own_lines(&self) -> Range<usize> {
         self.first_line as usize..(self.first_line + self.lines) as usize
-    }
-
-    /// Which accesses are its own.
-    #[inline(always)]
-    pub fn own_accesses(&self) -> Range<usize> {
-        self.first_access as usize..(self.first_access + self.accesses) as usize
     }
 
     /// Which sites are its own.

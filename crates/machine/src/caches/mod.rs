@@ -33,8 +33,6 @@ pub struct Caches {
     names: Vec<String>,
     hierarchy: Box<Hierarchy>,
     scripts: Scripts,
-    /// Executions of each block.
-    executions: Vec<u64>,
     tally: Tally,
 }
 
@@ -74,7 +72,6 @@ impl Caches {
             names,
             scripts: Scripts::new(hierarchy.piece_of_instructions()),
             hierarchy: Box::new(hierarchy),
-            executions: Vec::new(),
         }
     }
 
@@ -114,8 +111,9 @@ impl Caches {
     /// Instructions, loads and stores executed.
     fn of_processor(&self) -> [u64; Request::OF_PROCESSOR] {
         let mut of_processor = [0; Request::OF_PROCESSOR];
-        for (script, executions) in self.scripts.iter().zip(&self.executions) {
-            let accesses = self.scripts.accesses(script.own_accesses());
+        for script in self.scripts.iter() {
+            let executions = script.executions.get();
+            let accesses = self.scripts.accesses(script);
             let stores = accesses.iter().filter(|access| access.is_store()).count() as u64;
             of_processor[Request::Fetch as usize] += executions * u64::from(script.instructions);
             of_processor[Request::Load as usize] += executions * (accesses.len() as u64 - stores);
@@ -125,8 +123,8 @@ impl Caches {
     }
 
     /// Executions of each block, in the order of their definitions.
-    pub fn executions(&self) -> &[u64] {
-        &self.executions
+    pub fn executions(&self) -> Vec<u64> {
+        self.scripts.iter().map(|script| script.executions.get()).collect()
     }
 
     /// Misses of a structure for this reason at each instruction of a block.
@@ -146,14 +144,13 @@ impl Caches {
 impl Consumer for Caches {
     fn define(&mut self, block: &Block) {
         self.scripts.define(block.address, &block.words);
-        self.executions.push(0);
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         self.hierarchy.set_space(thread.process);
-        let Caches { hierarchy, scripts, executions, tally, .. } = self;
+        let Caches { hierarchy, scripts, tally, .. } = self;
         let stores = hierarchy.stores();
-        let mut replay = Replay { scripts, hierarchy, executions, tally };
+        let mut replay = Replay { scripts, hierarchy, tally };
         match stores {
             Write::Back => replay.run::<{ Write::Back as u8 }>(records),
             Write::Through => replay.run::<{ Write::Through as u8 }>(records),

@@ -10,7 +10,6 @@ use crate::{Hierarchy, Request, Served};
 pub struct Replay<'a> {
     pub scripts: &'a Scripts,
     pub hierarchy: &'a mut Hierarchy,
-    pub executions: &'a mut [u64],
     pub tally: &'a mut Tally,
 }
 
@@ -32,7 +31,7 @@ impl Replay<'_> {
             let Some(script) = scripts.get(block) else { break };
             let Some((addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { break };
             words = rest;
-            self.executions[block as usize] += 1;
+            script.executions.update(|times| times + 1);
             self.tally.instructions += u64::from(script.instructions);
             self.tally.accesses += u64::from(script.accesses);
             self.execute::<STORES>(script, addresses);
@@ -54,7 +53,7 @@ impl Replay<'_> {
             }
         }
         if fetched == script.lines {
-            let accesses = self.scripts.accesses(script.own_accesses());
+            let accesses = self.scripts.accesses(script);
             self.access::<STORES>(script.first_site, accesses, addresses);
         } else {
             self.fetch_and_access::<STORES>(script, fetched, addresses);
@@ -65,7 +64,7 @@ impl Replay<'_> {
     #[cold]
     #[inline(never)]
     fn fetch_and_access<const STORES: u8>(&mut self, script: &Script, fetched: u32, addresses: &[u64]) {
-        let mut accesses = self.scripts.accesses(script.own_accesses());
+        let mut accesses = self.scripts.accesses(script);
         let mut addresses = addresses;
         for (number, line) in (0..).zip(self.scripts.lines(script.own_lines())) {
             // The first one that is not fetched yet was not there.

@@ -178,7 +178,7 @@ impl Counting {
             let Some((mut addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { break };
             words = rest;
             instructions += u64::from(script.instructions);
-            let mut accesses = scripts.accesses(script.own_accesses());
+            let mut accesses = scripts.accesses(script);
             for line in scripts.lines(script.own_lines()) {
                 if code {
                     self.touch((line.address ^ space) >> line_shift);
