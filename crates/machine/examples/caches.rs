@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let is_classified = name.ends_with("+classes");
         let mut caches = if is_classified { Caches::classified(&machine) } else { Caches::new(&machine) };
         let time = run(&mut caches);
-        let executions: u64 = caches.executions().iter().sum();
+        let executions: u64 = (0..trace.blocks().len() as u32).map(|block| caches.executions(block)).sum();
         println!("{name}: {time:?}, {:.2} ns a block", time.as_nanos() as f64 / executions as f64);
         for one in caches.structures() {
             println!("  {:8} {:12} {:12} {:?}", one.name, one.accesses, one.misses, one.classes);

@@ -1,9 +1,9 @@
 //! Accesses and misses of caches and translation buffers.
 
 use machine::{Caches, Class};
-use trace::{BlockId, Trace};
+use trace::BlockId;
 
-use super::{Sites, file_stem, instructions, per_thousand};
+use super::{Sites, file_stem, per_thousand};
 use crate::table::{Column, Kind, Table, Value};
 
 /// The classes of misses that have columns.
@@ -12,7 +12,7 @@ const CLASSES: [(Class, &str); 3] =
 
 /// A row for each cache and translation buffer of each machine; with the classes of its misses if the models
 /// know them.
-pub fn structures(trace: &Trace, machines: &[(&str, &Caches)], has_classes: bool) -> Table {
+pub fn structures(machines: &[(&str, &Caches)], has_classes: bool) -> Table {
     let mut columns = vec![
         ("machine", Kind::Text),
         ("structure", Kind::Text),
@@ -30,7 +30,7 @@ pub fn structures(trace: &Trace, machines: &[(&str, &Caches)], has_classes: bool
     }
     let mut table = Table::new("structures", "Caches and translation buffers", &columns);
     for (name, caches) in machines {
-        let executed = instructions(trace, caches.executions());
+        let executed = caches.instructions();
         for (index, one) in caches.structures().into_iter().enumerate() {
             let mut row = vec![
                 file_stem(name).into(),
@@ -87,7 +87,7 @@ impl Sites for Caches {
     }
 
     fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>> {
-        let executed = *self.executions().get(block as usize).filter(|times| **times > 0)?;
+        let executed = Some(self.executions(block)).filter(|&times| times > 0)?;
         let mut rows: Vec<Vec<u64>> = Vec::new();
         for structure in 0..self.structures().len() {
             for class in Class::ALL {

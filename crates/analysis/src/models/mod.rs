@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use trace::{Block, BlockId, Trace};
+use trace::{Block, BlockId};
 
 use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;
@@ -149,9 +149,4 @@ fn cells(key: &Key, dictionary: &Dictionary) -> Vec<Value> {
 /// How often something happened in a thousand instructions.
 fn per_thousand(count: u64, instructions: u64) -> Value {
     Value::from(1000.0 * count as f64 / instructions as f64)
-}
-
-/// Instructions that blocks have, executed so often.
-fn instructions(trace: &Trace, executions: &[u64]) -> u64 {
-    trace.blocks().iter().zip(executions).map(|(block, times)| block.words.len() as u64 * times).sum()
 }

@@ -41,7 +41,7 @@ fn tables(options: &CachesOptions, heard: &Heard<Vec<Caches>>) -> Vec<Table> {
     let trace = &heard.trace;
     let machines: Vec<(&str, &Caches)> =
         options.machines.iter().map(String::as_str).zip(&heard.model).collect();
-    let Some(by) = options.by else { return vec![models::structures(trace, &machines, options.classify)] };
+    let Some(by) = options.by else { return vec![models::structures(&machines, options.classify)] };
     let Some((place, name)) = place(by) else {
         return models::named(&machines, "units", "Misses of units of work on", models::units);
     };

@@ -122,9 +122,14 @@ impl Caches {
         of_processor
     }
 
-    /// Executions of each block, in the order of their definitions.
-    pub fn executions(&self) -> Vec<u64> {
-        self.scripts.iter().map(|script| script.executions.get()).collect()
+    /// Instructions executed.
+    pub fn instructions(&self) -> u64 {
+        self.tally.instructions
+    }
+
+    /// Executions of a block.
+    pub fn executions(&self, block: u32) -> u64 {
+        self.scripts.get(block).map_or(0, |script| script.executions.get())
     }
 
     /// Misses of a structure for this reason at each instruction of a block.

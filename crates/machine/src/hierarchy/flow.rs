@@ -16,8 +16,11 @@ impl Hierarchy {
             let buffer = &mut self.buffers[index];
             let key = address >> buffer.shift;
             let class = self.classes.as_mut().map(|classes| classes.of_buffer(index, key));
-            let pages = match buffer.near.and_then(|side| self.near[side].pages.as_mut()) {
-                Some(pages) => pages,
+            let pages = match buffer.near {
+                Some(side) => {
+                    self.near[side].last_page = key;
+                    self.near[side].pages.as_mut().expect("they are there")
+                }
                 None => &mut buffer.tags,
             };
             if pages.touch(key, false) {

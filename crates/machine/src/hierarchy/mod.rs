@@ -79,6 +79,8 @@ impl Served {
 struct Near {
     line_shift: u32,
     page_shift: u32,
+    /// The page that was used last: using it again changes nothing.
+    last_page: u64,
     lines: Tags,
     pages: Option<Tags>,
 }
@@ -349,15 +351,20 @@ impl Hierarchy {
 
 impl Near {
     fn new() -> Near {
-        Near { line_shift: 0, page_shift: 0, lines: Tags::none(), pages: None }
+        Near { line_shift: 0, page_shift: 63, last_page: u64::MAX, lines: Tags::none(), pages: None }
     }
 
     /// Uses what is at a place, an address of a process, if all of it is there.
     #[inline(always)]
     fn touch(&mut self, place: u64, is_change: bool) -> bool {
-        let is_translated =
-            self.pages.as_mut().is_none_or(|pages| pages.touch(place >> self.page_shift, false));
-        is_translated && self.lines.touch(place >> self.line_shift, is_change)
+        let page = place >> self.page_shift;
+        if page != self.last_page {
+            if !self.pages.as_mut().is_none_or(|pages| pages.touch(page, false)) {
+                return false;
+            }
+            self.last_page = page;
+        }
+        self.lines.touch(place >> self.line_shift, is_change)
     }
 }
 
