@@ -4,11 +4,25 @@ use machine::predictor::Count;
 use machine::{Cause, Machine, Side, Time, UnitTime};
 use trace::BlockId;
 
-use super::{Sites, file_stem};
+use super::{Sites, file_stem, named};
 use crate::table::{Column, Kind, Table, Value};
 
+/// How long machines take, what for, and how branches are predicted.
+pub fn times(machines: &[(&str, &Machine, &Time)]) -> Vec<Table> {
+    let mut tables = vec![summary(machines)];
+    let both: Vec<_> = machines.iter().map(|&(name, machine, time)| (name, (machine, time))).collect();
+    let both: Vec<_> = both.iter().map(|(name, both)| (*name, both)).collect();
+    tables.extend(named(&both, "cycles", "What cycles were spent for on", |name, title, both| {
+        causes(name, title, both.0, both.1)
+    }));
+    tables.extend(named(&both, "predictions", "How branches were predicted on", |name, title, both| {
+        predictions(name, title, both.1)
+    }));
+    tables
+}
+
 /// A row for each machine: how long it takes.
-pub fn times(machines: &[(&str, &Machine, &Time)]) -> Table {
+fn summary(machines: &[(&str, &Machine, &Time)]) -> Table {
     let columns = [
         ("machine", Kind::Text),
         ("MHz", Kind::Real(0)),
@@ -52,7 +66,7 @@ pub fn times(machines: &[(&str, &Machine, &Time)]) -> Table {
 }
 
 /// What the cycles of a machine were spent for.
-pub fn causes(name: &str, title: &str, machine: &Machine, time: &Time) -> Table {
+fn causes(name: &str, title: &str, machine: &Machine, time: &Time) -> Table {
     let columns = [
         ("side", Kind::Text),
         ("cause", Kind::Text),
@@ -73,7 +87,7 @@ pub fn causes(name: &str, title: &str, machine: &Machine, time: &Time) -> Table 
 }
 
 /// How the branches of a machine were predicted.
-pub fn predictions(name: &str, title: &str, time: &Time) -> Table {
+fn predictions(name: &str, title: &str, time: &Time) -> Table {
     let columns = [
         ("kind", Kind::Text),
         ("executed", Kind::Count),
@@ -90,33 +104,36 @@ pub fn predictions(name: &str, title: &str, time: &Time) -> Table {
     table
 }
 
-/// A row for each unit of work.
-pub fn unit_times(name: &str, title: &str, time: &Time) -> Table {
-    let columns = [
-        ("unit", Kind::Count),
-        ("instructions", Kind::Count),
-        ("cycles", Kind::Count),
-        ("cycles per instruction", Kind::Real(2)),
-        ("issuing", Kind::Count),
-        ("dry", Kind::Count),
-        ("frozen", Kind::Count),
-    ];
-    let mut table = Table::new(name, title, &columns);
-    for unit in time.units() {
-        let cycles = &unit.cycles;
-        let mut row = vec![
-            unit.number.into(),
-            unit.instructions.into(),
-            cycles.total().into(),
-            ratio(cycles.total(), unit.instructions),
-        ];
-        row.extend([Side::Issuing, Side::Dry, Side::Frozen].map(|side| Value::from(cycles.of_side(side))));
-        table.row(row);
-    }
-    table
-}
-
 impl Sites for Time {
+    const WHAT: &str = "Cycles";
+
+    fn units(&self, name: &str, title: &str) -> Table {
+        let columns = [
+            ("unit", Kind::Count),
+            ("instructions", Kind::Count),
+            ("cycles", Kind::Count),
+            ("cycles per instruction", Kind::Real(2)),
+            ("issuing", Kind::Count),
+            ("dry", Kind::Count),
+            ("frozen", Kind::Count),
+        ];
+        let mut table = Table::new(name, title, &columns);
+        for unit in Time::units(self) {
+            let cycles = &unit.cycles;
+            let mut row = vec![
+                unit.number.into(),
+                unit.instructions.into(),
+                cycles.total().into(),
+                ratio(cycles.total(), unit.instructions),
+            ];
+            row.extend(
+                [Side::Issuing, Side::Dry, Side::Frozen].map(|side| Value::from(cycles.of_side(side))),
+            );
+            table.row(row);
+        }
+        table
+    }
+
     fn columns(&self) -> Vec<Column> {
         let headings = ["cycles", "instructions", "issuing", "dry", "frozen"];
         headings.map(|name| Column { name: name.into(), kind: Kind::Count }).into()

@@ -54,22 +54,6 @@ pub fn structures(machines: &[(&str, &Caches)], has_classes: bool) -> Table {
     table
 }
 
-/// A row for each unit of work.
-pub fn units(name: &str, title: &str, caches: &Caches) -> Table {
-    let mut table = Table::new(
-        name,
-        title,
-        &[("unit", Kind::Count), ("instructions", Kind::Count), ("accesses", Kind::Count)],
-    );
-    table.columns.extend(columns(caches));
-    for unit in caches.units() {
-        let mut row = vec![unit.number.into(), unit.instructions.into(), unit.accesses.into()];
-        row.extend(unit.misses.iter().map(|&misses| Value::from(misses)));
-        table.row(row);
-    }
-    table
-}
-
 /// The misses of each structure.
 fn columns(caches: &Caches) -> impl Iterator<Item = Column> {
     let structures = caches.structures().into_iter();
@@ -77,6 +61,23 @@ fn columns(caches: &Caches) -> impl Iterator<Item = Column> {
 }
 
 impl Sites for Caches {
+    const WHAT: &str = "Misses";
+
+    fn units(&self, name: &str, title: &str) -> Table {
+        let mut table = Table::new(
+            name,
+            title,
+            &[("unit", Kind::Count), ("instructions", Kind::Count), ("accesses", Kind::Count)],
+        );
+        table.columns.extend(columns(self));
+        for unit in self.units() {
+            let mut row = vec![unit.number.into(), unit.instructions.into(), unit.accesses.into()];
+            row.extend(unit.misses.iter().map(|&misses| Value::from(misses)));
+            table.row(row);
+        }
+        table
+    }
+
     fn columns(&self) -> Vec<Column> {
         let executed = Column { name: "instructions".into(), kind: Kind::Count };
         std::iter::once(executed).chain(columns(self)).collect()

@@ -9,29 +9,37 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use trace::{Block, BlockId};
+use trace::{Block, BlockId, Trace};
 
 use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;
 use crate::table::{Column, Kind, Table, Value};
 
 pub use curves::{WAYS, curve};
-pub use cycles::{causes, describe, predictions, times, unit_times};
-pub use misses::{structures, units};
+pub use cycles::{describe, times};
+pub use misses::structures;
 
 /// What the rows of a table are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Rows {
     /// Functions.
     Function,
     /// Lines of source.
     Line,
     /// Single instructions.
     Instruction,
+    /// Units of work.
+    Unit,
 }
 
-/// What a model found out of each instruction of a program, in columns.
+/// What a model found out of units of work, and of each instruction of a program, in columns.
 pub trait Sites {
+    /// What it is, as titles begin.
+    const WHAT: &str;
+
+    /// A row for each unit of work.
+    fn units(&self, name: &str, title: &str) -> Table;
+
     /// The headings: of what can be added up.
     fn columns(&self) -> Vec<Column>;
 
@@ -52,8 +60,33 @@ enum Key {
     Instruction(u64, u32, BlockId),
 }
 
+/// What models found out, each in a table.
+pub fn by<M: Sites>(rows: Rows, models: &[(&str, &M)], trace: &Trace) -> Vec<Table> {
+    let (place, name) = match rows {
+        Rows::Unit => {
+            let title = format!("{} of units of work on", M::WHAT);
+            return named(models, "units", &title, |name, title, model| model.units(name, title));
+        }
+        Rows::Function => (Place::Function, "functions"),
+        Rows::Line => (Place::Line, "lines"),
+        Rows::Instruction => (Place::Instruction, "instructions"),
+    };
+    let names = Names::of_trace(trace);
+    let dictionary = Dictionary::new(trace, &names);
+    let title = format!("{} of {name} on", M::WHAT);
+    named(models, name, &title, |name, title, model| places(name, title, place, &dictionary, model))
+}
+
+/// What instructions are told together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Function,
+    Line,
+    Instruction,
+}
+
 /// A row for each place, what has most first; and the total.
-pub fn places(name: &str, title: &str, place: Place, dictionary: &Dictionary, sites: &impl Sites) -> Table {
+fn places(name: &str, title: &str, place: Place, dictionary: &Dictionary, sites: &impl Sites) -> Table {
     let trace = dictionary.trace;
     let mut sums: HashMap<Key, Vec<u64>> = HashMap::new();
     let mut first_block = HashMap::new();
@@ -91,7 +124,7 @@ pub fn places(name: &str, title: &str, place: Place, dictionary: &Dictionary, si
 }
 
 /// A table of each machine, named after it if there are several.
-pub fn named<M>(
+fn named<M>(
     machines: &[(&str, &M)],
     name: &str,
     title: &str,

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use analysis::models;
 use clap::{Args, ValueEnum};
 
 use super::{OutputOptions, PlanOptions};
@@ -54,6 +55,17 @@ pub enum Rows {
     Instruction,
     /// Units of work.
     Unit,
+}
+
+impl From<Rows> for models::Rows {
+    fn from(rows: Rows) -> models::Rows {
+        match rows {
+            Rows::Function => models::Rows::Function,
+            Rows::Line => models::Rows::Line,
+            Rows::Instruction => models::Rows::Instruction,
+            Rows::Unit => models::Rows::Unit,
+        }
+    }
 }
 
 /// Caches of all sizes.

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::process::ExitCode;
 
-use analysis::models::Place;
+use analysis::models::Rows;
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
 use analysis::table::Table;
@@ -15,7 +15,7 @@ use trace::{Consumer, Trace};
 
 use super::show::tell_problems;
 use super::{check_ending, configuration, trace::plan};
-use crate::arguments::{EngineOptions, HeardOptions, OutputOptions, Rows};
+use crate::arguments::{EngineOptions, HeardOptions, OutputOptions};
 use crate::progress::Replaying;
 
 /// What was heard.
@@ -44,16 +44,6 @@ pub fn check_rows(by: Option<Rows>, options: &HeardOptions) -> anyhow::Result<()
         bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
     }
     Ok(())
-}
-
-/// What rows other than units are of, and the table's name.
-pub fn place(by: Rows) -> Option<(Place, &'static str)> {
-    match by {
-        Rows::Unit => None,
-        Rows::Function => Some((Place::Function, "functions")),
-        Rows::Line => Some((Place::Line, "lines")),
-        Rows::Instruction => Some((Place::Instruction, "instructions")),
-    }
 }
 
 /// Lets a model hear what is asked for, of these machines.
