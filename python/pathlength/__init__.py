@@ -6,7 +6,7 @@
 ['group', 'share']
 """
 
-from ._pathlength import Counts, Execution, Mark, Mix, PathlengthError, TraceError, TraceWarning
+from ._pathlength import Counts, Execution, Mark, Mix, PathlengthError, TraceError, TraceWarning, machines
 from ._programs import attach, build, count, run, trace
 from ._tables import group_shares, paper
 from ._trace import Trace
@@ -24,6 +24,7 @@ __all__ = [
     "build",
     "count",
     "group_shares",
+    "machines",
     "paper",
     "run",
     "trace",

@@ -122,6 +122,56 @@ class Trace:
             chosen = self._wanted(stream, **wanted)
             return self._trace.summary(chosen, list(line_sizes), list(page_sizes), window, show)
 
+    def caches(
+        self,
+        machine: Union[str, "os.PathLike[str]"] = "alphastation500",
+        *,
+        by: Names = (),
+        classify: bool = False,
+        stream: Union[int, Iterable[int], None] = None,
+        progress: Progress = None,
+        **wanted: Any,
+    ) -> dict[str, pa.Table]:
+        """What misses in the caches and translation buffers of a machine: the tables of `pathlength caches`, by name.
+
+        `machine` is one of `pathlength.machines()`, or a file that describes one. `by` asks for tables by "function",
+        "line", "instruction" and "unit", too. With `classify` it is told why accesses miss, which takes several times
+        as long. Only blocks are heard of which all instructions are wanted. `progress` hears the number of
+        instructions gone through.
+
+        >>> tables = pathlength.Trace("hello.trace").caches("dec3000", by="function")
+        >>> tables["structures"]["structure"].to_pylist()
+        ['icache', 'dcache', 'bcache', 'itb', 'dtb']
+        >>> tables["functions"].column_names[:3]
+        ['function', 'image', 'instructions']
+        """
+        with meter(progress, " instructions", self.instructions) as show:
+            chosen = self._wanted(stream, **wanted)
+            return _pathlength.caches(self._trace, chosen, os.fspath(machine), _list(by), classify, show)
+
+    def time(
+        self,
+        machine: Union[str, "os.PathLike[str]"] = "alphastation500",
+        *,
+        by: Names = (),
+        stream: Union[int, Iterable[int], None] = None,
+        progress: Progress = None,
+        **wanted: Any,
+    ) -> dict[str, pa.Table]:
+        """How long a machine takes, and what for: the tables of `pathlength time`, by name.
+
+        The words are those of `caches`.
+
+        >>> tables = pathlength.Trace("hello.trace").time("alphastation500")
+        >>> list(tables)
+        ['time', 'cycles', 'predictions']
+        >>> sum(tables["cycles"]["cycles"].to_pylist()) == tables["time"]["cycles"][0].as_py()
+        True
+        """
+        with meter(progress, " instructions", self.instructions) as show:
+            chosen = self._wanted(stream, **wanted)
+            return _pathlength.time(self._trace, chosen, os.fspath(machine), _list(by), show)
+
     def __repr__(self) -> str:
         return f"<Trace {self.path}: {self.instructions:,} instructions>"
 

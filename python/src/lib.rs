@@ -3,6 +3,7 @@
 
 mod charts;
 mod counts;
+mod models;
 mod records;
 mod replays;
 mod rows;
@@ -39,6 +40,8 @@ mod _pathlength {
     use super::charts::chart;
     #[pymodule_export]
     use super::counts::{Counts, Mix, group_shares, paper};
+    #[pymodule_export]
+    use super::models::{caches, machines, time};
     #[pymodule_export]
     use super::records::{Batches, Executions};
     #[pymodule_export]

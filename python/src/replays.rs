@@ -9,6 +9,7 @@ use analysis::replay::summary::{self, Summary};
 use analysis::replay::{Absent, Accesses, Dictionary, Executed, Filter, Order, Replay, Visitor};
 use analysis::table::Table;
 use pyo3::prelude::*;
+use trace::Consumer;
 use trace::record::Mark;
 
 use crate::traces::Trace;
@@ -95,6 +96,32 @@ pub fn summary(
             }
         });
         done.map_err(|absent| TraceError::new_err(absent.to_string()))?
+    })?;
+    problems.iter().try_for_each(|problem| warn(py, &problem.to_string()))?;
+    Ok(tables)
+}
+
+/// Lets a model hear what is wanted, and makes tables of what it found out. `progress` is called with the
+/// instructions gone through.
+pub fn hear<C: Consumer>(
+    py: Python<'_>,
+    trace: &Trace,
+    wanted: &Wanted,
+    mut model: C,
+    tables: impl FnOnce(&C, &trace::Trace) -> Vec<Table> + Send,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<Table>> {
+    let (trace, wanted) = (Arc::clone(&trace.0), wanted.0.clone());
+    let (tables, problems) = py.detach(|| {
+        let done = prepare(&trace, &wanted, |replay| {
+            let mut seen = 0;
+            replay.tell(&mut model, &mut |more| {
+                seen += more;
+                tell(progress.as_ref(), seen)
+            })
+        });
+        let problems = done.map_err(|absent| TraceError::new_err(absent.to_string()))??;
+        Ok::<_, PyErr>((tables(&model, &trace), problems))
     })?;
     problems.iter().try_for_each(|problem| warn(py, &problem.to_string()))?;
     Ok(tables)

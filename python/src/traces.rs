@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use analysis::replay::summary;
+use analysis::table::Table;
 use arrow_array::builder::{ListBuilder, UInt32Builder};
 use arrow_array::{ArrayRef, StringArray, UInt32Array, UInt64Array};
 use pyo3::exceptions::PyValueError;
@@ -139,12 +140,17 @@ impl Trace {
             let window = window.unwrap_or_else(|| summary::window(trace));
             summary::Options { line_sizes, page_sizes, window: window.max(1) }
         };
-        let dict = PyDict::new(py);
-        for table in replays::summary(py, self, wanted, options, progress)? {
-            dict.set_item(table.name.replace('-', "_"), tables::table(py, table)?)?;
-        }
-        Ok(dict)
+        dict(py, replays::summary(py, self, wanted, options, progress)?)
     }
+}
+
+/// Tables by name.
+pub fn dict(py: Python<'_>, all: Vec<Table>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for table in all {
+        dict.set_item(table.name.replace('-', "_"), tables::table(py, table)?)?;
+    }
+    Ok(dict)
 }
 
 /// Sizes are powers of two.

@@ -1,11 +1,13 @@
 """Traces hold what was executed; damaged ones what can be read."""
 
+import json
 import signal
 import subprocess
 import threading
 from pathlib import Path
 
 import pathlength
+import pathlength._command
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -192,3 +194,51 @@ def test_signals_interrupt_what_takes_long(trace, work):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_machines_hear_a_trace(units):
+    names = pathlength.machines()["machine"].to_pylist()
+    assert "alphastation500" in names and "dec3000" in names
+    seen = []
+    tables = units.caches("alphastation500", by=["function", "instruction", "unit"], progress=seen.append)
+    assert list(tables) == ["structures", "functions", "instructions", "units"] and seen[-1] == units.instructions
+    icache = tables["structures"].filter(pc.equal(tables["structures"]["structure"], "icache")).to_pylist()[0]
+    assert icache["accesses"] == units.instructions == pc.sum(tables["functions"]["instructions"]).as_py()
+    for by in ("functions", "instructions", "units"):
+        assert pc.sum(tables[by]["icache_misses"]).as_py() == icache["misses"] > 0
+    assert tables["units"].num_rows == 4
+    # As the command has it.
+    command = [pathlength._command.COMMAND, "caches", "--machine", "alphastation500", "--format", "json", units.path]
+    told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    assert [row["misses"] for row in told["rows"]] == tables["structures"]["misses"].to_pylist()
+    one = units.caches("alphastation500", unit=1)["structures"]
+    assert one["accesses"][0].as_py() < icache["accesses"]
+    classified = units.caches("dec3000", classify=True)["structures"].to_pylist()
+    assert all(row["misses"] == row["compulsory"] + row["capacity"] + row["conflict"] for row in classified)
+
+
+def test_machines_take_time(units):
+    tables = units.time("alphastation500", by="line")
+    (time,) = tables["time"].to_pylist()
+    assert time["instructions"] == units.instructions and time["units"] == 4
+    assert pc.sum(tables["cycles"]["cycles"]).as_py() == pc.sum(tables["lines"]["cycles"]).as_py() == time["cycles"]
+
+
+def test_machines_that_are_none(units, tmp_path):
+    with pytest.raises(pathlength.PathlengthError, match="alphastation5"):
+        units.caches("alphastation5")
+    with pytest.raises(pathlength.PathlengthError, match="pipeline"):
+        units.time("qemu")
+    with pytest.raises(ValueError, match='by="file": tables are by "function"'):
+        units.caches(by="file")
+    with pytest.raises(pathlength.TraceError, match="nothing"):
+        units.caches(function="nothing")
+    (tmp_path / "own.toml").write_text('base = "dec3000"\ncaches.dcache.size = "3K"\n')
+    with pytest.raises(pathlength.PathlengthError, match="dcache.size"):
+        units.caches(tmp_path / "own.toml")
+
+    def stop(instructions):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        units.caches(progress=stop)

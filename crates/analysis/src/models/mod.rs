@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
+use machine::Machine;
 use trace::{Block, BlockId, Trace};
 
 use crate::names::{FunctionName, Names};
@@ -58,6 +59,16 @@ enum Key {
     Line(Option<(String, u32)>, Rc<FunctionName>),
     /// The address and the word, and the block that has it.
     Instruction(u64, u32, BlockId),
+}
+
+/// A row for each machine that comes with `pathlength`.
+pub fn machines() -> Table {
+    let columns = [("machine", Kind::Text), ("what it is", Kind::Text), ("MHz", Kind::Real(0))];
+    let mut table = Table::new("machines", "Machines that are described", &columns);
+    for (name, machine) in Machine::all() {
+        table.row(vec![name.into(), machine.title.into(), machine.processor.clock_mhz.into()]);
+    }
+    table
 }
 
 /// What models found out, each in a table.

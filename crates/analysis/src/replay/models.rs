@@ -1,7 +1,5 @@
 //! A trace for a consumer, such as a model of a machine.
 
-use std::convert::Infallible;
-
 use trace::record::{Entries, Entry, Event};
 use trace::{Consumer, Error, Thread};
 
@@ -10,8 +8,12 @@ use super::{Chosen, Replay};
 
 impl Replay<'_> {
     /// Lets a consumer hear what is wanted of the trace: blocks of which every instruction is. What cannot be read
-    /// is left out and told; `progress` hears how many instructions more have been read.
-    pub fn tell(&self, consumer: &mut dyn Consumer, progress: &mut dyn FnMut(u64)) -> Vec<Error> {
+    /// is left out and told; `progress` hears how many instructions more have been read, and can end it.
+    pub fn tell<E>(
+        &self,
+        consumer: &mut dyn Consumer,
+        progress: &mut dyn FnMut(u64) -> Result<(), E>,
+    ) -> Result<Vec<Error>, E> {
         let trace = self.dictionary.trace;
         trace.images().iter().for_each(|image| consumer.map(image));
         trace.blocks().iter().for_each(|block| consumer.define(block));
@@ -19,9 +21,9 @@ impl Replay<'_> {
         let mut positions = vec![Position::default(); trace.streams().len()];
         let mut is_begun = vec![false; trace.chunks().len()];
         let mut chosen = Vec::new();
-        let Ok(problems) = self.pieces(|piece, words| {
+        self.pieces(|piece, words| {
             if !std::mem::replace(&mut is_begun[piece.chunk], true) {
-                progress(trace.chunks()[piece.chunk].instructions);
+                progress(trace.chunks()[piece.chunk].instructions)?;
             }
             let process = trace.streams()[piece.stream as usize].process;
             let thread = Thread { process, number: piece.stream };
@@ -32,9 +34,8 @@ impl Replay<'_> {
                 self.choose(&mut positions[piece.stream as usize], words, &mut chosen);
                 consumer.executed(thread, &chosen);
             }
-            Ok::<(), Infallible>(())
-        });
-        problems
+            Ok(())
+        })
     }
 
     /// Adds what is wanted of a stream's records, without values.

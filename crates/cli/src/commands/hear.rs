@@ -1,5 +1,6 @@
 //! Lets a model of a machine hear a trace, or a program while it runs.
 
+use std::convert::Infallible;
 use std::num::NonZero;
 use std::process::ExitCode;
 
@@ -90,7 +91,10 @@ fn replay<M: Consumer>(options: &HeardOptions, mut model: M) -> anyhow::Result<H
         bail!("{}: there are no instructions to hear in this trace", options.file.display());
     }
     let bar = Replaying::new(instructions, true);
-    let problems = replay.tell(&mut model, &mut |instructions| bar.show(instructions));
+    let Ok(problems) = replay.tell(&mut model, &mut |instructions| {
+        bar.show(instructions);
+        Ok::<(), Infallible>(())
+    });
     bar.clear();
     let is_whole = problems.is_empty() && trace.problems().is_empty();
     for problem in problems {

@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use analysis::table::{Kind, Table};
-use machine::Machine;
+use analysis::models;
 
 use crate::arguments::MachinesOptions;
 
@@ -11,11 +10,7 @@ use crate::arguments::MachinesOptions;
 pub fn run(options: &MachinesOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     report::check(false, output.format, output.path.as_deref())?;
-    let columns = [("machine", Kind::Text), ("what it is", Kind::Text), ("MHz", Kind::Real(0))];
-    let mut table = Table::new("machines", "Machines that are described", &columns);
-    for (name, machine) in Machine::all() {
-        table.row(vec![name.into(), machine.title.into(), machine.processor.clock_mhz.into()]);
-    }
+    let mut table = models::machines();
     table.notes.push("Your own is a file: pathlength caches --machine mine.toml …".into());
     report::write_all(&[table], output.format, output.path.as_deref())?;
     Ok(ExitCode::SUCCESS)

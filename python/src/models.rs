@@ -1,0 +1,78 @@
+//! What models of machines find out of a trace.
+
+use analysis::models::{self, Rows};
+use machine::{Caches, Machine, Time};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::replays::{Wanted, hear};
+use crate::traces::{Trace, dict};
+use crate::{failed, tables};
+
+/// A row for each machine that comes with the package.
+#[pyfunction]
+pub fn machines(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    tables::table(py, models::machines())
+}
+
+/// The tables of `pathlength caches`, by name.
+#[pyfunction]
+pub fn caches<'py>(
+    py: Python<'py>,
+    trace: &Trace,
+    wanted: &Wanted,
+    machine: &str,
+    by: Vec<String>,
+    classify: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let described = Machine::find(machine).map_err(failed)?;
+    let caches = if classify { Caches::classified(&described) } else { Caches::new(&described) };
+    let by = rows(&by)?;
+    let all = |caches: &Caches, trace: &trace::Trace| {
+        let named = [(machine, caches)];
+        let by = by.into_iter().flat_map(|rows| models::by(rows, &named, trace));
+        std::iter::once(models::structures(&named, classify)).chain(by).collect()
+    };
+    dict(py, hear(py, trace, wanted, caches, all, progress)?)
+}
+
+/// The tables of `pathlength time`, by name.
+#[pyfunction]
+pub fn time<'py>(
+    py: Python<'py>,
+    trace: &Trace,
+    wanted: &Wanted,
+    machine: &str,
+    by: Vec<String>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let described = Machine::find(machine).map_err(failed)?;
+    let time = Time::new(&described).map_err(failed)?;
+    let by = rows(&by)?;
+    let all = |time: &Time, trace: &trace::Trace| {
+        let by = by.into_iter().flat_map(|rows| models::by(rows, &[(machine, time)], trace));
+        models::times(&[(machine, &described, time)]).into_iter().chain(by).collect()
+    };
+    dict(py, hear(py, trace, wanted, time, all, progress)?)
+}
+
+/// What rows are called in Python.
+const ROWS: [(&str, Rows); 4] = [
+    ("function", Rows::Function),
+    ("line", Rows::Line),
+    ("instruction", Rows::Instruction),
+    ("unit", Rows::Unit),
+];
+
+fn rows(names: &[String]) -> PyResult<Vec<Rows>> {
+    let row = |name: &String| {
+        let known = ROWS.iter().find(|(known, _)| known == name).map(|&(_, rows)| rows);
+        known.ok_or_else(|| {
+            let names = ROWS.map(|(name, _)| format!("\"{name}\"")).join(", ");
+            PyValueError::new_err(format!("by=\"{name}\": tables are by {names}"))
+        })
+    };
+    names.iter().map(row).collect()
+}
