@@ -340,7 +340,7 @@ pub struct TraceOptions {
     #[command(flatten)]
     pub plan: PlanOptions,
     #[command(flatten)]
-    pub values: ValuesOptions,
+    pub recorded: RecordedOptions,
     /// The file that the trace goes to.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
@@ -371,13 +371,16 @@ pub struct PlanOptions {
     pub units: Option<u64>,
 }
 
-/// What is recorded of each instruction.
+/// What is recorded beside instructions and addresses.
 #[derive(Clone, Debug, Args)]
-pub struct ValuesOptions {
+pub struct RecordedOptions {
     /// Record values too: what instructions write to registers, store and test. The program takes some ten
     /// times as long while it is recorded.
     #[arg(long)]
     pub values: bool,
+    /// Record where blocks of the heap are allocated and freed too, so that `strides` tells them apart.
+    #[arg(long)]
+    pub heap: bool,
 }
 
 /// Options of `attach`.
@@ -386,7 +389,7 @@ pub struct AttachOptions {
     #[command(flatten)]
     pub plan: PlanOptions,
     #[command(flatten)]
-    pub values: ValuesOptions,
+    pub recorded: RecordedOptions,
     /// Record the processes that it has forked, too; those that it forks from now on are recorded anyway.
     #[arg(long)]
     pub children: bool,
