@@ -1,7 +1,7 @@
 //! The command line, as data.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -184,6 +184,13 @@ pub struct OutputOptions {
     /// A file, or for several tables a directory, instead of standard output.
     #[arg(short = 'o', long = "output", value_name = "PATH")]
     pub path: Option<PathBuf>,
+}
+
+impl OutputOptions {
+    /// The file, if a page of HTML is asked for by its name.
+    pub fn page(&self) -> Option<&Path> {
+        self.path.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "html"))
+    }
 }
 
 /// What is counted apart.

@@ -207,8 +207,8 @@ impl Patterns<'_> {
     /// Of the loads or stores of a variable: the line, if it is of one, and the variable.
     fn walk(&self, series: &Series) -> Option<(Option<String>, &Variable)> {
         let array = self.array_of(series)?;
-        let variable = self.memory.as_ref()?.arrays()[array as usize].variable.as_ref()?;
-        let line = (self.by == By::Walk).then(|| self.site(series.group));
+        let variable = self.memory()?.arrays()[array as usize].variable.as_ref()?;
+        let line = (self.by() == By::Walk).then(|| self.site(series.group));
         let line = line.and_then(|(block, index)| match self.line(block, index) {
             Value::Text(line) => Some(line),
             _ => None,

@@ -34,6 +34,7 @@ impl Plan {
             arguments,
             cpu: model.to_string(),
             has_values: self.values,
+            has_heap: self.heap,
             unit: self.unit.as_ref().map(|unit| unit.function.clone()),
             time: time.map_or(0, |time| time.as_secs()),
             process: std::process::id(),
