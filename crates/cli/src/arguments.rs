@@ -78,6 +78,7 @@ Examples:
   pathlength trace -o sort.trace ./sort data.txt
   pathlength trace -o sort.trace --unit compare --skip 1000 --units 3 ./sort data.txt
   pathlength trace -o sort.trace --from main --until 1000000 ./sort data.txt
+  pathlength trace -o sort.trace --heap ./sort data.txt             for pathlength strides
 
 What is not recorded runs at full speed. Look at the trace with pathlength show.")]
     Trace(TraceOptions),
@@ -131,11 +132,12 @@ Examples:
   pathlength strides --by instruction --histograms --format csv -o strides.csv sort.trace
   pathlength strides -o strides.html sort.trace             charts
   pathlength strides --advice sort.trace                    what may be worth a change
-  pathlength strides --by instruction ./sort data.txt       of a program, while it runs
+  pathlength strides --by line ./sort data.txt              of a program, while it runs
 
 The columns '1 back', '2 back' and so on have the most frequent distances between the address of a reference and \
 those of the references that many back, loads and stores apart. Prefetches are left out. Arrays have names and \
-types if the images are still there and have debug information.")]
+types if the images are still there and have debug information; blocks of the heap are told apart if the trace was \
+recorded with --heap.")]
     Strides(StridesOptions),
     /// Find out what misses in the caches and translation buffers of a machine.
     #[command(after_help = "\

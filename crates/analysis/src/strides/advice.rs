@@ -162,7 +162,8 @@ impl Walk<'_> {
     fn collision(&self, pitch: u64, cache: &Cache) -> String {
         let (places, name) = (self.places(pitch, cache), &cache.name);
         let places = if places == 1 { "one set".into() } else { format!("{places} sets") };
-        format!("is walked through in steps that share {places} of the {name}: make its rows a line longer")
+        let rows = if self.variable.is_column_major { "columns" } else { "rows" };
+        format!("is walked through in steps that share {places} of the {name}: make its {rows} a line longer")
     }
 
     /// How many loads before the same element was loaded, and how often that is so, while the walk goes on from

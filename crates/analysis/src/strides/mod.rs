@@ -57,6 +57,7 @@ pub struct Options {
 
 impl Default for Options {
     /// As the paper has it.
+    #[inline(always)]
     fn default() -> Options {
         Options { depth: 5, threshold: 128, bins: Bins { is_signed: false, in_elements: false } }
     }
@@ -173,7 +174,21 @@ impl Strides {
 
     /// Executions and marks ([`trace::record`]) of a thread, whole ones, whose blocks are defined.
     pub fn executed(&mut self, thread: u32, records: &[u64]) {
-        let Strides { starts, accesses, histories, counters, depth, options, .. } = self;
+        let Options { depth, bins, .. } = Options::default();
+        if self.options.depth == depth && self.options.bins == bins {
+            self.count::<true>(thread, records);
+        } else {
+            self.count::<false>(thread, records);
+        }
+    }
+
+    /// The same. If all but the threshold is as usual, what follows from that is known when this is compiled.
+    #[inline(always)]
+    fn count<const USUAL: bool>(&mut self, thread: u32, records: &[u64]) {
+        let Strides { starts, accesses, histories, counters, options, .. } = self;
+        let Options { threshold, .. } = *options;
+        let options = if USUAL { Options { threshold, ..Options::default() } } else { *options };
+        let depth = Depth::new(options.depth);
         let history = history(histories, thread);
         let mut words = records;
         while let Some((&word, rest)) = words.split_first() {
@@ -185,7 +200,7 @@ impl Strides {
             for (access, &address) in accesses.iter().zip(addresses) {
                 if let Some(series) = access.series {
                     let element = options.bins.element(access.size.into());
-                    let mut last = history.of(series, *depth);
+                    let mut last = history.of(series, depth);
                     if !last.repeat(address, element) {
                         options.count(last, address, element, counters.counts(series));
                     }

@@ -220,6 +220,37 @@ fn advice_is_given_where_there_is_a_problem() {
     assert!(indirect[0].join(",").contains("by way of where"), "{indirect:?}");
 }
 
+/// The same of stores, and of arrays whose columns are kept together.
+#[test]
+fn advice_is_given_of_stores_and_of_fortran() {
+    let advice = |program: &str, function: &str| {
+        let recorded = record(&format!("--unit {function} :ev56/{program}"));
+        let rows = strides(&recorded, "--advice").split_off(1);
+        rows.iter().map(|row| row.join(",")).collect::<Vec<_>>().join("\n")
+    };
+    for function in ["by_rows", "ordered", "once"] {
+        assert_eq!(advice("stores", function), "", "{function}");
+    }
+    let stores = advice("stores", "by_columns");
+    assert!(
+        stores.contains("matrix,32768,") && stores.contains("the last index is the innermost"),
+        "{stores}"
+    );
+    assert!(stores.contains("sets of the dcache"), "{stores}");
+    for kind in ["load", "store"] {
+        assert_eq!(advice("columns", &format!("{kind}_by_columns")), "", "{kind}");
+        let rows = advice("columns", &format!("{kind}_by_rows"));
+        assert!(
+            rows.contains("matrix,32768,") && rows.contains("the first index is the innermost"),
+            "{rows}"
+        );
+        assert!(
+            rows.contains("4,096 bytes a step") && rows.contains("sets of the dcache: make its columns"),
+            "{rows}"
+        );
+    }
+}
+
 #[test]
 fn charts_go_to_a_page() {
     let recorded = record("--from main :ev56/walks");
