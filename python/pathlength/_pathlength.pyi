@@ -107,7 +107,8 @@ class Mark:
         """The number of the next instruction."""
     @property
     def kind(self) -> str:
-        """order, gap, diverted, system_call, unit_begins, unit_ends or unit_left"""
+        """order, gap, diverted, system_call, unit_begins, unit_ends, unit_left, or of the heap: heap_caller, heap_size,
+        heap_block, heap_freed, heap_copied or heap_gone"""
     @property
     def number(self) -> Optional[int]:
         """Of the unit, the system call, or in the order of all streams."""

@@ -248,6 +248,12 @@ impl Visitor for Items<'_> {
             record::Mark::UnitBegins(number) => ("unit_begins", Some(number)),
             record::Mark::UnitEnds(number) => ("unit_ends", Some(number)),
             record::Mark::UnitLeft(number) => ("unit_left", Some(number)),
+            record::Mark::Heap(record::Heap::Caller(address)) => ("heap_caller", Some(address)),
+            record::Mark::Heap(record::Heap::Size(bytes)) => ("heap_size", Some(bytes)),
+            record::Mark::Heap(record::Heap::Block(address)) => ("heap_block", Some(address)),
+            record::Mark::Heap(record::Heap::Freed(address)) => ("heap_freed", Some(address)),
+            record::Mark::Heap(record::Heap::Copied(process)) => ("heap_copied", Some(process.into())),
+            record::Mark::Heap(record::Heap::Gone) => ("heap_gone", None),
         };
         self.push(Item::Mark(Mark { stream, instruction: before + 1, kind, number }))
     }

@@ -3,7 +3,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use image::{Image, Location, Variable};
 use trace::{Counts, LoadedImage, Trace};
@@ -21,15 +21,16 @@ pub struct FunctionName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its name.
-    pub name: Rc<FunctionName>,
+    pub name: Arc<FunctionName>,
     /// Its first run-time address.
     pub start: u64,
 }
 
 /// The images of a run or a trace, their files opened when first needed.
+#[derive(Default)]
 pub struct Names {
     images: Vec<Loaded>,
-    names: RefCell<HashMap<(u32, u64), Rc<FunctionName>>>,
+    names: RefCell<HashMap<(u32, u64), Arc<FunctionName>>>,
 }
 
 struct Loaded {
@@ -39,7 +40,7 @@ struct Loaded {
     /// The functions that a trace names: address, size, name; by address.
     functions: Vec<(u64, u64, String)>,
     /// The file; none if it cannot be read, or is another one now.
-    file: OnceCell<Option<Rc<Image>>>,
+    file: OnceCell<Option<Arc<Image>>>,
 }
 
 impl Names {
@@ -51,11 +52,7 @@ impl Names {
     /// Of the images of a trace: by their files while those are what was traced, and else by what the
     /// trace itself tells.
     pub fn of_trace(trace: &Trace) -> Names {
-        let loaded = trace.images().iter().map(|image| {
-            let trace::Image { path, start, end, bias, build_id } = image.clone();
-            Loaded { build_id: Some(build_id), ..Loaded::new(LoadedImage { path, start, end, bias }) }
-        });
-        let mut images: Vec<Loaded> = loaded.collect();
+        let mut images: Vec<Loaded> = trace.images().iter().map(Loaded::of_trace).collect();
         for function in trace.functions() {
             if let Some(image) = images.get_mut(function.image as usize) {
                 image.functions.push((function.address, function.size, function.name.clone()));
@@ -69,6 +66,11 @@ impl Names {
         Names { images, names: RefCell::default() }
     }
 
+    /// Adds an image of a program that runs.
+    pub fn add(&mut self, image: &trace::Image) {
+        self.images.push(Loaded::of_trace(image));
+    }
+
     /// The file name of an image; `(none)` for code outside images.
     pub fn image(&self, image: Option<u32>) -> String {
         let loaded = image.and_then(|index| self.images.get(index as usize));
@@ -80,16 +82,16 @@ impl Names {
         let index = image?;
         let loaded = self.images.get(index as usize)?;
         let (start, function) = loaded.find(address, self.file(index)?.as_deref())?;
-        let name = || Rc::new(FunctionName { image: self.image(image), function });
+        let name = || Arc::new(FunctionName { image: self.image(image), function });
         let name = self.names.borrow_mut().entry((index, start)).or_insert_with(name).clone();
         Some(Place { name, start })
     }
 
     /// The name of the code at a run-time address.
-    pub fn name(&self, image: Option<u32>, address: u64) -> Rc<FunctionName> {
+    pub fn name(&self, image: Option<u32>, address: u64) -> Arc<FunctionName> {
         match self.place(image, address) {
             Some(place) => place.name,
-            None => Rc::new(FunctionName { image: self.image(image), function: format!("{address:#x}") }),
+            None => Arc::new(FunctionName { image: self.image(image), function: format!("{address:#x}") }),
         }
     }
 
@@ -106,12 +108,12 @@ impl Names {
     }
 
     /// The file of an image, shared by all mappings of it.
-    fn file(&self, index: u32) -> Option<&Option<Rc<Image>>> {
+    fn file(&self, index: u32) -> Option<&Option<Arc<Image>>> {
         let loaded = self.images.get(index as usize)?;
         let open = || {
             let same = |other: &&Loaded| other.image.path == loaded.image.path;
             let shared = self.images.iter().filter(same).find_map(|other| other.file.get()?.clone());
-            let file = shared.or_else(|| Image::open(&loaded.image.path).ok().map(Rc::new))?;
+            let file = shared.or_else(|| Image::open(&loaded.image.path).ok().map(Arc::new))?;
             let wanted = loaded.build_id.as_deref();
             wanted.is_none_or(|wanted| wanted == file.build_id().unwrap_or_default()).then_some(file)
         };
@@ -122,6 +124,12 @@ impl Names {
 impl Loaded {
     fn new(image: LoadedImage) -> Loaded {
         Loaded { image, build_id: None, functions: Vec::new(), file: OnceCell::new() }
+    }
+
+    /// An image as traces have it.
+    fn of_trace(image: &trace::Image) -> Loaded {
+        let trace::Image { path, start, end, bias, build_id } = image.clone();
+        Loaded { build_id: Some(build_id), ..Loaded::new(LoadedImage { path, start, end, bias }) }
     }
 
     /// The start and the name of what is at a run-time address.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use trace::{Block, BlockId, Counts, Unit};
 
@@ -40,7 +41,7 @@ pub struct Attribution {
 struct Parts {
     names: Vec<&'static str>,
     /// How many instructions lie in each function: nearly always one function.
-    functions: Vec<(Rc<FunctionName>, u32)>,
+    functions: Vec<(Arc<FunctionName>, u32)>,
     image: Rc<str>,
 }
 
@@ -53,7 +54,7 @@ impl Attribution {
     /// Works out a dictionary of blocks, in images that these names are of.
     pub fn of(blocks: &[Block], names: &Names) -> Attribution {
         let blocks = blocks.iter().map(|block| {
-            let mut functions: Vec<(Rc<FunctionName>, u32)> = Vec::new();
+            let mut functions: Vec<(Arc<FunctionName>, u32)> = Vec::new();
             for at in block.addresses() {
                 let function = names.name(block.image, at);
                 match functions.last_mut() {

@@ -1,7 +1,7 @@
 //! The command line, as data.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -78,6 +78,7 @@ Examples:
   pathlength trace -o sort.trace ./sort data.txt
   pathlength trace -o sort.trace --unit compare --skip 1000 --units 3 ./sort data.txt
   pathlength trace -o sort.trace --from main --until 1000000 ./sort data.txt
+  pathlength trace -o sort.trace --heap ./sort data.txt             for pathlength strides
 
 What is not recorded runs at full speed. Look at the trace with pathlength show.")]
     Trace(TraceOptions),
@@ -131,11 +132,12 @@ Examples:
   pathlength strides --by instruction --histograms --format csv -o strides.csv sort.trace
   pathlength strides -o strides.html sort.trace             charts
   pathlength strides --advice sort.trace                    what may be worth a change
-  pathlength strides --by instruction ./sort data.txt       of a program, while it runs
+  pathlength strides --by line ./sort data.txt              of a program, while it runs
 
 The columns '1 back', '2 back' and so on have the most frequent distances between the address of a reference and \
 those of the references that many back, loads and stores apart. Prefetches are left out. Arrays have names and \
-types if the images are still there and have debug information.")]
+types if the images are still there and have debug information; blocks of the heap are told apart if the trace was \
+recorded with --heap.")]
     Strides(StridesOptions),
     /// Find out what misses in the caches and translation buffers of a machine.
     #[command(after_help = "\
@@ -184,6 +186,13 @@ pub struct OutputOptions {
     /// A file, or for several tables a directory, instead of standard output.
     #[arg(short = 'o', long = "output", value_name = "PATH")]
     pub path: Option<PathBuf>,
+}
+
+impl OutputOptions {
+    /// The file, if a page of HTML is asked for by its name.
+    pub fn page(&self) -> Option<&Path> {
+        self.path.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "html"))
+    }
 }
 
 /// What is counted apart.
@@ -340,7 +349,7 @@ pub struct TraceOptions {
     #[command(flatten)]
     pub plan: PlanOptions,
     #[command(flatten)]
-    pub values: ValuesOptions,
+    pub recorded: RecordedOptions,
     /// The file that the trace goes to.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
@@ -371,13 +380,16 @@ pub struct PlanOptions {
     pub units: Option<u64>,
 }
 
-/// What is recorded of each instruction.
+/// What is recorded beside instructions and addresses.
 #[derive(Clone, Debug, Args)]
-pub struct ValuesOptions {
+pub struct RecordedOptions {
     /// Record values too: what instructions write to registers, store and test. The program takes some ten
     /// times as long while it is recorded.
     #[arg(long)]
     pub values: bool,
+    /// Record where blocks of the heap are allocated and freed too, so that `strides` tells them apart.
+    #[arg(long)]
+    pub heap: bool,
 }
 
 /// Options of `attach`.
@@ -386,7 +398,7 @@ pub struct AttachOptions {
     #[command(flatten)]
     pub plan: PlanOptions,
     #[command(flatten)]
-    pub values: ValuesOptions,
+    pub recorded: RecordedOptions,
     /// Record the processes that it has forked, too; those that it forks from now on are recorded anyway.
     #[arg(long)]
     pub children: bool,

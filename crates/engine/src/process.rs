@@ -320,7 +320,8 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
                         // What compiled code leaves at once is the interpreter's.
                         Some(Left::At(next)) => (self.cpu.pc, interpret_first) = (next, next == from),
                         Some(Left::Fault(host)) => resume = Some(self.fault(host)),
-                        None => interpret_first = true,
+                        // The observer was asked of the block already.
+                        None => (interpret_first, self.is_asked) = (true, true),
                     }
                 }
                 Next::Full => self.hand_on(),
@@ -606,6 +607,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
                     return After::Ended(Err(error.into()));
                 }
                 self.images = 0;
+                self.observer.replaced();
                 self.tell_images(&kernel);
                 After::Program(execute.path)
             }

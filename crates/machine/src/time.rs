@@ -210,7 +210,7 @@ impl<M: MemorySystem> Time<M> {
                 }
             }
             Mark::Gap | Mark::Diverted => self.core.divert(),
-            Mark::Order(_) | Mark::SystemCall(_) => {}
+            Mark::Order(_) | Mark::SystemCall(_) | Mark::Heap(_) => {}
         }
     }
 }

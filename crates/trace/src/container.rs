@@ -12,7 +12,7 @@ use crate::bytes::{Bytes, Malformed, put};
 /// The file's first bytes; behind them the version, four bytes.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"PLTRACE\n";
 /// The version of the format that is written, and the newest that can be read.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Where the first chunk is.
 pub(crate) const FIRST_CHUNK: u64 = 12;
 

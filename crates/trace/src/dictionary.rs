@@ -16,6 +16,9 @@ pub struct Header {
     pub cpu: String,
     /// Whether the records hold values.
     pub has_values: bool,
+    /// Whether marks tell what becomes of the heap.
+    #[serde(default)]
+    pub has_heap: bool,
     /// The function whose calls are units of work, if asked for.
     pub unit: Option<String>,
     /// When recording began, in seconds since 1970. With `process` the only part of a file that differs

@@ -38,10 +38,30 @@ pub enum Mark {
     UnitEnds(u64),
     /// The unit of work was left by other means than its function's return.
     UnitLeft(u64),
+    /// Something became of the heap.
+    Heap(Heap),
 }
 
+/// What a program does with its heap. Who allocates is told by three marks: caller, size, block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heap {
+    /// A function was called that allocates, and returns to this address.
+    Caller(u64),
+    /// It was asked for so many bytes.
+    Size(u64),
+    /// It returned this block; or 0, and the one that was freed last was not freed.
+    Block(u64),
+    /// The block at this address is freed, or moves.
+    Freed(u64),
+    /// The process is a copy of the one with this number, made by fork.
+    Copied(u32),
+    /// Another program takes the place of this one, with an empty heap.
+    Gone,
+}
+
+/// The largest number that a mark can have.
+pub const LARGEST: u64 = (1 << BEHIND_KIND) - 1;
 const BEHIND_KIND: u32 = 56;
-const PAYLOAD: u64 = (1 << BEHIND_KIND) - 1;
 const HIGHEST: u64 = 1 << 63;
 
 impl Event {
@@ -72,7 +92,7 @@ impl Event {
 impl Mark {
     #[cold]
     fn new(word: u64) -> Mark {
-        let payload = word & PAYLOAD;
+        let payload = word & LARGEST;
         match word >> BEHIND_KIND & 0x7f {
             0 => Mark::Order(payload),
             1 => Mark::Gap,
@@ -80,7 +100,13 @@ impl Mark {
             3 => Mark::SystemCall(payload as u32),
             4 => Mark::UnitBegins(payload),
             5 => Mark::UnitEnds(payload),
-            _ => Mark::UnitLeft(payload),
+            6 => Mark::UnitLeft(payload),
+            7 => Mark::Heap(Heap::Caller(payload)),
+            8 => Mark::Heap(Heap::Size(payload)),
+            9 => Mark::Heap(Heap::Block(payload)),
+            10 => Mark::Heap(Heap::Freed(payload)),
+            11 => Mark::Heap(Heap::Copied(payload as u32)),
+            _ => Mark::Heap(Heap::Gone),
         }
     }
 
@@ -93,8 +119,14 @@ impl Mark {
             Mark::UnitBegins(number) => (4, number),
             Mark::UnitEnds(number) => (5, number),
             Mark::UnitLeft(number) => (6, number),
+            Mark::Heap(Heap::Caller(address)) => (7, address),
+            Mark::Heap(Heap::Size(bytes)) => (8, bytes),
+            Mark::Heap(Heap::Block(address)) => (9, address),
+            Mark::Heap(Heap::Freed(address)) => (10, address),
+            Mark::Heap(Heap::Copied(process)) => (11, u64::from(process)),
+            Mark::Heap(Heap::Gone) => (12, 0),
         };
-        HIGHEST | kind << BEHIND_KIND | payload & PAYLOAD
+        HIGHEST | kind << BEHIND_KIND | payload & LARGEST
     }
 }
 

@@ -80,6 +80,11 @@ impl Process {
         Arc::new(Process { writer: writer.clone(), number, host, threads, dictionary })
     }
 
+    /// Its number among those that are recorded.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
     /// An image was mapped.
     pub fn add_image(&self, image: Image) {
         let mut dictionary = self.dictionary();

@@ -7,7 +7,7 @@ mod misses;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use machine::Machine;
 use trace::{Block, BlockId, Trace};
@@ -54,9 +54,9 @@ pub trait Sites {
 /// Where an instruction is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Key {
-    Function(Rc<FunctionName>),
+    Function(Arc<FunctionName>),
     /// The file and the line, and the function.
-    Line(Option<(String, u32)>, Rc<FunctionName>),
+    Line(Option<(String, u32)>, Arc<FunctionName>),
     /// The address and the word, and the block that has it.
     Instruction(u64, u32, BlockId),
 }

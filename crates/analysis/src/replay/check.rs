@@ -67,5 +67,6 @@ fn name(rule: Rule) -> &'static str {
         Rule::Order => "order",
         Rule::Unit => "units of work",
         Rule::SystemCall => "system calls",
+        Rule::Heap => "blocks of the heap",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use isa::{Flags, Format, Op};
 use trace::{BlockId, Trace};
@@ -68,7 +68,7 @@ pub enum Transfer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its name; none for code without one.
-    pub name: Option<Rc<FunctionName>>,
+    pub name: Option<Arc<FunctionName>>,
     /// The image's file name.
     pub image: String,
     /// Its first run-time address; 0 for code without a name.

@@ -58,6 +58,11 @@ pub trait Visitor {
         Ok(())
     }
 
+    /// Whether it must hear of the heap's marks in all of the trace, whatever is wanted of it.
+    fn follows_heap(&self) -> bool {
+        false
+    }
+
     /// A block was executed, wanted or not.
     fn executed(&mut self, executed: &Executed) -> io::Result<()>;
 }
@@ -88,7 +93,11 @@ impl Replay<'_> {
         let trace = self.dictionary.trace;
         let mut positions = vec![Position::default(); trace.streams().len()];
         let mut chunks = vec![None; trace.streams().len()];
-        self.pieces(|piece, words| {
+        let follows_heap = visitor.follows_heap();
+        self.pieces(follows_heap, |piece, words| {
+            if follows_heap && !self.filter.chunk(&trace.chunks()[piece.chunk]) {
+                return self.heap(piece, words, visitor);
+            }
             let position = &mut positions[piece.stream as usize];
             if chunks[piece.stream as usize].replace(piece.chunk) != Some(piece.chunk) {
                 self.go_to(&trace.chunks()[piece.chunk], position, visitor)?;
@@ -100,16 +109,29 @@ impl Replay<'_> {
         })
     }
 
-    /// Calls with each piece of the streams that are wanted and its words, in order; what could not be read.
+    /// Shows what becomes of the heap in a piece that is not wanted.
+    fn heap(&self, piece: &Piece, words: &[u64], visitor: &mut impl Visitor) -> io::Result<()> {
+        let before = self.dictionary.trace.chunks()[piece.chunk].first_instruction.min(LAST);
+        for entry in Entries::new(words, self.dictionary.trace.shapes()) {
+            if let Entry::Mark(mark @ Mark::Heap(_)) = entry {
+                visitor.mark(piece.stream, before, mark, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls with each piece of the chunks that are wanted, or of all, and its words, in order; what could not be
+    /// read.
     fn pieces<E>(
         &self,
+        all: bool,
         mut each: impl FnMut(&Piece, &[u64]) -> Result<(), E>,
     ) -> Result<Vec<trace::Error>, E> {
+        let filter = self.filter;
+        let is_read = move |chunk: &Chunk| all || filter.chunk(chunk);
         let mut problems = Vec::new();
         std::thread::scope(|scope| {
-            for batch in
-                source::read(scope, self.dictionary.trace, self.order, |chunk| self.filter.chunk(chunk))
-            {
+            for batch in source::read(scope, self.dictionary.trace, self.order, is_read) {
                 match batch {
                     Ok(Batch { words, pieces }) => {
                         pieces.iter().try_for_each(|piece| each(piece, &words[piece.words.clone()]))?;

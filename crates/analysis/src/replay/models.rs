@@ -21,7 +21,7 @@ impl Replay<'_> {
         let mut positions = vec![Position::default(); trace.streams().len()];
         let mut is_begun = vec![false; trace.chunks().len()];
         let mut chosen = Vec::new();
-        self.pieces(|piece, words| {
+        self.pieces(false, |piece, words| {
             if !std::mem::replace(&mut is_begun[piece.chunk], true) {
                 progress(trace.chunks()[piece.chunk].instructions)?;
             }

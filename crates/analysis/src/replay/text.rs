@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use image::Location;
-use trace::record::{Mark, Register};
+use trace::record::{Heap, Mark, Register};
 use trace::{Stream, Trace};
 
 use super::listing::{Part, effect_column};
@@ -75,6 +75,15 @@ impl<'a, W: Write> Text<'a, W> {
             Mark::UnitBegins(number) => format!("unit of work {number} begins"),
             Mark::UnitEnds(number) => format!("unit of work {number} ends"),
             Mark::UnitLeft(number) => format!("unit of work {number} is left, not by its function's return"),
+            Mark::Heap(Heap::Caller(address)) => format!("allocated for the caller before {address:#x}"),
+            Mark::Heap(Heap::Size(bytes)) => format!("allocated: {bytes} bytes"),
+            Mark::Heap(Heap::Block(0)) => {
+                "not allocated: the block that was freed last is there still".into()
+            }
+            Mark::Heap(Heap::Block(address)) => format!("allocated: the block at {address:#x}"),
+            Mark::Heap(Heap::Freed(address)) => format!("freed: the block at {address:#x}"),
+            Mark::Heap(Heap::Copied(process)) => format!("the heap is a copy of that of process {process}"),
+            Mark::Heap(Heap::Gone) => "the heap is empty: another program begins".into(),
         };
         self.thread(stream, before)?;
         self.remark(before, &text)

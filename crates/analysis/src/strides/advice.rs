@@ -162,7 +162,8 @@ impl Walk<'_> {
     fn collision(&self, pitch: u64, cache: &Cache) -> String {
         let (places, name) = (self.places(pitch, cache), &cache.name);
         let places = if places == 1 { "one set".into() } else { format!("{places} sets") };
-        format!("is walked through in steps that share {places} of the {name}: make its rows a line longer")
+        let rows = if self.variable.is_column_major { "columns" } else { "rows" };
+        format!("is walked through in steps that share {places} of the {name}: make its {rows} a line longer")
     }
 
     /// How many loads before the same element was loaded, and how often that is so, while the walk goes on from
@@ -207,8 +208,8 @@ impl Patterns<'_> {
     /// Of the loads or stores of a variable: the line, if it is of one, and the variable.
     fn walk(&self, series: &Series) -> Option<(Option<String>, &Variable)> {
         let array = self.array_of(series)?;
-        let variable = self.memory.as_ref()?.arrays()[array as usize].variable.as_ref()?;
-        let line = (self.by == By::Walk).then(|| self.site(series.group));
+        let variable = self.memory()?.arrays()[array as usize].variable.as_ref()?;
+        let line = (self.by() == By::Walk).then(|| self.site(series.group));
         let line = line.and_then(|(block, index)| match self.line(block, index) {
             Value::Text(line) => Some(line),
             _ => None,

@@ -55,11 +55,13 @@ pub struct Last<'a> {
 }
 
 impl Depth {
+    #[inline(always)]
     pub fn new(depth: u32) -> Depth {
         Depth { depth: depth.into(), mask: u64::from(depth).next_power_of_two() - 1 }
     }
 
     /// Words of a series.
+    #[inline(always)]
     fn words(self) -> usize {
         Word::Ring as usize + self.mask as usize + 1
     }
@@ -137,10 +139,10 @@ impl Last<'_> {
     #[inline(always)]
     pub fn push(&mut self, address: u64, element: u64, mut next: impl FnMut(u64) -> bool) {
         let count = self.words[Word::Count as usize];
-        for back in 1..=count.min(self.depth.depth) {
-            if !next(*self.slot(count - back)) {
-                break;
-            }
+        let known = count.min(self.depth.depth);
+        let mut back = 0;
+        while back < known && next(*self.slot(count - 1 - back)) {
+            back += 1;
         }
         *self.slot(count) = address;
         let words = &mut self.words[..Word::Ring as usize];

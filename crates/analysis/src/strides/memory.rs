@@ -1,8 +1,12 @@
-//! What is where in the memory of a program: its variables, by name, and its stacks.
+//! What is where in the memory of a program: its variables, by name, its stacks, and the blocks of its heap.
+
+use std::collections::HashMap;
 
 use image::Variable;
-use trace::{BlockId, Trace};
+use trace::record::Heap;
+use trace::{Image, Thread};
 
+use super::heap::Heaps;
 use crate::names::Names;
 
 /// A piece of memory with a name.
@@ -20,17 +24,21 @@ pub struct Array {
     pub variable: Option<Variable>,
 }
 
-/// The memory of the processes of a trace.
-pub struct Memory<'a> {
-    trace: &'a Trace,
-    names: &'a Names,
+/// The memory of the processes of a trace, or of a program that runs.
+pub struct Memory {
     arrays: Vec<Array>,
+    images: Vec<Image>,
     /// By image: where its variables are, and which they are. None if it is not known yet.
-    images: Vec<Option<Vec<Piece>>>,
+    variables: Vec<Option<Vec<Piece>>>,
     /// By process.
     processes: Vec<Process>,
-    /// By stream.
+    /// By thread.
     stacks: Vec<Option<(u64, u64)>>,
+    heaps: Heaps,
+    /// The arrays that are all blocks which were allocated at a place, by its name; and by the process and the
+    /// address of the call.
+    allocated: HashMap<[String; 2], u32>,
+    callers: HashMap<(u32, u64), u32>,
 }
 
 /// The memory of a process.
@@ -61,25 +69,28 @@ const STACK_SIZE: u64 = 8 << 20;
 /// The stack pointer.
 const SP: u8 = 30;
 
-impl<'a> Memory<'a> {
-    /// Of a trace.
-    pub fn new(trace: &'a Trace, names: &'a Names) -> Memory<'a> {
-        let unnamed = |name: &str| Array {
-            name: name.into(),
-            place: String::new(),
-            element: None,
-            shape: String::new(),
-            variable: None,
-        };
-        let processes = trace.streams().iter().map(|stream| stream.process as usize + 1).max().unwrap_or(0);
+/// So many processes and threads are told apart at most: a damaged trace may name any.
+const MOST: usize = 1 << 20;
+
+impl Memory {
+    /// Without images.
+    pub fn new() -> Memory {
         Memory {
-            trace,
-            names,
-            arrays: vec![unnamed("(heap and other)"), unnamed("(stack)")],
-            images: vec![None; trace.images().len()],
-            processes: vec![Process::default(); processes],
-            stacks: vec![None; trace.streams().len()],
+            arrays: vec![Array::unnamed("(heap and other)", ""), Array::unnamed("(stack)", "")],
+            images: Vec::new(),
+            variables: Vec::new(),
+            processes: Vec::new(),
+            stacks: Vec::new(),
+            heaps: Heaps::default(),
+            allocated: HashMap::new(),
+            callers: HashMap::new(),
         }
+    }
+
+    /// An image that blocks may be of.
+    pub fn add_image(&mut self, image: &Image) {
+        self.images.push(image.clone());
+        self.variables.push(None);
     }
 
     /// What the numbers of arrays mean.
@@ -87,20 +98,19 @@ impl<'a> Memory<'a> {
         &self.arrays
     }
 
-    /// A block is executed: the image that it is in is there.
+    /// A block of an image is executed: the image is there.
     #[inline]
-    pub fn block(&mut self, stream: u32, block: BlockId) {
-        let process = self.trace.streams()[stream as usize].process;
-        let image = self.trace.blocks()[block as usize].image;
-        if let Some(image) = image.filter(|_| self.processes[process as usize].last != image) {
-            self.map(process, image);
+    pub fn block(&mut self, process: u32, image: Option<u32>, names: &Names) {
+        let known = self.processes.get(process as usize);
+        if let Some(image) = image.filter(|_| known.is_none_or(|process| process.last != image)) {
+            self.map(process, image, names);
         }
     }
 
     /// An address is accessed, by the register `base`; the number of the array that it is in.
     #[inline]
-    pub fn find(&mut self, stream: u32, base: u8, address: u64) -> u32 {
-        let stack = &mut self.stacks[stream as usize];
+    pub fn find(&mut self, thread: Thread, base: u8, address: u64) -> u32 {
+        let stack = at(&mut self.stacks, thread.number);
         if base == SP {
             let (low, high) = stack.unwrap_or((address, address));
             let is_near =
@@ -108,27 +118,76 @@ impl<'a> Memory<'a> {
             *stack = Some(if is_near { (low.min(address), high.max(address)) } else { (address, address) });
             return STACK;
         }
-        let process = self.trace.streams()[stream as usize].process;
-        let pieces = &self.processes[process as usize].pieces;
+        let pieces = self.processes.get(thread.process as usize).map_or(&[][..], |process| &process.pieces);
         let behind = pieces.partition_point(|piece| piece.start <= address);
         match behind.checked_sub(1).map(|index| pieces[index]) {
             Some(piece) if address < piece.end => piece.array,
-            _ if stack.is_some_and(|(low, high)| (low..=high).contains(&address)) => STACK,
-            _ => OTHER,
+            _ => match self.heaps.find(thread.process, address) {
+                Some(array) => array,
+                None if stack.is_some_and(|(low, high)| (low..=high).contains(&address)) => STACK,
+                None => OTHER,
+            },
         }
+    }
+
+    /// Something became of a thread's heap.
+    #[cold]
+    pub fn heap(&mut self, thread: Thread, mark: Heap, names: &Names) {
+        if mark == Heap::Gone {
+            *at(&mut self.processes, thread.process) = Process::default();
+            self.callers.retain(|(process, _), _| *process != thread.process);
+        }
+        let mut heaps = std::mem::take(&mut self.heaps);
+        heaps.mark(thread, mark, |caller| self.allocated_for(thread.process, caller, names));
+        self.heaps = heaps;
+    }
+
+    /// The array of what is allocated by a call that returns to an address.
+    fn allocated_for(&mut self, process: u32, caller: u64, names: &Names) -> u32 {
+        if let Some(&known) = self.callers.get(&(process, caller)) {
+            return known;
+        }
+        let call = caller.wrapping_sub(4);
+        let mapped = self.processes.get(process as usize).map_or(&[][..], |process| &process.images);
+        let has = |image: &u32| {
+            let Image { start, end, .. } = &self.images[*image as usize];
+            (*start..*end).contains(&call)
+        };
+        let image = mapped.iter().rev().copied().find(&has);
+        let image = image.or_else(|| (0..self.images.len() as u32).rev().find(has));
+        let name = match (names.location(image, call), names.place(image, call)) {
+            (Some(at), Some(place)) => {
+                let line = at.line.map_or(String::new(), |line| format!(":{line}"));
+                let file = at.file.rsplit('/').next().unwrap_or_default();
+                format!("allocated in {} ({file}{line})", place.name.function)
+            }
+            (None, Some(place)) => {
+                format!("allocated in {}+{:#x}", place.name.function, call.wrapping_sub(place.start))
+            }
+            (_, None) => format!("allocated at {call:#x}"),
+        };
+        let names = [name, names.image(image)];
+        let next = self.arrays.len() as u32;
+        let array = *self.allocated.entry(names).or_insert_with_key(|[name, image]| {
+            self.arrays.push(Array::unnamed(name, image));
+            next
+        });
+        self.callers.insert((process, caller), array);
+        array
     }
 
     /// Adds an image to a process, in place of what was there.
     #[cold]
-    fn map(&mut self, process: u32, image: u32) {
-        self.processes[process as usize].last = Some(image);
-        if self.processes[process as usize].images.contains(&image) {
+    fn map(&mut self, process: u32, image: u32, names: &Names) {
+        let known = at(&mut self.processes, process);
+        known.last = Some(image);
+        if known.images.contains(&image) {
             return;
         }
-        let new = self.pieces(image);
-        let all = self.trace.images();
+        let new = self.pieces(image, names);
+        let all = &self.images;
         let range = all[image as usize].start..all[image as usize].end;
-        let process = &mut self.processes[process as usize];
+        let process = at(&mut self.processes, process);
         let is_apart = |other: &u32| {
             let other = &all[*other as usize];
             other.end <= range.start || other.start >= range.end
@@ -141,23 +200,16 @@ impl<'a> Memory<'a> {
     }
 
     /// The variables of an image, and between them the rest of its data.
-    fn pieces(&mut self, image: u32) -> Vec<Piece> {
-        if let Some(known) = &self.images[image as usize] {
+    fn pieces(&mut self, image: u32, names: &Names) -> Vec<Piece> {
+        if let Some(known) = &self.variables[image as usize] {
             return known.clone();
         }
-        let trace::Image { start, end, bias, .. } = self.trace.images()[image as usize];
-        let name = self.names.image(Some(image));
-        let rest = Array {
-            name: format!("(data of {name})"),
-            place: name.clone(),
-            element: None,
-            shape: String::new(),
-            variable: None,
-        };
-        let rest = self.number(rest);
+        let Image { start, end, bias, .. } = self.images[image as usize];
+        let name = names.image(Some(image));
+        let rest = self.number(Array::unnamed(&format!("(data of {name})"), &name));
         let mut pieces = Vec::new();
         let mut at = start;
-        for variable in self.names.variables(image) {
+        for variable in names.variables(image) {
             let (from, to) = (variable.address.wrapping_add(bias), variable.end().wrapping_add(bias));
             if from < at || to > end || to <= from {
                 continue;
@@ -172,7 +224,7 @@ impl<'a> Memory<'a> {
         if at < end {
             pieces.push(Piece { start: at, end, array: rest });
         }
-        self.images[image as usize] = Some(pieces.clone());
+        self.variables[image as usize] = Some(pieces.clone());
         pieces
     }
 
@@ -182,7 +234,21 @@ impl<'a> Memory<'a> {
     }
 }
 
+/// What is known of a process or a thread.
+fn at<T: Default + Clone>(all: &mut Vec<T>, number: u32) -> &mut T {
+    let index = (number as usize).min(MOST);
+    if index >= all.len() {
+        all.resize(index + 1, T::default());
+    }
+    &mut all[index]
+}
+
 impl Array {
+    fn unnamed(name: &str, place: &str) -> Array {
+        let (element, shape) = (None, String::new());
+        Array { name: name.into(), place: place.into(), element, shape, variable: None }
+    }
+
     fn of(variable: &Variable, image: &str) -> Array {
         let Variable { name, scope, element, shape, .. } = variable;
         let place = scope.as_ref().map_or(image.into(), |scope| format!("{scope} in {image}"));

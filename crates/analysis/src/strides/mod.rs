@@ -22,6 +22,7 @@
 mod advice;
 mod bins;
 mod counters;
+mod heap;
 mod history;
 mod memory;
 mod patterns;
@@ -36,7 +37,7 @@ pub use advice::{ADVICE, advice};
 pub use bins::{Bins, Range};
 use counters::{Add, Counters, Counts};
 use history::{Depth, History, Last, Run};
-pub use memory::Memory;
+use memory::Memory;
 pub use patterns::{By, Heard, Patterns};
 
 /// Strides are counted to no earlier reference than this.
@@ -56,6 +57,7 @@ pub struct Options {
 
 impl Default for Options {
     /// As the paper has it.
+    #[inline(always)]
     fn default() -> Options {
         Options { depth: 5, threshold: 128, bins: Bins { is_signed: false, in_elements: false } }
     }
@@ -74,8 +76,6 @@ pub struct Strides {
     keys: Vec<Key>,
     /// Groups that are single instructions, by address and word.
     instructions: HashMap<(u64, u32), u32>,
-    /// Where those were defined first: the block, and the index there.
-    sites: Vec<(u32, usize)>,
     histories: Vec<History>,
     counters: Counters,
 }
@@ -88,8 +88,13 @@ pub(crate) type Key = (u32, bool);
 pub(crate) struct Access {
     /// None if it is not counted.
     pub series: Option<u32>,
+    /// The instruction's index in its block.
+    pub index: u16,
     /// Bytes.
     pub size: u8,
+    pub is_store: bool,
+    /// The register that the address is relative to.
+    pub base: u8,
 }
 
 /// An instruction that accesses memory, for whoever decides which group its references belong to.
@@ -118,7 +123,6 @@ impl Strides {
             numbers: HashMap::new(),
             keys: Vec::new(),
             instructions: HashMap::new(),
-            sites: Vec::new(),
             histories: Vec::new(),
             counters: Counters::new(options.depth as usize * options.bins.count()),
         }
@@ -127,16 +131,12 @@ impl Strides {
     /// A block that records may name from now on; the first is number 0. Each instruction is a group: the same one
     /// in other blocks, too. Groups are numbered in the order in which they are defined.
     pub fn define(&mut self, address: u64, words: &[u32]) {
-        let block = self.starts.len() as u32 - 1;
         let mut instructions = std::mem::take(&mut self.instructions);
-        let mut sites = std::mem::take(&mut self.sites);
         self.define_groups(address, words, |site| {
-            Some(*instructions.entry((site.address, site.word)).or_insert_with(|| {
-                sites.push((block, site.index));
-                sites.len() as u32 - 1
-            }))
+            let next = instructions.len() as u32;
+            Some(*instructions.entry((site.address, site.word)).or_insert(next))
         });
-        (self.instructions, self.sites) = (instructions, sites);
+        self.instructions = instructions;
     }
 
     /// The same, with other groups than single instructions. What has none is not counted.
@@ -146,15 +146,16 @@ impl Strides {
             // Loads whose result is dropped are prefetches, and have none.
             let Some(size) = instruction.access_size() else { continue };
             let site = Site { index, address: address.wrapping_add(4 * index as u64), word };
-            let series = group(site).map(|group| self.number((group, instruction.op.is(Flags::STORE))));
-            self.accesses.push(Access { series, size });
+            let (base, is_store) = (instruction.rb(), instruction.op.is(Flags::STORE));
+            let series = group(site).map(|group| self.number((group, is_store)));
+            self.accesses.push(Access { series, index: index as u16, size, is_store, base });
         }
         self.starts.push(self.accesses.len());
     }
 
-    /// Of each group that is an instruction, where it was defined first: the block, and the index there.
-    pub(crate) fn sites(&self) -> &[(u32, usize)] {
-        &self.sites
+    /// What is counted.
+    pub(crate) fn options(&self) -> Options {
+        self.options
     }
 
     /// What a series is of.
@@ -173,7 +174,21 @@ impl Strides {
 
     /// Executions and marks ([`trace::record`]) of a thread, whole ones, whose blocks are defined.
     pub fn executed(&mut self, thread: u32, records: &[u64]) {
-        let Strides { starts, accesses, histories, counters, depth, options, .. } = self;
+        let Options { depth, bins, .. } = Options::default();
+        if self.options.depth == depth && self.options.bins == bins {
+            self.count::<true>(thread, records);
+        } else {
+            self.count::<false>(thread, records);
+        }
+    }
+
+    /// The same. If all but the threshold is as usual, what follows from that is known when this is compiled.
+    #[inline(always)]
+    fn count<const USUAL: bool>(&mut self, thread: u32, records: &[u64]) {
+        let Strides { starts, accesses, histories, counters, options, .. } = self;
+        let Options { threshold, .. } = *options;
+        let options = if USUAL { Options { threshold, ..Options::default() } } else { *options };
+        let depth = Depth::new(options.depth);
         let history = history(histories, thread);
         let mut words = records;
         while let Some((&word, rest)) = words.split_first() {
@@ -185,7 +200,7 @@ impl Strides {
             for (access, &address) in accesses.iter().zip(addresses) {
                 if let Some(series) = access.series {
                     let element = options.bins.element(access.size.into());
-                    let mut last = history.of(series, *depth);
+                    let mut last = history.of(series, depth);
                     if !last.repeat(address, element) {
                         options.count(last, address, element, counters.counts(series));
                     }

@@ -1,13 +1,18 @@
-//! The memory access patterns of a trace: strides counted of what is wanted of it, for whom they are wanted.
+//! Memory access patterns: strides counted of what is wanted of a trace, or of a program that runs, for whom they are
+//! wanted.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use trace::{Block, BlockId, Consumer, Thread};
+use trace::record::{Event, Mark};
+use trace::{Block, BlockId, Consumer, Image, Thread};
 
 use super::{Memory, Options, Series, Strides};
-use crate::replay::{Accesses, Dictionary, Executed, Visitor};
+use crate::names::{FunctionName, Names};
+use crate::replay::{Dictionary, Executed, Visitor};
 
 /// Whose references are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +31,17 @@ pub enum By {
     All,
 }
 
-/// Counts the strides of a trace.
-pub struct Patterns<'a> {
-    pub(super) dictionary: &'a Dictionary<'a>,
-    accesses: &'a Accesses,
-    pub(super) by: By,
-    pub(super) strides: Strides,
-    pub(super) options: Options,
+/// Counts strides.
+struct Counting {
+    by: By,
+    strides: Strides,
     /// By group: an instruction of it, by its block and its index there. Not of arrays.
-    pub(super) first: Vec<(BlockId, usize)>,
+    first: Vec<(BlockId, usize)>,
+    groups: Groups,
+    /// The images of blocks.
+    images: Vec<Option<u32>>,
     /// What is where, if that matters.
-    pub(super) memory: Option<Memory<'a>>,
+    memory: Option<Memory>,
     /// Only references to arrays with these names, if there are any.
     names: Vec<String>,
     /// By array: whether it has one of the names.
@@ -45,93 +50,130 @@ pub struct Patterns<'a> {
     of_arrays: Vec<[Option<u32>; 2]>,
     /// With [`By::Walk`]: lines and arrays.
     walks: Walks,
-    /// By block, where its accesses begin in `bases`.
-    starts: Vec<usize>,
-    /// The registers that accesses are relative to.
-    bases: Vec<u8>,
 }
 
-impl<'a> Patterns<'a> {
-    /// Of a trace; if `names` are given only of arrays with these.
-    pub fn new(
-        dictionary: &'a Dictionary<'a>,
-        accesses: &'a Accesses,
-        by: By,
-        names: &[String],
-        options: Options,
-    ) -> Patterns<'a> {
-        let memory = || Memory::new(dictionary.trace, dictionary.names);
-        let mut patterns = Patterns {
-            dictionary,
-            accesses,
+/// A file and a line of it.
+type Line = (String, Option<u32>);
+
+/// What instructions have in common whose references are compared.
+#[derive(Default)]
+struct Groups {
+    /// Processes map the same image each for itself.
+    images: Numbers<(PathBuf, u64)>,
+    of_images: Vec<u32>,
+    instructions: Numbers<(Option<u32>, u64, u32)>,
+    lines: Numbers<(Option<Line>, Arc<FunctionName>)>,
+    functions: Numbers<Arc<FunctionName>>,
+}
+
+impl Counting {
+    fn new(by: By, names: &[String], options: Options) -> Counting {
+        let has_memory = matches!(by, By::Array | By::Walk) || !names.is_empty();
+        Counting {
             by,
             strides: Strides::new(options),
-            options,
             first: Vec::new(),
-            memory: (matches!(by, By::Array | By::Walk) || !names.is_empty()).then(memory),
+            groups: Groups::default(),
+            images: Vec::new(),
+            memory: has_memory.then(Memory::new),
             names: names.to_vec(),
             is_named: Vec::new(),
             of_arrays: Vec::new(),
             walks: Walks::default(),
-            starts: Vec::new(),
-            bases: Vec::new(),
-        };
-        patterns.define();
-        patterns
-    }
-
-    /// Of a program that was heard while it ran. Its blocks are those of the dictionary's trace, which has no
-    /// records.
-    pub fn heard(
-        dictionary: &'a Dictionary<'a>,
-        accesses: &'a Accesses,
-        Heard { by, strides, options }: Heard,
-    ) -> Patterns<'a> {
-        let mut patterns = Patterns::new(dictionary, accesses, by, &[], options);
-        if by == By::Instruction {
-            patterns.first = strides.sites().to_vec();
         }
-        patterns.strides = strides;
-        patterns
     }
 
-    fn define(&mut self) {
-        let Dictionary { trace, names, .. } = *self.dictionary;
-        let mut lines = Numbers::default();
-        let mut functions = Numbers::default();
-        let mut instructions = Numbers::default();
-        let mut images = Numbers::default();
-        // Processes map the same image each for itself.
-        let images: Vec<u32> =
-            trace.images().iter().map(|image| images.number((&image.path, image.bias)).0).collect();
-        for (id, block) in (0..).zip(trace.blocks()) {
-            let first = &mut self.first;
-            let by = self.by;
-            self.strides.define_groups(block.address, &block.words, |site| {
-                let function = || names.name(block.image, site.address);
-                let (group, is_new) = match by {
-                    By::Instruction => {
-                        let image = block.image.map(|image| images[image as usize]);
-                        instructions.number((image, site.address, site.word))
-                    }
-                    By::Line | By::Walk => {
-                        let line = names.location(block.image, site.address);
-                        lines.number((line.map(|line| (line.file, line.line)), function()))
-                    }
-                    By::Function => functions.number(function()),
-                    By::All => (0, first.is_empty()),
-                    By::Array => return None,
-                };
-                if is_new {
-                    first.push((id, site.index));
+    fn map(&mut self, image: &Image) {
+        let number = self.groups.images.number((image.path.clone(), image.bias)).0;
+        self.groups.of_images.push(number);
+        if let Some(memory) = &mut self.memory {
+            memory.add_image(image);
+        }
+    }
+
+    fn define(&mut self, block: &Block, names: &Names) {
+        let id = self.images.len() as BlockId;
+        self.images.push(block.image);
+        let Counting { by, groups, first, strides, .. } = self;
+        strides.define_groups(block.address, &block.words, |site| {
+            let function = || names.name(block.image, site.address);
+            let (group, is_new) = match by {
+                By::Instruction => {
+                    let image = block.image.map(|image| groups.of_images[image as usize]);
+                    groups.instructions.number((image, site.address, site.word))
                 }
-                Some(group)
-            });
-            self.starts.push(self.bases.len());
-            if self.memory.is_some() {
-                let accesses = self.accesses.of(id).iter();
-                let words = accesses.map(|access| block.words[access.index as usize]);
-                self.bases.extend(words.map(|word| isa::decode(word).map_or(31, |one| one.rb())));
+                By::Line | By::Walk => {
+                    let line = names.location(block.image, site.address);
+                    groups.lines.number((line.map(|line| (line.file, line.line)), function()))
+                }
+                By::Function => groups.functions.number(function()),
+                By::All => (0, first.is_empty()),
+                By::Array => return None,
+            };
+            if is_new {
+                first.push((id, site.index));
+            }
+            Some(group)
+        });
+    }
+
+    /// Executions and marks of a thread, whole ones, whose blocks are defined.
+    fn records(&mut self, thread: Thread, records: &[u64], names: &Names) {
+        if self.memory.is_none() {
+            return self.strides.executed(thread.number, records);
+        }
+        let mut words = records;
+        while let Some((&word, rest)) = words.split_first() {
+            words = rest;
+            match Event::new(word) {
+                Event::Block(block) => {
+                    let (addresses, rest) = words.split_at(self.strides.of_block(block).len());
+                    words = rest;
+                    self.execution(thread, block, addresses, names, |_| true);
+                }
+                Event::Mark(mark) => self.mark(thread, mark, names),
+                Event::Access(_) => {}
+            }
+        }
+    }
+
+    fn mark(&mut self, thread: Thread, mark: Mark, names: &Names) {
+        if let (Some(memory), Mark::Heap(heap)) = (&mut self.memory, mark) {
+            memory.heap(thread, heap, names);
+        }
+    }
+
+    /// An execution of a block, of which the instructions are wanted whose indexes are.
+    #[inline]
+    fn execution(
+        &mut self,
+        thread: Thread,
+        block: BlockId,
+        addresses: &[u64],
+        names: &Names,
+        is_wanted: impl Fn(usize) -> bool,
+    ) {
+        if let Some(memory) = &mut self.memory {
+            memory.block(thread.process, self.images[block as usize], names);
+        }
+        for (number, &address) in addresses.iter().enumerate() {
+            let access = self.strides.of_block(block)[number];
+            // Where the stack is, what is not wanted tells too.
+            let array = self.memory.as_mut().map(|memory| memory.find(thread, access.base, address));
+            if !is_wanted(access.index.into()) || !array.is_none_or(|array| self.has_name(array)) {
+                continue;
+            }
+            let series = match (array, access.series) {
+                (Some(array), _) if self.by == By::Array => Some(self.of_array(array, access.is_store)),
+                (Some(array), Some(line)) if self.by == By::Walk => {
+                    Some(self.of_walk(line, array, access.is_store))
+                }
+                _ => access.series,
+            };
+            let element = array.and_then(|array| self.memory.as_ref()?.arrays()[array as usize].element);
+            if let Some(series) = series {
+                let element = element.filter(|&size| size > 0).unwrap_or(access.size.into());
+                self.strides.reference(thread.number, series, address, element);
             }
         }
     }
@@ -152,116 +194,151 @@ impl<'a> Patterns<'a> {
         if index >= self.of_arrays.len() {
             self.of_arrays.resize(index + 1, [None; 2]);
         }
-        let Patterns { of_arrays, strides, .. } = self;
+        let Counting { of_arrays, strides, .. } = self;
         *of_arrays[index][usize::from(is_store)].get_or_insert_with(|| strides.number((array, is_store)))
     }
 
     /// The series of the accesses of a line, whose own series is given, to an array.
     fn of_walk(&mut self, line: u32, array: u32, is_store: bool) -> u32 {
-        let Patterns { walks, strides, .. } = self;
+        let Counting { walks, strides, .. } = self;
         let (group, is_new) = walks.numbers.number((line, array));
         if is_new {
             walks.of.push((strides.group(line), array));
         }
-        // Behind the groups that are lines.
-        strides.number((self.first.len() as u32 + group, is_store))
+        strides.number((WALKS + group, is_store))
+    }
+}
+
+/// The strides of a trace, or of a program that ran.
+pub struct Patterns<'a> {
+    pub(super) dictionary: &'a Dictionary<'a>,
+    counting: Counting,
+}
+
+impl<'a> Patterns<'a> {
+    /// Of a trace; if `names` are given only of arrays with these.
+    pub fn new(dictionary: &'a Dictionary<'a>, by: By, names: &[String], options: Options) -> Patterns<'a> {
+        let mut counting = Counting::new(by, names, options);
+        dictionary.trace.images().iter().for_each(|image| counting.map(image));
+        dictionary.trace.blocks().iter().for_each(|block| counting.define(block, dictionary.names));
+        Patterns { dictionary, counting }
+    }
+
+    /// Of a program that was heard while it ran. Its blocks are those of the dictionary's trace, which has no
+    /// records.
+    pub fn heard(dictionary: &'a Dictionary<'a>, heard: Heard) -> Patterns<'a> {
+        Patterns { dictionary, counting: heard.counting }
+    }
+
+    /// Whose references are compared.
+    pub(super) fn by(&self) -> By {
+        self.counting.by
+    }
+
+    /// What is where, if that matters.
+    pub(super) fn memory(&self) -> Option<&Memory> {
+        self.counting.memory.as_ref()
+    }
+
+    /// Whether blocks of the heap are not told apart as the trace says nothing of them.
+    pub(super) fn lacks_heap(&self) -> bool {
+        self.memory().is_some() && !self.dictionary.trace.header().has_heap
     }
 
     /// The array of a series, if it is of one.
     pub(super) fn array_of(&self, series: &Series) -> Option<u32> {
-        match self.by {
+        match self.by() {
             By::Array => Some(series.group),
-            By::Walk => self.walks.of.get(self.walk_number(series.group)?).map(|&(_, array)| array),
+            By::Walk => self.counting.walks.of.get(walk_number(series.group)?).map(|&(_, array)| array),
             _ => None,
         }
     }
 
     /// An instruction of a group that is not an array, by its block and its index there.
     pub(super) fn site(&self, group: u32) -> (BlockId, usize) {
-        let walk = self.walk_number(group).map(|walk| self.walks.of[walk].0);
-        self.first[walk.unwrap_or(group) as usize]
-    }
-
-    /// The groups behind those of lines are lines and arrays.
-    fn walk_number(&self, group: u32) -> Option<usize> {
-        (group as usize).checked_sub(self.first.len())
+        let walk = walk_number(group).map(|walk| self.counting.walks.of[walk].0);
+        self.counting.first[walk.unwrap_or(group) as usize]
     }
 
     /// Which of the names no array in memory has.
     pub fn missing(&self) -> Option<&str> {
-        let arrays = self.memory.as_ref()?.arrays();
+        let arrays = self.counting.memory.as_ref()?.arrays();
         let is_missing = |name: &&String| !arrays.iter().any(|array| array.name == **name);
-        self.names.iter().find(is_missing).map(String::as_str)
+        self.counting.names.iter().find(is_missing).map(String::as_str)
     }
 
     /// What was counted.
     pub fn strides(&self) -> &Strides {
-        &self.strides
+        &self.counting.strides
     }
 }
 
 impl Visitor for Patterns<'_> {
+    fn follows_heap(&self) -> bool {
+        self.memory().is_some() && self.dictionary.trace.header().has_heap
+    }
+
+    fn mark(&mut self, stream: u32, _before: u64, mark: Mark, _is_wanted: bool) -> io::Result<()> {
+        let thread = thread(self.dictionary, stream);
+        self.counting.mark(thread, mark, self.dictionary.names);
+        Ok(())
+    }
+
     #[inline]
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
         let Executed { stream, execution, chosen, .. } = *executed;
-        if let Some(memory) = &mut self.memory {
-            memory.block(stream, execution.block);
-        }
-        let accesses = self.accesses.of(execution.block).iter().zip(execution.addresses);
-        for (number, (access, &address)) in accesses.enumerate() {
-            // Where the stack is, what is not wanted tells too.
-            let array = self.memory.as_mut().map(|memory| {
-                let base = self.bases[self.starts[execution.block as usize] + number];
-                memory.find(stream, base, address)
-            });
-            if !chosen.has(access.index as usize) || !array.is_none_or(|array| self.has_name(array)) {
-                continue;
-            }
-            let series = self.strides.of_block(execution.block)[number].series;
-            let series = match (array, series) {
-                (Some(array), _) if self.by == By::Array => Some(self.of_array(array, access.is_store)),
-                (Some(array), Some(line)) if self.by == By::Walk => {
-                    Some(self.of_walk(line, array, access.is_store))
-                }
-                _ => series,
-            };
-            let element = array.and_then(|array| self.memory.as_ref()?.arrays()[array as usize].element);
-            if let Some(series) = series {
-                let element = element.filter(|&size| size > 0).unwrap_or(access.size.into());
-                self.strides.reference(stream, series, address, element);
-            }
-        }
+        let thread = thread(self.dictionary, stream);
+        let is_wanted = |index| chosen.has(index);
+        let names = self.dictionary.names;
+        self.counting.execution(thread, execution.block, execution.addresses, names, is_wanted);
         Ok(())
     }
 }
 
+#[inline]
+fn thread(dictionary: &Dictionary, stream: u32) -> Thread {
+    Thread { process: dictionary.trace.streams()[stream as usize].process, number: stream }
+}
+
 /// Hears a program while it runs.
-#[derive(Clone, Debug)]
 pub struct Heard {
-    by: By,
-    options: Options,
-    strides: Strides,
+    counting: Counting,
+    names: Names,
 }
 
 impl Heard {
-    /// To count by single instructions or, with [`By::All`], all together. None for what needs names, which are known
-    /// only when the program has run.
-    pub fn new(by: By, options: Options) -> Option<Heard> {
-        matches!(by, By::Instruction | By::All).then(|| Heard { by, options, strides: Strides::new(options) })
+    /// Counts; if `arrays` are given only references to variables with these names.
+    pub fn new(by: By, arrays: &[String], options: Options) -> Heard {
+        Heard { counting: Counting::new(by, arrays, options), names: Names::default() }
+    }
+
+    /// Whether it must hear of the heap.
+    pub fn wants_heap(&self) -> bool {
+        self.counting.memory.is_some()
     }
 }
 
 impl Consumer for Heard {
-    fn define(&mut self, Block { address, words, .. }: &Block) {
-        match self.by {
-            By::All => self.strides.define_groups(*address, words, |_| Some(0)),
-            _ => self.strides.define(*address, words),
-        }
+    fn map(&mut self, image: &Image) {
+        self.names.add(image);
+        self.counting.map(image);
+    }
+
+    fn define(&mut self, block: &Block) {
+        self.counting.define(block, &self.names);
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
-        self.strides.executed(thread.number, records);
+        self.counting.records(thread, records, &self.names);
     }
+}
+
+/// Groups from this number on are lines and arrays.
+const WALKS: u32 = 1 << 31;
+
+/// Of a line and an array, which of them it is.
+fn walk_number(group: u32) -> Option<usize> {
+    group.checked_sub(WALKS).map(|walk| walk as usize)
 }
 
 /// The groups of lines and arrays: numbered by the series of the line and the array; with the line's group.

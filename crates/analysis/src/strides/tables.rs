@@ -20,7 +20,7 @@ impl Patterns<'_> {
     /// A row for each series, the one with most references first: what its most frequent strides are.
     pub fn table(&self) -> Table {
         let mut table = self.empty("strides", self.title());
-        let depth = self.options.depth;
+        let depth = self.strides().options().depth;
         table.columns.extend((1..=depth).map(|step| Column { name: back(step), kind: Kind::Text }));
         for series in self.sorted() {
             let mut row = self.row(&series);
@@ -69,7 +69,7 @@ impl Patterns<'_> {
     /// steps as columns. Short strides that are rare in all of them are shown together.
     pub fn charts(&self, all: &[Series]) -> Vec<Table> {
         let places = places(all);
-        let depth = self.options.depth;
+        let depth = self.strides().options().depth;
         let chart = |(number, series): (usize, &Series)| {
             let count = separated(&series.references.to_string());
             let title = format!("{}: {count} references", self.label(series));
@@ -91,28 +91,32 @@ impl Patterns<'_> {
 
     /// All series, the one with most references first.
     pub fn sorted(&self) -> Vec<Series<'_>> {
-        let mut all: Vec<Series> = self.strides.series().collect();
+        let mut all: Vec<Series> = self.strides().series().collect();
         all.sort_by_key(|series| std::cmp::Reverse(series.references));
         all
     }
 
     fn title(&self) -> String {
-        let unit = if self.options.bins.in_elements { "elements" } else { "bytes" };
-        format!("Strides between references of the same {}, in {unit}", self.by.noun())
+        let unit = if self.strides().options().bins.in_elements { "elements" } else { "bytes" };
+        format!("Strides between references of the same {}, in {unit}", self.by().noun())
     }
 
     fn notes(&self) -> Vec<String> {
-        let threshold = self.options.threshold;
+        let threshold = self.strides().options().threshold;
         let share = "Shares are of the references of the row.".to_string();
         let later = format!(
             "A reference whose stride is less than {threshold} bytes is not compared with earlier ones; \
              --all-references does."
         );
-        std::iter::once(share).chain((threshold > 0 && self.options.depth > 1).then_some(later)).collect()
+        let heap =
+            "Blocks of the heap are not told apart, as the trace was recorded without --heap.".to_string();
+        let is_counted_once = threshold > 0 && self.strides().options().depth > 1;
+        let notes = [Some(share), is_counted_once.then_some(later), self.lacks_heap().then_some(heap)];
+        notes.into_iter().flatten().collect()
     }
 
     fn empty(&self, name: &str, title: String) -> Table {
-        let headings = match self.by {
+        let headings = match self.by() {
             By::Instruction => {
                 &[("address", Kind::Address), ("instruction", Kind::Text), ("where", Kind::Text)][..]
             }
@@ -136,7 +140,7 @@ impl Patterns<'_> {
 
     /// What a group is.
     fn cells(&self, group: u32) -> Vec<Value> {
-        if let (By::Array, Some(memory)) = (self.by, &self.memory) {
+        if let (By::Array, Some(memory)) = (self.by(), self.memory()) {
             let array = &memory.arrays()[group as usize];
             return [&array.name, &array.shape, &array.place].map(|text| text.clone().into()).into();
         }
@@ -144,7 +148,7 @@ impl Patterns<'_> {
         let block = &self.dictionary.trace.blocks()[id as usize];
         let address = block.address.wrapping_add(4 * index as u64);
         let function = self.dictionary.names.name(block.image, address);
-        match self.by {
+        match self.by() {
             By::Instruction => {
                 let text = isa::decode(block.words[index]).map(|one| one.disassemble(address).to_string());
                 let place = self.dictionary.label(self.dictionary.facts(id).place, address);
@@ -175,7 +179,7 @@ impl Patterns<'_> {
     /// What its references are of.
     pub fn name(&self, series: &Series) -> String {
         let cells = self.cells(series.group);
-        let name = match self.by {
+        let name = match self.by() {
             By::Instruction => &cells[1..],
             _ => &cells[..1],
         };

@@ -62,7 +62,7 @@ fn instruction(one: &One) -> String {
 /// address with the instruction in the next one.
 fn counted(made: &Made, by: By, wanted: &Wanted, options: Options, name: &str) -> Counts {
     made.replay(wanted, |shown| {
-        let mut patterns = Patterns::new(shown.replay.dictionary, shown.replay.accesses, by, &[], options);
+        let mut patterns = Patterns::new(shown.replay.dictionary, by, &[], options);
         shown.to(&mut patterns);
         let mut counts = Counts::new();
         let (short, long) = (patterns.table(), patterns.histograms());

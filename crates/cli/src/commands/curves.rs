@@ -15,7 +15,7 @@ use crate::arguments::CachesOptions;
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     let path = output.path.as_deref();
-    let page = path.filter(|path| path.extension().is_some_and(|extension| extension == "html"));
+    let page = output.page();
     match page {
         Some(_) if output.format != Format::Table => {
             anyhow::bail!("a page has no other format: leave out --format {}", output.format)

@@ -11,6 +11,7 @@ use anyhow::bail;
 use engine::{Plan, UnitPlan};
 use lab::live;
 use lab::measure::Ending;
+use machine::Machine;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
 
@@ -24,11 +25,15 @@ const ROWS: usize = 20;
 /// Counts the strides of a trace or of a program.
 pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
     report::check(false, options.output.format, options.output.path.as_deref())?;
-    if Trace::is_trace(&options.file) { replay(options) } else { hear(options) }
+    let machines = match options.advice {
+        true => super::caches::find(std::slice::from_ref(&options.machine))?,
+        false => Vec::new(),
+    };
+    if Trace::is_trace(&options.file) { replay(options, &machines) } else { hear(options, &machines) }
 }
 
 /// Of a trace; what of it could not be read is told, and makes the exit status 1.
-fn replay(options: &StridesOptions) -> anyhow::Result<ExitCode> {
+fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCode> {
     let file = options.file.display();
     if options.unit.is_some() || !options.arguments.is_empty() {
         bail!("{file} is a trace: --unit and arguments are for a program that is run");
@@ -39,24 +44,15 @@ fn replay(options: &StridesOptions) -> anyhow::Result<ExitCode> {
     let accesses = Accesses::new(&trace);
     let filter = Filter::new(&wanted(&options.wanted), &dictionary)?;
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
-    if options.advice {
-        let machine = super::caches::find(std::slice::from_ref(&options.machine))?;
-        let [mut lines, mut arrays] =
-            [By::Walk, By::Array].map(|by| Patterns::new(&dictionary, &accesses, by, &[], strides::ADVICE));
-        let is_whole = go_through(&replay, &mut lines, true)? && go_through(&replay, &mut arrays, true)?;
-        let table = strides::advice(&lines, &arrays, machine.first());
-        report::write_all(&[table], options.output.format, options.output.path.as_deref())?;
-        tell_problems(&trace, &options.file);
-        return Ok(status(is_whole, &trace));
+    let mut all: Vec<Patterns> = counted(options)
+        .into_iter()
+        .map(|one| Patterns::new(&dictionary, one.by, one.arrays, one.options))
+        .collect();
+    let mut is_whole = true;
+    for patterns in &mut all {
+        is_whole &= go_through(&replay, patterns, true)?;
     }
-    let mut patterns = Patterns::new(&dictionary, &accesses, by(options), &options.arrays, counted(options));
-    let is_whole = go_through(&replay, &mut patterns, true)?;
-    if let Some(name) = patterns.missing() {
-        bail!(
-            "no variable '{name}' is known in {file}; pathlength strides {file} lists those that are accessed"
-        );
-    }
-    write(&patterns, options)?;
+    write(&all, machines, options)?;
     tell_problems(&trace, &options.file);
     Ok(status(is_whole, &trace))
 }
@@ -66,32 +62,47 @@ fn status(is_whole: bool, trace: &Trace) -> ExitCode {
 }
 
 /// Of a program, while it runs.
-fn hear(options: &StridesOptions) -> anyhow::Result<ExitCode> {
+fn hear(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCode> {
     let file = options.file.display();
-    let heard = Heard::new(by(options), counted(options));
-    let heard = heard.filter(|_| options.arrays.is_empty() && !options.advice);
-    let Some(heard) = heard else {
-        bail!(
-            "{file} is a program: while it runs there is --by instruction or all; for the rest record a trace first"
-        );
-    };
     if wanted(&options.wanted) != Wanted::default() {
         bail!("{file} is a program: while it runs only --unit chooses; for the rest record a trace first");
     }
     let configuration = configuration(&options.engine, &options.file, &options.arguments, true);
     let unit = options.unit.clone().map(|function| UnitPlan { function, skip: 0, units: None });
+    let heard: Vec<Heard> =
+        counted(options).into_iter().map(|one| Heard::new(one.by, one.arrays, one.options)).collect();
+    let plan = Plan { unit, heap: heard.iter().any(Heard::wants_heap), ..Plan::default() };
     let is_parallel = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
-    let live = live::run(&configuration, &Plan { unit, ..Plan::default() }, heard, is_parallel)?;
+    let live = live::run(&configuration, &plan, heard, is_parallel)?;
     // What was counted until somebody ended the program is not shown as if it were all.
     if matches!(live.ending, Ending::Killed { .. }) {
         check_ending(&live.ending, &options.file)?;
     }
     let names = Names::of_trace(&live.trace);
     let dictionary = Dictionary::new(&live.trace, &names);
-    let accesses = Accesses::new(&live.trace);
-    write(&Patterns::heard(&dictionary, &accesses, live.model), options)?;
+    let all: Vec<Patterns> =
+        live.model.into_iter().map(|heard| Patterns::heard(&dictionary, heard)).collect();
+    write(&all, machines, options)?;
     check_ending(&live.ending, &options.file)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Something that is counted.
+struct Counted<'a> {
+    by: By,
+    arrays: &'a [String],
+    options: Options,
+}
+
+/// What must be counted for what is asked for.
+fn counted(options: &StridesOptions) -> Vec<Counted<'_>> {
+    let StridesOptions { depth, arrays, .. } = options;
+    if options.advice {
+        return [By::Walk, By::Array].map(|by| Counted { by, arrays: &[], options: strides::ADVICE }).into();
+    }
+    let threshold = if options.all_references { 0 } else { options.threshold };
+    let bins = Bins { is_signed: options.signed, in_elements: options.in_elements };
+    vec![Counted { by: by(options), arrays, options: Options { depth: *depth, threshold, bins } }]
 }
 
 fn by(options: &StridesOptions) -> By {
@@ -104,24 +115,31 @@ fn by(options: &StridesOptions) -> By {
     }
 }
 
-fn counted(options: &StridesOptions) -> Options {
-    Options {
-        depth: options.depth,
-        threshold: if options.all_references { 0 } else { options.threshold },
-        bins: Bins { is_signed: options.signed, in_elements: options.in_elements },
+/// Writes what was asked for.
+fn write(all: &[Patterns], machines: &[Machine], options: &StridesOptions) -> anyhow::Result<()> {
+    let path = options.output.path.as_deref();
+    let patterns = match all {
+        [lines, arrays] => {
+            let table = strides::advice(lines, arrays, machines.first());
+            return Ok(report::write_all(&[table], options.output.format, path)?);
+        }
+        [patterns, ..] => patterns,
+        [] => return Ok(()),
+    };
+    if let Some(name) = patterns.missing() {
+        let file = options.file.display();
+        bail!(
+            "no variable '{name}' is known in {file}; pathlength strides {file} lists those that are accessed"
+        );
     }
-}
-
-fn write(patterns: &Patterns, options: &StridesOptions) -> Result<(), Error> {
-    let output = options.output.path.as_deref();
-    if let Some(path) = output.filter(|path| path.extension().is_some_and(|extension| extension == "html")) {
+    if let Some(path) = options.output.page() {
         let page = page(patterns, &options.file)?;
-        return report::write_file(path, |out| page.write(out));
+        return Ok(report::write_file(path, |out| page.write(out))?);
     }
     let table = if options.histograms { patterns.histograms() } else { patterns.table() };
-    let is_for_people = output.is_none() && options.output.format == report::Format::Table;
+    let is_for_people = path.is_none() && options.output.format == report::Format::Table;
     let table = if is_for_people && !options.histograms { shortened(table) } else { table };
-    report::write_all(&[table], options.output.format, output)
+    Ok(report::write_all(&[table], options.output.format, path)?)
 }
 
 /// Keeps the first rows.

@@ -69,7 +69,8 @@ fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
     );
     steps.clear();
     let study = study?;
-    Ok((study.tables(), study.tables(), study.page()?))
+    let tables = study.tables();
+    Ok((tables.clone(), tables, study.page()?))
 }
 
 /// Writes the page, and every table as CSV, JSON and Parquet beside it. Returns the page's path.

@@ -14,7 +14,7 @@ use crate::arguments::{PlanOptions, TraceOptions};
 /// Runs the program and records it.
 pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
     let configuration = configuration(&options.engine, &options.program, &options.arguments, true);
-    let plan = Plan { values: options.values.values, ..plan(&options.plan) };
+    let plan = Plan { values: options.recorded.values, heap: options.recorded.heap, ..plan(&options.plan) };
     let recording = record::record(&configuration, &plan, &options.output)?;
     check_ending(&recording.ending, &options.program)?;
     tell(&options.output, recording.recorded.instructions, recording.recorded.units);
@@ -36,5 +36,5 @@ pub fn tell(path: &Path, instructions: u64, units: u64) {
 pub fn plan(options: &PlanOptions) -> Plan {
     let unit =
         options.unit.clone().map(|function| UnitPlan { function, skip: options.skip, units: options.units });
-    Plan { from: options.from.clone(), until: options.until.clone(), unit, values: false }
+    Plan { from: options.from.clone(), until: options.until.clone(), unit, ..Plan::default() }
 }

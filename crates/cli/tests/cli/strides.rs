@@ -100,19 +100,104 @@ fn arrays_have_names_types_and_patterns() {
     assert!(by("by_columns")[4].contains("512 to 1023: 98 %"), "{lines:?}");
 }
 
+/// What a program's strides are while it runs.
+fn heard(options: &str, program: &str) -> Vec<Vec<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("strides.csv");
+    run(&format!("strides {options} --format csv -o {} {program}", output.display())).quiet_success();
+    csv(&std::fs::read_to_string(&output).unwrap())
+}
+
 /// While a program runs the same is counted as of its trace.
 #[test]
 fn a_program_that_is_heard_has_the_strides_of_its_trace() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = folder.path().join("strides.csv");
-    let recorded = record("--unit by_columns :ev56/walks");
-    for by in ["instruction", "all"] {
-        let options = format!("--by {by} --histograms --signed");
-        let heard = format!("strides {options} --format csv -o {} --unit by_columns", output.display());
-        run(&format!("{heard} :ev56/walks")).quiet_success();
-        let heard = csv(&std::fs::read_to_string(&output).unwrap());
-        assert_eq!(heard, strides(&recorded, &options));
+    let recorded = record("--heap --unit by_columns :ev56/walks");
+    let whole = record("--heap :ev56/walks");
+    let heap = record("--heap :ev56/heap");
+    for by in ["instruction", "line", "function", "array", "all"] {
+        for more in ["--histograms --signed", "--histograms --in-elements --array matrix"] {
+            let options = format!("--by {by} {more}");
+            let of_unit = heard(&options, "--unit by_columns :ev56/walks");
+            assert!(of_unit.len() > 1, "{options}");
+            assert_eq!(of_unit, strides(&recorded, &options), "{options}");
+        }
+        let options = format!("--by {by}");
+        assert_eq!(heard(&options, ":ev56/walks"), strides(&whole, &options), "{options}");
+        assert_eq!(heard(&options, ":ev56/heap"), strides(&heap, &options), "{options}");
     }
+    let advice = heard("--advice", "--unit by_columns :ev56/walks");
+    assert!(advice.len() > 1);
+    assert_eq!(advice, strides(&recorded, "--advice"));
+}
+
+/// The rows of what was allocated in the guest: who allocated, loads or stores, references, strides one back.
+fn allocated(rows: &[Vec<String>]) -> Vec<[String; 4]> {
+    let of = rows.iter().filter(|row| row[0].contains("(heap.c:"));
+    let mut all: Vec<_> = of.map(|row| [0, 3, 4, 5].map(|cell| row[cell].clone())).collect();
+    all.sort();
+    all
+}
+
+/// What is expected of loads from a place that allocates, whose line has a comment.
+fn loads(function: &str, comment: &str, references: u64, strides: &str) -> [String; 4] {
+    let source = include_str!("guests/heap.c");
+    let line = 1 + source.lines().position(|line| line.contains(&format!("/* {comment} */"))).unwrap();
+    let name = format!("allocated in {function} (heap.c:{line})");
+    [name, "loads".into(), references.to_string(), strides.into()]
+}
+
+#[test]
+fn blocks_of_the_heap_are_told_apart_by_who_allocated_them() {
+    let options = "--depth 1 --in-elements";
+    let table = loads("load_table", "table", 2000, "1: 100 %");
+    let rows = loads("load_rows", "rows", 334, "3: 100 %");
+    // The C library copies the block, and reads its end where it puts it.
+    let grown = loads("grow", "grown", 1000, "64: 100 %");
+    let recorded = record("--heap :ev56/heap");
+    let found = allocated(&strides(&recorded, options));
+    let named = |found: &[[String; 4]], wanted: &[String; 4]| {
+        found.iter().filter(|row| row[..2] == wanted[..2]).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(named(&found, &table), std::slice::from_ref(&table), "{found:?}");
+    assert_eq!(named(&found, &rows)[0][0], rows[0], "{found:?}");
+    assert_eq!(named(&found, &grown)[0][0], grown[0], "{found:?}");
+    // Only what the program itself does, recorded from there on: who allocated before is known, too.
+    let walks = record("--heap --unit walk :ev56/heap");
+    let mut expected = vec![grown, rows, table];
+    expected.sort();
+    assert_eq!(allocated(&strides(&walks, options)), expected);
+    assert_eq!(allocated(&heard(options, "--unit walk :ev56/heap")), expected);
+    // Of a part of the trace, too, whose blocks were allocated before.
+    let last = allocated(&strides(&walks, &format!("{options} --units 3-3")));
+    assert_eq!(last, [loads("load_table", "table", 1000, "1: 100 %")]);
+    // A block can be asked for by its name.
+    let name = expected[0][0].replace(' ', "\u{a0}");
+    assert!(name.starts_with("allocated"));
+    let without = record("--unit walk :ev56/heap");
+    let text = run(&format!("strides {}", without.path().display())).quiet_success();
+    assert!(text.contains("recorded without --heap"), "{text}");
+    assert_eq!(allocated(&strides(&without, options)), Vec::<[String; 4]>::new());
+}
+
+#[test]
+fn blocks_of_threads_and_processes_are_their_own() {
+    let options = "--depth 1 --in-elements";
+    let of_threads = |found: Vec<[String; 4]>| found.iter().find(|row| row[0].contains(" body ")).cloned();
+    // Each thread starts anew: 4 walks of 500.
+    let own = loads("body", "own", 4 * 4 * 500, "2: 100 %");
+    let threads = record("--heap --unit walk :ev56/heap threads");
+    assert_eq!(of_threads(allocated(&strides(&threads, options))).as_ref(), Some(&own));
+    let heard = heard(options, "--unit walk :ev56/heap threads");
+    assert_eq!(of_threads(allocated(&heard)).as_ref(), Some(&own));
+    // A child has its parent's blocks, until another program takes its place.
+    let forks = record("--heap --unit walk :ev56/heap fork");
+    let found = allocated(&strides(&forks, options));
+    let of = |wanted: &[String; 4]| found.contains(wanted);
+    assert!(of(&loads("load_table", "table", 3000, "1: 100 %")), "{found:?}");
+    let child = allocated(&strides(&forks, &format!("{options} --process 1")));
+    let expected =
+        [loads("load_rows", "rows", 250, "4: 100 %"), loads("load_table", "table", 1000, "1: 100 %")];
+    assert_eq!(child, expected);
 }
 
 /// Each function of the program has one problem, or none.
@@ -135,6 +220,37 @@ fn advice_is_given_where_there_is_a_problem() {
     assert!(indirect[0].join(",").contains("by way of where"), "{indirect:?}");
 }
 
+/// The same of stores, and of arrays whose columns are kept together.
+#[test]
+fn advice_is_given_of_stores_and_of_fortran() {
+    let advice = |program: &str, function: &str| {
+        let recorded = record(&format!("--unit {function} :ev56/{program}"));
+        let rows = strides(&recorded, "--advice").split_off(1);
+        rows.iter().map(|row| row.join(",")).collect::<Vec<_>>().join("\n")
+    };
+    for function in ["by_rows", "ordered", "once"] {
+        assert_eq!(advice("stores", function), "", "{function}");
+    }
+    let stores = advice("stores", "by_columns");
+    assert!(
+        stores.contains("matrix,32768,") && stores.contains("the last index is the innermost"),
+        "{stores}"
+    );
+    assert!(stores.contains("sets of the dcache"), "{stores}");
+    for kind in ["load", "store"] {
+        assert_eq!(advice("columns", &format!("{kind}_by_columns")), "", "{kind}");
+        let rows = advice("columns", &format!("{kind}_by_rows"));
+        assert!(
+            rows.contains("matrix,32768,") && rows.contains("the first index is the innermost"),
+            "{rows}"
+        );
+        assert!(
+            rows.contains("4,096 bytes a step") && rows.contains("sets of the dcache: make its columns"),
+            "{rows}"
+        );
+    }
+}
+
 #[test]
 fn charts_go_to_a_page() {
     let recorded = record("--from main :ev56/walks");
@@ -150,8 +266,8 @@ fn what_is_not_there_is_told() {
     let path = recorded.path();
     let failure = run(&format!("strides {} --array nothing", path.display())).failure();
     assert!(failure.contains("no variable 'nothing' is known"), "{failure}");
-    let failure = run("strides --by line :ev56/walks").failure();
-    assert!(failure.contains("record a trace first"), "{failure}");
+    let failure = run("strides --by line --array nothing :ev56/walks").failure();
+    assert!(failure.contains("no variable 'nothing' is known"), "{failure}");
     let failure = run("strides --by all --function main :ev56/walks").failure();
     assert!(failure.contains("only --unit chooses"), "{failure}");
     let failure = run(&format!("strides --unit main {}", path.display())).failure();

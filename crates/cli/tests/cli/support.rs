@@ -27,12 +27,15 @@ fn make_guests() -> PathBuf {
     for (build, switches) in BUILDS {
         let folder = folder.join(build);
         std::fs::create_dir_all(&folder).unwrap();
+        compile(&folder, switches, "columns.f90", "columns", &[]);
         compile(&folder, switches, "debugged.c", "debugged", &["-O0", "-pthread"]);
         compile(&folder, switches, "debugged.c", "anywhere", &["-O0", "-pthread", "-fPIE", "-pie"]);
         compile(&folder, switches, "forks.c", "forks", &[]);
         compile(&folder, switches, "half.c", "libhalf.so", &["-fPIC", "-shared"]);
         compile(&folder, switches, "halves.c", "halves", &["-L.", "-lhalf", "-Wl,-rpath,$ORIGIN"]);
+        compile(&folder, switches, "heap.c", "heap", &["-pthread", "-fno-builtin"]);
         compile(&folder, switches, "modes.c", "modes", &[]);
+        compile(&folder, switches, "stores.c", "stores", &[]);
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
         compile(&folder, switches, "tiny.c", "tiny", &[]);
         compile(&folder, switches, "walks.c", "walks", &[]);
@@ -42,9 +45,11 @@ fn make_guests() -> PathBuf {
 
 fn compile(folder: &Path, build: &[&str], source: &str, output: &str, more: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/guests").join(source);
-    let mut command = Command::new("alpha-linux-gnu-gcc");
+    let is_fortran = source.extension().is_some_and(|extension| extension == "f90");
+    let mut command =
+        Command::new(if is_fortran { "alpha-linux-gnu-gfortran" } else { "alpha-linux-gnu-gcc" });
     command.current_dir(folder).args(["-O1", "-g", "-w"]).args(build).arg(source).args(["-o", output]);
-    let made = command.args(more).output().expect("alpha-linux-gnu-gcc is needed: run ./setup");
+    let made = command.args(more).output().expect("the cross compilers are needed: run ./setup");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 

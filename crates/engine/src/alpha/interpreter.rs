@@ -87,6 +87,8 @@ pub trait Observer: Send {
     /// Control went elsewhere than the last instruction says: a signal's handler begins or ends, or another
     /// program does.
     fn diverted(&mut self) {}
+    /// Another program takes the place of this one; its images are told next.
+    fn replaced(&mut self) {}
     /// All that was executed has been told; what comes now is after all that other threads did so far.
     fn goes_on(&mut self) {}
     /// Whether each execution of the block must be told, and be it compiled code's.

@@ -4,6 +4,7 @@
 mod attach;
 mod delivery;
 mod feed;
+mod heap;
 mod plan;
 mod session;
 mod tracer;
@@ -120,10 +121,10 @@ impl Observer for Recorder {
         self.interest
     }
 
-    fn interest(&mut self, block: &Block, cpu: &Cpu, _: &Memory) -> Option<Interest> {
+    fn interest(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> Option<Interest> {
         self.attend();
         let (interest, has_news) = match &mut self.tracer {
-            Some(tracer) => tracer.interest(block, cpu),
+            Some(tracer) => tracer.interest(block, cpu, memory),
             None => (Interest::Nothing, false),
         };
         let turns = has_news || interest != self.interest;
@@ -167,6 +168,12 @@ impl Observer for Recorder {
     fn diverted(&mut self) {
         if let Some(tracer) = &mut self.tracer {
             tracer.diverted();
+        }
+    }
+
+    fn replaced(&mut self) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.replaced();
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Plan {
     /// The values that instructions write, store and test are recorded, too. The program runs some ten times
     /// as long while they are.
     pub values: bool,
+    /// Where blocks of the heap are allocated and freed is recorded, too, from the program's beginning on.
+    pub heap: bool,
 }
 
 impl Plan {
@@ -32,6 +34,7 @@ impl Plan {
             arguments,
             cpu: model.to_string(),
             has_values: self.values,
+            has_heap: self.heap,
             unit: self.unit.as_ref().map(|unit| unit.function.clone()),
             time: time.map_or(0, |time| time.as_secs()),
             process: std::process::id(),
@@ -86,7 +89,7 @@ impl UnitPlan {
 pub(super) struct Addresses {
     pub(super) from: Vec<u64>,
     pub(super) until: Vec<u64>,
-    /// Both.
+    /// These, and where else blocks must begin.
     pub(super) all: Vec<u64>,
 }
 

@@ -4,10 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use image::Image;
-use trace::record::{Event, Mark};
+use trace::record::{Event, Heap, Mark};
 use trace::{BlockId, LoadedImage, StreamWriter};
 
 use super::feed::{Feed, PIECE, Piece};
+use super::heap::Allocations;
 use super::plan::{Addresses, Missing};
 use super::session::{Session, State};
 use crate::alpha::block::{Block, BlockCache};
@@ -15,6 +16,7 @@ use crate::alpha::cpu::Cpu;
 use crate::alpha::interpreter::Interest;
 use crate::calls::Calls;
 use crate::linux;
+use crate::memory::Memory;
 
 /// A block of the cache whose number in the trace is not known yet.
 const UNKNOWN: BlockId = BlockId::MAX;
@@ -27,6 +29,8 @@ pub(super) struct Tracer {
     session: Arc<Session>,
     addresses: Addresses,
     calls: Calls,
+    /// If the plan wants that.
+    heap: Option<Allocations>,
     /// The number of the unit that is recorded.
     unit: Option<u64>,
     images: Vec<Mapped>,
@@ -60,7 +64,8 @@ impl Tracer {
         let plan = &session.plan;
         let calls = plan.unit.as_ref().map_or_else(Calls::default, |unit| Calls::new(&unit.function));
         let addresses = Addresses::new(plan);
-        let mut tracer = Tracer::of(session, addresses, calls, Vec::new());
+        let heap = plan.heap.then(Allocations::default);
+        let mut tracer = Tracer { heap, ..Tracer::of(session, addresses, calls, Vec::new()) };
         images.iter().for_each(|image| tracer.mapped(image));
         tracer
     }
@@ -71,6 +76,7 @@ impl Tracer {
             session,
             addresses,
             calls,
+            heap: None,
             unit: None,
             images,
             is_recording: false,
@@ -246,6 +252,21 @@ impl Tracer {
         }
     }
 
+    /// Adds what became of the heap, in its place among what other threads do.
+    fn add_heap(&mut self) {
+        let Some(heap) = self.heap.as_mut().filter(|heap| !heap.marks.is_empty()) else { return };
+        let marks = std::mem::take(&mut heap.marks);
+        let is_live = self.session.delivery().is_some();
+        if !is_live {
+            self.mark(Mark::Order(self.order));
+            self.order = self.session.next_order();
+        }
+        marks.into_iter().for_each(|mark| self.mark(mark));
+        if is_live || self.piece.len() >= PIECE {
+            self.hand_on();
+        }
+    }
+
     /// Follows the program from before a block: whether the block is to be recorded.
     fn follow(&mut self, block: &Block, cpu: &Cpu) -> bool {
         let (session, addresses) = (&*self.session, &self.addresses);
@@ -294,8 +315,13 @@ fn function((loaded, file): &Mapped, image: u32, address: u64) -> Option<trace::
 /// What an observer hears of.
 impl Tracer {
     /// What must be heard of from before a block on; and whether what was executed before must be told first.
-    pub(super) fn interest(&mut self, block: &Block, cpu: &Cpu) -> (Interest, bool) {
+    pub(super) fn interest(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> (Interest, bool) {
         let is_recorded = self.follow(block, cpu);
+        let mut has_news = false;
+        if let Some(heap) = self.heap.as_mut().filter(|_| self.session.state() != State::Over) {
+            heap.enter(block, cpu, memory);
+            has_news = !heap.marks.is_empty();
+        }
         if is_recorded && !self.is_recording && self.marks.is_empty() {
             self.marks.push(Mark::Gap);
         }
@@ -305,7 +331,7 @@ impl Tracer {
             true if self.session.plan.values => Interest::Values,
             true => Interest::Accesses,
         };
-        (interest, !self.marks.is_empty())
+        (interest, has_news || !self.marks.is_empty())
     }
 
     pub(super) fn wants(&self, block: &Block) -> bool {
@@ -327,7 +353,9 @@ impl Tracer {
 
     pub(super) fn thread(&self) -> Tracer {
         let addresses = self.addresses.clone();
-        Tracer::of(self.session.clone(), addresses, self.calls.thread(), self.images.clone())
+        let heap = self.heap.as_ref().map(Allocations::thread);
+        let tracer = Tracer::of(self.session.clone(), addresses, self.calls.thread(), self.images.clone());
+        Tracer { heap, ..tracer }
     }
 
     pub(super) fn executed(&mut self, records: &[u64], cache: &BlockCache) {
@@ -372,6 +400,7 @@ impl Tracer {
 
     pub(super) fn goes_on(&mut self) {
         self.order = self.session.next_order();
+        self.add_heap();
         self.piece.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
     }
 
@@ -381,8 +410,20 @@ impl Tracer {
         if let Some(file) = &file {
             self.calls.mapped(image, file);
             self.addresses.mapped(&self.session.plan, image, file);
+            if let Some(heap) = &mut self.heap {
+                // Whoever hears of callers knows where they are.
+                self.session.image(image, Some(file));
+                self.addresses.all.extend(heap.mapped(image, file));
+            }
         }
         self.images.push((image.clone(), file));
+    }
+
+    /// Another program takes the place of this one.
+    pub(super) fn replaced(&mut self) {
+        if let Some(heap) = &mut self.heap {
+            heap.replaced();
+        }
     }
 
     pub(super) fn forked(&mut self) {
@@ -391,8 +432,14 @@ impl Tracer {
         let session = self.session.forked();
         let (addresses, calls) = (self.addresses.clone(), self.calls.clone());
         let images = std::mem::take(&mut self.images);
-        let is_recording = self.is_recording;
-        *self = Tracer { is_recording, ..Tracer::of(session, addresses, calls, images) };
+        let (is_recording, order) = (self.is_recording, self.order);
+        let (parent, mut heap) = (self.session.process.number(), self.heap.take());
+        if let Some(heap) = &mut heap {
+            heap.marks = vec![Mark::Heap(Heap::Copied(parent))];
+        }
+        *self = Tracer { is_recording, order, heap, ..Tracer::of(session, addresses, calls, images) };
+        // The number is from before the parent goes on.
+        self.add_heap();
         if is_recording {
             self.marks.push(Mark::Gap);
         }

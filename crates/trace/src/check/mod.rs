@@ -11,7 +11,7 @@ use isa::{Flags, Format};
 
 use self::calls::{Calls, Return};
 use crate::codec::recipe::{Access, Exit, Moves, NONE, Recipe, Recipes, SLOTS, UNKNOWN, ZERO};
-use crate::record::{Entries, Entry, Execution, Mark};
+use crate::record::{Entries, Entry, Execution, Heap, Mark};
 use crate::{Block, BlockId, Chunk, Trace};
 
 /// What was checked.
@@ -31,6 +31,8 @@ pub enum Rule {
     Unit,
     /// A call to the system follows an instruction that makes one.
     SystemCall,
+    /// Blocks of the heap have a caller and a size.
+    Heap,
 }
 
 /// Something that cannot have happened.
@@ -105,6 +107,14 @@ enum Next {
     Either(u64, u64),
 }
 
+/// A mark of the heap, as far as it matters for what may come next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HeapMark {
+    Caller,
+    Size,
+    Other,
+}
+
 /// The stack pointer.
 const SP: usize = 30;
 
@@ -115,6 +125,8 @@ struct Follower<'a> {
     report: &'a mut Report,
     stream: u32,
     instruction: u64,
+    /// The mark of the heap that came last.
+    heap: HeapMark,
     /// The block that was executed last.
     last: Option<BlockId>,
     next: Next,
@@ -137,6 +149,7 @@ impl<'a> Follower<'a> {
             report,
             stream,
             instruction: 0,
+            heap: HeapMark::Other,
             last: None,
             next: Next::Anywhere,
             returns: false,
@@ -251,6 +264,14 @@ impl<'a> Follower<'a> {
                 }
                 self.unit_is_open = false;
             }
+            Mark::Heap(Heap::Caller(_)) => self.heap = HeapMark::Caller,
+            Mark::Heap(Heap::Size(_)) if self.heap == HeapMark::Caller => self.heap = HeapMark::Size,
+            Mark::Heap(Heap::Block(_)) if self.heap == HeapMark::Size => self.heap = HeapMark::Other,
+            Mark::Heap(Heap::Size(_) | Heap::Block(_)) => {
+                let what = "a block of the heap is not told by its caller, size and address".into();
+                self.violation(Rule::Heap, self.place(), what);
+            }
+            Mark::Heap(Heap::Freed(_) | Heap::Copied(_) | Heap::Gone) => {}
         }
     }
 

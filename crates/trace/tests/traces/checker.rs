@@ -2,7 +2,7 @@
 
 use pathlength_trace::Trace;
 use pathlength_trace::check::{Rule, check};
-use pathlength_trace::record::Mark;
+use pathlength_trace::record::{Heap, Mark};
 
 use crate::made::path;
 use crate::program::Item::{Mark as M, Run};
@@ -72,7 +72,8 @@ fn calls_that_are_not_returned_from_are_counted() {
 
 #[test]
 fn marks_out_of_order_are_found() {
-    let cases: [(Rule, &[Mark]); 7] = [
+    let [caller, size, block] = [Heap::Caller(16), Heap::Size(8), Heap::Block(64)].map(Mark::Heap);
+    let cases: [(Rule, &[Mark]); 10] = [
         (Rule::Order, &[Mark::Order(5), Mark::Order(5)]),
         (Rule::Order, &[Mark::Order(5), Mark::Order(4)]),
         (Rule::Unit, &[Mark::UnitEnds(3)]),
@@ -80,6 +81,9 @@ fn marks_out_of_order_are_found() {
         (Rule::Unit, &[Mark::UnitBegins(3), Mark::UnitBegins(4)]),
         (Rule::Unit, &[Mark::UnitBegins(3), Mark::UnitEnds(3), Mark::UnitBegins(3)]),
         (Rule::SystemCall, &[Mark::SystemCall(1)]),
+        (Rule::Heap, &[size]),
+        (Rule::Heap, &[caller, block]),
+        (Rule::Heap, &[caller, size, block, block]),
     ];
     for (rule, marks) in cases {
         let mut items: Vec<Item> = vec![M(Mark::Gap), Run(Enter, STACK - 16)];
@@ -87,7 +91,8 @@ fn marks_out_of_order_are_found() {
         assert_eq!(rules(&checked("marks", &items)), [rule], "{marks:?}");
     }
     let fine = [Mark::Order(2), Mark::UnitBegins(3), Mark::UnitLeft(3), Mark::UnitBegins(7), Mark::Order(9)];
-    let items: Vec<Item> = fine.into_iter().map(M).collect();
+    let freed = Mark::Heap(Heap::Freed(64));
+    let items: Vec<Item> = fine.into_iter().chain([caller, size, block, freed, freed]).map(M).collect();
     assert_eq!(checked("marks", &items).listed, []);
 }
 

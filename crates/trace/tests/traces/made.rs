@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pathlength_trace::record::{Event, Mark, Shape};
+use pathlength_trace::record::{Event, Heap, Mark, Shape};
 use pathlength_trace::{Block, BlockId, Function, Header, Image, Process, StreamWriter, Trace, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -63,6 +63,12 @@ pub fn mark() -> impl Strategy<Value = Mark> {
         number().prop_map(Mark::UnitBegins),
         number().prop_map(Mark::UnitEnds),
         number().prop_map(Mark::UnitLeft),
+        number().prop_map(|address| Mark::Heap(Heap::Caller(address))),
+        number().prop_map(|bytes| Mark::Heap(Heap::Size(bytes))),
+        number().prop_map(|address| Mark::Heap(Heap::Block(address))),
+        number().prop_map(|address| Mark::Heap(Heap::Freed(address))),
+        any::<u32>().prop_map(|process| Mark::Heap(Heap::Copied(process))),
+        Just(Mark::Heap(Heap::Gone)),
     ]
 }
 

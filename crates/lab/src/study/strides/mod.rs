@@ -207,7 +207,7 @@ fn arrays(path: &Path) -> Result<Vec<Walk>, Error> {
     let bins = Bins { is_signed: false, in_elements: true };
     let options = StrideOptions { bins, ..StrideOptions::default() };
     let only = ARRAYS.map(String::from);
-    let mut patterns = Patterns::new(&dictionary, &accesses, By::Array, &only, options);
+    let mut patterns = Patterns::new(&dictionary, By::Array, &only, options);
     if let Some(error) = replay.run(&mut patterns, &mut |_| {})?.pop() {
         return Err(error.into());
     }

@@ -1,0 +1,131 @@
+//! Blocks of the heap, as far as traces tell of them, each by who asked for it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use trace::Thread;
+use trace::record::Heap as Mark;
+
+/// The heaps of all processes.
+#[derive(Debug, Default)]
+pub struct Heaps {
+    /// By process: the end and the array of each block, by its start.
+    processes: HashMap<u32, BTreeMap<u64, (u64, u32)>>,
+    /// By thread.
+    threads: HashMap<u32, State>,
+    /// Blocks in all of them.
+    blocks: usize,
+}
+
+/// What the marks of a thread said last.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    caller: u64,
+    size: u64,
+    /// The block that was freed.
+    freed: Option<(u64, (u64, u32))>,
+}
+
+/// More blocks at a time are not told apart: this bounds the memory that a damaged trace can take.
+const MOST: usize = 1 << 22;
+
+impl Heaps {
+    /// The array of the block that an address of a process is in.
+    #[inline]
+    pub fn find(&self, process: u32, address: u64) -> Option<u32> {
+        let (_, &(end, array)) = self.processes.get(&process)?.range(..=address).next_back()?;
+        (address < end).then_some(array)
+    }
+
+    /// Follows a mark; `array` numbers what is allocated for a caller.
+    pub fn mark(&mut self, thread: Thread, mark: Mark, array: impl FnOnce(u64) -> u32) {
+        let state = self.threads.entry(thread.number).or_default();
+        match mark {
+            Mark::Caller(address) => state.caller = address,
+            Mark::Size(bytes) => state.size = bytes,
+            Mark::Block(0) => {
+                if let Some((start, (end, array))) = state.freed.take() {
+                    self.add(thread.process, start, end, array);
+                }
+            }
+            Mark::Block(start) => {
+                let end = start.saturating_add(state.size);
+                let array = array(state.caller);
+                self.add(thread.process, start, end, array);
+            }
+            Mark::Freed(start) => {
+                let block = self.processes.get_mut(&thread.process).and_then(|blocks| blocks.remove(&start));
+                self.blocks -= usize::from(block.is_some());
+                state.freed = block.map(|block| (start, block));
+            }
+            Mark::Copied(parent) => {
+                let copy = self.processes.get(&parent).cloned().unwrap_or_default();
+                let is_new = self.processes.get(&thread.process).is_none_or(BTreeMap::is_empty);
+                if is_new && self.blocks + copy.len() <= MOST {
+                    self.blocks += copy.len();
+                    self.processes.insert(thread.process, copy);
+                }
+            }
+            Mark::Gone => {
+                let blocks = self.processes.remove(&thread.process).unwrap_or_default();
+                self.blocks -= blocks.len();
+            }
+        }
+    }
+
+    /// Adds a block in place of what was there: not all that is freed may be known.
+    fn add(&mut self, process: u32, start: u64, end: u64, array: u32) {
+        let blocks = self.processes.entry(process).or_default();
+        while let Some((&other, &(other_end, _))) = blocks.range(..end).next_back()
+            && other_end > start
+        {
+            blocks.remove(&other);
+            self.blocks -= 1;
+        }
+        if start < end && self.blocks < MOST {
+            blocks.insert(start, (end, array));
+            self.blocks += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_come_and_go() {
+        let mut heaps = Heaps::default();
+        let thread = |process, number| Thread { process, number };
+        let allocate = |heaps: &mut Heaps, thread, start, size, array: u32| {
+            for mark in [Mark::Caller(0x100 + u64::from(array)), Mark::Size(size), Mark::Block(start)] {
+                heaps.mark(thread, mark, |caller| (caller - 0x100) as u32);
+            }
+        };
+        let free = |heaps: &mut Heaps, thread, start| heaps.mark(thread, Mark::Freed(start), |_| panic!());
+        allocate(&mut heaps, thread(0, 0), 1000, 10, 5);
+        allocate(&mut heaps, thread(0, 1), 1010, 10, 6);
+        let found =
+            |heaps: &Heaps, process| [999, 1000, 1009, 1010, 1019, 1020].map(|at| heaps.find(process, at));
+        assert_eq!(found(&heaps, 0), [None, Some(5), Some(5), Some(6), Some(6), None]);
+        assert_eq!(found(&heaps, 1), [None; 6]);
+        // A process has its parent's blocks, and goes on by itself.
+        heaps.mark(thread(1, 2), Mark::Copied(0), |_| panic!());
+        free(&mut heaps, thread(0, 0), 1000);
+        assert_eq!(found(&heaps, 0), [None, None, None, Some(6), Some(6), None]);
+        assert_eq!(found(&heaps, 1)[1..3], [Some(5); 2]);
+        // What could not be made larger is there still.
+        heaps.mark(thread(0, 0), Mark::Block(0), |_| panic!());
+        assert_eq!(heaps.find(0, 1000), Some(5));
+        // One that overlaps replaces what was not known to be freed.
+        allocate(&mut heaps, thread(0, 0), 1005, 7, 7);
+        assert_eq!(found(&heaps, 0), [None, None, Some(7), Some(7), None, None]);
+        assert_eq!([1005, 1011, 1012].map(|at| heaps.find(0, at)), [Some(7), Some(7), None]);
+        heaps.mark(thread(1, 2), Mark::Gone, |_| panic!());
+        assert_eq!((found(&heaps, 1), heaps.blocks), ([None; 6], 1));
+        // Nonsense does no harm.
+        allocate(&mut heaps, thread(0, 0), u64::MAX, u64::MAX, 8);
+        free(&mut heaps, thread(0, 0), 3);
+        heaps.mark(thread(0, 3), Mark::Block(0), |_| panic!());
+        heaps.mark(thread(0, 3), Mark::Copied(77), |_| panic!());
+    }
+}

@@ -1,0 +1,182 @@
+//! Follows the calls of functions that allocate memory and free it, whoever has them.
+
+use std::collections::BTreeMap;
+
+use isa::Flags;
+use trace::LoadedImage;
+use trace::record::{self, Heap, Mark};
+
+use crate::alpha::block::Block;
+use crate::alpha::cpu::{Cpu, register};
+use crate::memory::Memory;
+use crate::places::entries;
+
+/// A function that allocates or frees memory. Arguments are numbered from 0.
+#[derive(Debug)]
+struct Function {
+    name: &'static str,
+    /// The block that it frees, or makes larger or smaller.
+    frees: Option<usize>,
+    /// Those whose product is the number of bytes that it allocates; none if it only frees.
+    size: &'static [usize],
+    /// Where it stores the block's address, if it does not return that.
+    stores: Option<usize>,
+}
+
+const fn allocates(name: &'static str, size: &'static [usize]) -> Function {
+    Function { name, frees: None, size, stores: None }
+}
+
+/// The C library's, and the operators new of C++, which call those.
+const FUNCTIONS: [Function; 16] = [
+    allocates("malloc", &[0]),
+    allocates("calloc", &[0, 1]),
+    Function { frees: Some(0), ..allocates("realloc", &[1]) },
+    Function { frees: Some(0), ..allocates("reallocarray", &[1, 2]) },
+    Function { frees: Some(0), ..allocates("free", &[]) },
+    allocates("aligned_alloc", &[1]),
+    allocates("memalign", &[1]),
+    Function { stores: Some(0), ..allocates("posix_memalign", &[2]) },
+    allocates("valloc", &[0]),
+    allocates("pvalloc", &[0]),
+    allocates("_Znwm", &[0]),
+    allocates("_Znam", &[0]),
+    allocates("_ZnwmSt11align_val_t", &[0]),
+    allocates("_ZnamSt11align_val_t", &[0]),
+    allocates("_ZnwmRKSt9nothrow_t", &[0]),
+    allocates("_ZnamRKSt9nothrow_t", &[0]),
+];
+
+/// What is to be heard of at an address.
+#[derive(Clone, Copy, Debug)]
+enum Site {
+    /// A function is entered.
+    Entry(&'static Function),
+    /// The return of one, or of a function that it goes on as.
+    Return,
+}
+
+/// The calls of such functions in one thread. What is called from within a call belongs to the outer one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Allocations {
+    sites: BTreeMap<u64, Site>,
+    open: Option<Open>,
+    /// What is to be recorded.
+    pub(super) marks: Vec<Mark>,
+}
+
+/// A call that has not returned.
+#[derive(Clone, Debug)]
+struct Open {
+    function: &'static Function,
+    return_address: u64,
+    stack_pointer: u64,
+    size: u64,
+    /// Where the block's address will be stored, if anywhere.
+    place: u64,
+    /// The block that it got.
+    old: u64,
+}
+
+impl Allocations {
+    /// The calls of another thread.
+    pub(super) fn thread(&self) -> Allocations {
+        Allocations { sites: self.sites.clone(), ..Allocations::default() }
+    }
+
+    /// An image was mapped; the addresses at which blocks must begin.
+    pub(super) fn mapped(&mut self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
+        let mut sites = Vec::new();
+        for function in &FUNCTIONS {
+            for symbol in file.symbols(function.name).iter().filter(|symbol| symbol.function) {
+                // Whoever enters at the beginning comes by there, too.
+                let entry = entries(file, symbol.address).last().unwrap_or(symbol.address);
+                sites.extend(returns(file, symbol.address).into_iter().map(|at| (at, Site::Return)));
+                sites.push((entry, Site::Entry(function)));
+            }
+        }
+        let sites = sites.into_iter().map(|(at, site)| (at.wrapping_add(image.bias), site));
+        let addresses = sites.clone().map(|(at, _)| at).collect();
+        self.sites.extend(sites);
+        addresses
+    }
+
+    /// Another program takes the place of this one.
+    pub(super) fn replaced(&mut self) {
+        *self = Allocations { marks: vec![Mark::Heap(Heap::Gone)], ..Allocations::default() };
+    }
+
+    /// Control is at the first instruction of a block.
+    pub(super) fn enter(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) {
+        match self.sites.get(&block.address) {
+            Some(Site::Entry(function)) => self.called(function, cpu),
+            Some(Site::Return) => self.returned(block, cpu, memory),
+            None => {}
+        }
+    }
+
+    fn called(&mut self, function: &'static Function, cpu: &Cpu) {
+        let [return_address, stack_pointer] = [register::RA, register::SP].map(|number| cpu.r[number]);
+        let argument = |number: usize| cpu.r[register::A0 + number];
+        let is_within = self.open.as_ref().is_some_and(|open| {
+            let is_same = stack_pointer == open.stack_pointer && return_address == open.return_address;
+            stack_pointer < open.stack_pointer || is_same
+        });
+        let old = function.frees.map_or(0, argument);
+        if old != 0 && (function.size.is_empty() || !is_within) {
+            self.marks.push(Mark::Heap(Heap::Freed(old)));
+        }
+        if !function.size.is_empty() && !is_within {
+            let size = function.size.iter().map(|&number| argument(number)).fold(1, u64::saturating_mul);
+            let size = size.min(record::LARGEST);
+            let place = function.stores.map_or(0, argument);
+            self.open = Some(Open { function, return_address, stack_pointer, size, place, old });
+        }
+    }
+
+    /// A return that may be that of the call.
+    fn returned(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) {
+        let to =
+            block.words.first().and_then(|&word| isa::decode(word)).map(|one| cpu.r[usize::from(one.rb())]);
+        let is_its =
+            |open: &mut Open| to == Some(open.return_address) && cpu.r[register::SP] == open.stack_pointer;
+        let Some(open) = self.open.take_if(is_its) else { return };
+        let result = cpu.r[register::V0];
+        let block = match open.function.stores {
+            None => result,
+            Some(_) if result == 0 => memory.load::<8>(open.place).unwrap_or(0),
+            Some(_) => 0,
+        };
+        // What could not be made larger is as it was.
+        if block != 0 || open.old != 0 && open.size != 0 {
+            let heap = [Heap::Caller(open.return_address & !3), Heap::Size(open.size), Heap::Block(block)];
+            self.marks.extend(heap.map(Mark::Heap));
+        }
+    }
+}
+
+/// Where a function returns; and where those return that it goes on as by a branch.
+fn returns(file: &image::Image, address: u64) -> Vec<u64> {
+    let mut functions: Vec<&image::Function> = file.function_at(address).into_iter().collect();
+    let mut returns = Vec::new();
+    let mut next = 0;
+    while let Some(&function) = functions.get(next) {
+        next += 1;
+        let range = function.address..function.address + function.size;
+        let Some(code) = file.code().iter().find(|code| (code.address..code.end()).contains(&range.start))
+        else {
+            continue;
+        };
+        let before = (range.start - code.address) as usize / 4;
+        let words = file.instructions(code).skip(before).take_while(|(at, _)| range.contains(at));
+        for (at, one) in words.filter_map(|(at, word)| Some((at, isa::decode(word)?))) {
+            if one.op.is(Flags::RETURN) {
+                returns.push(at);
+            }
+            let target = one.target(at).filter(|target| !one.op.is(Flags::CALL) && !range.contains(target));
+            let other = target.and_then(|target| file.function_at(target));
+            functions.extend(other.filter(|other| !functions.contains(other)));
+        }
+    }
+    returns
+}

@@ -1,0 +1,330 @@
+//! What is recorded of the heap is what the program itself says of it, and blocks never overlap.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use pathlength_engine::{Configuration, End, Plan, Process, Recorder, Settings, UnitPlan};
+use tempfile::TempDir;
+use trace::record::{Entries, Entry, Heap, Mark, Shape};
+use trace::{Block, Consumer, Header, Image, Thread, Trace, Writer};
+
+/// Tells each block that its functions allocate, and what they free; the first argument says how.
+const SOURCE: &str = r#"
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+void *reallocarray(void *, size_t, size_t);
+static FILE *out;
+#define SITE __attribute__((noinline, noclone))
+static void *tell(const char *site, void *block, size_t size) {
+    if (block) fprintf(out, "%s %lu %lu\n", site, (unsigned long)block, size);
+    return block;
+}
+static void drop(void *block) {
+    if (block) fprintf(out, "free %lu 0\n", (unsigned long)block);
+    free(block);
+}
+static void *volatile keep;
+SITE void *by_malloc(size_t n) { return tell("by_malloc", keep = malloc(n), n); }
+SITE void *by_calloc(size_t n) { return tell("by_calloc", keep = calloc(n, 3), 3 * n); }
+SITE void *by_realloc(void *old, size_t n) {
+    if (old) fprintf(out, "free %lu 0\n", (unsigned long)old);
+    void *new = realloc(old, n);
+    /* What could not be made larger is as it was. */
+    if (!new) { fprintf(out, "by_realloc 0 %lu\n", n); return old; }
+    return tell("by_realloc", new, n);
+}
+SITE void *by_reallocarray(size_t n) { return tell("by_reallocarray", keep = reallocarray(0, n, 5), 5 * n); }
+SITE void *by_aligned(size_t n) { return tell("by_aligned", keep = aligned_alloc(64, n), n); }
+SITE void *by_memalign(size_t n) { return tell("by_memalign", keep = memalign(256, n), n); }
+SITE void *by_posix(size_t n) { void *block = 0; posix_memalign(&block, 128, n); return tell("by_posix", block, n); }
+SITE void work(long n) {
+    drop(by_malloc(n + 1));
+}
+static void once(void) {
+    void *blocks[7] = { by_malloc(100), by_calloc(50), by_realloc(0, 60), by_reallocarray(7),
+                        by_aligned(640), by_memalign(33), by_posix(44) };
+    blocks[2] = by_realloc(blocks[2], 70000);
+    blocks[2] = by_realloc(blocks[2], 1L << 50);
+    blocks[0] = by_realloc(blocks[0], 300000);
+    for (int i = 0; i < 7; i++) drop(blocks[i]);
+    drop(0);
+    for (int i = 0; i < 20; i++) work(i);
+}
+static void *body(void *seed) {
+    unsigned state = (unsigned)(long)seed;
+    void *blocks[16] = {0};
+    for (int i = 0; i < 3000; i++) {
+        state = state * 1103515245u + 12345u;
+        int which = state >> 16 & 15;
+        free(blocks[which]);
+        blocks[which] = malloc(16 + (state >> 20 & 255));
+        memset(blocks[which], 1, 8);
+    }
+    for (int i = 0; i < 16; i++) free(blocks[i]);
+    return 0;
+}
+int main(int count, char **arguments) {
+    out = fopen(arguments[2], "w");
+    if (!strcmp(arguments[1], "once")) once();
+    if (!strcmp(arguments[1], "threads")) {
+        pthread_t threads[4];
+        for (long i = 0; i < 4; i++) pthread_create(&threads[i], 0, body, (void *)(i + 1));
+        for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+    }
+    if (!strcmp(arguments[1], "fork")) {
+        void *inherited = by_malloc(500);
+        by_malloc(1000);
+        fflush(out);
+        if (fork() == 0) { free(inherited); keep = malloc(2000); _exit(0); }
+        wait(0);
+        free(inherited);
+        keep = malloc(3000);
+    }
+    fflush(out);
+    return 0;
+}
+"#;
+
+struct Guest {
+    directory: TempDir,
+}
+
+/// What happened to the heap: a site or `free`, the block's address, and its size.
+type Told = (String, u64, u64);
+
+/// Hears of the heap.
+#[derive(Default)]
+struct Kept {
+    images: Vec<Image>,
+    shapes: Vec<Shape>,
+    /// With the numbers of the process and the thread.
+    marks: Vec<(Thread, Heap)>,
+}
+
+impl Consumer for Kept {
+    fn map(&mut self, image: &Image) {
+        self.images.push(image.clone());
+    }
+
+    fn define(&mut self, block: &Block) {
+        self.shapes.push(Shape::new(&block.words, false));
+    }
+
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        let marks = Entries::new(records, &self.shapes).filter_map(|entry| match entry {
+            Entry::Mark(Mark::Heap(heap)) => Some((thread, heap)),
+            _ => None,
+        });
+        self.marks.extend(marks);
+    }
+}
+
+impl Guest {
+    fn new() -> Guest {
+        let directory = tempfile::tempdir().unwrap();
+        let (source, program) = (directory.path().join("heap.c"), directory.path().join("heap"));
+        std::fs::write(&source, SOURCE).unwrap();
+        let compiler = "alpha-linux-gnu-gcc";
+        let mut command = Command::new(compiler);
+        command.args(["-O2", "-fno-builtin", "-w", "-pthread", "-o"]).arg(&program).arg(&source);
+        let status = command.status();
+        assert!(status.unwrap_or_else(|error| panic!("{compiler} is needed: {error}")).success());
+        Guest { directory }
+    }
+
+    fn program(&self) -> PathBuf {
+        self.directory.path().join("heap")
+    }
+
+    /// Runs it; the trace, and what the program told.
+    fn run(&self, how: &str, make: impl FnOnce(Arc<Writer>) -> Recorder) -> (Trace, Vec<Told>) {
+        let [path, told] = ["file", "told"].map(|name| self.directory.path().join(name));
+        let _ = std::fs::remove_file(&path);
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
+        let writer = Writer::new(file, &Header::default()).unwrap();
+        let mut process = Process::new(&Configuration {
+            program: self.program(),
+            name: None,
+            arguments: vec![how.into(), told.clone().into()],
+            environment: vec![],
+            model: isa::Cpu::Ev67,
+            settings: Settings::default(),
+        })
+        .unwrap();
+        let mut recorder = make(writer);
+        let end = process.run(&mut recorder);
+        assert!(matches!(end, Ok(End::Exited(0))), "{end:?}");
+        recorder.finish().unwrap();
+        let told = std::fs::read_to_string(told).unwrap();
+        let line = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            (words[0].to_string(), words[1].parse().unwrap(), words[2].parse().unwrap())
+        };
+        (Trace::open(&path).unwrap(), told.lines().map(line).collect())
+    }
+
+    fn record(&self, how: &str, plan: &Plan) -> (Kept, Vec<Told>) {
+        let (trace, told) = self.run(how, |writer| Recorder::new(plan.clone(), writer).unwrap());
+        let report = trace::check::check(&trace);
+        assert_eq!((report.listed, trace.problems()), (vec![], &[][..]));
+        let mut kept = Kept::default();
+        trace.images().iter().for_each(|image| kept.map(image));
+        trace.blocks().iter().for_each(|block| kept.define(block));
+        let mut pieces = trace.ordered();
+        while let Some(piece) = pieces.next_piece().unwrap() {
+            let process = trace.streams()[piece.stream as usize].process;
+            kept.executed(Thread { process, number: piece.stream }, piece.words);
+        }
+        (kept, told)
+    }
+
+    fn hear(&self, how: &str, plan: &Plan, is_parallel: bool) -> (Kept, Vec<Told>) {
+        let kept = Arc::new(Mutex::new(Kept::default()));
+        let (_, told) =
+            self.run(how, |writer| Recorder::live(plan.clone(), writer, kept.clone(), is_parallel).unwrap());
+        (Arc::into_inner(kept).expect("nobody else has it").into_inner().unwrap(), told)
+    }
+
+    /// The function `by_...` that contains an address.
+    fn site(&self, kept: &Kept, address: u64) -> Option<String> {
+        let mapped = kept.images.iter().find(|image| image.path.file_name() == self.program().file_name())?;
+        let file = image::Image::open(&mapped.path).unwrap();
+        let function = file.function_at(address.wrapping_sub(mapped.bias))?;
+        function.name.starts_with("by_").then(|| function.name.clone())
+    }
+
+    /// What the marks tell of the blocks that the program's functions allocate.
+    fn told(&self, kept: &Kept) -> Vec<Told> {
+        let mut told = Vec::new();
+        let (mut caller, mut size) = (0, 0);
+        let mut blocks = Vec::new();
+        let mut last = 0;
+        for (_, mark) in &kept.marks {
+            match *mark {
+                Heap::Caller(address) => caller = address,
+                Heap::Size(bytes) => size = bytes,
+                Heap::Block(address) => {
+                    if let Some(site) = self.site(kept, caller - 4) {
+                        told.push((site, address, size));
+                        blocks.push(if address == 0 { last } else { address });
+                    }
+                }
+                Heap::Freed(address) => {
+                    last = address;
+                    if let Some(index) = blocks.iter().position(|&block| block == address) {
+                        blocks.swap_remove(index);
+                        told.push(("free".into(), address, 0));
+                    }
+                }
+                Heap::Gone => blocks.clear(),
+                Heap::Copied(_) => {}
+            }
+        }
+        told
+    }
+}
+
+fn plan() -> Plan {
+    Plan { heap: true, ..Plan::default() }
+}
+
+#[test]
+fn blocks_are_those_of_which_the_program_tells() {
+    let guest = Guest::new();
+    let unit = UnitPlan { function: "work".into(), skip: 5, units: Some(3) };
+    let units = Plan { unit: Some(unit), ..plan() };
+    // Before recording begins, and where nothing is recorded, the heap is told too.
+    let main = Plan { from: Some("work".parse().unwrap()), ..plan() };
+    for plan in [plan(), main] {
+        let (kept, told) = guest.record("once", &plan);
+        assert!(told.len() > 50, "{told:?}");
+        assert_eq!(guest.told(&kept), told, "{plan:?}");
+        for is_parallel in [false, true] {
+            let (kept, told) = guest.hear("once", &plan, is_parallel);
+            assert_eq!(guest.told(&kept), told, "{plan:?}");
+        }
+    }
+    // Until nothing more can be recorded.
+    let (kept, told) = guest.record("once", &units);
+    let heard = guest.told(&kept);
+    assert!(heard.len() > 30 && told.starts_with(&heard), "{heard:?}");
+    let (kept, _) = guest.record("once", &Plan::default());
+    assert_eq!(kept.marks, []);
+}
+
+/// Goes through the marks of all threads in their order; how many blocks there are in each process in the end.
+fn follow(kept: &Kept) -> BTreeMap<u32, usize> {
+    let mut heaps: BTreeMap<u32, BTreeMap<u64, u64>> = BTreeMap::new();
+    let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut freed: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for &(thread, mark) in &kept.marks {
+        let heap = heaps.entry(thread.process).or_default();
+        match mark {
+            Heap::Caller(_) => {}
+            Heap::Size(bytes) => drop(sizes.insert(thread.number, bytes)),
+            Heap::Block(0) => heap.extend([freed[&thread.number]]),
+            Heap::Block(address) => {
+                let end = address + sizes[&thread.number];
+                let before = heap.range(..end).next_back();
+                assert!(
+                    before.is_none_or(|(_, &other)| other <= address),
+                    "{address:x} overlaps {before:x?}"
+                );
+                heap.insert(address, end);
+            }
+            Heap::Freed(address) => {
+                // When a thread ends, the C library frees once more what it kept for it.
+                if let Some(end) = heap.remove(&address) {
+                    freed.insert(thread.number, (address, end));
+                }
+            }
+            Heap::Copied(parent) => {
+                let copy = heaps[&parent].clone();
+                heaps.insert(thread.process, copy);
+            }
+            Heap::Gone => heap.clear(),
+        }
+    }
+    heaps.into_iter().map(|(process, heap)| (process, heap.len())).collect()
+}
+
+#[test]
+fn blocks_of_threads_never_overlap() {
+    let guest = Guest::new();
+    for _ in 0..3 {
+        let (kept, _) = guest.record("threads", &plan());
+        let of = |meant: fn(&Heap) -> bool| kept.marks.iter().filter(|(_, mark)| meant(mark)).count();
+        assert!(of(|mark| matches!(mark, Heap::Block(_))) >= 4 * 3000);
+        assert!(of(|mark| matches!(mark, Heap::Freed(_))) >= 4 * 3000);
+        let threads = 1 + kept.marks.iter().map(|(thread, _)| thread.number).max().unwrap();
+        assert_eq!(threads, 5);
+        follow(&kept);
+        for is_parallel in [false, true] {
+            follow(&guest.hear("threads", &plan(), is_parallel).0);
+        }
+    }
+}
+
+#[test]
+fn forked_processes_have_their_parents_blocks() {
+    let guest = Guest::new();
+    let (kept, _) = guest.record("fork", &plan());
+    // Each frees the block of 500 bytes, and allocates one.
+    let blocks = follow(&kept);
+    assert_eq!((blocks.len(), blocks[&0]), (2, blocks[&1]), "{blocks:?}");
+    let sizes = |process| {
+        let of = kept.marks.iter().filter(move |(thread, _)| thread.process == process);
+        of.filter_map(|(_, mark)| if let Heap::Size(bytes) = mark { Some(*bytes) } else { None })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(1), [2000]);
+    assert!(sizes(0).contains(&500) && sizes(0).ends_with(&[1000, 3000]), "{:?}", sizes(0));
+}
