@@ -96,6 +96,7 @@ def trace(
     from_: Where = None,
     until: Where = None,
     values: bool = False,
+    heap: bool = False,
     cpu: Optional[str] = None,
     sysroot: Optional[StrPath] = None,
     progress: Progress = None,
@@ -107,7 +108,8 @@ def trace(
 
     What is recorded can be narrowed down: to the calls of the function `unit` (the first `skip` left out, `units` in
     all); to what lies between `from_` and `until`, which are a symbol, symbol+offset, image!symbol, an address as
-    "0x120001000", or a number of instructions. With `values`, what instructions write, store and test is recorded.
+    "0x120001000", or a number of instructions. With `values`, what instructions write, store and test is recorded, and with `heap` who allocates which
+    blocks of memory, and frees them.
 
     `progress` hears the number of bytes written. If the work is interrupted the file holds what was recorded until
     then.
@@ -117,6 +119,7 @@ def trace(
     'greet'
     """
     options = _plan(output, unit, skip, units, from_, until, values)
+    options += ["--heap"] if heap else []
     options += _options(cpu=cpu, sysroot=sysroot)
     arguments = ["trace", *options, "--", program, *args]
     streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr}

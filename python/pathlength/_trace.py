@@ -172,6 +172,38 @@ class Trace:
             chosen = self._wanted(stream, **wanted)
             return _pathlength.time(self._trace, chosen, os.fspath(machine), _list(by), show)
 
+    def strides(
+        self,
+        by: str = "array",
+        *,
+        array: Names = (),
+        depth: int = 5,
+        threshold: int = 128,
+        signed: bool = False,
+        in_elements: bool = False,
+        stream: Union[int, Iterable[int], None] = None,
+        progress: Progress = None,
+        **wanted: Any,
+    ) -> dict[str, pa.Table]:
+        """How far apart the addresses are that are accessed one after another: `strides` has the most frequent ones of
+        each series, `histograms` all.
+
+        Series are references to an "array", or those of a "line", "function" or "instruction", or "all"; only those to
+        one or several variables if `array` names them. Each is compared with those up to `depth` references back, while
+        strides are at least `threshold` bytes; with 0 always. Strides that go down can be told from others (`signed`),
+        and be counted `in_elements`. The other words are those of `caches`.
+
+        >>> tables = pathlength.Trace("hello.trace").strides("function", function="greet")
+        >>> set(tables["strides"]["function"].to_pylist())
+        {'greet'}
+        """
+        with meter(progress, " instructions", self.instructions) as show:
+            chosen = self._wanted(stream, **wanted)
+            arrays = _list(array)
+            return _pathlength.strides(
+                self._trace, chosen, by, arrays, depth, threshold, signed, in_elements, show
+            )
+
     def __repr__(self) -> str:
         return f"<Trace {self.path}: {self.instructions:,} instructions>"
 

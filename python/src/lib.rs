@@ -7,11 +7,12 @@ mod models;
 mod records;
 mod replays;
 mod rows;
+mod strides;
 mod tables;
 mod traces;
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyUserWarning};
+use pyo3::exceptions::{PyException, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
 create_exception!(pathlength, PathlengthError, PyException, "What went wrong, where, and what to do.");
@@ -33,6 +34,14 @@ fn failed(error: impl std::fmt::Display) -> PyErr {
     PathlengthError::new_err(error.to_string())
 }
 
+/// What has a name that `by` is.
+fn choose<T: Copy>(what: &str, all: &[(&str, T)], by: &str) -> PyResult<T> {
+    all.iter().find(|(name, _)| *name == by).map(|&(_, one)| one).ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        PyValueError::new_err(format!("by=\"{by}\": {what} are by {}", names.join(", ")))
+    })
+}
+
 /// What `pathlength` is made from.
 #[pymodule]
 mod _pathlength {
@@ -46,6 +55,8 @@ mod _pathlength {
     use super::records::{Batches, Executions};
     #[pymodule_export]
     use super::replays::Wanted;
+    #[pymodule_export]
+    use super::strides::strides;
     #[pymodule_export]
     use super::traces::{Execution, Mark, Trace};
     #[pymodule_export]

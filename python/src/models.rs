@@ -2,13 +2,12 @@
 
 use analysis::models::{self, Rows};
 use machine::{Caches, Machine, Time};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::replays::{Wanted, hear};
 use crate::traces::{Trace, dict};
-use crate::{failed, tables};
+use crate::{choose, failed, tables};
 
 /// A row for each machine that comes with the package.
 #[pyfunction]
@@ -67,12 +66,5 @@ const ROWS: [(&str, Rows); 4] = [
 ];
 
 fn rows(names: &[String]) -> PyResult<Vec<Rows>> {
-    let row = |name: &String| {
-        let known = ROWS.iter().find(|(known, _)| known == name).map(|&(_, rows)| rows);
-        known.ok_or_else(|| {
-            let names = ROWS.map(|(name, _)| format!("\"{name}\"")).join(", ");
-            PyValueError::new_err(format!("by=\"{name}\": tables are by {names}"))
-        })
-    };
-    names.iter().map(row).collect()
+    names.iter().map(|name| choose("tables", &ROWS, name)).collect()
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
 use analysis::replay::{Absent, Accesses, Dictionary, Executed, Filter, Order, Replay, Visitor};
+use analysis::strides::{self, By, Patterns};
 use analysis::table::Table;
 use pyo3::prelude::*;
 use trace::Consumer;
@@ -71,7 +72,40 @@ pub fn warn(py: Python<'_>, problem: &str) -> PyResult<()> {
     PyErr::warn(py, &py.get_type::<TraceWarning>(), &message, 2)
 }
 
-/// Goes through what is wanted and summarises it. `progress` is called with the instructions gone through.
+/// Goes through what is wanted, while Python does other things, and makes tables of it; what of the trace could not be
+/// read is told.
+fn tables(
+    py: Python<'_>,
+    trace: &Trace,
+    wanted: &Wanted,
+    work: impl FnOnce(&Replay) -> PyResult<(Vec<Table>, Vec<trace::Error>)> + Send,
+) -> PyResult<Vec<Table>> {
+    let (trace, wanted) = (Arc::clone(&trace.0), wanted.0.clone());
+    let done = py.detach(|| prepare(&trace, &wanted, work));
+    let (tables, problems) = done.map_err(|absent| TraceError::new_err(absent.to_string()))??;
+    problems.iter().try_for_each(|problem| warn(py, &problem.to_string()))?;
+    Ok(tables)
+}
+
+/// Shows a visitor what is wanted. `progress` is called with the instructions gone through.
+fn show(
+    replay: &Replay,
+    visitor: &mut impl Visitor,
+    progress: Option<&Py<PyAny>>,
+) -> PyResult<Vec<trace::Error>> {
+    let mut seen = 0;
+    let stop = Cell::new(None);
+    let ended = replay.run(&mut Stoppable { visitor, stop: &stop }, &mut |more| {
+        seen += more;
+        stop.set(tell(progress, seen).err());
+    });
+    match stop.take() {
+        Some(error) => Err(error),
+        None => ended.map_err(failed),
+    }
+}
+
+/// Summarises what is wanted.
 pub fn summary(
     py: Python<'_>,
     trace: &Trace,
@@ -79,52 +113,52 @@ pub fn summary(
     options: impl FnOnce(&trace::Trace) -> summary::Options + Send,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
-    let (trace, wanted) = (Arc::clone(&trace.0), wanted.0.clone());
-    let (tables, problems) = py.detach(|| {
-        let done = prepare(&trace, &wanted, |replay| {
-            let mut summary = Summary::new(replay.dictionary, replay.accesses, options(&trace));
-            let mut seen = 0;
-            let stop = Cell::new(None);
-            let ended = replay.run(&mut Stoppable { visitor: &mut summary, stop: &stop }, &mut |more| {
-                seen += more;
-                stop.set(tell(progress.as_ref(), seen).err());
-            });
-            match (stop.take(), ended) {
-                (Some(error), _) => Err(error),
-                (None, Ok(problems)) => Ok((summary.tables(&engine::linux::system_call_name), problems)),
-                (None, Err(error)) => Err(failed(error)),
-            }
-        });
-        done.map_err(|absent| TraceError::new_err(absent.to_string()))?
-    })?;
-    problems.iter().try_for_each(|problem| warn(py, &problem.to_string()))?;
-    Ok(tables)
+    tables(py, trace, wanted, |replay| {
+        let options = options(replay.dictionary.trace);
+        let mut summary = Summary::new(replay.dictionary, replay.accesses, options);
+        let problems = show(replay, &mut summary, progress.as_ref())?;
+        Ok((summary.tables(&engine::linux::system_call_name), problems))
+    })
 }
 
-/// Lets a model hear what is wanted, and makes tables of what it found out. `progress` is called with the
-/// instructions gone through.
+/// Counts the strides of what is wanted: the most frequent ones, and all.
+pub fn strides(
+    py: Python<'_>,
+    trace: &Trace,
+    wanted: &Wanted,
+    (by, arrays): (By, &[String]),
+    options: strides::Options,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<Table>> {
+    tables(py, trace, wanted, |replay| {
+        let mut patterns = Patterns::new(replay.dictionary, by, arrays, options);
+        let problems = show(replay, &mut patterns, progress.as_ref())?;
+        match patterns.missing() {
+            Some(name) => Err(TraceError::new_err(format!(
+                "no variable '{name}' is known: strides() without array lists those that are accessed"
+            ))),
+            None => Ok((vec![patterns.table(), patterns.histograms()], problems)),
+        }
+    })
+}
+
+/// Lets a model hear what is wanted, and makes tables of what it found out.
 pub fn hear<C: Consumer>(
     py: Python<'_>,
     trace: &Trace,
     wanted: &Wanted,
     mut model: C,
-    tables: impl FnOnce(&C, &trace::Trace) -> Vec<Table> + Send,
+    found: impl FnOnce(&C, &trace::Trace) -> Vec<Table> + Send,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
-    let (trace, wanted) = (Arc::clone(&trace.0), wanted.0.clone());
-    let (tables, problems) = py.detach(|| {
-        let done = prepare(&trace, &wanted, |replay| {
-            let mut seen = 0;
-            replay.tell(&mut model, &mut |more| {
-                seen += more;
-                tell(progress.as_ref(), seen)
-            })
-        });
-        let problems = done.map_err(|absent| TraceError::new_err(absent.to_string()))??;
-        Ok::<_, PyErr>((tables(&model, &trace), problems))
-    })?;
-    problems.iter().try_for_each(|problem| warn(py, &problem.to_string()))?;
-    Ok(tables)
+    tables(py, trace, wanted, |replay| {
+        let mut seen = 0;
+        let problems = replay.tell(&mut model, &mut |more| {
+            seen += more;
+            tell(progress.as_ref(), seen)
+        })?;
+        Ok((found(&model, replay.dictionary.trace), problems))
+    })
 }
 
 /// Gives Python a chance to be interrupted.

@@ -242,3 +242,31 @@ def test_machines_that_are_none(units, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         units.caches(progress=stop)
+
+
+def test_strides_of_a_trace(units):
+    seen = []
+    tables = units.strides("function", threshold=0, depth=2, progress=seen.append)
+    assert list(tables) == ["strides", "histograms"] and seen[-1] == units.instructions
+    kinds = units.records().read_all()["kind"].to_pylist()
+    references = pc.sum(tables["strides"]["references"]).as_py()
+    assert references == kinds.count("load") + kinds.count("store") > 0
+    for by, words in (("function", {"threshold": 0, "depth": 2}), ("array", {"signed": True, "in_elements": True})):
+        options = ["--threshold=0", "--depth=2"] if by == "function" else ["--signed", "--in-elements"]
+        command = [pathlength._command.COMMAND, "strides", f"--by={by}", *options, "--histograms", "--format=json"]
+        told = json.loads(subprocess.run([*command, units.path], check=True, stdout=subprocess.PIPE).stdout)
+        rows = units.strides(by, **words)["histograms"].to_pylist()
+        assert [list(row.values()) for row in told["rows"]] == [list(row.values()) for row in rows]
+    with pytest.raises(ValueError, match="depth=65"):
+        units.strides(depth=65)
+    with pytest.raises(ValueError, match='by="lines": series are by "array"'):
+        units.strides("lines")
+    with pytest.raises(pathlength.TraceError, match="no variable 'nothing'"):
+        units.strides(array="nothing")
+
+
+def test_the_heap_is_traced_if_asked_for(hello):
+    for heap in (False, True):
+        trace = pathlength.trace(hello, output="heap.trace", heap=heap, stdout=subprocess.DEVNULL)
+        arrays = trace.strides()["strides"]["array"].to_pylist()
+        assert any(name.startswith("allocated in") for name in arrays) == heap
