@@ -139,7 +139,7 @@ impl<M: MemorySystem> Time<M> {
 
     /// All cycles so far.
     pub fn cycles(&self) -> Cycles {
-        self.core.all_cycles()
+        self.core.sum().cycles
     }
 
     /// The units of work that ended as they should, in the order of their ends.
@@ -164,12 +164,12 @@ impl<M: MemorySystem> Time<M> {
 
     /// Instructions that the system emulated.
     pub fn emulated(&self) -> u64 {
-        self.core.emulated_and_replayed().0
+        self.core.sum().emulated
     }
 
     /// Instructions that were issued in vain, and once more (replay traps).
     pub fn replays(&self) -> u64 {
-        self.core.emulated_and_replayed().1
+        self.core.sum().replays
     }
 
     /// What serves instructions or data at a level, as [`Cause::InstructionMiss`] and [`Cause::DataMiss`] number
@@ -184,12 +184,12 @@ impl<M: MemorySystem> Time<M> {
     }
 
     /// What all processes have had.
-    fn spent(&self) -> Spent {
+    fn spent(&mut self) -> Spent {
         Spent { instructions: self.instructions, cycles: self.core.cycles().clone() }
     }
 
     /// What the current one has had.
-    fn own(&self) -> Spent {
+    fn own(&mut self) -> Spent {
         let mut own = self.spent().since(&self.since);
         if let Some(before) = self.others.get(&self.space) {
             own.instructions += before.instructions;
@@ -200,7 +200,8 @@ impl<M: MemorySystem> Time<M> {
 
     fn enter(&mut self, space: u32) {
         if space != self.space {
-            self.others.insert(self.space, self.own());
+            let own = self.own();
+            self.others.insert(self.space, own);
             self.since = self.spent();
             self.space = space;
             self.core.enter(space);
@@ -210,7 +211,8 @@ impl<M: MemorySystem> Time<M> {
     fn mark(&mut self, mark: Mark) {
         match mark {
             Mark::UnitBegins(number) => {
-                self.begun.insert((self.space, number), self.own());
+                let own = self.own();
+                self.begun.insert((self.space, number), own);
             }
             Mark::UnitLeft(number) => drop(self.begun.remove(&(self.space, number))),
             Mark::UnitEnds(number) => {

@@ -1,0 +1,67 @@
+//! What a piece hears of memory before it is issued, as far as it matters to when it is issued.
+
+use super::front::Entry;
+use super::issue::Issue;
+use super::memory::Served;
+use super::piece::Piece;
+use super::state::State;
+
+/// One thing that memory says; nothing is said of what is near.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Heard {
+    /// The line of the first instruction is far: when its address is translated and when it comes, in cycles
+    /// behind the next, and from where; 0 for the first cache.
+    Line { translated: u64, comes: u64, level: u8 },
+    /// Data of an access of the block: from where, the number of their line if a load may find it on its way,
+    /// and the cycles of a translation.
+    Data { access: u32, level: u8, line: Option<u32>, translation: u32 },
+}
+
+impl Issue {
+    /// The line of an instruction is not near, with which a piece begins in a state.
+    #[cold]
+    pub fn hear_line(&mut self, address: u64, entry: Entry, state: &State, served: Served) {
+        let last = self.board.last;
+        let (begin, _) = self.front.begin(entry, last, state.restart_after(last));
+        let translated = begin + u64::from(served.translation);
+        let (mut comes, mut level) = (translated, 0);
+        if served.level > 0 || served.is_ahead {
+            (comes, level) = self.front.miss(address, translated, served);
+        }
+        // Before the next cycle nothing is waited for.
+        let [translated, comes] = [translated, comes].map(|time| time.saturating_sub(last + 1));
+        self.heard.push(Heard::Line { translated, comes, level });
+    }
+
+    /// What memory says of a piece's data. Numbers the lines that loads may find on their way: first those that
+    /// are, then those that they ask for.
+    #[inline(always)]
+    pub fn hear_data(&mut self, piece: &Piece, addresses: &[u64]) {
+        if !self.lines.is_empty() || self.served.any(&piece.accesses) {
+            self.hear_far_data(piece, addresses);
+        }
+    }
+
+    fn hear_far_data(&mut self, piece: &Piece, addresses: &[u64]) {
+        let mut stores = piece.stores.iter().copied().peekable();
+        for access in piece.accesses.start as u32..piece.accesses.end as u32 {
+            let Served { level, translation, .. } = self.served.get(access);
+            if stores.next_if_eq(&access).is_some() {
+                // Nothing waits for where stores go.
+                if translation > 0 {
+                    self.heard.push(Heard::Data { access, level: 0, line: None, translation });
+                }
+                continue;
+            }
+            let line = self.line(addresses[access as usize]);
+            let known = self.lines.iter().position(|&known| known == line);
+            if known.is_none() && level > 0 {
+                self.lines.push(line);
+            }
+            let line = known.or((level > 0).then(|| self.lines.len() - 1)).map(|line| line as u32);
+            if line.is_some() || translation > 0 {
+                self.heard.push(Heard::Data { access, level, line, translation });
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The courses that pieces took, each in a state, and the state that it led to.
+//!
+//! A pipeline's states between two pieces are few, and programs repeat themselves: nearly always a piece begins in
+//! a state in which it began before, and memory answers as it did then.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use super::course::{Course, Sum};
+use super::front::Entry;
+use super::hear::Heard;
+use super::issue::SiteCycles;
+use super::state::State;
+
+/// Courses, and states, that are remembered at most.
+const MOST: usize = 1 << 17;
+const MOST_STATES: usize = 1 << 15;
+/// Places of the table, so that most are free.
+const PLACES: usize = 2 * MOST;
+
+/// Where a piece begins: in which state, and how it is entered; and its number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Beginning {
+    state_and_entry: u32,
+    piece: u32,
+}
+
+/// What a piece did from a beginning on.
+pub(super) struct Transition {
+    beginning: Beginning,
+    heard: Box<[Heard]>,
+    to: u32,
+    pub course: Course,
+    pub executions: u64,
+    /// Those that are in the sum.
+    counted: u64,
+}
+
+/// What was found so far.
+pub(super) struct Memo {
+    states: Vec<State>,
+    numbers: HashMap<State, u32, BuildHasherDefault<Mixer>>,
+    /// The current state.
+    state: u32,
+    pub transitions: Vec<Transition>,
+    /// Finds transitions by their beginnings and what was heard: their numbers, from 1.
+    table: Vec<u32>,
+    /// Transitions whose executions are not all in the sum.
+    uncounted: Vec<u32>,
+    sum: Sum,
+}
+
+impl Memo {
+    /// Nothing was found but a state, which is the current one.
+    pub fn new(state: State) -> Memo {
+        let mut memo = Memo {
+            states: Vec::new(),
+            numbers: HashMap::default(),
+            state: 0,
+            transitions: Vec::new(),
+            table: vec![0; PLACES],
+            uncounted: Vec::new(),
+            sum: Sum::default(),
+        };
+        memo.enter(state);
+        memo
+    }
+
+    /// The current state.
+    pub fn state(&self) -> &State {
+        &self.states[self.state as usize]
+    }
+
+    /// Where a piece begins that is entered now.
+    #[inline(always)]
+    pub fn beginning(&self, entry: Entry, piece: u32) -> Beginning {
+        Beginning { state_and_entry: self.state * Entry::COUNT + entry as u32, piece }
+    }
+
+    /// The number of a transition, if it is known.
+    #[inline(always)]
+    pub fn find(&self, beginning: Beginning, heard: &[Heard]) -> Option<usize> {
+        let mut place = place(beginning, heard);
+        loop {
+            let number = (self.table[place % PLACES] as usize).checked_sub(1)?;
+            let transition = &self.transitions[number];
+            if transition.beginning == beginning && *transition.heard == *heard {
+                return Some(number);
+            }
+            place += 1;
+        }
+    }
+
+    /// A transition is made once more.
+    #[inline(always)]
+    pub fn repeat(&mut self, number: usize) {
+        let transition = &mut self.transitions[number];
+        if transition.executions == transition.counted {
+            self.uncounted.push(number as u32);
+        }
+        transition.executions += 1;
+        self.state = transition.to;
+    }
+
+    /// A piece took a course for the first time, which led to a state. Says the number of the transition.
+    pub fn add(&mut self, beginning: Beginning, heard: &[Heard], course: Course, state: State) -> u32 {
+        let mut place = place(beginning, heard);
+        while self.table[place % PLACES] != 0 {
+            place += 1;
+        }
+        self.enter(state);
+        let number = self.transitions.len();
+        self.table[place % PLACES] = number as u32 + 1;
+        let heard = heard.into();
+        let transition = Transition { beginning, heard, to: self.state, course, executions: 0, counted: 0 };
+        self.transitions.push(transition);
+        self.repeat(number);
+        number as u32
+    }
+
+    /// A piece took a course that is not remembered.
+    pub fn pass(&mut self, course: &Course, state: State) {
+        self.sum.add(&course.spent, 1);
+        self.enter(state);
+    }
+
+    fn enter(&mut self, state: State) {
+        self.state = match self.numbers.get(&state) {
+            Some(&number) => number,
+            None => {
+                let number = self.states.len() as u32;
+                self.numbers.insert(state.clone(), number);
+                self.states.push(state);
+                number
+            }
+        };
+    }
+
+    /// Whether no more can be remembered.
+    pub fn is_full(&self) -> bool {
+        self.transitions.len() == MOST || self.states.len() >= MOST_STATES
+    }
+
+    /// Forgets all but the current state and what was spent.
+    pub fn forget(&mut self) {
+        let mut rest = Memo::new(self.state().clone());
+        rest.sum = self.count().clone();
+        *self = rest;
+    }
+
+    /// Adds what the instructions of a piece cost by these transitions.
+    pub fn add_sites(&self, transitions: &[u32], sites: &mut [SiteCycles]) {
+        for &number in transitions {
+            let Transition { course, executions, .. } = &self.transitions[number as usize];
+            course.spent.add_sites(*executions, sites);
+        }
+    }
+
+    /// What was spent.
+    pub fn count(&mut self) -> &Sum {
+        for &number in &self.uncounted {
+            let transition = &mut self.transitions[number as usize];
+            self.sum.add(&transition.course.spent, transition.executions - transition.counted);
+            transition.counted = transition.executions;
+        }
+        self.uncounted.clear();
+        &self.sum
+    }
+
+    /// The same, without taking note of it.
+    pub fn counted(&self) -> Sum {
+        let mut sum = self.sum.clone();
+        for &number in &self.uncounted {
+            let transition = &self.transitions[number as usize];
+            sum.add(&transition.course.spent, transition.executions - transition.counted);
+        }
+        sum
+    }
+}
+
+/// Where the search for a transition starts.
+#[inline(always)]
+fn place(beginning: Beginning, heard: &[Heard]) -> usize {
+    let mut mixer = Mixer::default();
+    mixer.write_u64(u64::from(beginning.state_and_entry) << 32 | u64::from(beginning.piece));
+    heard.iter().for_each(|one| one.hash(&mut mixer));
+    (mixer.finish() >> 32) as usize
+}
+
+/// Hashes few words quickly, and always alike.
+#[derive(Default)]
+pub(super) struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    #[inline(always)]
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    #[inline(always)]
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(word.into());
+    }
+
+    #[inline(always)]
+    fn write_u16(&mut self, word: u16) {
+        self.write_u64(word.into());
+    }
+
+    #[inline(always)]
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(word.into());
+    }
+
+    #[inline(always)]
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
+    #[inline(always)]
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
