@@ -12,7 +12,7 @@ use super::front::{Entry, Exit};
 use super::issue::{Answers, Issue, SiteCycles};
 use super::memo::{Beginning, Memo};
 use super::memory::{MemorySystem, Served, Timing};
-use super::piece::Piece;
+use super::piece::{Access, Piece};
 use super::rules::STORE;
 use super::{Cycles, course::Sum};
 use crate::predictor::Predicting;
@@ -22,8 +22,7 @@ struct Block {
     whole: Piece,
     /// What is in each line, if there are several.
     lines: Box<[Piece]>,
-    /// Bytes of each access, and whether it is a store.
-    accesses: Box<[(u8, bool)]>,
+    accesses: Box<[Access]>,
     exit: Exit,
 }
 
@@ -90,7 +89,9 @@ impl<M: MemorySystem> Core<M> {
         self.blocks.push(Block {
             whole,
             lines: lines.collect(),
-            accesses: accesses.map(|step| (step.bytes, step.flags & STORE != 0)).collect(),
+            accesses: accesses
+                .map(|step| Access { bytes: step.bytes, is_store: step.flags & STORE != 0 })
+                .collect(),
             exit: front.exit(address, words, own.last().is_some_and(|step| step.traps())),
         });
     }
@@ -166,17 +167,17 @@ impl<M: MemorySystem> Core<M> {
             fetched.put(line, answer);
         }
         served.clear();
-        for ((access, &address), &(bytes, is_store)) in (0..).zip(addresses).zip(&*accesses) {
+        for ((access, &address), &Access { bytes, is_store }) in (0..).zip(addresses).zip(&*accesses) {
             let memory = &mut self.memory;
             let answer = if is_store { memory.store(address, bytes) } else { memory.load(address, bytes) };
             served.put(access, answer);
         }
         if is_near {
-            pipeline.execute(whole, entry, fetched.get(0), addresses);
+            pipeline.execute(whole, entry, fetched.get(0), accesses, addresses);
         } else {
             let entries = iter::once(entry).chain(iter::repeat(Entry::NextGroup));
             for ((line, piece), entry) in (0..).zip(lines).zip(entries) {
-                pipeline.execute(piece, entry, fetched.get(line), addresses);
+                pipeline.execute(piece, entry, fetched.get(line), accesses, addresses);
             }
         }
         pipeline.issue.front.leave(*exit);
@@ -207,19 +208,28 @@ impl Block {
 impl At {
     /// Issues a piece; memory says so of the line that it begins in.
     #[inline(always)]
-    fn execute(&mut self, piece: &mut Piece, entry: Entry, fetched: Served, addresses: &[u64]) {
+    fn execute(
+        &mut self,
+        piece: &mut Piece,
+        entry: Entry,
+        fetched: Served,
+        accesses: &[Access],
+        addresses: &[u64],
+    ) {
         let At { issue, memo, .. } = self;
         issue.heard.clear();
         if fetched != Served::default() {
             issue.hear_line(piece.address, entry, memo.state(), fetched);
         }
-        issue.hear_data(piece, addresses);
+        issue.hear_data(piece, accesses, addresses);
         let beginning = memo.beginning(entry, piece.number);
-        let found = memo.find(beginning, &issue.heard);
+        let recent = &mut piece.recent[usize::from(!issue.heard.is_empty())];
+        let found = memo.find(beginning, &issue.heard, *recent);
         if let Some(number) = found {
-            let course = &memo.transitions[number].course;
-            if issue.repeats(course, piece, addresses) {
-                issue.repeat(course, piece, addresses);
+            let course = &memo.transitions[number as usize].course;
+            if issue.repeats(course, addresses) {
+                issue.repeat(course, addresses);
+                *recent = number;
                 return memo.repeat(number);
             }
         }
@@ -234,11 +244,11 @@ impl At {
         let course = issue.execute(piece, memo.state(), entry, addresses);
         let state = issue.state();
         match new {
-            Some(beginning) if !course.is_unique && !memo.is_full() => {
+            Some(beginning) if !course.more.is_unique && !memo.is_full() => {
                 piece.transitions.push(memo.add(beginning, &issue.heard, course, state));
             }
             _ => {
-                course.spent.add_sites(1, &mut sites[piece.first..]);
+                course.more.add_sites(1, &mut sites[piece.first..]);
                 memo.pass(&course, state);
             }
         }

@@ -11,35 +11,38 @@ use super::piece::Piece;
 pub(super) struct Course {
     /// The last cycle.
     pub cycles: u64,
-    /// When the last group arrived that began in it.
-    pub arrived: Option<u64>,
-    /// When each of its stores was issued.
-    pub stores: Vec<u64>,
+    /// When the last group arrived that began in it; 0 if none did.
+    pub arrived: u64,
+    /// Its stores, by their numbers in the block, and when each was issued.
+    pub stores: Vec<(u32, u64)>,
+    /// There is nothing in `lines` and `compared`.
+    pub is_plain: bool,
+    pub more: Box<More>,
+}
+
+/// What is seldom looked at.
+#[derive(Default)]
+pub(super) struct More {
+    /// The lines that are still on their way, by their numbers.
+    pub lines: Box<[u32]>,
     /// Loads in the cycle behind a store, and that store: an access of the block, or none for the last one before
     /// it. They were not of the same data.
     pub compared: Vec<(Option<u32>, u32)>,
-    /// The lines that are still on their way, by their numbers.
-    pub lines: Box<[u32]>,
     /// It depends on more than states and what is heard of memory.
     pub is_unique: bool,
-    pub spent: Box<Spent>,
-}
-
-/// What instructions cost.
-#[derive(Default)]
-pub(super) struct Spent {
     /// Numbers of cycles, by the indices of their causes.
     cycles: Vec<(u8, u64)>,
     /// Instructions that were emulated.
     pub emulated: u64,
     /// Instructions that were issued in vain.
     pub replays: u64,
+    /// What each instruction costs.
     pub sites: Box<[SiteCycles]>,
 }
 
-impl Spent {
+impl More {
     /// Cycles were spent for a cause.
-    pub fn add(&mut self, cause: usize, cycles: u64) {
+    pub fn spend(&mut self, cause: usize, cycles: u64) {
         match self.cycles.iter_mut().find(|one| one.0 as usize == cause) {
             Some(one) => one.1 += cycles,
             None => self.cycles.push((cause as u8, cycles)),
@@ -65,27 +68,29 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Adds what was spent so often.
-    pub(super) fn add(&mut self, spent: &Spent, executions: u64) {
-        for &(cause, cycles) in &spent.cycles {
+    /// Adds a course that was taken so often.
+    pub(super) fn add(&mut self, course: &Course, executions: u64) {
+        for &(cause, cycles) in &course.more.cycles {
             self.cycles.0[cause as usize] += cycles * executions;
         }
-        self.emulated += spent.emulated * executions;
-        self.replays += spent.replays * executions;
+        self.emulated += course.more.emulated * executions;
+        self.replays += course.more.replays * executions;
     }
 }
 
 impl Issue {
     /// Whether a piece takes a course again that it took in this state, having heard the same: what depends on
-    /// addresses must have come out as it did then, and stores must find place in the write buffer.
+    /// addresses must come out as it did then, and stores must find place in the write buffer.
     #[inline(always)]
-    pub fn repeats(&mut self, course: &Course, piece: &Piece, addresses: &[u64]) -> bool {
-        (course.compared.is_empty() || self.keeps_apart(course, addresses))
-            && (course.stores.is_empty() || self.finds_room(course, piece, addresses))
+    pub fn repeats(&mut self, course: &Course, addresses: &[u64]) -> bool {
+        (course.is_plain || self.keeps_apart(course, addresses))
+            && (course.stores.is_empty()
+                || self.write_buffer.has_room(course.stores.len(), self.board.last)
+                || self.finds_room(course, addresses))
     }
 
     fn keeps_apart(&self, course: &Course, addresses: &[u64]) -> bool {
-        !course.compared.iter().any(|&(store, load)| {
+        !course.more.compared.iter().any(|&(store, load)| {
             let stored = match store {
                 None => self.stored,
                 Some(store) => Stored::new(addresses[store as usize], self.served.get(store)),
@@ -94,17 +99,11 @@ impl Issue {
         })
     }
 
-    #[inline(always)]
-    fn finds_room(&mut self, course: &Course, piece: &Piece, addresses: &[u64]) -> bool {
-        self.write_buffer.has_room(course.stores.len(), self.board.last)
-            || self.finds_room_each(course, piece, addresses)
-    }
-
-    /// The same, store by store.
+    /// Whether there is room whenever a store comes, though not for all of them at the beginning.
     #[cold]
-    fn finds_room_each(&self, course: &Course, piece: &Piece, addresses: &[u64]) -> bool {
+    fn finds_room(&self, course: &Course, addresses: &[u64]) -> bool {
         let mut buffer = self.write_buffer.clone();
-        course.stores.iter().zip(&piece.stores).all(|(time, &store)| {
+        course.stores.iter().all(|&(store, time)| {
             let time = self.board.last + time;
             let line = self.line(addresses[store as usize]);
             let served = self.served.get(store);
@@ -117,25 +116,20 @@ impl Issue {
 
     /// A piece takes a course once more.
     #[inline(always)]
-    pub fn repeat(&mut self, course: &Course, piece: &Piece, addresses: &[u64]) {
+    pub fn repeat(&mut self, course: &Course, addresses: &[u64]) {
         let now = self.board.last;
-        for (time, &store) in course.stores.iter().zip(&piece.stores) {
+        for &(store, time) in &course.stores {
             self.finish_store(addresses[store as usize], now + time, self.served.get(store));
         }
-        if let Some(arrived) = course.arrived {
-            self.front.arrived = now + arrived;
+        if course.arrived != 0 {
+            self.front.arrived = now + course.arrived;
         }
         self.board.last = now + course.cycles;
-        self.keep_lines(&course.lines);
+        if course.is_plain { self.lines.clear() } else { self.keep_lines(&course.more.lines) }
     }
 
     /// Of the lines that loads may have found on their way these are still.
-    #[inline(always)]
     pub fn keep_lines(&mut self, kept: &[u32]) {
-        if kept.is_empty() {
-            self.lines.clear();
-        } else {
-            self.lines = kept.iter().map(|&line| self.lines[line as usize]).collect();
-        }
+        self.lines = kept.iter().map(|&line| self.lines[line as usize]).collect();
     }
 }

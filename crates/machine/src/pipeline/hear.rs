@@ -3,7 +3,7 @@
 use super::front::Entry;
 use super::issue::Issue;
 use super::memory::Served;
-use super::piece::Piece;
+use super::piece::{Access, Piece};
 use super::state::State;
 
 /// One thing that memory says; nothing is said of what is near.
@@ -36,17 +36,16 @@ impl Issue {
     /// What memory says of a piece's data. Numbers the lines that loads may find on their way: first those that
     /// are, then those that they ask for.
     #[inline(always)]
-    pub fn hear_data(&mut self, piece: &Piece, addresses: &[u64]) {
+    pub fn hear_data(&mut self, piece: &Piece, accesses: &[Access], addresses: &[u64]) {
         if !self.lines.is_empty() || self.served.any(&piece.accesses) {
-            self.hear_far_data(piece, addresses);
+            self.hear_far_data(piece, accesses, addresses);
         }
     }
 
-    fn hear_far_data(&mut self, piece: &Piece, addresses: &[u64]) {
-        let mut stores = piece.stores.iter().copied().peekable();
-        for access in piece.accesses.start as u32..piece.accesses.end as u32 {
+    fn hear_far_data(&mut self, piece: &Piece, accesses: &[Access], addresses: &[u64]) {
+        for access in piece.accesses.clone() {
             let Served { level, translation, .. } = self.served.get(access);
-            if stores.next_if_eq(&access).is_some() {
+            if accesses[access as usize].is_store {
                 // Nothing waits for where stores go.
                 if translation > 0 {
                     self.heard.push(Heard::Data { access, level: 0, line: None, translation });

@@ -58,8 +58,8 @@ impl Answers {
 
     /// Whether the answer to any of these questions was not near.
     #[inline(always)]
-    pub fn any(&self, questions: &Range<usize>) -> bool {
-        self.0.iter().any(|far| questions.contains(&(far.0 as usize)))
+    pub fn any(&self, questions: &Range<u32>) -> bool {
+        self.0.iter().any(|far| questions.contains(&far.0))
     }
 }
 
@@ -136,8 +136,8 @@ impl Issue {
     pub fn execute(&mut self, piece: &Piece, state: &State, entry: Entry, addresses: &[u64]) -> Course {
         let start = self.board.last;
         state.restore(&mut self.board);
-        self.course.spent.sites = vec![SiteCycles::default(); piece.length].into();
-        self.access = piece.accesses.start as u32;
+        self.course.more.sites = vec![SiteCycles::default(); piece.length].into();
+        self.access = piece.accesses.start;
         for place in 0..piece.length {
             let step = self.steps[piece.first + place];
             if place == 0 && entry != Entry::SameGroup {
@@ -149,11 +149,12 @@ impl Issue {
         }
         self.board.misses.settle(self.board.last);
         let mut course = mem::take(&mut self.course);
-        course.lines = self.board.misses.renumber();
+        course.more.lines = self.board.misses.renumber();
+        course.is_plain = course.more.lines.is_empty() && course.more.compared.is_empty();
         course.cycles = self.board.last - start;
-        course.arrived = course.arrived.map(|time| time - start);
-        course.stores.iter_mut().for_each(|time| *time -= start);
-        self.keep_lines(&course.lines);
+        course.arrived = course.arrived.saturating_sub(start);
+        course.stores.iter_mut().for_each(|store| store.1 -= start);
+        self.keep_lines(&course.more.lines);
         course
     }
 
@@ -173,7 +174,7 @@ impl Issue {
             }
         }
         self.front.arrived = time.max(self.board.last + 1);
-        self.course.arrived = Some(self.front.arrived);
+        self.course.arrived = self.front.arrived;
         self.board.used = FRESH;
     }
 
@@ -242,7 +243,7 @@ impl Issue {
     #[inline(always)]
     fn close(&mut self) {
         if self.board.open > 0 {
-            self.course.spent.add(self.board.open, 1);
+            self.course.more.spend(self.board.open, 1);
         }
         self.board.open = 0;
     }
@@ -252,7 +253,7 @@ impl Issue {
         debug_assert!(time == self.board.last || time == self.board.last + 1);
         if time > self.board.last {
             self.close();
-            self.course.spent.sites[place].issuing += 1;
+            self.course.more.sites[place].issuing += 1;
             self.board.last = time;
         }
         self.board.open = (self.board.open + 1).min(WIDEST);
@@ -271,8 +272,8 @@ impl Issue {
         let cycles = until - self.board.last - 1;
         self.close();
         self.board.last = until - 1;
-        self.course.spent.add(cause.index(), cycles);
-        let site = &mut self.course.spent.sites[place];
+        self.course.more.spend(cause.index(), cycles);
+        let site = &mut self.course.more.sites[place];
         match cause.side() {
             Side::Dry => site.dry += cycles,
             _ => site.frozen += cycles,

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::mem;
 
 use super::course::{Course, Sum};
 use super::front::Entry;
@@ -15,8 +16,6 @@ use super::state::State;
 /// Courses, and states, that are remembered at most.
 const MOST: usize = 1 << 17;
 const MOST_STATES: usize = 1 << 15;
-/// Places of the table, so that most are free.
-const PLACES: usize = 2 * MOST;
 
 /// Where a piece begins: in which state, and how it is entered; and its number.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,12 +27,12 @@ pub(super) struct Beginning {
 /// What a piece did from a beginning on.
 pub(super) struct Transition {
     beginning: Beginning,
-    heard: Box<[Heard]>,
     to: u32,
-    pub course: Course,
-    pub executions: u64,
-    /// Those that are in the sum.
+    heard: Box<[Heard]>,
+    /// How often, but for those in the sum; and those.
+    uncounted: u64,
     counted: u64,
+    pub course: Course,
 }
 
 /// What was found so far.
@@ -43,9 +42,9 @@ pub(super) struct Memo {
     /// The current state.
     state: u32,
     pub transitions: Vec<Transition>,
-    /// Finds transitions by their beginnings and what was heard: their numbers, from 1.
+    /// Finds transitions by their beginnings and what was heard: their numbers, from 1. Half of it is free.
     table: Vec<u32>,
-    /// Transitions whose executions are not all in the sum.
+    /// Transitions some of whose executions are not in the sum.
     uncounted: Vec<u32>,
     sum: Sum,
 }
@@ -58,7 +57,7 @@ impl Memo {
             numbers: HashMap::default(),
             state: 0,
             transitions: Vec::new(),
-            table: vec![0; PLACES],
+            table: vec![0; 2],
             uncounted: Vec::new(),
             sum: Sum::default(),
         };
@@ -77,14 +76,20 @@ impl Memo {
         Beginning { state_and_entry: self.state * Entry::COUNT + entry as u32, piece }
     }
 
-    /// The number of a transition, if it is known.
+    /// The number of a transition, if it is known. It is probably this one.
     #[inline(always)]
-    pub fn find(&self, beginning: Beginning, heard: &[Heard]) -> Option<usize> {
+    pub fn find(&self, beginning: Beginning, heard: &[Heard], probably: u32) -> Option<u32> {
+        match self.transitions.get(probably as usize) {
+            Some(transition) if transition.begins(beginning, heard) => Some(probably),
+            _ => self.look_up(beginning, heard),
+        }
+    }
+
+    fn look_up(&self, beginning: Beginning, heard: &[Heard]) -> Option<u32> {
         let mut place = place(beginning, heard);
         loop {
-            let number = (self.table[place % PLACES] as usize).checked_sub(1)?;
-            let transition = &self.transitions[number];
-            if transition.beginning == beginning && *transition.heard == *heard {
+            let number = self.table[place & (self.table.len() - 1)].checked_sub(1)?;
+            if self.transitions[number as usize].begins(beginning, heard) {
                 return Some(number);
             }
             place += 1;
@@ -93,34 +98,50 @@ impl Memo {
 
     /// A transition is made once more.
     #[inline(always)]
-    pub fn repeat(&mut self, number: usize) {
-        let transition = &mut self.transitions[number];
-        if transition.executions == transition.counted {
-            self.uncounted.push(number as u32);
+    pub fn repeat(&mut self, number: u32) {
+        let transition = &mut self.transitions[number as usize];
+        if transition.uncounted == 0 {
+            self.uncounted.push(number);
         }
-        transition.executions += 1;
+        transition.uncounted += 1;
         self.state = transition.to;
     }
 
     /// A piece took a course for the first time, which led to a state. Says the number of the transition.
     pub fn add(&mut self, beginning: Beginning, heard: &[Heard], course: Course, state: State) -> u32 {
-        let mut place = place(beginning, heard);
-        while self.table[place % PLACES] != 0 {
+        self.enter(state);
+        let (number, heard) = (self.transitions.len() as u32, heard.into());
+        self.transitions.push(Transition {
+            beginning,
+            to: self.state,
+            heard,
+            uncounted: 0,
+            counted: 0,
+            course,
+        });
+        if 2 * self.transitions.len() <= self.table.len() {
+            self.note(number);
+        } else {
+            self.table = vec![0; 2 * self.table.len()];
+            (0..=number).for_each(|number| self.note(number));
+        }
+        self.repeat(number);
+        number
+    }
+
+    fn note(&mut self, number: u32) {
+        let Transition { beginning, heard, .. } = &self.transitions[number as usize];
+        let mask = self.table.len() - 1;
+        let mut place = place(*beginning, heard);
+        while self.table[place & mask] != 0 {
             place += 1;
         }
-        self.enter(state);
-        let number = self.transitions.len();
-        self.table[place % PLACES] = number as u32 + 1;
-        let heard = heard.into();
-        let transition = Transition { beginning, heard, to: self.state, course, executions: 0, counted: 0 };
-        self.transitions.push(transition);
-        self.repeat(number);
-        number as u32
+        self.table[place & mask] = number + 1;
     }
 
     /// A piece took a course that is not remembered.
     pub fn pass(&mut self, course: &Course, state: State) {
-        self.sum.add(&course.spent, 1);
+        self.sum.add(course, 1);
         self.enter(state);
     }
 
@@ -151,19 +172,18 @@ impl Memo {
     /// Adds what the instructions of a piece cost by these transitions.
     pub fn add_sites(&self, transitions: &[u32], sites: &mut [SiteCycles]) {
         for &number in transitions {
-            let Transition { course, executions, .. } = &self.transitions[number as usize];
-            course.spent.add_sites(*executions, sites);
+            let Transition { course, counted, uncounted, .. } = &self.transitions[number as usize];
+            course.more.add_sites(counted + uncounted, sites);
         }
     }
 
     /// What was spent.
     pub fn count(&mut self) -> &Sum {
-        for &number in &self.uncounted {
-            let transition = &mut self.transitions[number as usize];
-            self.sum.add(&transition.course.spent, transition.executions - transition.counted);
-            transition.counted = transition.executions;
+        for number in self.uncounted.drain(..) {
+            let Transition { course, counted, uncounted, .. } = &mut self.transitions[number as usize];
+            self.sum.add(course, *uncounted);
+            *counted += mem::take(uncounted);
         }
-        self.uncounted.clear();
         &self.sum
     }
 
@@ -171,10 +191,18 @@ impl Memo {
     pub fn counted(&self) -> Sum {
         let mut sum = self.sum.clone();
         for &number in &self.uncounted {
-            let transition = &self.transitions[number as usize];
-            sum.add(&transition.course.spent, transition.executions - transition.counted);
+            let Transition { course, uncounted, .. } = &self.transitions[number as usize];
+            sum.add(course, *uncounted);
         }
         sum
+    }
+}
+
+impl Transition {
+    /// Whether it begins so.
+    #[inline(always)]
+    fn begins(&self, beginning: Beginning, heard: &[Heard]) -> bool {
+        self.beginning == beginning && *self.heard == *heard
     }
 }
 

@@ -38,7 +38,7 @@ impl Issue {
         let mut late = missed.into_iter().filter(|&(time, shadow)| shadow != 0 && time > expected).peekable();
         let replay = u64::from(self.loads.use_replay);
         if replay > 0 && late.peek().is_some() && late.all(|(_, shadow)| shadow == expected) {
-            self.course.spent.replays += 1;
+            self.course.more.replays += 1;
             ready = ready.max(expected + replay);
             self.stall(ready, Cause::Replay, place);
         }
@@ -77,7 +77,7 @@ impl Issue {
     #[inline(never)]
     pub(super) fn after(&mut self, step: &Step, time: u64) -> u64 {
         if step.flags & EMULATED != 0 {
-            self.course.spent.emulated += 1;
+            self.course.more.emulated += 1;
             self.board.restart = Some((time + 1 + self.emulation, Cause::Emulation));
             return 0;
         }
@@ -94,7 +94,7 @@ impl Issue {
         match Class::ALL[step.class as usize] {
             Class::CallPal => self.board.restart = Some((time + 1 + self.call_pal, Cause::CallPal)),
             Class::MemoryBarrier => {
-                self.course.is_unique = true;
+                self.course.more.is_unique = true;
                 let done = self.write_buffer.drain(time).max(self.board.misses.until);
                 self.board.barrier = self.board.barrier.max(done).max(time + 1);
             }
@@ -184,7 +184,7 @@ impl Issue {
         let replay = self.stores.full_replay;
         let line = self.line(address);
         if let Some(free) = self.write_buffer.full(line, time, replay == 0) {
-            self.course.is_unique = true;
+            self.course.more.is_unique = true;
             time = self.come_back(time, free, replay);
             self.stall(time, Cause::WriteBuffer, place);
         }
@@ -192,7 +192,7 @@ impl Issue {
         time = self.translate(translation, place, time);
         self.finish_store(address, time, self.served.get(access));
         self.board.last_store = Some(LastStore { time, access: Some(access) });
-        self.course.stores.push(time);
+        self.course.stores.push((access, time));
         time
     }
 
@@ -225,7 +225,7 @@ impl Issue {
     /// When an instruction can be issued that found something full: when there is place, but if it was issued in
     /// vain not before it has come back.
     fn come_back(&mut self, time: u64, free: u64, replay: u32) -> u64 {
-        self.course.spent.replays += u64::from(replay > 0);
+        self.course.more.replays += u64::from(replay > 0);
         free.max(time + u64::from(replay))
     }
 
@@ -245,13 +245,13 @@ impl Issue {
         let distance = time.saturating_sub(store.time);
         if self.loads.after_store_replay > 0 && distance == 1 {
             if self.stored.is_of(address) {
-                self.course.is_unique = true;
-                self.course.spent.replays += 1;
+                self.course.more.is_unique = true;
+                self.course.more.replays += 1;
                 time += u64::from(self.loads.after_store_replay);
                 self.stall(time, Cause::Replay, place);
                 return time;
             }
-            self.course.compared.push((store.access, access));
+            self.course.more.compared.push((store.access, access));
         }
         if self.loads.not_after_store > 0 && distance == u64::from(self.loads.not_after_store) {
             time += 1;
