@@ -34,6 +34,8 @@ pub(crate) struct Core<M> {
     blocks: Vec<Block>,
     /// Pieces so far.
     pieces: u32,
+    /// A piece without instructions.
+    nothing: Piece,
     /// What memory said of the lines of the block that is executed.
     fetched: Answers,
 }
@@ -64,6 +66,7 @@ impl<M: MemorySystem> Core<M> {
             memory,
             blocks: Vec::new(),
             pieces: 0,
+            nothing: Piece::new(0, 0, 0, &[], 0..0),
             fetched: Answers::default(),
         }
     }
@@ -152,7 +155,7 @@ impl<M: MemorySystem> Core<M> {
         if whole.length == 0 {
             return;
         }
-        let pipeline = &mut self.pipeline;
+        let (pipeline, nothing) = (&mut self.pipeline, &mut self.nothing);
         let front = &mut pipeline.issue.front;
         let entry = front.enter(whole.address);
         let (fetched, served) = (&mut self.fetched, &mut pipeline.issue.served);
@@ -173,11 +176,13 @@ impl<M: MemorySystem> Core<M> {
             served.put(access, answer);
         }
         if is_near {
-            pipeline.execute(whole, entry, fetched.get(0), accesses, addresses);
+            let entry = pipeline.wait_for_line(nothing, whole, entry, fetched.get(0));
+            pipeline.execute(whole, entry, accesses, addresses);
         } else {
             let entries = iter::once(entry).chain(iter::repeat(Entry::NextGroup));
             for ((line, piece), entry) in (0..).zip(lines).zip(entries) {
-                pipeline.execute(piece, entry, fetched.get(line), accesses, addresses);
+                let entry = pipeline.wait_for_line(nothing, piece, entry, fetched.get(line));
+                pipeline.execute(piece, entry, accesses, addresses);
             }
         }
         pipeline.issue.front.leave(*exit);
@@ -187,7 +192,7 @@ impl<M: MemorySystem> Core<M> {
     #[cold]
     fn forget(&mut self) {
         let At { memo, sites, .. } = &mut self.pipeline;
-        for piece in self.blocks.iter_mut().flat_map(Block::pieces_mut) {
+        for piece in self.blocks.iter_mut().flat_map(Block::pieces_mut).chain([&mut self.nothing]) {
             memo.add_sites(&piece.transitions, &mut sites[piece.first..]);
             piece.transitions.clear();
         }
@@ -206,29 +211,43 @@ impl Block {
 }
 
 impl At {
-    /// Issues a piece; memory says so of the line that it begins in.
+    /// Issues a piece, whose line is near or has come.
     #[inline(always)]
-    fn execute(
-        &mut self,
-        piece: &mut Piece,
-        entry: Entry,
-        fetched: Served,
-        accesses: &[Access],
-        addresses: &[u64],
-    ) {
-        let At { issue, memo, .. } = self;
-        issue.heard.clear();
-        if fetched != Served::default() {
-            issue.hear_line(piece.address, entry, memo.state(), fetched);
+    fn execute(&mut self, piece: &mut Piece, entry: Entry, accesses: &[Access], addresses: &[u64]) {
+        self.issue.heard.clear();
+        self.issue.hear_data(piece, accesses, addresses);
+        self.make_transition(piece, entry, addresses);
+    }
+
+    /// Waits for the line that a piece begins in, if it is not near. That is a transition of its own, of `nothing`:
+    /// there are few, and what they lead to is mostly the same. Says how the piece is entered then.
+    #[inline(always)]
+    fn wait_for_line(&mut self, nothing: &mut Piece, piece: &Piece, entry: Entry, fetched: Served) -> Entry {
+        if fetched == Served::default() {
+            return entry;
         }
-        issue.hear_data(piece, accesses, addresses);
+        self.wait_for_far_line(nothing, piece, entry, fetched);
+        Entry::SameGroup
+    }
+
+    fn wait_for_far_line(&mut self, nothing: &mut Piece, piece: &Piece, entry: Entry, fetched: Served) {
+        let before = self.issue.board.last;
+        self.issue.heard.clear();
+        self.issue.hear_line(piece.address, entry, self.memo.state(), fetched);
+        self.make_transition(nothing, entry, &[]);
+        self.sites[piece.first].dry += self.issue.board.last - before;
+    }
+
+    #[inline(always)]
+    fn make_transition(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64]) {
+        let At { issue, memo, .. } = self;
         let beginning = memo.beginning(entry, piece.number);
         let recent = &mut piece.recent[usize::from(!issue.heard.is_empty())];
         let found = memo.find(beginning, &issue.heard, *recent);
         if let Some(number) = found {
-            let course = &memo.transitions[number as usize].course;
-            if issue.repeats(course, addresses) {
-                issue.repeat(course, addresses);
+            let (course, details) = memo.course(number);
+            if issue.repeats(course, details, addresses) {
+                issue.repeat(course, details, addresses);
                 *recent = number;
                 return memo.repeat(number);
             }
@@ -240,17 +259,11 @@ impl At {
     #[cold]
     #[inline(never)]
     fn find_course(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64], new: Option<Beginning>) {
-        let At { issue, memo, sites } = self;
-        let course = issue.execute(piece, memo.state(), entry, addresses);
-        let state = issue.state();
-        match new {
-            Some(beginning) if !course.more.is_unique && !memo.is_full() => {
-                piece.transitions.push(memo.add(beginning, &issue.heard, course, state));
-            }
-            _ => {
-                course.more.add_sites(1, &mut sites[piece.first..]);
-                memo.pass(&course, state);
-            }
+        let At { issue, memo, sites, .. } = self;
+        let details = issue.execute(piece, memo.state(), entry, addresses);
+        match memo.add(new, &issue.heard, details, issue.state()) {
+            Ok(number) => piece.transitions.push(number),
+            Err(details) => details.add_sites(1, &mut sites[piece.first..]),
         }
     }
 }

@@ -4,25 +4,35 @@
 use super::cycles::Cycles;
 use super::issue::{Issue, SiteCycles};
 use super::memory::Stored;
-use super::piece::Piece;
 
-/// What a piece did. Times are since the last cycle before it.
-#[derive(Default)]
+/// What a piece did, as far as it nearly always matters to those behind it. Times are since the last cycle before
+/// it.
 pub(super) struct Course {
-    /// The last cycle.
-    pub cycles: u64,
-    /// When the last group arrived that began in it; 0 if none did.
-    pub arrived: u64,
     /// Its stores, by their numbers in the block, and when each was issued.
-    pub stores: Vec<(u32, u64)>,
-    /// There is nothing in `lines` and `compared`.
-    pub is_plain: bool,
-    pub more: Box<More>,
+    stores: Box<[(u32, u32)]>,
+    /// The last cycle.
+    cycles: u32,
+    /// When the last group arrived that began in it; 0 if none did.
+    arrived: u32,
 }
 
-/// What is seldom looked at.
+impl Course {
+    /// What instructions did, if that can be repeated.
+    pub fn of(details: &Details) -> Option<Course> {
+        let short = |time: u64| u32::try_from(time).ok();
+        let stores = details.stores.iter().map(|&(store, time)| Some((store, short(time)?)));
+        let stores = stores.collect::<Option<_>>().filter(|_| !details.is_unique)?;
+        Some(Course { stores, cycles: short(details.cycles)?, arrived: short(details.arrived)? })
+    }
+}
+
+/// All that a piece did.
 #[derive(Default)]
-pub(super) struct More {
+pub(super) struct Details {
+    /// As in [`Course`].
+    pub cycles: u64,
+    pub arrived: u64,
+    pub stores: Vec<(u32, u64)>,
     /// The lines that are still on their way, by their numbers.
     pub lines: Box<[u32]>,
     /// Loads in the cycle behind a store, and that store: an access of the block, or none for the last one before
@@ -31,7 +41,7 @@ pub(super) struct More {
     /// It depends on more than states and what is heard of memory.
     pub is_unique: bool,
     /// Numbers of cycles, by the indices of their causes.
-    cycles: Vec<(u8, u64)>,
+    spent: Vec<(u8, u64)>,
     /// Instructions that were emulated.
     pub emulated: u64,
     /// Instructions that were issued in vain.
@@ -40,12 +50,12 @@ pub(super) struct More {
     pub sites: Box<[SiteCycles]>,
 }
 
-impl More {
+impl Details {
     /// Cycles were spent for a cause.
     pub fn spend(&mut self, cause: usize, cycles: u64) {
-        match self.cycles.iter_mut().find(|one| one.0 as usize == cause) {
+        match self.spent.iter_mut().find(|one| one.0 as usize == cause) {
             Some(one) => one.1 += cycles,
-            None => self.cycles.push((cause as u8, cycles)),
+            None => self.spent.push((cause as u8, cycles)),
         }
     }
 
@@ -69,12 +79,12 @@ pub(crate) struct Sum {
 
 impl Sum {
     /// Adds a course that was taken so often.
-    pub(super) fn add(&mut self, course: &Course, executions: u64) {
-        for &(cause, cycles) in &course.more.cycles {
+    pub(super) fn add(&mut self, course: &Details, executions: u64) {
+        for &(cause, cycles) in &course.spent {
             self.cycles.0[cause as usize] += cycles * executions;
         }
-        self.emulated += course.more.emulated * executions;
-        self.replays += course.more.replays * executions;
+        self.emulated += course.emulated * executions;
+        self.replays += course.replays * executions;
     }
 }
 
@@ -82,15 +92,15 @@ impl Issue {
     /// Whether a piece takes a course again that it took in this state, having heard the same: what depends on
     /// addresses must come out as it did then, and stores must find place in the write buffer.
     #[inline(always)]
-    pub fn repeats(&mut self, course: &Course, addresses: &[u64]) -> bool {
-        (course.is_plain || self.keeps_apart(course, addresses))
+    pub fn repeats(&mut self, course: &Course, details: Option<&Details>, addresses: &[u64]) -> bool {
+        details.is_none_or(|details| self.keeps_apart(details, addresses))
             && (course.stores.is_empty()
                 || self.write_buffer.has_room(course.stores.len(), self.board.last)
                 || self.finds_room(course, addresses))
     }
 
-    fn keeps_apart(&self, course: &Course, addresses: &[u64]) -> bool {
-        !course.more.compared.iter().any(|&(store, load)| {
+    fn keeps_apart(&self, details: &Details, addresses: &[u64]) -> bool {
+        !details.compared.iter().any(|&(store, load)| {
             let stored = match store {
                 None => self.stored,
                 Some(store) => Stored::new(addresses[store as usize], self.served.get(store)),
@@ -104,7 +114,7 @@ impl Issue {
     fn finds_room(&self, course: &Course, addresses: &[u64]) -> bool {
         let mut buffer = self.write_buffer.clone();
         course.stores.iter().all(|&(store, time)| {
-            let time = self.board.last + time;
+            let time = self.board.last + u64::from(time);
             let line = self.line(addresses[store as usize]);
             let served = self.served.get(store);
             let is_full = buffer.full(line, time, self.stores.full_replay == 0).is_some();
@@ -116,16 +126,19 @@ impl Issue {
 
     /// A piece takes a course once more.
     #[inline(always)]
-    pub fn repeat(&mut self, course: &Course, addresses: &[u64]) {
+    pub fn repeat(&mut self, course: &Course, details: Option<&Details>, addresses: &[u64]) {
         let now = self.board.last;
         for &(store, time) in &course.stores {
-            self.finish_store(addresses[store as usize], now + time, self.served.get(store));
+            self.finish_store(addresses[store as usize], now + u64::from(time), self.served.get(store));
         }
         if course.arrived != 0 {
-            self.front.arrived = now + course.arrived;
+            self.front.arrived = now + u64::from(course.arrived);
         }
-        self.board.last = now + course.cycles;
-        if course.is_plain { self.lines.clear() } else { self.keep_lines(&course.more.lines) }
+        self.board.last = now + u64::from(course.cycles);
+        match details {
+            None => self.lines.clear(),
+            Some(details) => self.keep_lines(&details.lines),
+        }
     }
 
     /// Of the lines that loads may have found on their way these are still.

@@ -9,13 +9,18 @@ use super::state::State;
 /// One thing that memory says; nothing is said of what is near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Heard {
-    /// The line of the first instruction is far: when its address is translated and when it comes, in cycles
-    /// behind the next, and from where; 0 for the first cache.
-    Line { translated: u64, comes: u64, level: u8 },
-    /// Data of an access of the block: from where, the number of their line if a load may find it on its way,
-    /// and the cycles of a translation.
-    Data { access: u32, level: u8, line: Option<u32>, translation: u32 },
+    /// All is near.
+    Nothing,
+    /// A line of instructions: when its address is translated and when it comes, in cycles behind the next, and
+    /// from where; 0 for the first cache.
+    Line { translated: u32, comes: u32, level: u8 },
+    /// Data of an access of the block: from where, the cycles of a translation, and the number of their line if a
+    /// load may find it on its way; else [`NO_LINE`].
+    Data { access: u32, level: u8, translation: u32, line: u32 },
 }
+
+/// Stands for the line of a load that finds none on its way.
+pub(super) const NO_LINE: u32 = u32::MAX;
 
 impl Issue {
     /// The line of an instruction is not near, with which a piece begins in a state.
@@ -28,8 +33,9 @@ impl Issue {
         if served.level > 0 || served.is_ahead {
             (comes, level) = self.front.miss(address, translated, served);
         }
-        // Before the next cycle nothing is waited for.
-        let [translated, comes] = [translated, comes].map(|time| time.saturating_sub(last + 1));
+        // Before the next cycle nothing is waited for; nor for ever.
+        let behind_next = |time: u64| time.saturating_sub(last + 1).min(u32::MAX.into()) as u32;
+        let [translated, comes] = [translated, comes].map(behind_next);
         self.heard.push(Heard::Line { translated, comes, level });
     }
 
@@ -48,18 +54,19 @@ impl Issue {
             if accesses[access as usize].is_store {
                 // Nothing waits for where stores go.
                 if translation > 0 {
-                    self.heard.push(Heard::Data { access, level: 0, line: None, translation });
+                    self.heard.push(Heard::Data { access, level: 0, translation, line: NO_LINE });
                 }
                 continue;
             }
             let line = self.line(addresses[access as usize]);
             let known = self.lines.iter().position(|&known| known == line);
+            let place = known.unwrap_or(self.lines.len());
             if known.is_none() && level > 0 {
                 self.lines.push(line);
             }
-            let line = known.or((level > 0).then(|| self.lines.len() - 1)).map(|line| line as u32);
-            if line.is_some() || translation > 0 {
-                self.heard.push(Heard::Data { access, level, line, translation });
+            if place < self.lines.len() || translation > 0 {
+                let line = if place < self.lines.len() { place as u32 } else { NO_LINE };
+                self.heard.push(Heard::Data { access, level, translation, line });
             }
         }
     }

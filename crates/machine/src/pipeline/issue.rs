@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::board::{Board, FRESH, Register};
 use super::class::NONE;
-use super::course::Course;
+use super::course::Details;
 use super::cycles::{Cause, LEVELS, Side};
 use super::description::{Loads, Pipeline, Stores, WIDEST};
 use super::front::{Entry, Front};
@@ -88,7 +88,7 @@ pub(super) struct Issue {
     /// The next access of the block.
     access: u32,
     /// What is known of the course of the piece that is issued.
-    pub course: Course,
+    pub course: Details,
 }
 
 impl Issue {
@@ -114,7 +114,7 @@ impl Issue {
             served: Answers::default(),
             heard: Vec::new(),
             access: 0,
-            course: Course::default(),
+            course: Details::default(),
         }
     }
 
@@ -133,28 +133,28 @@ impl Issue {
 
     /// Issues the instructions of a piece one by one in a state. Says which course they take.
     #[inline(never)]
-    pub fn execute(&mut self, piece: &Piece, state: &State, entry: Entry, addresses: &[u64]) -> Course {
+    pub fn execute(&mut self, piece: &Piece, state: &State, entry: Entry, addresses: &[u64]) -> Details {
         let start = self.board.last;
         state.restore(&mut self.board);
-        self.course.more.sites = vec![SiteCycles::default(); piece.length].into();
+        self.course.sites = vec![SiteCycles::default(); piece.length].into();
         self.access = piece.accesses.start;
+        if entry != Entry::SameGroup {
+            self.begin_group(entry, 0);
+        }
         for place in 0..piece.length {
             let step = self.steps[piece.first + place];
-            if place == 0 && entry != Entry::SameGroup {
-                self.begin_group(entry, place);
-            } else if place > 0 && step.flags & GROUP != 0 {
+            if place > 0 && step.flags & GROUP != 0 {
                 self.begin_group(Entry::NextGroup, place);
             }
             self.step(step, place, addresses);
         }
         self.board.misses.settle(self.board.last);
         let mut course = mem::take(&mut self.course);
-        course.more.lines = self.board.misses.renumber();
-        course.is_plain = course.more.lines.is_empty() && course.more.compared.is_empty();
+        course.lines = self.board.misses.renumber();
         course.cycles = self.board.last - start;
         course.arrived = course.arrived.saturating_sub(start);
         course.stores.iter_mut().for_each(|store| store.1 -= start);
-        self.keep_lines(&course.more.lines);
+        self.keep_lines(&course.lines);
         course
     }
 
@@ -166,10 +166,10 @@ impl Issue {
         if place == 0
             && let Some(&Heard::Line { translated, comes, level }) = self.heard.first()
         {
-            time = next + translated;
+            time = next + u64::from(translated);
             self.stall(time, Cause::InstructionTranslation, place);
             if level > 0 {
-                time = next + comes;
+                time = next + u64::from(comes);
                 self.stall(time, Cause::InstructionMiss(level), place);
             }
         }
@@ -243,7 +243,7 @@ impl Issue {
     #[inline(always)]
     fn close(&mut self) {
         if self.board.open > 0 {
-            self.course.more.spend(self.board.open, 1);
+            self.course.spend(self.board.open, 1);
         }
         self.board.open = 0;
     }
@@ -253,7 +253,7 @@ impl Issue {
         debug_assert!(time == self.board.last || time == self.board.last + 1);
         if time > self.board.last {
             self.close();
-            self.course.more.sites[place].issuing += 1;
+            self.course.sites[place].issuing += 1;
             self.board.last = time;
         }
         self.board.open = (self.board.open + 1).min(WIDEST);
@@ -272,8 +272,8 @@ impl Issue {
         let cycles = until - self.board.last - 1;
         self.close();
         self.board.last = until - 1;
-        self.course.more.spend(cause.index(), cycles);
-        let site = &mut self.course.more.sites[place];
+        self.course.spend(cause.index(), cycles);
+        let Some(site) = self.course.sites.get_mut(place) else { return };
         match cause.side() {
             Side::Dry => site.dry += cycles,
             _ => site.frozen += cycles,

@@ -1,13 +1,13 @@
 //! The courses that pieces took, each in a state, and the state that it led to.
 //!
 //! A pipeline's states between two pieces are few, and programs repeat themselves: nearly always a piece begins in
-//! a state in which it began before, and memory answers as it did then.
+//! a state in which it began before, and memory answers as it did then. Then it does as it did.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::mem;
 
-use super::course::{Course, Sum};
+use super::course::{Course, Details, Sum};
 use super::front::Entry;
 use super::hear::Heard;
 use super::issue::SiteCycles;
@@ -24,15 +24,29 @@ pub(super) struct Beginning {
     piece: u32,
 }
 
-/// What a piece did from a beginning on.
+/// What a piece does from a beginning on, having heard something of memory. As long as a line of the host's cache.
+#[repr(align(64))]
 pub(super) struct Transition {
     beginning: Beginning,
+    /// The first of what was heard, and how much that was.
+    first: Heard,
+    count: u8,
+    /// Its details are of no account to what follows.
+    is_plain: bool,
     to: u32,
-    heard: Box<[Heard]>,
-    /// How often, but for those in the sum; and those.
+    /// How often, but for those in the sum.
     uncounted: u64,
-    counted: u64,
     pub course: Course,
+}
+
+const _: () = assert!(mem::size_of::<Transition>() == 64);
+
+/// What is seldom looked at.
+struct Behind {
+    heard: Box<[Heard]>,
+    /// Executions that are in the sum.
+    counted: u64,
+    details: Details,
 }
 
 /// What was found so far.
@@ -41,7 +55,9 @@ pub(super) struct Memo {
     numbers: HashMap<State, u32, BuildHasherDefault<Mixer>>,
     /// The current state.
     state: u32,
-    pub transitions: Vec<Transition>,
+    transitions: Vec<Transition>,
+    /// What is behind each of them.
+    behind: Vec<Behind>,
     /// Finds transitions by their beginnings and what was heard: their numbers, from 1. Half of it is free.
     table: Vec<u32>,
     /// Transitions some of whose executions are not in the sum.
@@ -57,6 +73,7 @@ impl Memo {
             numbers: HashMap::default(),
             state: 0,
             transitions: Vec::new(),
+            behind: Vec::new(),
             table: vec![0; 2],
             uncounted: Vec::new(),
             sum: Sum::default(),
@@ -79,21 +96,36 @@ impl Memo {
     /// The number of a transition, if it is known. It is probably this one.
     #[inline(always)]
     pub fn find(&self, beginning: Beginning, heard: &[Heard], probably: u32) -> Option<u32> {
-        match self.transitions.get(probably as usize) {
-            Some(transition) if transition.begins(beginning, heard) => Some(probably),
-            _ => self.look_up(beginning, heard),
-        }
+        if self.is(probably, beginning, heard) { Some(probably) } else { self.look_up(beginning, heard) }
+    }
+
+    /// Whether a transition has this number.
+    #[inline(always)]
+    fn is(&self, number: u32, beginning: Beginning, heard: &[Heard]) -> bool {
+        let Some(transition) = self.transitions.get(number as usize) else { return false };
+        transition.beginning == beginning
+            && transition.count as usize == heard.len()
+            && heard.first().is_none_or(|&first| first == transition.first)
+            && (heard.len() < 2 || *self.behind[number as usize].heard == *heard)
     }
 
     fn look_up(&self, beginning: Beginning, heard: &[Heard]) -> Option<u32> {
         let mut place = place(beginning, heard);
         loop {
             let number = self.table[place & (self.table.len() - 1)].checked_sub(1)?;
-            if self.transitions[number as usize].begins(beginning, heard) {
+            if self.is(number, beginning, heard) {
                 return Some(number);
             }
             place += 1;
         }
+    }
+
+    /// The course of a transition, and its details if they are of account to what follows.
+    #[inline(always)]
+    pub fn course(&self, number: u32) -> (&Course, Option<&Details>) {
+        let transition = &self.transitions[number as usize];
+        let details = (!transition.is_plain).then(|| &self.behind[number as usize].details);
+        (&transition.course, details)
     }
 
     /// A transition is made once more.
@@ -107,18 +139,34 @@ impl Memo {
         self.state = transition.to;
     }
 
-    /// A piece took a course for the first time, which led to a state. Says the number of the transition.
-    pub fn add(&mut self, beginning: Beginning, heard: &[Heard], course: Course, state: State) -> u32 {
+    /// A piece took a course that led to a state. If it begins there for the first time the course is remembered,
+    /// and this says the number of the transition; if it is not remembered, the details.
+    pub fn add(
+        &mut self,
+        beginning: Option<Beginning>,
+        heard: &[Heard],
+        details: Details,
+        state: State,
+    ) -> Result<u32, Details> {
+        let has_room = !self.is_full();
         self.enter(state);
-        let (number, heard) = (self.transitions.len() as u32, heard.into());
+        let course = Course::of(&details).filter(|_| has_room);
+        let (Some(beginning), Some(course), Ok(count)) = (beginning, course, u8::try_from(heard.len()))
+        else {
+            self.sum.add(&details, 1);
+            return Err(details);
+        };
+        let number = self.transitions.len() as u32;
         self.transitions.push(Transition {
             beginning,
+            first: heard.first().copied().unwrap_or(Heard::Nothing),
+            count,
+            is_plain: details.lines.is_empty() && details.compared.is_empty(),
             to: self.state,
-            heard,
             uncounted: 0,
-            counted: 0,
             course,
         });
+        self.behind.push(Behind { heard: heard.into(), counted: 0, details });
         if 2 * self.transitions.len() <= self.table.len() {
             self.note(number);
         } else {
@@ -126,23 +174,18 @@ impl Memo {
             (0..=number).for_each(|number| self.note(number));
         }
         self.repeat(number);
-        number
+        Ok(number)
     }
 
+    /// Puts a transition into the table.
     fn note(&mut self, number: u32) {
-        let Transition { beginning, heard, .. } = &self.transitions[number as usize];
         let mask = self.table.len() - 1;
-        let mut place = place(*beginning, heard);
+        let mut place =
+            place(self.transitions[number as usize].beginning, &self.behind[number as usize].heard);
         while self.table[place & mask] != 0 {
             place += 1;
         }
         self.table[place & mask] = number + 1;
-    }
-
-    /// A piece took a course that is not remembered.
-    pub fn pass(&mut self, course: &Course, state: State) {
-        self.sum.add(course, 1);
-        self.enter(state);
     }
 
     fn enter(&mut self, state: State) {
@@ -172,17 +215,18 @@ impl Memo {
     /// Adds what the instructions of a piece cost by these transitions.
     pub fn add_sites(&self, transitions: &[u32], sites: &mut [SiteCycles]) {
         for &number in transitions {
-            let Transition { course, counted, uncounted, .. } = &self.transitions[number as usize];
-            course.more.add_sites(counted + uncounted, sites);
+            let Behind { counted, details, .. } = &self.behind[number as usize];
+            details.add_sites(counted + self.transitions[number as usize].uncounted, sites);
         }
     }
 
     /// What was spent.
     pub fn count(&mut self) -> &Sum {
         for number in self.uncounted.drain(..) {
-            let Transition { course, counted, uncounted, .. } = &mut self.transitions[number as usize];
-            self.sum.add(course, *uncounted);
-            *counted += mem::take(uncounted);
+            let uncounted = mem::take(&mut self.transitions[number as usize].uncounted);
+            let Behind { counted, details, .. } = &mut self.behind[number as usize];
+            self.sum.add(details, uncounted);
+            *counted += uncounted;
         }
         &self.sum
     }
@@ -191,18 +235,9 @@ impl Memo {
     pub fn counted(&self) -> Sum {
         let mut sum = self.sum.clone();
         for &number in &self.uncounted {
-            let Transition { course, uncounted, .. } = &self.transitions[number as usize];
-            sum.add(course, *uncounted);
+            sum.add(&self.behind[number as usize].details, self.transitions[number as usize].uncounted);
         }
         sum
-    }
-}
-
-impl Transition {
-    /// Whether it begins so.
-    #[inline(always)]
-    fn begins(&self, beginning: Beginning, heard: &[Heard]) -> bool {
-        self.beginning == beginning && *self.heard == *heard
     }
 }
 

@@ -3,7 +3,7 @@
 use super::board::{LastStore, Register};
 use super::class::{Class, NONE};
 use super::cycles::{Cause, LEVELS};
-use super::hear::Heard;
+use super::hear::{Heard, NO_LINE};
 use super::issue::Issue;
 use super::memory::{Miss, Served, Stored};
 use super::rules::{EMULATED, STORE, Step};
@@ -38,7 +38,7 @@ impl Issue {
         let mut late = missed.into_iter().filter(|&(time, shadow)| shadow != 0 && time > expected).peekable();
         let replay = u64::from(self.loads.use_replay);
         if replay > 0 && late.peek().is_some() && late.all(|(_, shadow)| shadow == expected) {
-            self.course.more.replays += 1;
+            self.course.replays += 1;
             ready = ready.max(expected + replay);
             self.stall(ready, Cause::Replay, place);
         }
@@ -77,7 +77,7 @@ impl Issue {
     #[inline(never)]
     pub(super) fn after(&mut self, step: &Step, time: u64) -> u64 {
         if step.flags & EMULATED != 0 {
-            self.course.more.emulated += 1;
+            self.course.emulated += 1;
             self.board.restart = Some((time + 1 + self.emulation, Cause::Emulation));
             return 0;
         }
@@ -94,7 +94,7 @@ impl Issue {
         match Class::ALL[step.class as usize] {
             Class::CallPal => self.board.restart = Some((time + 1 + self.call_pal, Cause::CallPal)),
             Class::MemoryBarrier => {
-                self.course.more.is_unique = true;
+                self.course.is_unique = true;
                 let done = self.write_buffer.drain(time).max(self.board.misses.until);
                 self.board.barrier = self.board.barrier.max(done).max(time + 1);
             }
@@ -163,7 +163,9 @@ impl Issue {
         let (level, line, translation) = self.heard_of(access);
         time = self.translate(translation, place, time);
         time = self.keep_from_store(place, time, access, address);
-        let Some(line) = line else { return (time, Register::produced(step.class, time)) };
+        if line == NO_LINE {
+            return (time, Register::produced(step.class, time));
+        }
         let pending = if self.board.misses.until > time { self.board.misses.find(line) } else { None };
         let (as_if_issued, level) = match pending {
             Some(miss) => (miss.as_if_issued.max(time), miss.level),
@@ -184,7 +186,7 @@ impl Issue {
         let replay = self.stores.full_replay;
         let line = self.line(address);
         if let Some(free) = self.write_buffer.full(line, time, replay == 0) {
-            self.course.more.is_unique = true;
+            self.course.is_unique = true;
             time = self.come_back(time, free, replay);
             self.stall(time, Cause::WriteBuffer, place);
         }
@@ -198,14 +200,14 @@ impl Issue {
 
     /// From where the data of an access come, the number of their line if a load may find it on its way, and how
     /// long the translation takes.
-    fn heard_of(&self, access: u32) -> (u8, Option<u32>, u32) {
+    fn heard_of(&self, access: u32) -> (u8, u32, u32) {
         let of_access = |heard: &Heard| match *heard {
             Heard::Data { access: one, level, line, translation } if one == access => {
                 Some((level, line, translation))
             }
             _ => None,
         };
-        self.heard.iter().find_map(of_access).unwrap_or_default()
+        self.heard.iter().find_map(of_access).unwrap_or((0, NO_LINE, 0))
     }
 
     /// A store was issued.
@@ -225,7 +227,7 @@ impl Issue {
     /// When an instruction can be issued that found something full: when there is place, but if it was issued in
     /// vain not before it has come back.
     fn come_back(&mut self, time: u64, free: u64, replay: u32) -> u64 {
-        self.course.more.replays += u64::from(replay > 0);
+        self.course.replays += u64::from(replay > 0);
         free.max(time + u64::from(replay))
     }
 
@@ -245,13 +247,13 @@ impl Issue {
         let distance = time.saturating_sub(store.time);
         if self.loads.after_store_replay > 0 && distance == 1 {
             if self.stored.is_of(address) {
-                self.course.more.is_unique = true;
-                self.course.more.replays += 1;
+                self.course.is_unique = true;
+                self.course.replays += 1;
                 time += u64::from(self.loads.after_store_replay);
                 self.stall(time, Cause::Replay, place);
                 return time;
             }
-            self.course.more.compared.push((store.access, access));
+            self.course.compared.push((store.access, access));
         }
         if self.loads.not_after_store > 0 && distance == u64::from(self.loads.not_after_store) {
             time += 1;
