@@ -184,12 +184,12 @@ impl<M: MemorySystem> Time<M> {
     }
 
     /// What all processes have had.
-    fn spent(&mut self) -> Spent {
+    fn spent(&self) -> Spent {
         Spent { instructions: self.instructions, cycles: self.core.cycles().clone() }
     }
 
     /// What the current one has had.
-    fn own(&mut self) -> Spent {
+    fn own(&self) -> Spent {
         let mut own = self.spent().since(&self.since);
         if let Some(before) = self.others.get(&self.space) {
             own.instructions += before.instructions;
@@ -200,8 +200,7 @@ impl<M: MemorySystem> Time<M> {
 
     fn enter(&mut self, space: u32) {
         if space != self.space {
-            let own = self.own();
-            self.others.insert(self.space, own);
+            self.others.insert(self.space, self.own());
             self.since = self.spent();
             self.space = space;
             self.core.enter(space);
@@ -211,8 +210,7 @@ impl<M: MemorySystem> Time<M> {
     fn mark(&mut self, mark: Mark) {
         match mark {
             Mark::UnitBegins(number) => {
-                let own = self.own();
-                self.begun.insert((self.space, number), own);
+                self.begun.insert((self.space, number), self.own());
             }
             Mark::UnitLeft(number) => drop(self.begun.remove(&(self.space, number))),
             Mark::UnitEnds(number) => {

@@ -7,14 +7,15 @@ use std::iter;
 
 use isa::Cpu;
 
+use super::course::Sum;
+use super::cycles::{Cause, Cycles};
 use super::description::Pipeline;
-use super::front::{Entry, Exit};
+use super::front::{End, Entry};
 use super::issue::{Answers, Issue, SiteCycles};
 use super::memo::{Beginning, Memo};
 use super::memory::{MemorySystem, Served, Timing};
 use super::piece::{Access, Piece};
 use super::rules::STORE;
-use super::{Cycles, course::Sum};
 use crate::predictor::Predicting;
 
 /// A block that can be executed.
@@ -22,8 +23,10 @@ struct Block {
     whole: Piece,
     /// What is in each line, if there are several.
     lines: Box<[Piece]>,
-    accesses: Box<[Access]>,
-    exit: Exit,
+    /// Where its accesses are.
+    first_access: u32,
+    end: End,
+    traps: bool,
 }
 
 /// A pipeline at work.
@@ -32,6 +35,8 @@ pub(crate) struct Core<M> {
     cpu: Option<Cpu>,
     pub memory: M,
     blocks: Vec<Block>,
+    /// The accesses of all blocks.
+    accesses: Vec<Access>,
     /// Pieces so far.
     pieces: u32,
     /// A piece without instructions.
@@ -44,6 +49,7 @@ pub(crate) struct Core<M> {
 struct At {
     issue: Issue,
     memo: Memo,
+    sum: Sum,
     /// Cycles of the instructions, but those that the memo counts.
     sites: Vec<SiteCycles>,
 }
@@ -59,12 +65,13 @@ impl<M: MemorySystem> Core<M> {
         emulation: u64,
     ) -> Core<M> {
         let issue = Issue::new(pipeline, predictor, timing, emulation);
-        let memo = Memo::new(issue.state());
+        let memo = Memo::new(issue.state().0);
         Core {
-            pipeline: At { issue, memo, sites: Vec::new() },
+            pipeline: At { issue, memo, sum: Sum::default(), sites: Vec::new() },
             cpu,
             memory,
             blocks: Vec::new(),
+            accesses: Vec::new(),
             pieces: 0,
             nothing: Piece::new(0, 0, 0, &[], 0..0),
             fetched: Answers::default(),
@@ -92,11 +99,12 @@ impl<M: MemorySystem> Core<M> {
         self.blocks.push(Block {
             whole,
             lines: lines.collect(),
-            accesses: accesses
-                .map(|step| Access { bytes: step.bytes, is_store: step.flags & STORE != 0 })
-                .collect(),
-            exit: front.exit(address, words, own.last().is_some_and(|step| step.traps())),
+            first_access: self.accesses.len() as u32,
+            end: End::of(address, words),
+            traps: own.last().is_some_and(|step| step.traps()),
         });
+        let accesses = accesses.map(|step| Access { bytes: step.bytes, is_store: step.flags & STORE != 0 });
+        self.accesses.extend(accesses);
     }
 
     /// The process whose blocks are executed from now on.
@@ -116,15 +124,14 @@ impl<M: MemorySystem> Core<M> {
     }
 
     /// Cycles but those of the last cycle, which may not be over.
-    pub fn cycles(&mut self) -> &Cycles {
-        &self.pipeline.memo.count().cycles
+    pub fn cycles(&self) -> &Cycles {
+        &self.pipeline.sum.cycles
     }
 
     /// Cycles so far, all of them; and the instructions that were emulated, and those that were issued in vain.
     pub fn sum(&self) -> Sum {
-        let memo = &self.pipeline.memo;
-        let mut sum = memo.counted();
-        let open = memo.state().open;
+        let mut sum = self.pipeline.sum.clone();
+        let open = self.pipeline.memo.open();
         sum.cycles.0[open] += u64::from(open > 0);
         sum
     }
@@ -132,10 +139,10 @@ impl<M: MemorySystem> Core<M> {
     /// The cycles of a block's instructions.
     pub fn sites(&self, block: usize) -> Vec<SiteCycles> {
         let Some(block) = self.blocks.get(block) else { return Vec::new() };
-        let first = block.whole.first;
-        let mut sites = self.pipeline.sites[first..][..block.whole.length].to_vec();
+        let mut sites = self.pipeline.sites[block.whole.steps()].to_vec();
         for piece in block.pieces() {
-            self.pipeline.memo.add_sites(&piece.transitions, &mut sites[piece.first - first..]);
+            let own = &mut sites[(piece.first - block.whole.first) as usize..];
+            self.pipeline.memo.add_sites(piece.newest, own);
         }
         sites
     }
@@ -151,7 +158,7 @@ impl<M: MemorySystem> Core<M> {
         if self.pipeline.memo.is_full() {
             self.forget();
         }
-        let Block { whole, lines, accesses, exit } = &mut self.blocks[block as usize];
+        let Block { whole, lines, first_access, end, traps } = &mut self.blocks[block as usize];
         if whole.length == 0 {
             return;
         }
@@ -164,13 +171,14 @@ impl<M: MemorySystem> Core<M> {
             fetched.put(0, self.memory.fetch(whole.address));
         }
         let mut is_near = true;
-        for (line, address) in (1..).zip(front.lines_behind(whole.address, whole.length)) {
+        for (line, address) in (1..).zip(front.lines_behind(whole.address, whole.length as usize)) {
             let answer = self.memory.fetch(address);
             is_near &= answer == Served::default();
             fetched.put(line, answer);
         }
         served.clear();
-        for ((access, &address), &Access { bytes, is_store }) in (0..).zip(addresses).zip(&*accesses) {
+        let accesses = &self.accesses[*first_access as usize..];
+        for ((access, &address), &Access { bytes, is_store }) in (0..).zip(addresses).zip(accesses) {
             let memory = &mut self.memory;
             let answer = if is_store { memory.store(address, bytes) } else { memory.load(address, bytes) };
             served.put(access, answer);
@@ -185,7 +193,8 @@ impl<M: MemorySystem> Core<M> {
                 pipeline.execute(piece, entry, accesses, addresses);
             }
         }
-        pipeline.issue.front.leave(*exit);
+        let next = whole.address.wrapping_add(4 * u64::from(whole.length));
+        pipeline.issue.front.leave(*end, next, *traps);
     }
 
     /// Begins to remember anew.
@@ -193,8 +202,8 @@ impl<M: MemorySystem> Core<M> {
     fn forget(&mut self) {
         let At { memo, sites, .. } = &mut self.pipeline;
         for piece in self.blocks.iter_mut().flat_map(Block::pieces_mut).chain([&mut self.nothing]) {
-            memo.add_sites(&piece.transitions, &mut sites[piece.first..]);
-            piece.transitions.clear();
+            memo.add_sites(piece.newest, &mut sites[piece.first as usize..]);
+            piece.newest = 0;
         }
         memo.forget();
     }
@@ -214,13 +223,11 @@ impl At {
     /// Issues a piece, whose line is near or has come.
     #[inline(always)]
     fn execute(&mut self, piece: &mut Piece, entry: Entry, accesses: &[Access], addresses: &[u64]) {
-        self.issue.heard.clear();
         self.issue.hear_data(piece, accesses, addresses);
         self.make_transition(piece, entry, addresses);
     }
 
-    /// Waits for the line that a piece begins in, if it is not near. That is a transition of its own, of `nothing`:
-    /// there are few, and what they lead to is mostly the same. Says how the piece is entered then.
+    /// Waits until the first group of a piece arrives, if its line is far. Says how the piece is entered then.
     #[inline(always)]
     fn wait_for_line(&mut self, nothing: &mut Piece, piece: &Piece, entry: Entry, fetched: Served) -> Entry {
         if fetched == Served::default() {
@@ -230,24 +237,53 @@ impl At {
         Entry::SameGroup
     }
 
+    /// Mostly the wait is so long that nothing is left of what was before. Else it is a transition of its own, of
+    /// `nothing`: there are few, and what they lead to is mostly the same.
+    #[inline(never)]
     fn wait_for_far_line(&mut self, nothing: &mut Piece, piece: &Piece, entry: Entry, fetched: Served) {
-        let before = self.issue.board.last;
-        self.issue.heard.clear();
-        self.issue.hear_line(piece.address, entry, self.memo.state(), fetched);
-        self.make_transition(nothing, entry, &[]);
-        self.sites[piece.first].dry += self.issue.board.last - before;
+        let At { issue, memo, sum, .. } = self;
+        let last = issue.board.last;
+        let (begin, cause) = issue.front.begin(entry, last, memo.restart_after(last));
+        let translated = begin + u64::from(fetched.translation);
+        let (mut comes, mut level) = (translated, 0);
+        if fetched.level > 0 || fetched.is_ahead {
+            (comes, level) = issue.front.miss(piece.address, translated, fetched);
+        }
+        let open = memo.open();
+        if memo.settle(comes.saturating_sub(last + 1)) {
+            sum.cycles.0[open] += u64::from(open > 0);
+            let miss = if level > 0 { Cause::InstructionMiss(level) } else { Cause::InstructionTranslation };
+            let waits = [(begin, cause), (translated, Cause::InstructionTranslation), (comes, miss)];
+            let mut next = last + 1;
+            for (until, cause) in waits {
+                sum.cycles.0[cause.index()] += until.saturating_sub(next);
+                next = next.max(until);
+            }
+            issue.lines.clear();
+            issue.front.arrived = comes;
+            issue.board.last = comes - 1;
+        } else {
+            issue.hear_line(translated, comes, level);
+            self.make_transition(nothing, entry, &[]);
+        }
+        self.sites[piece.first as usize].dry += self.issue.board.last - last;
     }
 
+    /// A piece is issued, as it was from this beginning on if it was.
     #[inline(always)]
     fn make_transition(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64]) {
-        let At { issue, memo, .. } = self;
+        let At { issue, memo, sum, .. } = self;
         let beginning = memo.beginning(entry, piece.number);
         let recent = &mut piece.recent[usize::from(!issue.heard.is_empty())];
         let found = memo.find(beginning, &issue.heard, *recent);
         if let Some(number) = found {
-            let (course, details) = memo.course(number);
-            if issue.repeats(course, details, addresses) {
-                issue.repeat(course, details, addresses);
+            let known = memo.known(number);
+            if issue.repeats(known, addresses) {
+                issue.repeat(known, addresses);
+                match known.details {
+                    None => sum.add_short(known.course),
+                    Some(details) => sum.add(details),
+                }
                 *recent = number;
                 return memo.repeat(number);
             }
@@ -259,11 +295,18 @@ impl At {
     #[cold]
     #[inline(never)]
     fn find_course(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64], new: Option<Beginning>) {
-        let At { issue, memo, sites, .. } = self;
+        let At { issue, memo, sum, sites } = self;
         let details = issue.execute(piece, memo.state(), entry, addresses);
-        match memo.add(new, &issue.heard, details, issue.state()) {
-            Ok(number) => piece.transitions.push(number),
-            Err(details) => details.add_sites(1, &mut sites[piece.first..]),
+        sum.add(&details);
+        let (state, settles_in) = issue.state();
+        memo.enter(state, settles_in);
+        let remembered = match new {
+            Some(beginning) => memo.add(beginning, &issue.heard, details, piece.newest),
+            None => Err(details),
+        };
+        match remembered {
+            Ok(number) => piece.newest = number + 1,
+            Err(details) => details.add_sites(1, &mut sites[piece.first as usize..]),
         }
     }
 }

@@ -1,29 +1,59 @@
 //! The course that a piece takes: what was found when its instructions were issued one by one. It takes the same
 //! course whenever it begins in the same state and hears the same of memory.
 
-use super::cycles::Cycles;
+use super::cycles::{CAUSES, Cycles};
 use super::issue::{Issue, SiteCycles};
 use super::memory::Stored;
 
-/// What a piece did, as far as it nearly always matters to those behind it. Times are since the last cycle before
-/// it.
+/// What a piece did, in few bytes. Times are since the last cycle before it.
+#[derive(Clone, Copy)]
 pub(super) struct Course {
-    /// Its stores, by their numbers in the block, and when each was issued.
-    stores: Box<[(u32, u32)]>,
     /// The last cycle.
     cycles: u32,
     /// When the last group arrived that began in it; 0 if none did.
     arrived: u32,
+    /// Where its stores are.
+    first_store: u32,
+    stores: u16,
+    /// Instructions that were issued in the last cycle, which may not be over.
+    pub open: u8,
+    /// Numbers of cycles, by the indices of their causes.
+    spent: [(u8, u8); 4],
 }
 
+/// A store, by its number in the block, and when it was issued.
+pub(super) type StoreTime = (u32, u32);
+
 impl Course {
-    /// What instructions did, if that can be repeated.
-    pub fn of(details: &Details) -> Option<Course> {
+    /// What instructions did, if that can be repeated. Appends its stores.
+    pub fn of(details: &Details, open: usize, stores: &mut Vec<StoreTime>) -> Option<Course> {
         let short = |time: u64| u32::try_from(time).ok();
-        let stores = details.stores.iter().map(|&(store, time)| Some((store, short(time)?)));
-        let stores = stores.collect::<Option<_>>().filter(|_| !details.is_unique)?;
-        Some(Course { stores, cycles: short(details.cycles)?, arrived: short(details.arrived)? })
+        let course = Course {
+            cycles: short(details.cycles).filter(|_| !details.is_unique)?,
+            arrived: short(details.arrived)?,
+            first_store: short(stores.len() as u64)?,
+            stores: details.stores.len().try_into().ok()?,
+            open: open as u8,
+            spent: details.short_spent().unwrap_or_default(),
+        };
+        stores.extend(details.stores.iter().map(|&(store, time)| (store, time as u32)));
+        Some(course)
     }
+
+    /// Its stores, of those of all.
+    #[inline(always)]
+    pub fn stores<'a>(&self, stores: &'a [StoreTime]) -> &'a [StoreTime] {
+        &stores[self.first_store as usize..][..self.stores.into()]
+    }
+}
+
+/// A course, with what it refers to.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub course: &'a Course,
+    pub stores: &'a [StoreTime],
+    /// What does not go without saying.
+    pub details: Option<&'a Details>,
 }
 
 /// All that a piece did.
@@ -51,6 +81,23 @@ pub(super) struct Details {
 }
 
 impl Details {
+    /// Whether a [`Course`] says everything that matters to what follows.
+    pub fn is_plain(&self) -> bool {
+        self.lines.is_empty() && self.compared.is_empty() && self.short_spent().is_some()
+    }
+
+    /// What was spent, in few bytes if it fits into them.
+    fn short_spent(&self) -> Option<[(u8, u8); 4]> {
+        let mut short = [(0, 0); 4];
+        if self.spent.len() > short.len() || self.emulated + self.replays > 0 {
+            return None;
+        }
+        for (short, &(cause, cycles)) in short.iter_mut().zip(&self.spent) {
+            *short = (cause, cycles.try_into().ok()?);
+        }
+        Some(short)
+    }
+
     /// Cycles were spent for a cause.
     pub fn spend(&mut self, cause: usize, cycles: u64) {
         match self.spent.iter_mut().find(|one| one.0 as usize == cause) {
@@ -78,13 +125,21 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Adds a course that was taken so often.
-    pub(super) fn add(&mut self, course: &Details, executions: u64) {
-        for &(cause, cycles) in &course.spent {
-            self.cycles.0[cause as usize] += cycles * executions;
+    /// Adds what a course cost.
+    pub(super) fn add(&mut self, details: &Details) {
+        for &(cause, cycles) in &details.spent {
+            self.cycles.0[cause as usize] += cycles;
         }
-        self.emulated += course.emulated * executions;
-        self.replays += course.replays * executions;
+        self.emulated += details.emulated;
+        self.replays += details.replays;
+    }
+
+    /// The same of one whose details are of no account.
+    #[inline(always)]
+    pub(super) fn add_short(&mut self, course: &Course) {
+        for (cause, cycles) in course.spent {
+            self.cycles.0[cause as usize % CAUSES] += u64::from(cycles);
+        }
     }
 }
 
@@ -92,11 +147,11 @@ impl Issue {
     /// Whether a piece takes a course again that it took in this state, having heard the same: what depends on
     /// addresses must come out as it did then, and stores must find place in the write buffer.
     #[inline(always)]
-    pub fn repeats(&mut self, course: &Course, details: Option<&Details>, addresses: &[u64]) -> bool {
-        details.is_none_or(|details| self.keeps_apart(details, addresses))
-            && (course.stores.is_empty()
-                || self.write_buffer.has_room(course.stores.len(), self.board.last)
-                || self.finds_room(course, addresses))
+    pub fn repeats(&mut self, known: Known, addresses: &[u64]) -> bool {
+        known.details.is_none_or(|details| self.keeps_apart(details, addresses))
+            && (known.stores.is_empty()
+                || self.write_buffer.has_room(known.stores.len(), self.board.last)
+                || self.finds_room(known.stores, addresses))
     }
 
     fn keeps_apart(&self, details: &Details, addresses: &[u64]) -> bool {
@@ -111,9 +166,9 @@ impl Issue {
 
     /// Whether there is room whenever a store comes, though not for all of them at the beginning.
     #[cold]
-    fn finds_room(&self, course: &Course, addresses: &[u64]) -> bool {
+    fn finds_room(&self, stores: &[StoreTime], addresses: &[u64]) -> bool {
         let mut buffer = self.write_buffer.clone();
-        course.stores.iter().all(|&(store, time)| {
+        stores.iter().all(|&(store, time)| {
             let time = self.board.last + u64::from(time);
             let line = self.line(addresses[store as usize]);
             let served = self.served.get(store);
@@ -126,16 +181,16 @@ impl Issue {
 
     /// A piece takes a course once more.
     #[inline(always)]
-    pub fn repeat(&mut self, course: &Course, details: Option<&Details>, addresses: &[u64]) {
+    pub fn repeat(&mut self, known: Known, addresses: &[u64]) {
         let now = self.board.last;
-        for &(store, time) in &course.stores {
+        for &(store, time) in known.stores {
             self.finish_store(addresses[store as usize], now + u64::from(time), self.served.get(store));
         }
-        if course.arrived != 0 {
-            self.front.arrived = now + u64::from(course.arrived);
+        if known.course.arrived != 0 {
+            self.front.arrived = now + u64::from(known.course.arrived);
         }
-        self.board.last = now + u64::from(course.cycles);
-        match details {
+        self.board.last = now + u64::from(known.course.cycles);
+        match known.details {
             None => self.lines.clear(),
             Some(details) => self.keep_lines(&details.lines),
         }

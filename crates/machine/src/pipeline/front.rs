@@ -8,7 +8,7 @@ use super::description::Pipeline;
 use super::memory::{Served, Timing};
 use crate::predictor::Predicting;
 
-/// No group, no line.
+/// No line.
 const NOWHERE: u64 = u64::MAX;
 
 /// Lines between one that is fetched ahead and the last that was asked for, at most.
@@ -50,15 +50,15 @@ impl End {
     }
 }
 
-/// Where control leaves a block.
+/// Where control left the last block.
 #[derive(Clone, Copy)]
-pub(super) struct Exit {
+struct Exit {
     end: End,
     /// The address behind it.
     next: u64,
-    /// The group and the line of its last instruction; no group if the next instruction is fetched anew.
-    group: u64,
-    line: u64,
+    /// The next instruction is in another group, wherever it is; and in another line.
+    leaves_group: bool,
+    leaves_line: bool,
 }
 
 /// How a block is entered.
@@ -114,35 +114,27 @@ impl Front {
             mispredict: pipeline.mispredict.into(),
             interval: pipeline.prefetch_interval.into(),
             arrived: BEGINNING,
-            exit: Exit { end: End::Falls, next: 0, group: NOWHERE, line: NOWHERE },
+            exit: Exit { end: End::Falls, next: 0, leaves_group: true, leaves_line: true },
             stream: Stream { line: NOWHERE, arrives: 0, level: 1 },
         }
-    }
-
-    /// Where control leaves a block, whose last instruction traps or not.
-    pub(super) fn exit(&self, address: u64, words: &[u32], traps: bool) -> Exit {
-        let next = address.wrapping_add(4 * words.len() as u64);
-        let last = next.wrapping_sub(4);
-        let group = if traps { NOWHERE } else { last >> self.group_shift };
-        Exit { end: End::of(address, words), next, group, line: last >> self.line_shift }
     }
 
     /// Control goes on anywhere.
     pub fn divert(&mut self) {
         self.exit.end = End::Falls;
-        self.exit.group = NOWHERE;
+        self.exit.leaves_group = true;
     }
 
     /// The process is another one.
     pub fn forget_line(&mut self) {
-        self.exit.line = NOWHERE;
+        self.exit.leaves_line = true;
         self.stream.line = NOWHERE;
     }
 
-    /// A block was left.
+    /// A block was left, which ends so, before `next`, and whose last instruction traps or not.
     #[inline(always)]
-    pub(super) fn leave(&mut self, exit: Exit) {
-        self.exit = exit;
+    pub(super) fn leave(&mut self, end: End, next: u64, traps: bool) {
+        self.exit = Exit { end, next, leaves_group: traps, leaves_line: false };
     }
 
     /// Control went on at `address`.
@@ -152,7 +144,9 @@ impl Front {
         match by_branch {
             Some(true) => Entry::Taken,
             Some(false) => Entry::Mispredicted,
-            None if address >> self.group_shift == self.exit.group => Entry::SameGroup,
+            None if !self.exit.leaves_group && self.is_near_exit(address, self.group_shift) => {
+                Entry::SameGroup
+            }
             None => Entry::NextGroup,
         }
     }
@@ -203,7 +197,13 @@ impl Front {
     /// Whether an address is in another line than what was fetched last.
     #[inline(always)]
     pub(super) fn is_new_line(&self, address: u64) -> bool {
-        address >> self.line_shift != self.exit.line
+        self.exit.leaves_line || !self.is_near_exit(address, self.line_shift)
+    }
+
+    /// Whether an address agrees with that of the last instruction in all but so many bits.
+    #[inline(always)]
+    fn is_near_exit(&self, address: u64, shift: u32) -> bool {
+        address >> shift == self.exit.next.wrapping_sub(4) >> shift
     }
 
     /// The addresses of the other lines of a block.

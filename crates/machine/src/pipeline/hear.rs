@@ -1,10 +1,8 @@
 //! What a piece hears of memory before it is issued, as far as it matters to when it is issued.
 
-use super::front::Entry;
 use super::issue::Issue;
 use super::memory::Served;
 use super::piece::{Access, Piece};
-use super::state::State;
 
 /// One thing that memory says; nothing is said of what is near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,19 +21,13 @@ pub(super) enum Heard {
 pub(super) const NO_LINE: u32 = u32::MAX;
 
 impl Issue {
-    /// The line of an instruction is not near, with which a piece begins in a state.
-    #[cold]
-    pub fn hear_line(&mut self, address: u64, entry: Entry, state: &State, served: Served) {
-        let last = self.board.last;
-        let (begin, _) = self.front.begin(entry, last, state.restart_after(last));
-        let translated = begin + u64::from(served.translation);
-        let (mut comes, mut level) = (translated, 0);
-        if served.level > 0 || served.is_ahead {
-            (comes, level) = self.front.miss(address, translated, served);
-        }
+    /// The address of a line of instructions is translated at a time, and the line comes from a level at another.
+    pub fn hear_line(&mut self, translated: u64, comes: u64, level: u8) {
         // Before the next cycle nothing is waited for; nor for ever.
-        let behind_next = |time: u64| time.saturating_sub(last + 1).min(u32::MAX.into()) as u32;
+        let next = self.board.last + 1;
+        let behind_next = |time: u64| time.saturating_sub(next).min(u32::MAX.into()) as u32;
         let [translated, comes] = [translated, comes].map(behind_next);
+        self.heard.clear();
         self.heard.push(Heard::Line { translated, comes, level });
     }
 
@@ -43,6 +35,7 @@ impl Issue {
     /// are, then those that they ask for.
     #[inline(always)]
     pub fn hear_data(&mut self, piece: &Piece, accesses: &[Access], addresses: &[u64]) {
+        self.heard.clear();
         if !self.lines.is_empty() || self.served.any(&piece.accesses) {
             self.hear_far_data(piece, accesses, addresses);
         }

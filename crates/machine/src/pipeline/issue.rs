@@ -118,11 +118,13 @@ impl Issue {
         }
     }
 
-    /// What is left to those that follow.
-    pub fn state(&self) -> State {
+    /// What is left to those that follow, and for how long.
+    pub fn state(&self) -> (State, Option<u64>) {
         let store = u64::from(self.loads.not_after_store).max(1);
         let reach = Reach { rules: &self.rules, store, arrival: self.front.taken };
-        State::new(&self.board, self.front.arrived, &reach)
+        let state = State::new(&self.board, self.front.arrived, &reach);
+        let settles_in = state.settles_in(&reach);
+        (state, settles_in)
     }
 
     /// The line of data that has an address.
@@ -136,13 +138,13 @@ impl Issue {
     pub fn execute(&mut self, piece: &Piece, state: &State, entry: Entry, addresses: &[u64]) -> Details {
         let start = self.board.last;
         state.restore(&mut self.board);
-        self.course.sites = vec![SiteCycles::default(); piece.length].into();
+        self.course.sites = vec![SiteCycles::default(); piece.length as usize].into();
         self.access = piece.accesses.start;
         if entry != Entry::SameGroup {
             self.begin_group(entry, 0);
         }
-        for place in 0..piece.length {
-            let step = self.steps[piece.first + place];
+        for (place, step) in piece.steps().enumerate() {
+            let step = self.steps[step];
             if place > 0 && step.flags & GROUP != 0 {
                 self.begin_group(Entry::NextGroup, place);
             }

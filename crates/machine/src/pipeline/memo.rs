@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::mem;
 
-use super::course::{Course, Details, Sum};
+use super::course::{Course, Details, Known, StoreTime};
+use super::cycles::Cause;
 use super::front::Entry;
 use super::hear::Heard;
 use super::issue::SiteCycles;
@@ -24,73 +25,102 @@ pub(super) struct Beginning {
     piece: u32,
 }
 
-/// What a piece does from a beginning on, having heard something of memory. As long as a line of the host's cache.
+/// What a piece does from a beginning on, having heard something of memory. It fills a line of the host's cache.
 #[repr(align(64))]
-pub(super) struct Transition {
+struct Transition {
     beginning: Beginning,
     /// The first of what was heard, and how much that was.
     first: Heard,
     count: u8,
-    /// Its details are of no account to what follows.
+    /// The course says everything.
     is_plain: bool,
+    settles_in: u16,
     to: u32,
-    /// How often, but for those in the sum.
-    uncounted: u64,
-    pub course: Course,
+    executions: u64,
+    course: Course,
 }
 
 const _: () = assert!(mem::size_of::<Transition>() == 64);
 
-/// What is seldom looked at.
+/// What is seldom looked at of a transition.
 struct Behind {
     heard: Box<[Heard]>,
-    /// Executions that are in the sum.
-    counted: u64,
     details: Details,
+    /// The transition of the same piece before this one, from 1; 0 if this is the first.
+    before: u32,
 }
+
+/// A state by its number, and the cycles until nothing is left of it that matters, or [`NEVER`].
+#[derive(Clone, Copy)]
+struct At {
+    state: u32,
+    settles_in: u16,
+}
+
+const NEVER: u16 = u16::MAX;
 
 /// What was found so far.
 pub(super) struct Memo {
+    /// The first one is that in which nothing is left of what was before.
     states: Vec<State>,
-    numbers: HashMap<State, u32, BuildHasherDefault<Mixer>>,
-    /// The current state.
-    state: u32,
+    numbers: HashMap<State, At, BuildHasherDefault<Mixer>>,
+    /// The current state, and instructions that were issued in the last cycle.
+    at: At,
+    open: u8,
     transitions: Vec<Transition>,
     /// What is behind each of them.
     behind: Vec<Behind>,
+    /// The stores of all courses.
+    stores: Vec<StoreTime>,
     /// Finds transitions by their beginnings and what was heard: their numbers, from 1. Half of it is free.
     table: Vec<u32>,
-    /// Transitions some of whose executions are not in the sum.
-    uncounted: Vec<u32>,
-    sum: Sum,
 }
 
 impl Memo {
-    /// Nothing was found but a state, which is the current one.
-    pub fn new(state: State) -> Memo {
+    /// Nothing was found but a state in which nothing is left of what was before, which is the current one.
+    pub fn new(settled: State) -> Memo {
         let mut memo = Memo {
             states: Vec::new(),
             numbers: HashMap::default(),
-            state: 0,
+            at: At { state: 0, settles_in: 0 },
+            open: 0,
             transitions: Vec::new(),
             behind: Vec::new(),
+            stores: Vec::new(),
             table: vec![0; 2],
-            uncounted: Vec::new(),
-            sum: Sum::default(),
         };
-        memo.enter(state);
+        memo.enter(settled, Some(0));
         memo
     }
 
     /// The current state.
     pub fn state(&self) -> &State {
-        &self.states[self.state as usize]
+        &self.states[self.at.state as usize]
+    }
+
+    /// The time at which the next group does not arrive before, and why, if the last instruction trapped.
+    pub fn restart_after(&self, last: u64) -> Option<(u64, Cause)> {
+        if self.at.settles_in == NEVER { self.state().restart_after(last) } else { None }
+    }
+
+    /// Instructions that were issued in the last cycle.
+    pub fn open(&self) -> usize {
+        self.open.into()
+    }
+
+    /// So many cycles pass. Says whether nothing is left then of what was before, which is the current state then.
+    pub fn settle(&mut self, cycles: u64) -> bool {
+        let settles = cycles > 0 && self.at.settles_in != NEVER && cycles >= u64::from(self.at.settles_in);
+        if settles {
+            (self.at, self.open) = (At { state: 0, settles_in: 0 }, 0);
+        }
+        settles
     }
 
     /// Where a piece begins that is entered now.
     #[inline(always)]
     pub fn beginning(&self, entry: Entry, piece: u32) -> Beginning {
-        Beginning { state_and_entry: self.state * Entry::COUNT + entry as u32, piece }
+        Beginning { state_and_entry: self.at.state * Entry::COUNT + entry as u32, piece }
     }
 
     /// The number of a transition, if it is known. It is probably this one.
@@ -120,60 +150,52 @@ impl Memo {
         }
     }
 
-    /// The course of a transition, and its details if they are of account to what follows.
+    /// The course of a transition.
     #[inline(always)]
-    pub fn course(&self, number: u32) -> (&Course, Option<&Details>) {
-        let transition = &self.transitions[number as usize];
-        let details = (!transition.is_plain).then(|| &self.behind[number as usize].details);
-        (&transition.course, details)
+    pub fn known(&self, number: u32) -> Known<'_> {
+        let Transition { course, is_plain, .. } = &self.transitions[number as usize];
+        let details = (!is_plain).then(|| &self.behind[number as usize].details);
+        Known { course, stores: course.stores(&self.stores), details }
     }
 
     /// A transition is made once more.
     #[inline(always)]
     pub fn repeat(&mut self, number: u32) {
         let transition = &mut self.transitions[number as usize];
-        if transition.uncounted == 0 {
-            self.uncounted.push(number);
-        }
-        transition.uncounted += 1;
-        self.state = transition.to;
+        transition.executions += 1;
+        self.at = At { state: transition.to, settles_in: transition.settles_in };
+        self.open = transition.course.open;
     }
 
-    /// A piece took a course that led to a state. If it begins there for the first time the course is remembered,
-    /// and this says the number of the transition; if it is not remembered, the details.
+    /// A piece took a course that led to a state, which settles in so many cycles. If the piece begins there for the
+    /// first time the course is remembered, behind the transition `before` of the same piece.
     pub fn add(
         &mut self,
-        beginning: Option<Beginning>,
+        beginning: Beginning,
         heard: &[Heard],
         details: Details,
-        state: State,
+        before: u32,
     ) -> Result<u32, Details> {
-        let has_room = !self.is_full();
-        self.enter(state);
-        let course = Course::of(&details).filter(|_| has_room);
-        let (Some(beginning), Some(course), Ok(count)) = (beginning, course, u8::try_from(heard.len()))
-        else {
-            self.sum.add(&details, 1);
-            return Err(details);
-        };
+        let course = Course::of(&details, self.open(), &mut self.stores).filter(|_| !self.is_full());
+        let (Some(course), Ok(count)) = (course, u8::try_from(heard.len())) else { return Err(details) };
         let number = self.transitions.len() as u32;
         self.transitions.push(Transition {
             beginning,
             first: heard.first().copied().unwrap_or(Heard::Nothing),
             count,
-            is_plain: details.lines.is_empty() && details.compared.is_empty(),
-            to: self.state,
-            uncounted: 0,
+            is_plain: details.is_plain(),
+            settles_in: self.at.settles_in,
+            to: self.at.state,
+            executions: 1,
             course,
         });
-        self.behind.push(Behind { heard: heard.into(), counted: 0, details });
+        self.behind.push(Behind { heard: heard.into(), details, before });
         if 2 * self.transitions.len() <= self.table.len() {
             self.note(number);
         } else {
             self.table = vec![0; 2 * self.table.len()];
             (0..=number).for_each(|number| self.note(number));
         }
-        self.repeat(number);
         Ok(number)
     }
 
@@ -188,56 +210,42 @@ impl Memo {
         self.table[place & mask] = number + 1;
     }
 
-    fn enter(&mut self, state: State) {
-        self.state = match self.numbers.get(&state) {
-            Some(&number) => number,
+    /// A state is the current one, which settles in so many cycles, or not.
+    pub fn enter(&mut self, state: State, settles_in: Option<u64>) {
+        self.open = state.open as u8;
+        self.at = match self.numbers.get(&state) {
+            Some(&at) => at,
             None => {
-                let number = self.states.len() as u32;
-                self.numbers.insert(state.clone(), number);
+                let settles_in = settles_in.and_then(|cycles| cycles.try_into().ok()).unwrap_or(NEVER);
+                let at = At { state: self.states.len() as u32, settles_in };
+                self.numbers.insert(state.clone(), at);
                 self.states.push(state);
-                number
+                at
             }
         };
     }
 
     /// Whether no more can be remembered.
     pub fn is_full(&self) -> bool {
-        self.transitions.len() == MOST || self.states.len() >= MOST_STATES
+        self.transitions.len() >= MOST || self.states.len() >= MOST_STATES
     }
 
-    /// Forgets all but the current state and what was spent.
+    /// Forgets all but the current state.
     pub fn forget(&mut self) {
-        let mut rest = Memo::new(self.state().clone());
-        rest.sum = self.count().clone();
-        *self = rest;
+        let settled = self.states[0].clone();
+        let (state, at) = (self.state().clone(), self.at);
+        *self = Memo::new(settled);
+        self.enter(state, (at.settles_in != NEVER).then_some(at.settles_in.into()));
     }
 
-    /// Adds what the instructions of a piece cost by these transitions.
-    pub fn add_sites(&self, transitions: &[u32], sites: &mut [SiteCycles]) {
-        for &number in transitions {
-            let Behind { counted, details, .. } = &self.behind[number as usize];
-            details.add_sites(counted + self.transitions[number as usize].uncounted, sites);
+    /// Adds what the instructions of a piece cost by its transitions, the newest of which is this.
+    pub fn add_sites(&self, newest: u32, sites: &mut [SiteCycles]) {
+        let mut number = newest as usize;
+        while number != 0 {
+            let Behind { details, before, .. } = &self.behind[number - 1];
+            details.add_sites(self.transitions[number - 1].executions, sites);
+            number = *before as usize;
         }
-    }
-
-    /// What was spent.
-    pub fn count(&mut self) -> &Sum {
-        for number in self.uncounted.drain(..) {
-            let uncounted = mem::take(&mut self.transitions[number as usize].uncounted);
-            let Behind { counted, details, .. } = &mut self.behind[number as usize];
-            self.sum.add(details, uncounted);
-            *counted += uncounted;
-        }
-        &self.sum
-    }
-
-    /// The same, without taking note of it.
-    pub fn counted(&self) -> Sum {
-        let mut sum = self.sum.clone();
-        for &number in &self.uncounted {
-            sum.add(&self.behind[number as usize].details, self.transitions[number as usize].uncounted);
-        }
-        sum
     }
 }
 

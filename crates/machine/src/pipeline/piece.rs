@@ -10,14 +10,14 @@ pub(super) struct Piece {
     pub number: u32,
     /// The transitions that it made last: the one having heard nothing of memory, the other having heard something.
     pub recent: [u32; 2],
+    /// Its newest transition, from 1; 0 if it has none.
+    pub newest: u32,
     pub address: u64,
     /// Where its steps are.
-    pub first: usize,
-    pub length: usize,
+    pub first: u32,
+    pub length: u32,
     /// Its accesses, of those of the block.
     pub accesses: Range<u32>,
-    /// All its transitions.
-    pub transitions: Vec<u32>,
 }
 
 /// An access of a block.
@@ -28,6 +28,11 @@ pub(super) struct Access {
 }
 
 impl Piece {
+    /// Where its steps are.
+    pub fn steps(&self) -> Range<usize> {
+        self.first as usize..(self.first + self.length) as usize
+    }
+
     /// The instructions at these places of a block, which is at `address` and whose steps begin at `first`.
     pub fn new(number: u32, address: u64, first: usize, steps: &[Step], places: Range<usize>) -> Piece {
         let accesses =
@@ -36,10 +41,10 @@ impl Piece {
             number,
             recent: [0; 2],
             address: address.wrapping_add(4 * places.start as u64),
-            first: first + places.start,
-            length: places.len(),
+            first: (first + places.start) as u32,
+            length: places.len() as u32,
             accesses: accesses(0..places.start)..accesses(0..places.end),
-            transitions: Vec::new(),
+            newest: 0,
         }
     }
 }

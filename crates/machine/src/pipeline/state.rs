@@ -105,6 +105,19 @@ impl State {
         board.used = self.used;
     }
 
+    /// Cycles until nothing is left that matters; nothing if a restart is.
+    pub fn settles_in(&self, reach: &Reach) -> Option<u64> {
+        let last = BEGINNING;
+        let reaches = |register: &Register| register.issued + reach.rules.reach(register.class);
+        let ends = (self.registers.iter().map(|(_, register)| reaches(register)))
+            .chain(self.free.iter().map(|&(_, time)| time))
+            .chain(self.blocked.iter().map(|&(cycle, _)| cycle + 1))
+            .chain(self.misses.iter().map(|miss| miss.as_if_issued))
+            .chain(self.since_store.map(|since| last + reach.store + 1 - since))
+            .chain([self.hold, self.barrier, last]);
+        self.restart.is_none().then(|| ends.max().unwrap_or(last) - last)
+    }
+
     /// Before when the next group does not arrive, and why, if the last cycle is this.
     pub fn restart_after(&self, last: u64) -> Option<(u64, Cause)> {
         self.restart.map(|(time, cause)| (time + last - BEGINNING, cause))
