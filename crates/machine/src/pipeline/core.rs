@@ -142,6 +142,7 @@ impl<M: MemorySystem> Core<M> {
         let mut sites = self.pipeline.sites[block.whole.steps()].to_vec();
         for piece in block.pieces() {
             let own = &mut sites[(piece.first - block.whole.first) as usize..];
+            own.iter_mut().take(1).for_each(|first| first.dry += piece.dry);
             self.pipeline.memo.add_sites(piece.newest, own);
         }
         sites
@@ -229,7 +230,13 @@ impl At {
 
     /// Waits until the first group of a piece arrives, if its line is far. Says how the piece is entered then.
     #[inline(always)]
-    fn wait_for_line(&mut self, nothing: &mut Piece, piece: &Piece, entry: Entry, fetched: Served) -> Entry {
+    fn wait_for_line(
+        &mut self,
+        nothing: &mut Piece,
+        piece: &mut Piece,
+        entry: Entry,
+        fetched: Served,
+    ) -> Entry {
         if fetched == Served::default() {
             return entry;
         }
@@ -240,7 +247,7 @@ impl At {
     /// Mostly the wait is so long that nothing is left of what was before. Else it is a transition of its own, of
     /// `nothing`: there are few, and what they lead to is mostly the same.
     #[inline(never)]
-    fn wait_for_far_line(&mut self, nothing: &mut Piece, piece: &Piece, entry: Entry, fetched: Served) {
+    fn wait_for_far_line(&mut self, nothing: &mut Piece, piece: &mut Piece, entry: Entry, fetched: Served) {
         let At { issue, memo, sum, .. } = self;
         let last = issue.board.last;
         let (begin, cause) = issue.front.begin(entry, last, memo.restart_after(last));
@@ -266,7 +273,7 @@ impl At {
             issue.hear_line(translated, comes, level);
             self.make_transition(nothing, entry, &[]);
         }
-        self.sites[piece.first as usize].dry += self.issue.board.last - last;
+        piece.dry += self.issue.board.last - last;
     }
 
     /// A piece is issued, as it was from this beginning on if it was.

@@ -1,7 +1,9 @@
 //! The course that a piece takes: what was found when its instructions were issued one by one. It takes the same
 //! course whenever it begins in the same state and hears the same of memory.
 
-use super::cycles::{CAUSES, Cycles};
+use std::mem;
+
+use super::cycles::Cycles;
 use super::issue::{Issue, SiteCycles};
 use super::memory::Stored;
 
@@ -138,7 +140,7 @@ impl Sum {
     #[inline(always)]
     pub(super) fn add_short(&mut self, course: &Course) {
         for (cause, cycles) in course.spent {
-            self.cycles.0[cause as usize % CAUSES] += u64::from(cycles);
+            self.cycles.0[cause as usize] += u64::from(cycles);
         }
     }
 }
@@ -198,6 +200,8 @@ impl Issue {
 
     /// Of the lines that loads may have found on their way these are still.
     pub fn keep_lines(&mut self, kept: &[u32]) {
-        self.lines = kept.iter().map(|&line| self.lines[line as usize]).collect();
+        self.kept.clear();
+        self.kept.extend(kept.iter().map(|&line| self.lines[line as usize]));
+        mem::swap(&mut self.lines, &mut self.kept);
     }
 }

@@ -1,11 +1,14 @@
 //! What a piece hears of memory before it is issued, as far as it matters to when it is issued.
 
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+
 use super::issue::Issue;
 use super::memory::Served;
 use super::piece::{Access, Piece};
 
 /// One thing that memory says; nothing is said of what is near.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// All is near.
     Nothing,
@@ -19,6 +22,24 @@ pub(super) enum Heard {
 
 /// Stands for the line of a load that finds none on its way.
 pub(super) const NO_LINE: u32 = u32::MAX;
+
+impl Hash for Heard {
+    #[inline(always)]
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let words = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        match *self {
+            Heard::Nothing => {}
+            Heard::Line { translated, comes, level } => {
+                hasher.write_u64(words(translated, comes));
+                hasher.write_u8(level);
+            }
+            Heard::Data { access, level, translation, line } => {
+                hasher.write_u64(words(access, line));
+                hasher.write_u64(words(translation, level.into()));
+            }
+        }
+    }
+}
 
 impl Issue {
     /// The address of a line of instructions is translated at a time, and the line comes from a level at another.
@@ -36,29 +57,31 @@ impl Issue {
     #[inline(always)]
     pub fn hear_data(&mut self, piece: &Piece, accesses: &[Access], addresses: &[u64]) {
         self.heard.clear();
-        if !self.lines.is_empty() || self.served.any(&piece.accesses) {
-            self.hear_far_data(piece, accesses, addresses);
+        if self.lines.is_empty() {
+            if let Some(first) = self.served.first_far(&piece.accesses) {
+                self.hear_far_data(first..piece.accesses.end, accesses, addresses);
+            }
+        } else {
+            self.hear_far_data(piece.accesses.clone(), accesses, addresses);
         }
     }
 
-    fn hear_far_data(&mut self, piece: &Piece, accesses: &[Access], addresses: &[u64]) {
-        for access in piece.accesses.clone() {
+    fn hear_far_data(&mut self, questions: Range<u32>, accesses: &[Access], addresses: &[u64]) {
+        for access in questions {
             let Served { level, translation, .. } = self.served.get(access);
-            if accesses[access as usize].is_store {
-                // Nothing waits for where stores go.
-                if translation > 0 {
-                    self.heard.push(Heard::Data { access, level: 0, translation, line: NO_LINE });
+            let mut line = NO_LINE;
+            // Nothing waits for where stores go.
+            if !accesses[access as usize].is_store && (level > 0 || !self.lines.is_empty()) {
+                let own = self.line(addresses[access as usize]);
+                let known = self.lines.iter().position(|&known| known == own);
+                if known.is_none() && level > 0 {
+                    self.lines.push(own);
                 }
-                continue;
+                let last = || self.lines.len() - 1;
+                line = known.or((level > 0).then(last)).map_or(NO_LINE, |line| line as u32);
             }
-            let line = self.line(addresses[access as usize]);
-            let known = self.lines.iter().position(|&known| known == line);
-            let place = known.unwrap_or(self.lines.len());
-            if known.is_none() && level > 0 {
-                self.lines.push(line);
-            }
-            if place < self.lines.len() || translation > 0 {
-                let line = if place < self.lines.len() { place as u32 } else { NO_LINE };
+            if line != NO_LINE || translation > 0 {
+                let level = if line == NO_LINE { 0 } else { level };
                 self.heard.push(Heard::Data { access, level, translation, line });
             }
         }

@@ -56,10 +56,10 @@ impl Answers {
         self.0.iter().find(|far| far.0 == question).map_or(Served::default(), |far| far.1)
     }
 
-    /// Whether the answer to any of these questions was not near.
+    /// The first of these questions whose answer was not near.
     #[inline(always)]
-    pub fn any(&self, questions: &Range<u32>) -> bool {
-        self.0.iter().any(|far| questions.contains(&far.0))
+    pub fn first_far(&self, questions: &Range<u32>) -> Option<u32> {
+        self.0.iter().map(|far| far.0).find(|far| questions.contains(far))
     }
 }
 
@@ -81,6 +81,8 @@ pub(super) struct Issue {
     line_shift: u32,
     /// Lines of data that loads may find on their way.
     pub lines: Vec<u64>,
+    /// Room for those that remain.
+    pub kept: Vec<u64>,
     /// What memory said of the data of the block that is executed.
     pub served: Answers,
     /// What the piece that is issued hears of that.
@@ -111,6 +113,7 @@ impl Issue {
             stored: Stored::default(),
             line_shift: timing.data_line.ilog2(),
             lines: Vec::new(),
+            kept: Vec::new(),
             served: Answers::default(),
             heard: Vec::new(),
             access: 0,

@@ -1,6 +1,5 @@
 //! What a pipeline sees of memory: who serves an access, what is missing, what waits to be written.
 
-use std::collections::VecDeque;
 use std::mem;
 
 use super::cycles::LEVELS;
@@ -140,80 +139,91 @@ impl Stored {
     }
 }
 
-/// Collects stores by blocks; writes them one after the other, from a number of them on.
+/// Collects stores by lines; writes them one after the other, from a number of them on.
 #[derive(Clone)]
 pub(super) struct WriteBuffer {
     entries: usize,
     drain_from: usize,
-    /// Blocks that wait, and the cycles that writing each takes.
-    waiting: VecDeque<(u64, u64)>,
-    /// One is being written until then.
-    writing: Option<u64>,
+    /// Lines that wait, and the cycles that writing each takes.
+    waiting: Vec<(u64, u64)>,
+    /// One is being written until then; [`NEVER`] if none is.
+    writing: u64,
     /// When the last one was written or came in, whichever is later.
     since: u64,
 }
+
+const NEVER: u64 = u64::MAX;
 
 impl WriteBuffer {
     pub fn new(entries: u32, drain_from: u32) -> WriteBuffer {
         WriteBuffer {
             entries: entries as usize,
-            drain_from: drain_from.min(entries) as usize,
-            waiting: VecDeque::new(),
-            writing: None,
+            drain_from: drain_from.min(entries).max(1) as usize,
+            waiting: Vec::new(),
+            writing: NEVER,
             since: 0,
         }
     }
 
+    #[inline(always)]
     fn settle(&mut self, time: u64) {
-        loop {
-            if let Some(end) = self.writing {
-                if end > time {
-                    return;
-                }
-                self.writing = None;
-                self.since = self.since.max(end);
-            }
-            if self.waiting.len() < self.drain_from.max(1) {
-                return;
-            }
-            let (_, cycles) = self.waiting.pop_front().expect("one waits");
-            self.writing = Some(self.since + cycles);
+        while self.writing <= time {
+            self.since = self.since.max(self.writing);
+            self.writing = NEVER;
+            self.start();
         }
     }
 
-    /// When there is place for a store that comes at `time`, if there is none then. A store to a block that
-    /// waits may need none.
-    pub fn full(&mut self, block: u64, time: u64, may_join: bool) -> Option<u64> {
+    /// Begins to write one if enough wait; none is being written.
+    fn start(&mut self) {
+        if self.waiting.len() >= self.drain_from {
+            self.writing = self.since + self.waiting.remove(0).1;
+        }
+    }
+
+    fn used(&self) -> usize {
+        self.waiting.len() + usize::from(self.writing != NEVER)
+    }
+
+    /// When there is place for a store that comes at `time`, if there is none then. A store to a line that waits
+    /// may need none.
+    pub fn full(&mut self, line: u64, time: u64, may_join: bool) -> Option<u64> {
         self.settle(time);
-        let used = self.waiting.len() + usize::from(self.writing.is_some());
-        let joins = may_join && self.waits(block);
-        self.writing.filter(|_| used >= self.entries && !joins)
+        let is_full = self.writing != NEVER && self.used() >= self.entries;
+        (is_full && !(may_join && self.waits(line))).then_some(self.writing)
     }
 
     /// Whether so many stores find place, whatever they store.
+    #[inline(always)]
     pub fn has_room(&mut self, stores: usize, time: u64) -> bool {
         self.settle(time);
-        self.entries == 0 || self.waiting.len() + usize::from(self.writing.is_some()) + stores <= self.entries
+        self.entries == 0 || self.used() + stores <= self.entries
     }
 
-    fn waits(&self, block: u64) -> bool {
-        self.waiting.iter().any(|waiting| waiting.0 == block)
+    #[inline(always)]
+    fn waits(&self, line: u64) -> bool {
+        self.waiting.iter().any(|waiting| waiting.0 == line)
     }
 
     /// A store comes in that takes so many cycles to be written.
-    pub fn push(&mut self, block: u64, time: u64, cycles: u64) {
+    #[inline]
+    pub fn push(&mut self, line: u64, time: u64, cycles: u64) {
         self.settle(time);
-        if self.entries > 0 && !self.waits(block) {
-            self.waiting.push_back((block, cycles));
+        if self.entries > 0 && !self.waits(line) {
+            self.waiting.push((line, cycles));
             self.since = self.since.max(time);
-            self.settle(time);
+            if self.writing == NEVER {
+                self.start();
+                self.settle(time);
+            }
         }
     }
 
     /// Everything is written at once; says when that is done.
     pub fn drain(&mut self, time: u64) -> u64 {
         self.settle(time);
-        let start = self.writing.take().unwrap_or(time);
+        let start = if self.writing == NEVER { time } else { self.writing };
+        self.writing = NEVER;
         let end = start + self.waiting.drain(..).map(|(_, cycles)| cycles).sum::<u64>();
         self.since = self.since.max(end);
         end

@@ -18,6 +18,8 @@ pub(super) struct Piece {
     pub length: u32,
     /// Its accesses, of those of the block.
     pub accesses: Range<u32>,
+    /// Cycles that its first instruction was waited for before there was anything of the piece.
+    pub dry: u64,
 }
 
 /// An access of a block.
@@ -45,6 +47,7 @@ impl Piece {
             length: places.len() as u32,
             accesses: accesses(0..places.start)..accesses(0..places.end),
             newest: 0,
+            dry: 0,
         }
     }
 }
