@@ -31,7 +31,7 @@ struct Block {
 
 /// A pipeline at work.
 pub(crate) struct Core<M> {
-    pipeline: At,
+    pipeline: Remembering,
     cpu: Option<Cpu>,
     pub memory: M,
     blocks: Vec<Block>,
@@ -39,18 +39,18 @@ pub(crate) struct Core<M> {
     accesses: Vec<Access>,
     /// Pieces so far.
     pieces: u32,
-    /// A piece without instructions.
+    /// A piece without instructions: its transitions are waits.
     nothing: Piece,
     /// What memory said of the lines of the block that is executed.
     fetched: Answers,
 }
 
-/// The pipeline itself, and what it remembers.
-struct At {
+/// A pipeline that remembers what it did.
+struct Remembering {
     issue: Issue,
     memo: Memo,
     sum: Sum,
-    /// Cycles of the instructions, but those that the memo counts.
+    /// Cycles of the instructions, but those that pieces and transitions have.
     sites: Vec<SiteCycles>,
 }
 
@@ -67,7 +67,7 @@ impl<M: MemorySystem> Core<M> {
         let issue = Issue::new(pipeline, predictor, timing, emulation);
         let memo = Memo::new(issue.state().0);
         Core {
-            pipeline: At { issue, memo, sum: Sum::default(), sites: Vec::new() },
+            pipeline: Remembering { issue, memo, sum: Sum::default(), sites: Vec::new() },
             cpu,
             memory,
             blocks: Vec::new(),
@@ -80,7 +80,7 @@ impl<M: MemorySystem> Core<M> {
 
     /// A block that can be executed from now on.
     pub fn define(&mut self, address: u64, words: &[u32]) {
-        let At { issue, sites, .. } = &mut self.pipeline;
+        let Remembering { issue, sites, .. } = &mut self.pipeline;
         let Issue { rules, steps, front, .. } = issue;
         let first = steps.len();
         rules.decode(address, words, self.cpu, steps);
@@ -128,7 +128,7 @@ impl<M: MemorySystem> Core<M> {
         &self.pipeline.sum.cycles
     }
 
-    /// Cycles so far, all of them; and the instructions that were emulated, and those that were issued in vain.
+    /// All cycles so far, and instructions that were emulated, or issued in vain.
     pub fn sum(&self) -> Sum {
         let mut sum = self.pipeline.sum.clone();
         let open = self.pipeline.memo.open();
@@ -198,10 +198,10 @@ impl<M: MemorySystem> Core<M> {
         pipeline.issue.front.leave(*end, next, *traps);
     }
 
-    /// Begins to remember anew.
+    /// Begins to remember anew: what all transitions cost is noted.
     #[cold]
     fn forget(&mut self) {
-        let At { memo, sites, .. } = &mut self.pipeline;
+        let Remembering { memo, sites, .. } = &mut self.pipeline;
         for piece in self.blocks.iter_mut().flat_map(Block::pieces_mut).chain([&mut self.nothing]) {
             memo.add_sites(piece.newest, &mut sites[piece.first as usize..]);
             piece.newest = 0;
@@ -220,7 +220,7 @@ impl Block {
     }
 }
 
-impl At {
+impl Remembering {
     /// Issues a piece, whose line is near or has come.
     #[inline(always)]
     fn execute(&mut self, piece: &mut Piece, entry: Entry, accesses: &[Access], addresses: &[u64]) {
@@ -248,7 +248,7 @@ impl At {
     /// `nothing`: there are few, and what they lead to is mostly the same.
     #[inline(never)]
     fn wait_for_far_line(&mut self, nothing: &mut Piece, piece: &mut Piece, entry: Entry, fetched: Served) {
-        let At { issue, memo, sum, .. } = self;
+        let Remembering { issue, memo, sum, .. } = self;
         let last = issue.board.last;
         let (begin, cause) = issue.front.begin(entry, last, memo.restart_after(last));
         let translated = begin + u64::from(fetched.translation);
@@ -279,7 +279,7 @@ impl At {
     /// A piece is issued, as it was from this beginning on if it was.
     #[inline(always)]
     fn make_transition(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64]) {
-        let At { issue, memo, sum, .. } = self;
+        let Remembering { issue, memo, sum, .. } = self;
         let beginning = memo.beginning(entry, piece.number);
         let recent = &mut piece.recent[usize::from(!issue.heard.is_empty())];
         let found = memo.find(beginning, &issue.heard, *recent);
@@ -302,7 +302,7 @@ impl At {
     #[cold]
     #[inline(never)]
     fn find_course(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64], new: Option<Beginning>) {
-        let At { issue, memo, sum, sites } = self;
+        let Remembering { issue, memo, sum, sites } = self;
         let details = issue.execute(piece, memo.state(), entry, addresses);
         sum.add(&details);
         let (state, settles_in) = issue.state();

@@ -14,8 +14,9 @@ use super::hear::Heard;
 use super::issue::SiteCycles;
 use super::state::State;
 
-/// Courses, and states, that are remembered at most.
+/// Transitions, the instructions that they issue, and states, of which no more are remembered.
 const MOST: usize = 1 << 17;
+const MOST_INSTRUCTIONS: usize = 1 << 21;
 const MOST_STATES: usize = 1 << 15;
 
 /// Where a piece begins: in which state, and how it is entered; and its number.
@@ -68,10 +69,12 @@ pub(super) struct Memo {
     at: At,
     open: u8,
     transitions: Vec<Transition>,
-    /// What is behind each of them.
+    /// What is seldom looked at of them.
     behind: Vec<Behind>,
     /// The stores of all courses.
     stores: Vec<StoreTime>,
+    /// The instructions that all transitions issue.
+    instructions: usize,
     /// Finds transitions by their beginnings and what was heard: their numbers, from 1. Half of it is free.
     table: Vec<u32>,
 }
@@ -87,6 +90,7 @@ impl Memo {
             transitions: Vec::new(),
             behind: Vec::new(),
             stores: Vec::new(),
+            instructions: 0,
             table: vec![0; 2],
         };
         memo.enter(settled, Some(0));
@@ -167,8 +171,9 @@ impl Memo {
         self.open = transition.course.open;
     }
 
-    /// A piece took a course that led to a state, which settles in so many cycles. If the piece begins there for the
-    /// first time the course is remembered, behind the transition `before` of the same piece.
+    /// A piece took a course for the first time, having begun so, that led to the current state. It is remembered
+    /// if it can be repeated; its number is told, or else the details are given back. `before` is the newest
+    /// transition of the same piece.
     pub fn add(
         &mut self,
         beginning: Beginning,
@@ -179,6 +184,7 @@ impl Memo {
         let course = Course::of(&details, self.open(), &mut self.stores).filter(|_| !self.is_full());
         let (Some(course), Ok(count)) = (course, u8::try_from(heard.len())) else { return Err(details) };
         let number = self.transitions.len() as u32;
+        self.instructions += details.sites.len();
         self.transitions.push(Transition {
             beginning,
             first: heard.first().copied().unwrap_or(Heard::Nothing),
@@ -210,7 +216,7 @@ impl Memo {
         self.table[place & mask] = number + 1;
     }
 
-    /// A state is the current one, which settles in so many cycles, or not.
+    /// The current state is this one, of which nothing is left after so many cycles.
     pub fn enter(&mut self, state: State, settles_in: Option<u64>) {
         self.open = state.open as u8;
         self.at = match self.numbers.get(&state) {
@@ -227,7 +233,9 @@ impl Memo {
 
     /// Whether no more can be remembered.
     pub fn is_full(&self) -> bool {
-        self.transitions.len() >= MOST || self.states.len() >= MOST_STATES
+        self.transitions.len() >= MOST
+            || self.instructions >= MOST_INSTRUCTIONS
+            || self.states.len() >= MOST_STATES
     }
 
     /// Forgets all but the current state.
