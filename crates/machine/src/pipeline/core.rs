@@ -303,7 +303,7 @@ impl Remembering {
     #[inline(never)]
     fn find_course(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64], new: Option<Beginning>) {
         let Remembering { issue, memo, sum, sites } = self;
-        let details = issue.execute(piece, memo.state(), entry, addresses);
+        let details = Box::new(issue.execute(piece, memo.state(), entry, addresses));
         sum.add(&details);
         let (state, settles_in) = issue.state();
         memo.enter(state, settles_in);

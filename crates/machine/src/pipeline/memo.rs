@@ -46,7 +46,7 @@ const _: () = assert!(mem::size_of::<Transition>() == 64);
 /// What is seldom looked at of a transition.
 struct Behind {
     heard: Box<[Heard]>,
-    details: Details,
+    details: Box<Details>,
     /// The transition of the same piece before this one, from 1; 0 if this is the first.
     before: u32,
 }
@@ -158,7 +158,7 @@ impl Memo {
     #[inline(always)]
     pub fn known(&self, number: u32) -> Known<'_> {
         let Transition { course, is_plain, .. } = &self.transitions[number as usize];
-        let details = (!is_plain).then(|| &self.behind[number as usize].details);
+        let details = (!is_plain).then(|| &*self.behind[number as usize].details);
         Known { course, stores: course.stores(&self.stores), details }
     }
 
@@ -178,9 +178,9 @@ impl Memo {
         &mut self,
         beginning: Beginning,
         heard: &[Heard],
-        details: Details,
+        details: Box<Details>,
         before: u32,
-    ) -> Result<u32, Details> {
+    ) -> Result<u32, Box<Details>> {
         let course = Course::of(&details, self.open(), &mut self.stores).filter(|_| !self.is_full());
         let (Some(course), Ok(count)) = (course, u8::try_from(heard.len())) else { return Err(details) };
         let number = self.transitions.len() as u32;
