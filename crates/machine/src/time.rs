@@ -135,7 +135,7 @@ impl<M: MemorySystem> Time<M> {
 
     /// All cycles so far.
     pub fn cycles(&self) -> Cycles {
-        self.core.all_cycles()
+        self.core.sum().cycles
     }
 
     /// The units of work that ended as they should, in the order of their ends.
@@ -160,12 +160,12 @@ impl<M: MemorySystem> Time<M> {
 
     /// Instructions that the system emulated.
     pub fn emulated(&self) -> u64 {
-        self.core.emulated_and_replayed().0
+        self.core.sum().emulated
     }
 
     /// Instructions that were issued in vain, and once more (replay traps).
     pub fn replays(&self) -> u64 {
-        self.core.emulated_and_replayed().1
+        self.core.sum().replays
     }
 
     /// Memory, with what it counted.

@@ -1,80 +1,66 @@
-//! The scoreboard: when registers and units can be used, and the cycles so far.
+//! The scoreboard: when registers and units can be used.
 
 use super::class::Class;
-use super::cycles::{Cause, Cycles};
-use super::memory::{Misses, WriteBuffer};
+use super::cycles::Cause;
+use super::memory::Misses;
 
 /// What is known of a register's last producer.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Register {
     /// When it was issued; of a load that missed, when a load that hit would have been issued whose result can
     /// be used when this one's can.
-    pub(super) issued: u64,
+    pub issued: u64,
     /// The cycle in which a consumer was to be issued if the load had hit.
-    pub(super) shadow: u64,
-    pub(super) class: u8,
-    pub(super) cause: u8,
+    pub shadow: u64,
+    pub class: u8,
+    pub cause: u8,
 }
 
 impl Register {
     /// Of an instruction whose result takes as long as its class says.
     #[inline(always)]
-    pub(super) fn produced(class: u8, time: u64) -> Register {
+    pub fn produced(class: u8, time: u64) -> Register {
         Register { issued: time, shadow: 0, class, cause: Cause::Operand.index() as u8 }
     }
-}
 
-/// What loads have to know of the last store.
-#[derive(Clone, Copy, Default)]
-pub(super) struct LastStore {
-    pub(super) time: u64,
-    pub(super) address: u64,
-    pub(super) is_hit: bool,
-}
-
-impl LastStore {
-    /// The bits of an address that say whether a load is of what was just stored.
-    pub const COMPARED: u64 = 0x1ffc;
-
-    /// Whether what it stored is in the first cache, at an address that looks like this one.
-    pub fn is_of(&self, address: u64) -> bool {
-        self.is_hit && (address ^ self.address) & LastStore::COMPARED == 0
+    /// Of what was issued long ago.
+    pub fn ready() -> Register {
+        Register::produced(0, 0)
     }
+}
+
+/// When the last store was issued; and which access of the block it is, if it is one of those that are issued.
+#[derive(Clone, Copy)]
+pub(super) struct LastStore {
+    pub time: u64,
+    pub access: Option<u32>,
 }
 
 /// The scoreboard.
-#[derive(Clone)]
 pub(super) struct Board {
-    pub(super) registers: [Register; 64],
-    /// When nothing waits for any register.
-    pub(super) ready: u64,
+    pub registers: [Register; 64],
+    /// The registers that something is known of, a bit each.
+    pub written: u64,
     /// When each unit that works on one at a time is free.
-    pub(super) free: Vec<u64>,
-    /// Cycles in which units are blocked, and which; the oldest are replaced.
-    pub(super) blocked: [(u64, u16); 8],
-    pub(super) blocked_next: usize,
+    pub free: [u64; Class::COUNT],
+    /// Cycles in which units are blocked, and which.
+    pub blocked: Vec<(u64, u16)>,
     /// The last cycle in which something is blocked, or held.
-    pub(super) blocked_until: u64,
+    pub blocked_until: u64,
     /// Before this nothing is issued.
-    pub(super) hold: u64,
-    pub(super) misses: Misses,
-    pub(super) write_buffer: WriteBuffer,
+    pub hold: u64,
+    pub misses: Misses,
     /// Before this no load or store is issued.
-    pub(super) barrier: u64,
-    pub(super) last_store: LastStore,
-    pub(super) space: u32,
+    pub barrier: u64,
+    pub last_store: Option<LastStore>,
+    /// The next group does not arrive before, and why.
+    pub restart: Option<(u64, Cause)>,
     /// The last cycle that something is known of. All cycles before are counted.
-    pub(super) last: u64,
+    pub last: u64,
     /// Instructions that were issued in it so far.
-    pub(super) open: usize,
+    pub open: usize,
     /// The units of those that are issued together.
-    pub(super) used: u16,
-    /// Cycles but those of the last cycle, which may not be over.
-    pub(super) cycles: Cycles,
-    /// Instructions that were emulated.
-    pub(super) emulated: u64,
-    /// Instructions that were issued in vain.
-    pub(super) replays: u64,
+    pub used: u16,
 }
 
 /// The cycle before the first one: what was never computed was computed long before.
@@ -85,26 +71,40 @@ pub(super) const FRESH: u16 = 1 << 15;
 
 impl Board {
     /// On which nothing was ever issued.
-    pub fn new(misses: Misses, write_buffer: WriteBuffer) -> Board {
+    pub fn new(misses: Misses) -> Board {
         Board {
-            registers: [Register::produced(0, 0); 64],
-            ready: 0,
-            free: vec![0; Class::COUNT],
-            blocked: [(0, 0); 8],
-            blocked_next: 0,
+            registers: [Register::ready(); 64],
+            written: 0,
+            free: [0; Class::COUNT],
+            blocked: Vec::new(),
             blocked_until: 0,
             hold: 0,
             misses,
-            write_buffer,
             barrier: 0,
-            last_store: LastStore::default(),
-            space: 0,
+            last_store: None,
+            restart: None,
             last: BEGINNING,
             open: 0,
             used: FRESH,
-            cycles: Cycles::default(),
-            emulated: 0,
-            replays: 0,
         }
+    }
+
+    /// A register is written.
+    #[inline(always)]
+    pub fn write(&mut self, register: u8, result: Register) {
+        self.registers[register as usize % 64] = result;
+        self.written |= 1 << (register % 64);
+    }
+
+    /// Units are blocked in a cycle.
+    pub fn block(&mut self, cycle: u64, units: u16) {
+        self.blocked.push((cycle, units));
+        self.blocked_until = self.blocked_until.max(cycle);
+    }
+
+    /// Nothing is issued before `time`.
+    pub fn hold_until(&mut self, time: u64) {
+        self.hold = time;
+        self.blocked_until = self.blocked_until.max(time.saturating_sub(1));
     }
 }

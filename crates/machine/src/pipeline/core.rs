@@ -1,18 +1,21 @@
 //! A pipeline at work on blocks.
 //!
-//! Memory is asked for all that a block needs before the block is issued. What most blocks find is near, and their
-//! operands are ready: then the schedule of an earlier time holds (`schedule.rs`).
+//! Memory is asked for all that a block needs before the block is issued. Where the block begins as it did before,
+//! and hears the same of memory, it takes the same course (`memo.rs`); else its instructions are issued one by one.
 
 use std::iter;
 
 use isa::Cpu;
 
-use super::cycles::Cycles;
+use super::course::Sum;
+use super::cycles::{Cause, Cycles};
 use super::description::Pipeline;
-use super::front::End;
-use super::issue::{Issue, SiteCycles};
+use super::front::{End, Entry};
+use super::issue::{Answers, Issue, SiteCycles};
+use super::memo::{Beginning, Memo};
 use super::memory::{MemorySystem, Served, Timing};
-use super::piece::Piece;
+use super::piece::{Access, Piece};
+use super::rules::STORE;
 use crate::predictor::Predicting;
 
 /// A block that can be executed.
@@ -20,15 +23,35 @@ struct Block {
     whole: Piece,
     /// What is in each line, if there are several.
     lines: Box<[Piece]>,
+    /// Where its accesses are.
+    first_access: u32,
     end: End,
+    traps: bool,
 }
 
 /// A pipeline at work.
 pub(crate) struct Core<M> {
-    issue: Issue,
+    pipeline: Remembering,
     cpu: Option<Cpu>,
     pub memory: M,
     blocks: Vec<Block>,
+    /// The accesses of all blocks.
+    accesses: Vec<Access>,
+    /// Pieces so far.
+    pieces: u32,
+    /// A piece without instructions: its transitions are waits.
+    nothing: Piece,
+    /// What memory said of the lines of the block that is executed.
+    fetched: Answers,
+}
+
+/// A pipeline that remembers what it did.
+struct Remembering {
+    issue: Issue,
+    memo: Memo,
+    sum: Sum,
+    /// Cycles of the instructions, but those that pieces and transitions have.
+    sites: Vec<SiteCycles>,
 }
 
 impl<M: MemorySystem> Core<M> {
@@ -41,142 +64,256 @@ impl<M: MemorySystem> Core<M> {
         cpu: Option<Cpu>,
         emulation: u64,
     ) -> Core<M> {
-        Core { issue: Issue::new(pipeline, predictor, timing, emulation), cpu, memory, blocks: Vec::new() }
+        let issue = Issue::new(pipeline, predictor, timing, emulation);
+        let memo = Memo::new(issue.state().0);
+        Core {
+            pipeline: Remembering { issue, memo, sum: Sum::default(), sites: Vec::new() },
+            cpu,
+            memory,
+            blocks: Vec::new(),
+            accesses: Vec::new(),
+            pieces: 0,
+            nothing: Piece::new(0, 0, 0, &[], 0..0),
+            fetched: Answers::default(),
+        }
     }
 
     /// A block that can be executed from now on.
     pub fn define(&mut self, address: u64, words: &[u32]) {
-        let Issue { rules, steps, sites, front, .. } = &mut self.issue;
+        let Remembering { issue, sites, .. } = &mut self.pipeline;
+        let Issue { rules, steps, front, .. } = issue;
         let first = steps.len();
         rules.decode(address, words, self.cpu, steps);
         sites.resize(steps.len(), SiteCycles::default());
-        let piece = |places| Piece::new(address, first, &steps[first..], places);
+        let own = &steps[first..];
+        let mut piece = |places| {
+            self.pieces += 1;
+            Piece::new(self.pieces, address, first, own, places)
+        };
         let behind = front.lines_behind(address, words.len());
         let behind = behind.map(|line| (line.wrapping_sub(address) / 4) as usize);
         let bounds: Vec<usize> = iter::once(0).chain(behind).chain([words.len()]).collect();
-        let lines = bounds.windows(2).map(|bounds| piece(bounds[0]..bounds[1]));
+        let whole = piece(0..words.len());
+        let lines = bounds.windows(2).filter(|_| bounds.len() > 2).map(|bounds| piece(bounds[0]..bounds[1]));
+        let accesses = own.iter().filter(|step| step.accesses());
         self.blocks.push(Block {
-            whole: piece(0..words.len()),
-            lines: if bounds.len() > 2 { lines.collect() } else { Box::default() },
+            whole,
+            lines: lines.collect(),
+            first_access: self.accesses.len() as u32,
             end: End::of(address, words),
+            traps: own.last().is_some_and(|step| step.traps()),
         });
+        let accesses = accesses.map(|step| Access { bytes: step.bytes, is_store: step.flags & STORE != 0 });
+        self.accesses.extend(accesses);
     }
 
     /// The process whose blocks are executed from now on.
     pub fn enter(&mut self, space: u32) {
-        if space != self.issue.board.space {
-            self.issue.board.space = space;
+        let issue = &mut self.pipeline.issue;
+        if space != issue.space {
+            issue.space = space;
             self.memory.enter(space);
-            self.issue.front.forget_line();
-            self.issue.front.divert();
+            issue.front.forget_line();
+            issue.front.divert();
         }
     }
 
     /// Control goes on elsewhere than the last instruction says.
     pub fn divert(&mut self) {
-        self.issue.front.divert();
+        self.pipeline.issue.front.divert();
     }
 
     /// Cycles but those of the last cycle, which may not be over.
     pub fn cycles(&self) -> &Cycles {
-        &self.issue.board.cycles
+        &self.pipeline.sum.cycles
     }
 
-    /// Cycles so far, all of them.
-    pub fn all_cycles(&self) -> Cycles {
-        let board = &self.issue.board;
-        let mut cycles = board.cycles.clone();
-        cycles.0[board.open] += u64::from(board.open > 0);
-        cycles
+    /// All cycles so far, and instructions that were emulated, or issued in vain.
+    pub fn sum(&self) -> Sum {
+        let mut sum = self.pipeline.sum.clone();
+        let open = self.pipeline.memo.open();
+        sum.cycles.0[open] += u64::from(open > 0);
+        sum
     }
 
     /// The cycles of a block's instructions.
     pub fn sites(&self, block: usize) -> Vec<SiteCycles> {
         let Some(block) = self.blocks.get(block) else { return Vec::new() };
-        let first = block.whole.first;
-        let mut sites = self.issue.sites[first..][..block.whole.length].to_vec();
-        for piece in block.lines.iter().chain([&block.whole]) {
-            let own = &mut sites[piece.first - first..];
-            piece.schedules.iter().for_each(|schedule| schedule.add_sites(own));
+        let mut sites = self.pipeline.sites[block.whole.steps()].to_vec();
+        for piece in block.pieces() {
+            let own = &mut sites[(piece.first - block.whole.first) as usize..];
+            own.iter_mut().take(1).for_each(|first| first.dry += piece.dry);
+            self.pipeline.memo.add_sites(piece.newest, own);
         }
         sites
     }
 
-    /// Instructions that were emulated, and those that were issued in vain.
-    pub fn emulated_and_replayed(&self) -> (u64, u64) {
-        (self.issue.board.emulated, self.issue.board.replays)
-    }
-
     /// The branch predictor.
     pub fn predictor(&self) -> &Predicting {
-        &self.issue.front.predictor
+        &self.pipeline.issue.front.predictor
     }
 
     /// A block was executed.
     #[inline]
     pub fn execute(&mut self, block: u32, addresses: &[u64]) {
-        let Block { whole, lines, end } = &mut self.blocks[block as usize];
-        let issue = &mut self.issue;
+        if self.pipeline.memo.is_full() {
+            self.forget();
+        }
+        let Block { whole, lines, first_access, end, traps } = &mut self.blocks[block as usize];
         if whole.length == 0 {
             return;
         }
-        issue.front.resolve(whole.address, issue.board.last);
-        let is_near = ask(&mut self.memory, whole, issue, addresses);
-        if issue.front.begins_group(whole.address) {
-            issue.begin_group(whole.address, whole.first);
+        let (pipeline, nothing) = (&mut self.pipeline, &mut self.nothing);
+        let front = &mut pipeline.issue.front;
+        let entry = front.enter(whole.address);
+        let (fetched, served) = (&mut self.fetched, &mut pipeline.issue.served);
+        fetched.clear();
+        if front.is_new_line(whole.address) {
+            fetched.put(0, self.memory.fetch(whole.address));
         }
-        if !(is_near && issue.apply_one_of(whole, addresses)) {
-            match lines.split_first_mut() {
-                None => issue.execute_all(whole, addresses),
-                Some((first, others)) => {
-                    issue.execute_piece(first, addresses);
-                    for piece in others {
-                        issue.begin_group(piece.address, piece.first);
-                        issue.execute_piece(piece, addresses);
-                    }
-                }
+        let mut is_near = true;
+        for (line, address) in (1..).zip(front.lines_behind(whole.address, whole.length as usize)) {
+            let answer = self.memory.fetch(address);
+            is_near &= answer == Served::default();
+            fetched.put(line, answer);
+        }
+        served.clear();
+        let accesses = &self.accesses[*first_access as usize..];
+        for ((access, &address), &Access { bytes, is_store }) in (0..).zip(addresses).zip(accesses) {
+            let memory = &mut self.memory;
+            let answer = if is_store { memory.store(address, bytes) } else { memory.load(address, bytes) };
+            served.put(access, answer);
+        }
+        if is_near {
+            let entry = pipeline.wait_for_line(nothing, whole, entry, fetched.get(0));
+            pipeline.execute(whole, entry, accesses, addresses);
+        } else {
+            let entries = iter::once(entry).chain(iter::repeat(Entry::NextGroup));
+            for ((line, piece), entry) in (0..).zip(lines).zip(entries) {
+                let entry = pipeline.wait_for_line(nothing, piece, entry, fetched.get(line));
+                pipeline.execute(piece, entry, accesses, addresses);
             }
         }
-        issue.front.end(*end, whole.address.wrapping_add(4 * whole.length as u64));
+        let next = whole.address.wrapping_add(4 * u64::from(whole.length));
+        pipeline.issue.front.leave(*end, next, *traps);
+    }
+
+    /// Begins to remember anew: what all transitions cost is noted.
+    #[cold]
+    fn forget(&mut self) {
+        let Remembering { memo, sites, .. } = &mut self.pipeline;
+        for piece in self.blocks.iter_mut().flat_map(Block::pieces_mut).chain([&mut self.nothing]) {
+            memo.add_sites(piece.newest, &mut sites[piece.first as usize..]);
+            piece.newest = 0;
+        }
+        memo.forget();
     }
 }
 
-impl Issue {
-    /// Issues what is in a line that has arrived.
-    fn execute_piece(&mut self, piece: &mut Piece, addresses: &[u64]) {
-        if !self.apply_one_of(piece, addresses) {
-            self.execute_all(piece, addresses);
-        }
+impl Block {
+    fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.lines.iter().chain([&self.whole])
     }
 
-    /// Issues instructions one by one, the first of which has arrived.
-    fn execute_all(&mut self, piece: &Piece, addresses: &[u64]) {
-        self.served.go_to(piece.first_access);
-        let mut rest = piece.own(addresses).iter().copied();
-        for place in 0..piece.length {
-            let address = piece.address.wrapping_add(4 * place as u64);
-            self.execute(piece.first + place, address, place, &mut rest);
-        }
+    fn pieces_mut(&mut self) -> impl Iterator<Item = &mut Piece> {
+        self.lines.iter_mut().chain([&mut self.whole])
     }
 }
 
-/// Asks memory for a block's instructions and data. Says whether its lines but the first were near.
-#[inline(always)]
-fn ask<M: MemorySystem>(memory: &mut M, block: &Piece, issue: &mut Issue, addresses: &[u64]) -> bool {
-    let mut is_near = true;
-    issue.fetched.clear();
-    issue.served.clear();
-    if issue.front.is_new_line(block.address) {
-        issue.fetched.push(memory.fetch(block.address));
+impl Remembering {
+    /// Issues a piece, whose line is near or has come.
+    #[inline(always)]
+    fn execute(&mut self, piece: &mut Piece, entry: Entry, accesses: &[Access], addresses: &[u64]) {
+        self.issue.hear_data(piece, accesses, addresses);
+        self.make_transition(piece, entry, addresses);
     }
-    for address in issue.front.lines_behind(block.address, block.length) {
-        let served = memory.fetch(address);
-        is_near &= served == Served::default();
-        issue.fetched.push(served);
+
+    /// Waits until the first group of a piece arrives, if its line is far. Says how the piece is entered then.
+    #[inline(always)]
+    fn wait_for_line(
+        &mut self,
+        nothing: &mut Piece,
+        piece: &mut Piece,
+        entry: Entry,
+        fetched: Served,
+    ) -> Entry {
+        if fetched == Served::default() {
+            return entry;
+        }
+        self.wait_for_far_line(nothing, piece, entry, fetched);
+        Entry::SameGroup
     }
-    for (&address, &(bytes, is_store)) in addresses.iter().zip(&block.accesses) {
-        let served = if is_store { memory.store(address, bytes) } else { memory.load(address, bytes) };
-        issue.served.push(served);
+
+    /// Mostly the wait is so long that nothing is left of what was before. Else it is a transition of its own, of
+    /// `nothing`: there are few, and what they lead to is mostly the same.
+    #[inline(never)]
+    fn wait_for_far_line(&mut self, nothing: &mut Piece, piece: &mut Piece, entry: Entry, fetched: Served) {
+        let Remembering { issue, memo, sum, .. } = self;
+        let last = issue.board.last;
+        let (begin, cause) = issue.front.begin(entry, last, memo.restart_after(last));
+        let translated = begin + u64::from(fetched.translation);
+        let (mut comes, mut level) = (translated, 0);
+        if fetched.level > 0 || fetched.is_ahead {
+            (comes, level) = issue.front.miss(piece.address, translated, fetched);
+        }
+        let open = memo.open();
+        if memo.settle(comes.saturating_sub(last + 1)) {
+            sum.cycles.0[open] += u64::from(open > 0);
+            let miss = if level > 0 { Cause::InstructionMiss(level) } else { Cause::InstructionTranslation };
+            let waits = [(begin, cause), (translated, Cause::InstructionTranslation), (comes, miss)];
+            let mut next = last + 1;
+            for (until, cause) in waits {
+                sum.cycles.0[cause.index()] += until.saturating_sub(next);
+                next = next.max(until);
+            }
+            issue.lines.clear();
+            issue.front.arrived = comes;
+            issue.board.last = comes - 1;
+        } else {
+            issue.hear_line(translated, comes, level);
+            self.make_transition(nothing, entry, &[]);
+        }
+        piece.dry += self.issue.board.last - last;
     }
-    is_near
+
+    /// A piece is issued, as it was from this beginning on if it was.
+    #[inline(always)]
+    fn make_transition(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64]) {
+        let Remembering { issue, memo, sum, .. } = self;
+        let beginning = memo.beginning(entry, piece.number);
+        let recent = &mut piece.recent[usize::from(!issue.heard.is_empty())];
+        let found = memo.find(beginning, &issue.heard, *recent);
+        if let Some(number) = found {
+            let known = memo.known(number);
+            if issue.repeats(known, addresses) {
+                issue.repeat(known, addresses);
+                match known.details {
+                    None => sum.add_short(known.course),
+                    Some(details) => sum.add(details),
+                }
+                *recent = number;
+                return memo.repeat(number);
+            }
+        }
+        self.find_course(piece, entry, addresses, found.is_none().then_some(beginning));
+    }
+
+    /// Issues a piece in a way in which it never was, or which depends on addresses. The former is remembered.
+    #[cold]
+    #[inline(never)]
+    fn find_course(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64], new: Option<Beginning>) {
+        let Remembering { issue, memo, sum, sites } = self;
+        let details = Box::new(issue.execute(piece, memo.state(), entry, addresses));
+        sum.add(&details);
+        let (state, settles_in) = issue.state();
+        memo.enter(state, settles_in);
+        let remembered = match new {
+            Some(beginning) => memo.add(beginning, &issue.heard, details, piece.newest),
+            None => Err(details),
+        };
+        match remembered {
+            Ok(number) => piece.newest = number + 1,
+            Err(details) => details.add_sites(1, &mut sites[piece.first as usize..]),
+        }
+    }
 }

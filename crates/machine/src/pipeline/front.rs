@@ -8,7 +8,7 @@ use super::description::Pipeline;
 use super::memory::{Served, Timing};
 use crate::predictor::Predicting;
 
-/// No group, no line.
+/// No line.
 const NOWHERE: u64 = u64::MAX;
 
 /// Lines between one that is fetched ahead and the last that was asked for, at most.
@@ -50,6 +50,35 @@ impl End {
     }
 }
 
+/// Where control left the last block.
+#[derive(Clone, Copy)]
+struct Exit {
+    end: End,
+    /// The address behind it.
+    next: u64,
+    /// The next instruction is in another group, wherever it is; and in another line.
+    leaves_group: bool,
+    leaves_line: bool,
+}
+
+/// How a block is entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// In the group of the last instruction.
+    SameGroup,
+    /// In the next group, or anywhere if control was diverted.
+    NextGroup,
+    /// By a branch that is taken, as predicted.
+    Taken,
+    /// By a wrong prediction.
+    Mispredicted,
+}
+
+impl Entry {
+    /// How many there are.
+    pub const COUNT: u32 = 4;
+}
+
 /// Lines that are fetched one after the other: the last one that was asked for.
 #[derive(Clone, Copy)]
 struct Stream {
@@ -64,31 +93,14 @@ pub(crate) struct Front {
     group_shift: u32,
     line_shift: u32,
     fetch_cycles: [u32; LEVELS + 1],
-    taken: u64,
+    pub(super) taken: u64,
     mispredict: u64,
     interval: u64,
-    pub(super) place: Place,
-    /// How the last block ended, and the address behind it.
-    end: (End, u64),
+    /// When the current group arrived.
+    pub(super) arrived: u64,
+    /// Where the last block was left.
+    exit: Exit,
     stream: Stream,
-}
-
-/// Where the front end is.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    group: u64,
-    line: u64,
-    /// When the current group arrived.
-    arrived: u64,
-    /// The next group does not arrive before, and why.
-    restart: Option<(u64, Cause)>,
-}
-
-impl Place {
-    /// When the current group arrived.
-    pub fn arrived(self) -> u64 {
-        self.arrived
-    }
 }
 
 impl Front {
@@ -101,64 +113,60 @@ impl Front {
             taken: pipeline.taken.into(),
             mispredict: pipeline.mispredict.into(),
             interval: pipeline.prefetch_interval.into(),
-            place: Place { group: NOWHERE, line: NOWHERE, arrived: BEGINNING, restart: None },
-            end: (End::Falls, 0),
+            arrived: BEGINNING,
+            exit: Exit { end: End::Falls, next: 0, leaves_group: true, leaves_line: true },
             stream: Stream { line: NOWHERE, arrives: 0, level: 1 },
         }
     }
 
-    /// In the group of an address, which arrived at a time.
-    pub(super) fn first_of(&self, address: u64, arrived: u64) -> Place {
-        let (group, line) = (address >> self.group_shift, address >> self.line_shift);
-        Place { group, line, arrived, restart: None }
-    }
-
     /// Control goes on anywhere.
     pub fn divert(&mut self) {
-        self.end.0 = End::Falls;
-        self.place.group = NOWHERE;
+        self.exit.end = End::Falls;
+        self.exit.leaves_group = true;
     }
 
     /// The process is another one.
     pub fn forget_line(&mut self) {
-        self.place.line = NOWHERE;
+        self.exit.leaves_line = true;
         self.stream.line = NOWHERE;
     }
 
-    /// Instructions are fetched anew.
-    pub fn restart(&mut self, time: u64, cause: Cause) {
-        self.place.restart = Some((time, cause));
-        self.place.group = NOWHERE;
+    /// A block was left, which ends so, before `next`, and whose last instruction traps or not.
+    #[inline(always)]
+    pub(super) fn leave(&mut self, end: End, next: u64, traps: bool) {
+        self.exit = Exit { end, next, leaves_group: traps, leaves_line: false };
     }
 
-    /// A block ended, behind which is `next`.
+    /// Control went on at `address`.
     #[inline(always)]
-    pub(super) fn end(&mut self, end: End, next: u64) {
-        self.end = (end, next);
-    }
-
-    /// Control went on at `address`; the branch was issued at `issued`.
-    #[inline(always)]
-    pub fn resolve(&mut self, address: u64, issued: u64) {
-        let (end, next) = self.end;
-        if end != End::Falls {
-            self.resolve_branch(end, next, address, issued);
+    pub(super) fn enter(&mut self, address: u64) -> Entry {
+        let by_branch = if self.exit.end == End::Falls { None } else { self.resolve(address) };
+        match by_branch {
+            Some(true) => Entry::Taken,
+            Some(false) => Entry::Mispredicted,
+            None if !self.exit.leaves_group && self.is_near_exit(address, self.group_shift) => {
+                Entry::SameGroup
+            }
+            None => Entry::NextGroup,
         }
     }
 
+    /// Whether a branch, or what is fetched instead, was predicted; nothing if control fell through it.
     #[inline]
-    fn resolve_branch(&mut self, end: End, next: u64, address: u64, issued: u64) {
+    fn resolve(&mut self, address: u64) -> Option<bool> {
+        let Exit { end, next, .. } = self.exit;
         let at = next.wrapping_sub(4);
         let is_right = match end {
-            End::Falls => return,
+            End::Falls => return None,
             End::Conditional { target } => {
                 let is_taken = address != next;
                 if is_taken && address != target {
-                    return self.divert();
+                    self.divert();
+                    return None;
                 }
                 let is_right = self.predictor.branch(at, target, is_taken);
                 if is_right && !is_taken {
-                    return;
+                    return None;
                 }
                 is_right
             }
@@ -172,35 +180,30 @@ impl Front {
         {
             self.predictor.call(at);
         }
-        match is_right {
-            true => self.restart(self.place.arrived + 1 + self.taken, Cause::TakenBranch),
-            false => self.restart(issued + 1 + self.mispredict, Cause::Mispredict),
+        Some(is_right)
+    }
+
+    /// When a group arrives if its line is there, and why not earlier. The last cycle is `last`; if the last
+    /// instruction trapped, `restart` says the same.
+    #[inline]
+    pub(super) fn begin(&self, entry: Entry, last: u64, restart: Option<(u64, Cause)>) -> (u64, Cause) {
+        match entry {
+            Entry::Taken => (self.arrived + 1 + self.taken, Cause::TakenBranch),
+            Entry::Mispredicted => (last + 1 + self.mispredict, Cause::Mispredict),
+            _ => restart.unwrap_or((self.arrived + 1, Cause::TakenBranch)),
         }
-    }
-
-    /// Whether the group of an address is another one than that of the last instruction.
-    #[inline(always)]
-    pub fn begins_group(&self, address: u64) -> bool {
-        address >> self.group_shift != self.place.group
-    }
-
-    /// A group is fetched: says when it arrives if its line is there, and why not earlier.
-    #[inline(always)]
-    pub fn fetch(&mut self, address: u64) -> (u64, Cause) {
-        self.place.group = address >> self.group_shift;
-        self.place.restart.take().unwrap_or((self.place.arrived + 1, Cause::TakenBranch))
-    }
-
-    /// Whether the group is in another line than the last one was.
-    #[inline(always)]
-    pub fn begins_line(&mut self, address: u64) -> bool {
-        std::mem::replace(&mut self.place.line, address >> self.line_shift) != address >> self.line_shift
     }
 
     /// Whether an address is in another line than what was fetched last.
     #[inline(always)]
     pub(super) fn is_new_line(&self, address: u64) -> bool {
-        address >> self.line_shift != self.place.line
+        self.exit.leaves_line || !self.is_near_exit(address, self.line_shift)
+    }
+
+    /// Whether an address agrees with that of the last instruction in all but so many bits.
+    #[inline(always)]
+    fn is_near_exit(&self, address: u64, shift: u32) -> bool {
+        address >> shift == self.exit.next.wrapping_sub(4) >> shift
     }
 
     /// The addresses of the other lines of a block.
@@ -211,26 +214,20 @@ impl Front {
         ((address >> shift) + 1..=last).map(move |line| line << shift)
     }
 
-    /// The current line was missing, and asked for at `time`: says when it comes, and from where. What was
+    /// The line of an address was missing, and asked for at `time`: says when it comes, and from where. What was
     /// fetched ahead was asked for with the line before, and comes after it from the same place.
-    #[cold]
-    pub fn miss(&mut self, time: u64, served: Served) -> (u64, u8) {
-        self.predictor.refilled(self.place.line << self.line_shift, 1 << self.line_shift);
-        let distance = self.place.line.wrapping_sub(self.stream.line);
+    pub(super) fn miss(&mut self, address: u64, time: u64, served: Served) -> (u64, u8) {
+        let line = address >> self.line_shift;
+        self.predictor.refilled(line << self.line_shift, 1 << self.line_shift);
+        let distance = line.wrapping_sub(self.stream.line);
         if served.is_ahead && distance <= FARTHEST {
             let arrives = self.stream.arrives + distance * self.interval;
-            self.stream = Stream { line: self.place.line, arrives, ..self.stream };
+            self.stream = Stream { line, arrives, ..self.stream };
         } else {
             let level = served.level.clamp(1, LEVELS as u8);
             let cycles = self.fetch_cycles[level as usize];
-            self.stream = Stream { line: self.place.line, arrives: time + u64::from(cycles), level };
+            self.stream = Stream { line, arrives: time + u64::from(cycles), level };
         }
         (self.stream.arrives.max(time), self.stream.level)
-    }
-
-    /// The current group arrived.
-    #[inline(always)]
-    pub fn arrive(&mut self, time: u64) {
-        self.place.arrived = time;
     }
 }

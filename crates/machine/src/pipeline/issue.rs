@@ -3,15 +3,20 @@
 //! There is no clock that ticks. A scoreboard says when each register can be used, and each instruction moves
 //! the time on to the cycle in which it is issued.
 
+use std::mem;
 use std::ops::Range;
 
 use super::board::{Board, FRESH, Register};
 use super::class::NONE;
+use super::course::Details;
 use super::cycles::{Cause, LEVELS, Side};
 use super::description::{Loads, Pipeline, Stores, WIDEST};
-use super::front::Front;
-use super::memory::{Misses, Served, Timing, WriteBuffer};
+use super::front::{Entry, Front};
+use super::hear::Heard;
+use super::memory::{Misses, Served, Stored, Timing, WriteBuffer};
+use super::piece::Piece;
 use super::rules::{EMULATED, GROUP, LOAD, Rules, SPECIAL, SPLIT, STORE, Step};
+use super::state::{Reach, State};
 use crate::predictor::Predicting;
 
 /// Cycles that were spent for one instruction of a program: those in which it was the first to be issued, and
@@ -26,60 +31,37 @@ pub struct SiteCycles {
     pub frozen: u64,
 }
 
-/// What memory said, in the order in which it was asked: all but what was near.
+/// What memory said: all but what was near.
 #[derive(Default)]
-pub(super) struct Answers {
-    far: Vec<(usize, Served)>,
-    asked: usize,
-    used: usize,
-}
+pub(super) struct Answers(Vec<(u32, Served)>);
 
 impl Answers {
     /// Nothing was asked.
     #[inline(always)]
     pub fn clear(&mut self) {
-        self.far.clear();
-        (self.asked, self.used) = (0, 0);
+        self.0.clear();
     }
 
+    /// The answer to a question.
     #[inline(always)]
-    pub fn push(&mut self, served: Served) {
+    pub fn put(&mut self, question: u32, served: Served) {
         if served != Served::default() {
-            self.far.push((self.asked, served));
+            self.0.push((question, served));
         }
-        self.asked += 1;
     }
 
     /// The answer to a question. What was not asked is near.
-    #[inline]
-    pub fn get(&self, place: usize) -> Served {
-        self.far.iter().find(|far| far.0 == place).map_or(Served::default(), |far| far.1)
-    }
-
-    /// The questions go on with this one.
-    #[inline]
-    pub fn go_to(&mut self, place: usize) {
-        self.used = place;
-    }
-
-    /// What was not near of questions one behind the other, with their numbers from the first on.
     #[inline(always)]
-    pub fn far(&self, questions: Range<usize>) -> impl Iterator<Item = (usize, Served)> {
-        let start = questions.start;
-        let own = self.far.iter().filter(move |far| questions.contains(&far.0));
-        own.map(move |far| (far.0 - start, far.1))
+    pub fn get(&self, question: u32) -> Served {
+        self.0.iter().find(|far| far.0 == question).map_or(Served::default(), |far| far.1)
     }
 
-    /// The answer to the next question.
-    #[inline]
-    pub fn next(&mut self) -> Served {
-        self.used += 1;
-        self.get(self.used - 1)
+    /// The first of these questions whose answer was not near.
+    #[inline(always)]
+    pub fn first_far(&self, questions: &Range<u32>) -> Option<u32> {
+        self.0.iter().map(|far| far.0).find(|far| questions.contains(far))
     }
 }
-
-/// The addresses of a block's accesses that were not used yet.
-pub(super) type Addresses<'a> = std::iter::Copied<std::slice::Iter<'a, u64>>;
 
 /// The issue stage, and what is before and behind it.
 pub(super) struct Issue {
@@ -91,11 +73,24 @@ pub(super) struct Issue {
     pub emulation: u64,
     pub front: Front,
     pub steps: Vec<Step>,
-    pub sites: Vec<SiteCycles>,
     pub board: Board,
-    /// What memory said of the lines and the data of the block that is executed.
-    pub fetched: Answers,
+    pub write_buffer: WriteBuffer,
+    pub space: u32,
+    pub stored: Stored,
+    /// Logarithm of the bytes of a line of data.
+    line_shift: u32,
+    /// Lines of data that loads may find on their way.
+    pub lines: Vec<u64>,
+    /// Room for those that remain.
+    pub kept: Vec<u64>,
+    /// What memory said of the data of the block that is executed.
     pub served: Answers,
+    /// What the piece that is issued hears of that.
+    pub heard: Vec<Heard>,
+    /// The next access of the block.
+    access: u32,
+    /// What is known of the course of the piece that is issued.
+    pub course: Details,
 }
 
 impl Issue {
@@ -103,57 +98,93 @@ impl Issue {
         let rules = Rules::new(pipeline);
         let loads = pipeline.loads.clone();
         let stores = pipeline.stores.clone();
-        let misses = Misses::new(timing.data_line, loads.outstanding);
-        let write_buffer = WriteBuffer::new(timing.write_buffer, stores.drain_from, timing.data_line);
         Issue {
             front: Front::new(pipeline, predictor, timing, rules.group_shift),
             load_cycles: timing.load,
             call_pal: pipeline.call_pal.into(),
             emulation,
             rules,
+            steps: Vec::new(),
+            board: Board::new(Misses::new(loads.outstanding)),
+            write_buffer: WriteBuffer::new(timing.write_buffer, stores.drain_from),
             loads,
             stores,
-            steps: Vec::new(),
-            sites: Vec::new(),
-            board: Board::new(misses, write_buffer),
-            fetched: Answers::default(),
+            space: 0,
+            stored: Stored::default(),
+            line_shift: timing.data_line.ilog2(),
+            lines: Vec::new(),
+            kept: Vec::new(),
             served: Answers::default(),
+            heard: Vec::new(),
+            access: 0,
+            course: Details::default(),
         }
     }
 
-    /// Issues an instruction of a block, at its place.
+    /// What is left to those that follow, and for how long.
+    pub fn state(&self) -> (State, Option<u64>) {
+        let store = u64::from(self.loads.not_after_store).max(1);
+        let reach = Reach { rules: &self.rules, store, arrival: self.front.taken };
+        let state = State::new(&self.board, self.front.arrived, &reach);
+        let settles_in = state.settles_in(&reach);
+        (state, settles_in)
+    }
+
+    /// The line of data that has an address.
     #[inline(always)]
-    pub fn execute(&mut self, index: usize, address: u64, place: usize, addresses: &mut Addresses) {
-        let step = self.steps[index];
-        if step.flags & GROUP != 0 && place > 0 {
-            self.begin_group(address, index);
+    pub fn line(&self, address: u64) -> u64 {
+        address >> self.line_shift ^ u64::from(self.space) << 44
+    }
+
+    /// Issues the instructions of a piece one by one in a state. Says which course they take.
+    #[inline(never)]
+    pub fn execute(&mut self, piece: &Piece, state: &State, entry: Entry, addresses: &[u64]) -> Details {
+        let start = self.board.last;
+        state.restore(&mut self.board);
+        self.course.sites = vec![SiteCycles::default(); piece.length as usize].into();
+        self.access = piece.accesses.start;
+        if entry != Entry::SameGroup {
+            self.begin_group(entry, 0);
         }
-        self.step(step, index, addresses);
+        for (place, step) in piece.steps().enumerate() {
+            let step = self.steps[step];
+            if place > 0 && step.flags & GROUP != 0 {
+                self.begin_group(Entry::NextGroup, place);
+            }
+            self.step(step, place, addresses);
+        }
+        self.board.misses.settle(self.board.last);
+        let mut course = mem::take(&mut self.course);
+        course.lines = self.board.misses.renumber();
+        course.cycles = self.board.last - start;
+        course.arrived = course.arrived.saturating_sub(start);
+        course.stores.iter_mut().for_each(|store| store.1 -= start);
+        self.keep_lines(&course.lines);
+        course
     }
 
     /// A group arrives, and its first instruction waits for it.
-    #[inline]
-    pub fn begin_group(&mut self, address: u64, index: usize) {
-        let (mut time, cause) = self.front.fetch(address);
-        self.stall(time, cause, index);
-        if self.front.begins_line(address) {
-            let served = self.fetched.next();
-            if served != Served::default() {
-                time += u64::from(served.translation);
-                self.stall(time, Cause::InstructionTranslation, index);
-                if served.level > 0 || served.is_ahead {
-                    let level;
-                    (time, level) = self.front.miss(time, served);
-                    self.stall(time, Cause::InstructionMiss(level), index);
-                }
+    fn begin_group(&mut self, entry: Entry, place: usize) {
+        let next = self.board.last + 1;
+        let (mut time, cause) = self.front.begin(entry, self.board.last, self.board.restart.take());
+        self.stall(time, cause, place);
+        if place == 0
+            && let Some(&Heard::Line { translated, comes, level }) = self.heard.first()
+        {
+            time = next + u64::from(translated);
+            self.stall(time, Cause::InstructionTranslation, place);
+            if level > 0 {
+                time = next + u64::from(comes);
+                self.stall(time, Cause::InstructionMiss(level), place);
             }
         }
-        self.front.arrive(time.max(self.board.last + 1));
+        self.front.arrived = time.max(self.board.last + 1);
+        self.course.arrived = self.front.arrived;
         self.board.used = FRESH;
     }
 
     #[inline(always)]
-    fn step(&mut self, step: Step, index: usize, addresses: &mut Addresses) {
+    fn step(&mut self, step: Step, place: usize, addresses: &[u64]) {
         let (fits, units) = self.slot(&step);
         let mut time = self.board.last + u64::from(!(fits && self.board.open > 0));
         let mut ready = 0;
@@ -166,42 +197,35 @@ impl Issue {
             ready = ready.max(register.issued + self.rules.order(register.class, step.class));
         }
         if ready > time {
-            time = self.wait_for_operands(&step, index, time);
+            time = self.wait_for_operands(&step, place, time);
         }
         if time <= self.board.blocked_until {
-            time = self.wait_for_blocked(time, units, index);
+            time = self.wait_for_blocked(time, units, place);
         }
         let mut result = Register::produced(step.class, time);
         if step.flags & (SPECIAL | LOAD | STORE | EMULATED) == 0 {
-            self.issue(time, index);
+            self.issue(time, place);
         } else {
-            result = self.issue_special(&step, index, time, addresses);
+            result = self.issue_special(&step, place, time, addresses);
         }
         if step.destination != NONE {
-            self.board.registers[step.destination as usize % 64] = result;
-            self.board.ready = self.board.ready.max(result.issued + self.rules.longest(step.class));
+            self.board.write(step.destination, result);
         }
     }
 
     /// Issues what does more than to compute a result in a fixed time. Says what is known of the result.
     #[inline]
-    fn issue_special(
-        &mut self,
-        step: &Step,
-        index: usize,
-        mut time: u64,
-        addresses: &mut Addresses,
-    ) -> Register {
+    fn issue_special(&mut self, step: &Step, place: usize, mut time: u64, addresses: &[u64]) -> Register {
         if step.flags & SPECIAL != 0 {
-            time = self.wait_for_unit(step, index, time);
+            time = self.wait_for_unit(step, place, time);
         }
         let mut result = Register::produced(step.class, time);
-        if step.flags & (LOAD | STORE) != 0
-            && let Some(address) = addresses.next()
-        {
-            (time, result) = self.access(step, index, time, address);
+        if step.accesses() {
+            let access = self.access;
+            self.access += 1;
+            (time, result) = self.access(step, place, time, access, addresses);
         }
-        self.issue(time, index);
+        self.issue(time, place);
         if step.flags & (SPECIAL | EMULATED) != 0 {
             result.issued += self.after(step, time);
         }
@@ -223,16 +247,18 @@ impl Issue {
     /// The last cycle is over.
     #[inline(always)]
     fn close(&mut self) {
-        self.board.cycles.0[self.board.open] += 1;
+        if self.board.open > 0 {
+            self.course.spend(self.board.open, 1);
+        }
         self.board.open = 0;
     }
 
     #[inline(always)]
-    fn issue(&mut self, time: u64, index: usize) {
+    fn issue(&mut self, time: u64, place: usize) {
         debug_assert!(time == self.board.last || time == self.board.last + 1);
         if time > self.board.last {
             self.close();
-            self.sites[index].issuing += 1;
+            self.course.sites[place].issuing += 1;
             self.board.last = time;
         }
         self.board.open = (self.board.open + 1).min(WIDEST);
@@ -240,19 +266,19 @@ impl Issue {
 
     /// Nothing is issued before `until`. Cycles that are counted stay what they are.
     #[inline(always)]
-    pub(super) fn stall(&mut self, until: u64, cause: Cause, index: usize) {
+    pub(super) fn stall(&mut self, until: u64, cause: Cause, place: usize) {
         if until > self.board.last + 1 {
-            self.count_stall(until, cause, index);
+            self.count_stall(until, cause, place);
         }
     }
 
     #[cold]
-    fn count_stall(&mut self, until: u64, cause: Cause, index: usize) {
+    fn count_stall(&mut self, until: u64, cause: Cause, place: usize) {
         let cycles = until - self.board.last - 1;
         self.close();
         self.board.last = until - 1;
-        self.board.cycles.0[cause.index()] += cycles;
-        let site = &mut self.sites[index];
+        self.course.spend(cause.index(), cycles);
+        let Some(site) = self.course.sites.get_mut(place) else { return };
         match cause.side() {
             Side::Dry => site.dry += cycles,
             _ => site.frozen += cycles,

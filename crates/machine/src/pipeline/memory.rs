@@ -1,6 +1,6 @@
 //! What a pipeline sees of memory: who serves an access, what is missing, what waits to be written.
 
-use std::collections::VecDeque;
+use std::mem;
 
 use super::cycles::LEVELS;
 
@@ -59,19 +59,18 @@ pub struct Timing {
     pub write_buffer: u32,
 }
 
-/// A block of data that is on its way.
-#[derive(Clone, Copy)]
+/// A line of data that is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Miss {
-    block: u64,
+    /// Its number among those that loads may find on their way.
+    pub line: u32,
     /// The result of the load that missed can be used as if the load had hit when it was issued then.
     pub as_if_issued: u64,
     pub level: u8,
 }
 
-/// The blocks that are on their way (the miss address file).
-#[derive(Clone)]
+/// The lines that are on their way (the miss address file).
 pub(super) struct Misses {
-    shift: u32,
     most: usize,
     list: Vec<Miss>,
     /// When the last of them is there.
@@ -79,120 +78,152 @@ pub(super) struct Misses {
 }
 
 impl Misses {
-    pub fn new(block: u64, most: u32) -> Misses {
-        Misses { shift: block.ilog2(), most: most as usize, list: Vec::new(), until: 0 }
+    pub fn new(most: u32) -> Misses {
+        Misses { most: most as usize, list: Vec::new(), until: 0 }
     }
 
     /// Forgets what is there at `time`. Says when there is place for one more, if there is none.
     pub fn settle(&mut self, time: u64) -> Option<u64> {
-        if self.until <= time {
-            self.list.clear();
-            return None;
-        }
         self.list.retain(|miss| miss.as_if_issued > time);
         let is_full = self.list.len() >= self.most;
         let first = self.list.iter().map(|miss| miss.as_if_issued).min();
         first.filter(|_| is_full)
     }
 
-    /// What an address waits for.
-    pub fn find(&self, space: u32, address: u64) -> Option<Miss> {
-        let block = self.block(space, address);
-        self.list.iter().copied().find(|miss| miss.block == block)
+    pub fn find(&self, line: u32) -> Option<Miss> {
+        self.list.iter().copied().find(|miss| miss.line == line)
     }
 
-    pub fn add(&mut self, space: u32, address: u64, as_if_issued: u64, level: u8) {
-        let block = self.block(space, address);
-        self.until = self.until.max(as_if_issued);
-        self.list.push(Miss { block, as_if_issued, level });
+    pub fn add(&mut self, miss: Miss) {
+        self.until = self.until.max(miss.as_if_issued);
+        self.list.push(miss);
     }
 
-    fn block(&self, space: u32, address: u64) -> u64 {
-        address >> self.shift ^ u64::from(space) << 44
+    pub fn iter(&self) -> impl Iterator<Item = &Miss> {
+        self.list.iter()
+    }
+
+    /// All that are on their way.
+    pub fn replace(&mut self, misses: impl Iterator<Item = Miss>) {
+        self.list.clear();
+        self.until = 0;
+        misses.for_each(|miss| self.add(miss));
+    }
+
+    /// Numbers the lines anew; says which numbers they had.
+    pub fn renumber(&mut self) -> Box<[u32]> {
+        let numbered = (0..).zip(&mut self.list);
+        numbered.map(|(number, miss)| mem::replace(&mut miss.line, number)).collect()
     }
 }
 
-/// Collects stores by blocks; writes them one after the other, from a number of them on.
+/// What the last store stored.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Stored {
+    pub address: u64,
+    pub is_hit: bool,
+}
+
+impl Stored {
+    /// The bits of an address that say whether a load is of what was just stored.
+    const COMPARED: u64 = 0x1ffc;
+
+    /// Of a store that was served so.
+    pub fn new(address: u64, served: Served) -> Stored {
+        Stored { address, is_hit: served.level == 0 }
+    }
+
+    /// Whether it is in the first cache, at an address that looks like this one.
+    pub fn is_of(self, address: u64) -> bool {
+        self.is_hit && (address ^ self.address) & Stored::COMPARED == 0
+    }
+}
+
+/// Collects stores by lines; writes them one after the other, from a number of them on.
 #[derive(Clone)]
 pub(super) struct WriteBuffer {
     entries: usize,
     drain_from: usize,
-    shift: u32,
-    /// Blocks that wait, and the cycles that writing each takes.
-    waiting: VecDeque<(u64, u64)>,
-    /// One is being written until then.
-    writing: Option<u64>,
+    /// Lines that wait, and the cycles that writing each takes.
+    waiting: Vec<(u64, u64)>,
+    /// One is being written until then; [`NEVER`] if none is.
+    writing: u64,
     /// When the last one was written or came in, whichever is later.
     since: u64,
 }
 
+const NEVER: u64 = u64::MAX;
+
 impl WriteBuffer {
-    pub fn new(entries: u32, drain_from: u32, block: u64) -> WriteBuffer {
+    pub fn new(entries: u32, drain_from: u32) -> WriteBuffer {
         WriteBuffer {
             entries: entries as usize,
-            drain_from: drain_from.min(entries) as usize,
-            shift: block.ilog2(),
-            waiting: VecDeque::new(),
-            writing: None,
+            drain_from: drain_from.min(entries).max(1) as usize,
+            waiting: Vec::new(),
+            writing: NEVER,
             since: 0,
         }
     }
 
+    #[inline(always)]
     fn settle(&mut self, time: u64) {
-        loop {
-            if let Some(end) = self.writing {
-                if end > time {
-                    return;
-                }
-                self.writing = None;
-                self.since = self.since.max(end);
-            }
-            if self.waiting.len() < self.drain_from.max(1) {
-                return;
-            }
-            let (_, cycles) = self.waiting.pop_front().expect("one waits");
-            self.writing = Some(self.since + cycles);
+        while self.writing <= time {
+            self.since = self.since.max(self.writing);
+            self.writing = NEVER;
+            self.start();
         }
     }
 
-    /// When there is place for a store that comes at `time`, if there is none then. A store to a block that
-    /// waits may need none.
-    pub fn full(&mut self, space: u32, address: u64, time: u64, may_join: bool) -> Option<u64> {
+    /// Begins to write one if enough wait; none is being written.
+    fn start(&mut self) {
+        if self.waiting.len() >= self.drain_from {
+            self.writing = self.since + self.waiting.remove(0).1;
+        }
+    }
+
+    fn used(&self) -> usize {
+        self.waiting.len() + usize::from(self.writing != NEVER)
+    }
+
+    /// When there is place for a store that comes at `time`, if there is none then. A store to a line that waits
+    /// may need none.
+    pub fn full(&mut self, line: u64, time: u64, may_join: bool) -> Option<u64> {
         self.settle(time);
-        let used = self.waiting.len() + usize::from(self.writing.is_some());
-        let joins = may_join && self.waits(self.block(space, address));
-        self.writing.filter(|_| used >= self.entries && !joins)
+        let is_full = self.writing != NEVER && self.used() >= self.entries;
+        (is_full && !(may_join && self.waits(line))).then_some(self.writing)
     }
 
     /// Whether so many stores find place, whatever they store.
+    #[inline(always)]
     pub fn has_room(&mut self, stores: usize, time: u64) -> bool {
         self.settle(time);
-        self.entries == 0 || self.waiting.len() + usize::from(self.writing.is_some()) + stores <= self.entries
+        self.entries == 0 || self.used() + stores <= self.entries
     }
 
-    fn waits(&self, block: u64) -> bool {
-        self.waiting.iter().any(|waiting| waiting.0 == block)
-    }
-
-    fn block(&self, space: u32, address: u64) -> u64 {
-        address >> self.shift ^ u64::from(space) << 44
+    #[inline(always)]
+    fn waits(&self, line: u64) -> bool {
+        self.waiting.iter().any(|waiting| waiting.0 == line)
     }
 
     /// A store comes in that takes so many cycles to be written.
-    pub fn push(&mut self, space: u32, address: u64, time: u64, cycles: u64) {
+    #[inline]
+    pub fn push(&mut self, line: u64, time: u64, cycles: u64) {
         self.settle(time);
-        let block = self.block(space, address);
-        if self.entries > 0 && !self.waits(block) {
-            self.waiting.push_back((block, cycles));
+        if self.entries > 0 && !self.waits(line) {
+            self.waiting.push((line, cycles));
             self.since = self.since.max(time);
-            self.settle(time);
+            if self.writing == NEVER {
+                self.start();
+                self.settle(time);
+            }
         }
     }
 
     /// Everything is written at once; says when that is done.
     pub fn drain(&mut self, time: u64) -> u64 {
         self.settle(time);
-        let start = self.writing.take().unwrap_or(time);
+        let start = if self.writing == NEVER { time } else { self.writing };
+        self.writing = NEVER;
         let end = start + self.waiting.drain(..).map(|(_, cycles)| cycles).sum::<u64>();
         self.since = self.since.max(end);
         end

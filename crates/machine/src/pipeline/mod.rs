@@ -3,15 +3,18 @@
 mod board;
 mod class;
 mod core;
+mod course;
 mod cycles;
 mod description;
 mod front;
+mod hear;
 mod hierarchy;
 mod issue;
+mod memo;
 mod memory;
 mod piece;
 mod rules;
-mod schedule;
+mod state;
 mod wait;
 
 pub(crate) use core::Core;

@@ -1,51 +1,53 @@
-//! Pieces of blocks: what can be issued by one schedule.
+//! Pieces of blocks: what is issued at once, as far as the memo of transitions is concerned.
 
 use std::ops::Range;
 
-use super::rules::{EMULATED, LOAD, SPECIAL, STORE, Step};
-use super::schedule::Schedule;
+use super::rules::Step;
 
 /// Instructions that follow each other: a block, or what is in one line of it.
 pub(super) struct Piece {
+    /// No other piece has this one.
+    pub number: u32,
+    /// The transitions that it made last: the one having heard nothing of memory, the other having heard something.
+    pub recent: [u32; 2],
+    /// Its newest transition, from 1; 0 if it has none.
+    pub newest: u32,
     pub address: u64,
     /// Where its steps are.
-    pub first: usize,
-    pub length: usize,
-    /// Accesses of the block before it.
-    pub first_access: usize,
-    /// Bytes of each access, and whether it is a store.
-    pub accesses: Box<[(u8, bool)]>,
-    /// Nothing in it has rules that schedules do not know.
-    pub is_plain: bool,
-    pub schedules: Vec<Schedule>,
+    pub first: u32,
+    pub length: u32,
+    /// Its accesses, of those of the block.
+    pub accesses: Range<u32>,
+    /// Cycles that its first instruction was waited for before there was anything of the piece.
+    pub dry: u64,
+}
+
+/// An access of a block.
+#[derive(Clone, Copy)]
+pub(super) struct Access {
+    pub bytes: u8,
+    pub is_store: bool,
 }
 
 impl Piece {
+    /// Where its steps are.
+    pub fn steps(&self) -> Range<usize> {
+        self.first as usize..(self.first + self.length) as usize
+    }
+
     /// The instructions at these places of a block, which is at `address` and whose steps begin at `first`.
-    pub fn new(address: u64, first: usize, steps: &[Step], places: Range<usize>) -> Piece {
-        let accesses_of = |places: Range<usize>| steps[places].iter().filter(|step| step.accesses());
-        let accesses = accesses_of(places.clone()).map(|step| (step.bytes, step.flags & STORE != 0));
+    pub fn new(number: u32, address: u64, first: usize, steps: &[Step], places: Range<usize>) -> Piece {
+        let accesses =
+            |places: Range<usize>| steps[places].iter().filter(|step| step.accesses()).count() as u32;
         Piece {
+            number,
+            recent: [0; 2],
             address: address.wrapping_add(4 * places.start as u64),
-            first: first + places.start,
-            length: places.len(),
-            first_access: accesses_of(0..places.start).count(),
-            accesses: accesses.collect(),
-            is_plain: steps[places].iter().all(|step| step.flags & (SPECIAL | EMULATED) == 0),
-            schedules: Vec::new(),
+            first: (first + places.start) as u32,
+            length: places.len() as u32,
+            accesses: accesses(0..places.start)..accesses(0..places.end),
+            newest: 0,
+            dry: 0,
         }
-    }
-
-    /// The addresses of its accesses, of those of the block.
-    #[inline(always)]
-    pub fn own<'a>(&self, addresses: &'a [u64]) -> &'a [u64] {
-        addresses.get(self.first_access..).unwrap_or_default()
-    }
-}
-
-impl Step {
-    /// Whether it is a load or a store.
-    fn accesses(&self) -> bool {
-        self.flags & (LOAD | STORE) != 0
     }
 }

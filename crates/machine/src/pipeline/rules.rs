@@ -18,8 +18,8 @@ pub(super) struct Rules {
     latencies: [u8; CLASSES * COLUMNS],
     /// Cycles from the issue of an instruction until that of another one which writes the same register.
     orders: [u8; CLASSES * CLASSES],
-    /// The longest of both, for each producer.
-    longest: [u8; CLASSES],
+    /// The longest that anything waits, for each producer.
+    reach: [u64; CLASSES],
     pub classes: Vec<ClassTables>,
     units: Vec<UnitName>,
     left_to_next: u16,
@@ -79,7 +79,7 @@ impl Rules {
             group_shift: pipeline.group.ilog2() + 2,
             latencies: [0; CLASSES * COLUMNS],
             orders: [0; CLASSES * CLASSES],
-            longest: [0; CLASSES],
+            reach: [0; CLASSES],
             classes: Vec::new(),
             left_to_next: pipeline.left_to_next.iter().map(|name| mask(&names, name)).sum(),
             units: names.iter().map(|&name| UnitName(name.into())).collect(),
@@ -107,10 +107,11 @@ impl Rules {
                 }
             }
         }
-        for (producer, longest) in rules.longest.iter_mut().enumerate() {
+        for (producer, (reach, class)) in rules.reach.iter_mut().zip(&rules.classes).enumerate() {
             let latencies = &rules.latencies[producer * COLUMNS..][..COLUMNS];
             let orders = &rules.orders[producer * CLASSES..][..CLASSES];
-            *longest = latencies.iter().chain(orders).copied().max().unwrap_or(0);
+            let longest = latencies.iter().chain(orders).copied().max().unwrap_or(0).max(class.latency);
+            *reach = u64::from(longest) + u64::from(class.to_register);
         }
         rules
     }
@@ -154,9 +155,8 @@ impl Rules {
     }
 
     /// Cycles until nothing whatever waits for the result of a producer.
-    #[inline(always)]
-    pub fn longest(&self, producer: u8) -> u64 {
-        self.longest[producer as usize % CLASSES].into()
+    pub fn reach(&self, producer: u8) -> u64 {
+        self.reach[producer as usize % CLASSES]
     }
 
     /// Appends a block's steps.
@@ -247,8 +247,13 @@ impl Rules {
 
 impl Step {
     /// Whether the next instruction is fetched anew.
-    fn traps(self) -> bool {
+    pub fn traps(self) -> bool {
         self.flags & EMULATED != 0 || self.class == Class::CallPal as u8
+    }
+
+    /// Whether it is a load or a store.
+    pub fn accesses(self) -> bool {
+        self.flags & (LOAD | STORE) != 0
     }
 }
 

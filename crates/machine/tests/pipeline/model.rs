@@ -40,6 +40,22 @@ fn units_have_the_cycles_of_their_process() {
 }
 
 #[test]
+fn more_than_is_remembered() {
+    const BLOCKS: u64 = 150_000;
+    let mut time = perfect("alphastation500");
+    let shift = assemble("sll r1,r2,r3");
+    (0..BLOCKS).for_each(|block| time.define(&Block::new(0x1000 + 4 * block, shift.clone())));
+    let records: Vec<u64> = (0..BLOCKS).map(|block| !block).collect();
+    for _ in 0..3 {
+        time.executed(Thread::default(), &records);
+    }
+    // A cycle each, for there is one unit.
+    assert_eq!(time.cycles().of(Cause::Issued(1)), 3 * BLOCKS);
+    assert_eq!(time.cycles().total(), 3 * BLOCKS);
+    assert!((0..BLOCKS as u32).flat_map(|block| time.sites(block)).all(|site| site.issuing == 3));
+}
+
+#[test]
 fn machines_without_pipeline_have_no_time() {
     let error = Time::new(&Machine::find("qemu").unwrap()).err().unwrap();
     assert!(error.to_string().contains("has no section [pipeline]"), "{error}");

@@ -143,14 +143,13 @@ fn program() -> impl Strategy<Value = Program> {
     (
         (start, 0u64..8),
         prop::collection::vec((prop::collection::vec(plain(), 1..12), end), 1..6),
-        prop::collection::vec(any::<bool>(), 1..40),
+        prop::collection::vec(any::<bool>(), 1..100),
         prop::collection::vec(address, 1..40),
     )
-        .prop_map(|((level, offset), blocks, walk, data)| Program {
-            start: level | (0x10000 + 4 * offset),
-            blocks,
-            walk,
-            data,
+        .prop_map(|((level, offset), mut blocks, walk, data)| {
+            // From the end back to the beginning, so that blocks are executed again and again.
+            blocks.push((Vec::new(), End::Always(0)));
+            Program { start: level | (0x10000 + 4 * offset), blocks, walk, data }
         })
 }
 
@@ -208,9 +207,6 @@ fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap
             End::If(_, target) if choice => target % count,
             _ => current + 1,
         };
-        if next == count {
-            break;
-        }
         current = next;
     }
     time.executed(Thread::default(), &records);
