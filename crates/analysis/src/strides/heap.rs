@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use trace::Thread;
 use trace::record::Heap as Mark;
 
+use super::memory::at;
+
 /// The heaps of all processes.
 #[derive(Debug, Default)]
 pub struct Heaps {
     /// By process: the end and the array of each block, by its start.
-    processes: HashMap<u32, BTreeMap<u64, (u64, u32)>>,
+    processes: Vec<BTreeMap<u64, (u64, u32)>>,
     /// By thread.
     threads: HashMap<u32, State>,
     /// Blocks in all of them.
@@ -32,7 +34,7 @@ impl Heaps {
     /// The array of the block that an address of a process is in.
     #[inline]
     pub fn find(&self, process: u32, address: u64) -> Option<u32> {
-        let (_, &(end, array)) = self.processes.get(&process)?.range(..=address).next_back()?;
+        let (_, &(end, array)) = self.processes.get(process as usize)?.range(..=address).next_back()?;
         (address < end).then_some(array)
     }
 
@@ -53,28 +55,28 @@ impl Heaps {
                 self.add(thread.process, start, end, array);
             }
             Mark::Freed(start) => {
-                let block = self.processes.get_mut(&thread.process).and_then(|blocks| blocks.remove(&start));
+                let block = at(&mut self.processes, thread.process).remove(&start);
                 self.blocks -= usize::from(block.is_some());
                 state.freed = block.map(|block| (start, block));
             }
             Mark::Copied(parent) => {
-                let copy = self.processes.get(&parent).cloned().unwrap_or_default();
-                let is_new = self.processes.get(&thread.process).is_none_or(BTreeMap::is_empty);
-                if is_new && self.blocks + copy.len() <= MOST {
+                let parent = at(&mut self.processes, parent);
+                let copy = if self.blocks + parent.len() <= MOST { parent.clone() } else { BTreeMap::new() };
+                let own = at(&mut self.processes, thread.process);
+                if own.is_empty() {
                     self.blocks += copy.len();
-                    self.processes.insert(thread.process, copy);
+                    *own = copy;
                 }
             }
             Mark::Gone => {
-                let blocks = self.processes.remove(&thread.process).unwrap_or_default();
-                self.blocks -= blocks.len();
+                self.blocks -= std::mem::take(at(&mut self.processes, thread.process)).len();
             }
         }
     }
 
     /// Adds a block in place of what was there: not all that is freed may be known.
     fn add(&mut self, process: u32, start: u64, end: u64, array: u32) {
-        let blocks = self.processes.entry(process).or_default();
+        let blocks = at(&mut self.processes, process);
         while let Some((&other, &(other_end, _))) = blocks.range(..end).next_back()
             && other_end > start
         {

@@ -235,7 +235,7 @@ impl Memory {
 }
 
 /// What is known of a process or a thread.
-fn at<T: Default + Clone>(all: &mut Vec<T>, number: u32) -> &mut T {
+pub(super) fn at<T: Default + Clone>(all: &mut Vec<T>, number: u32) -> &mut T {
     let index = (number as usize).min(MOST);
     if index >= all.len() {
         all.resize(index + 1, T::default());

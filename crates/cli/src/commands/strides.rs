@@ -158,9 +158,10 @@ fn page(patterns: &Patterns, trace: &Path) -> Result<Page, Error> {
     let how_to_read = Block::Paragraph(HOW_TO_READ.into());
     let blocks = std::iter::once(how_to_read).chain(charts.into_iter().map(Block::Chart)).collect();
     let table = patterns.table();
+    let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy();
     Ok(Page {
         title: "Memory access patterns".into(),
-        headline: format!("How far apart the addresses are that {} accesses", trace.display()),
+        headline: format!("How far apart the addresses are that {name} accesses"),
         sections: vec![
             Section { heading: "Strides".into(), blocks },
             Section {
