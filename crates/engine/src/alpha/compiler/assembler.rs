@@ -24,6 +24,10 @@ pub(super) const R13: Register = Register(13);
 pub(super) const R14: Register = Register(14);
 pub(super) const R15: Register = Register(15);
 
+/// Vector registers: what is in them lasts for one instruction of the guest.
+pub(super) const XMM0: Register = Register(0);
+const XMM1: Register = Register(1);
+
 /// A place in memory: a register plus a displacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -88,6 +92,37 @@ pub(super) enum BitCount {
     Ones = 0xb8,
     TrailingZeros = 0xbc,
     LeadingZeros = 0xbd,
+}
+
+/// Instructions of the vector unit: the prefix, the size of what is in general-purpose registers, the opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Vector(u8, Size, u8);
+
+impl Vector {
+    /// Loads a double, or moves one to a vector register.
+    pub(super) const LOAD: Vector = Vector(0xf2, Size::Long, 0x10);
+    pub(super) const ADD: Vector = Vector(0xf2, Size::Long, 0x58);
+    pub(super) const SUBTRACT: Vector = Vector(0xf2, Size::Long, 0x5c);
+    pub(super) const MULTIPLY: Vector = Vector(0xf2, Size::Long, 0x59);
+    pub(super) const DIVIDE: Vector = Vector(0xf2, Size::Long, 0x5e);
+    pub(super) const SQUARE_ROOT: Vector = Vector(0xf2, Size::Long, 0x51);
+    /// Sets the flags as a comparison of unsigned integers does.
+    pub(super) const COMPARE: Vector = Vector(0x66, Size::Long, 0x2e);
+    /// A double from a single.
+    pub(super) const WIDEN: Vector = Vector(0xf3, Size::Long, 0x5a);
+    /// A double from a quadword; and back, rounded towards zero, to a general-purpose register.
+    pub(super) const FROM_INTEGER: Vector = Vector(0xf2, Size::Quad, 0x2a);
+    pub(super) const TO_INTEGER: Vector = Vector(0xf2, Size::Quad, 0x2c);
+    /// The bits of a longword or a quadword from a general-purpose register; and of a quadword back: the vector
+    /// register comes first there, too.
+    pub(super) const SET_LONG: Vector = Vector(0x66, Size::Long, 0x6e);
+    pub(super) const SET: Vector = Vector(0x66, Size::Quad, 0x6e);
+    pub(super) const GET: Vector = Vector(0x66, Size::Quad, 0x7e);
+    /// Byte by byte: the greater one, unsigned; whether they are equal.
+    const GREATER_BYTES: Vector = Vector(0x66, Size::Long, 0xde);
+    const EQUAL_BYTES: Vector = Vector(0x66, Size::Long, 0x74);
+    /// The bytes' highest bits, to a general-purpose register.
+    const HIGHEST_BITS: Vector = Vector(0x66, Size::Long, 0xd7);
 }
 
 /// Operations with one operand (opcode f7), by their number.
@@ -312,23 +347,23 @@ impl Assembler {
     /// Compares the eight bytes of two registers: bit i of `to` is set if byte i of `a` is not below that of
     /// `b`, unsigned. Takes xmm0 and xmm1.
     pub(super) fn compare_bytes(&mut self, to: Register, a: Register, b: Register) {
-        const MOVQ: [u8; 2] = [0x0f, 0x6e];
-        const PMAXUB: [u8; 2] = [0x0f, 0xde];
-        const PCMPEQB: [u8; 2] = [0x0f, 0x74];
-        const PMOVMSKB: [u8; 2] = [0x0f, 0xd7];
-        let (xmm0, xmm1) = (Register(0), Register(1));
-        for (size, opcode, register, operand) in [
-            (Size::Quad, MOVQ, xmm0, a),
-            (Size::Quad, MOVQ, xmm1, b),
-            (Size::Long, PMAXUB, xmm1, xmm0),
-            (Size::Long, PCMPEQB, xmm1, xmm0),
-            (Size::Long, PMOVMSKB, to, xmm1),
+        for (operation, register, operand) in [
+            (Vector::SET, XMM0, a),
+            (Vector::SET, XMM1, b),
+            (Vector::GREATER_BYTES, XMM1, XMM0),
+            (Vector::EQUAL_BYTES, XMM1, XMM0),
+            (Vector::HIGHEST_BITS, to, XMM1),
         ] {
-            self.bytes.push(0x66);
-            self.instruction(size, &opcode, register.0, operand.into(), 0);
+            self.vector(operation, register, operand);
         }
         // The upper halves of the vectors are equal.
         self.load_zero_extended(Size::Byte, to, to);
+    }
+
+    pub(super) fn vector(&mut self, operation: Vector, register: Register, operand: impl Into<Operand>) {
+        let Vector(prefix, size, opcode) = operation;
+        self.bytes.push(prefix);
+        self.instruction(size, &[0x0f, opcode], register.0, operand.into(), 0);
     }
 
     /// Compares rax with memory; if they are equal stores a register there, and sets the flag of zero. At

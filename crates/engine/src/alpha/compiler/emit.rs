@@ -1,6 +1,6 @@
 //! From a region to machine code. Here: blocks, registers, and what leaves to the interpreter; in
-//! `control` transfers of control, in `memory` loads and stores, in `operate` what single instructions
-//! compute.
+//! `control` transfers of control, in `memory` loads and stores, in `operate` and `floats` what single
+//! instructions compute.
 //!
 //! Instructions are translated one by one, and each is either executed or not: where one faults, the
 //! registers are as they were before it.
@@ -23,6 +23,7 @@ use crate::alpha::meaning::{Break, Step, execute};
 
 mod bytes;
 mod control;
+mod floats;
 mod memory;
 mod operate;
 
@@ -84,6 +85,8 @@ enum Behind {
     Elsewhere { label: Label, address: u64 },
     /// There is no room for another record.
     HandOn { label: Label, back: Label },
+    /// The interpreter is to execute an instruction of a block, after which compiled code goes on.
+    One { label: Label, step: *const Step, fault: Label, back: Label },
     /// Call what a register points to: the address is in rax.
     Call { label: Label, back: Label },
 }
@@ -173,7 +176,7 @@ impl Emitter<'_> {
             return 2;
         }
         let step = &steps[0];
-        if !self.access(step, at) && !self.operate(step) {
+        if !self.access(step, at) && !self.operate(step) && !self.float_operate(step, at) {
             self.by_interpreter(step, at);
         }
         1
@@ -423,6 +426,11 @@ impl Emitter<'_> {
                 self.assembler.call_to(self.stubs.hand_on);
                 self.assembler.jump(back);
             }
+            Behind::One { label, step, fault, back } => {
+                self.assembler.place(label);
+                self.one(step, fault);
+                self.assembler.jump(back);
+            }
             Behind::Call { label, back } => {
                 self.assembler.place(label);
                 self.assembler.call_to(self.stubs.find);
@@ -439,12 +447,25 @@ impl Emitter<'_> {
             self.note(Place { base, displacement: step.immediate as i32 });
         }
         let fault = self.fault(at);
-        self.assembler.constant(RAX, step as *const Step as u64);
-        self.assembler.call_to(self.stubs.one);
-        self.assembler.jump_if(Condition::NotEqual, fault);
+        self.one(step, fault);
         if step.c < 31 {
             self.forget(step.c);
         }
+    }
+
+    /// Calls the interpreter for one instruction.
+    fn one(&mut self, step: *const Step, fault: Label) {
+        self.assembler.constant(RAX, step as u64);
+        self.assembler.call_to(self.stubs.one);
+        self.assembler.jump_if(Condition::NotEqual, fault);
+    }
+
+    /// Where to jump so that the interpreter executes an instruction that was only looked at so far and that
+    /// changes no integer register; and the label to place behind its code.
+    fn rarely(&mut self, step: &Step, at: usize) -> (Label, Label) {
+        let (label, back, fault) = (self.assembler.label(), self.assembler.label(), self.fault(at));
+        self.behind.push(Behind::One { label, step, fault, back });
+        (label, back)
     }
 }
 
