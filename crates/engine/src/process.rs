@@ -410,7 +410,6 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         if self.depth > 0 && compiler::is_stack_full(self.cpu) {
             return Some(Left::At(UNWIND));
         }
-        self.cpu.host.counts = self.observer.counts(self.cache);
         let host = &mut self.cpu.host;
         host.instruction_limit = self.observer.limit().saturating_sub(LONGEST as u64);
         (host.memory, host.model) = (self.shared.memory, self.cache.model());
@@ -698,7 +697,6 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
     } else {
         runner.go(until)
     };
-    runner.cpu.host.counts = runner.observer.counts(runner.cache);
     if runner.cpu.host.stack_limit != runner.cpu.host.stack_end {
         compiler::watch(runner.cpu);
     }

@@ -36,12 +36,14 @@ pub(super) struct Emitted {
     pub(super) entries: Vec<(usize, usize)>,
 }
 
-/// Writes a region's code, for the place where the arena ends. None if there is no room in it.
+/// Writes a region's code, for the place where the arena ends; the counters of its blocks begin at `counters`. None
+/// if there is no room in it.
 pub(super) fn emit(
     region: &Region,
     cache: &BlockCache,
     registers: &Registers,
     stubs: &Stubs,
+    counters: u64,
     entries: &mut Entries,
 ) -> Option<Emitted> {
     let mut assembler = Assembler::new(entries.arena.next());
@@ -57,6 +59,7 @@ pub(super) fn emit(
         cache,
         registers,
         stubs,
+        counters,
         entries,
         labels,
         is_loop,
@@ -100,6 +103,8 @@ struct Emitter<'a> {
     cache: &'a BlockCache,
     registers: &'a Registers,
     stubs: &'a Stubs,
+    /// Where the first block's counter is.
+    counters: u64,
     entries: &'a mut Entries,
     /// Of the blocks.
     labels: Vec<Label>,
@@ -184,8 +189,8 @@ impl Emitter<'_> {
 
     /// Counts an execution of a block, or begins its record.
     fn count(&mut self, block: &Block) {
-        let id = self.region.blocks[self.index];
         if self.registers.traces() {
+            let id = self.region.blocks[self.index];
             let (label, back) = (self.assembler.label(), self.assembler.label());
             self.behind.push(Behind::HandOn { label, back });
             let end = host_field(offset_of!(HostSide, records_end));
@@ -196,8 +201,7 @@ impl Emitter<'_> {
             self.accesses = 0;
         }
         if self.registers.counts_blocks() {
-            self.assembler.load(Size::Quad, RAX, host_field(offset_of!(HostSide, counts)));
-            self.assembler.increment(Place { base: RAX, displacement: 8 * id as i32 });
+            self.assembler.increment(Operand::Near(self.counters + 8 * self.index as u64));
         }
         if self.registers.is_limited() {
             let leave = self.leave_for(block.address);
