@@ -615,11 +615,13 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     fn leave(&mut self, end: Result<End, Error>) -> Result<End, Error> {
         let mut kernel = self.shared.kernel.lock();
         kernel.unaligned += self.cpu.unaligned;
-        kernel.detach();
         if kernel.process() == self.shared.host_process {
+            kernel.detach();
             return end;
         }
         drop(kernel);
+        // No signal that comes now changes how it ends.
+        linux::block_all();
         self.observer.ended(self.cpu, self.shared.memory, self.cache);
         match end {
             // SAFETY: ends the child without running what the parent registered for its own exit.
