@@ -30,9 +30,9 @@ impl Emitter<'_> {
             Op::Cmptlt => self.compare_floats(step, at, Some(Condition::Below)),
             Op::Cmptle => self.compare_floats(step, at, Some(Condition::BelowOrEqual)),
             Op::Cmptun => self.compare_floats(step, at, None),
-            Op::Cvtqt => self.from_integer(step, at),
-            Op::Cvttq => self.to_integer(step, at),
-            Op::Cvtst => self.from_single(step, at),
+            Op::Cvtqt => self.convert_integer(step, at),
+            Op::Cvttq => self.convert_to_integer(step, at),
+            Op::Cvtst => self.convert_single(step, at),
             Op::Fcmoveq => self.move_float_if(step, Op::Fbeq),
             Op::Fcmovne => self.move_float_if(step, Op::Fbne),
             Op::Fcmovlt => self.move_float_if(step, Op::Fblt),
@@ -90,7 +90,7 @@ impl Emitter<'_> {
     }
 
     /// An integer that a T number can hold.
-    fn from_integer(&mut self, step: &Step, at: usize) -> bool {
+    fn convert_integer(&mut self, step: &Step, at: usize) -> bool {
         let (rare, back) = self.rarely(step, at);
         self.read_float(step.b, RAX);
         self.assembler.vector(Vector::FROM_INTEGER, XMM0, RAX);
@@ -104,7 +104,7 @@ impl Emitter<'_> {
     }
 
     /// A number that is no greater than the integers a T number can hold, rounded towards zero.
-    fn to_integer(&mut self, step: &Step, at: usize) -> bool {
+    fn convert_to_integer(&mut self, step: &Step, at: usize) -> bool {
         if rounding(step) != Rounding::Chopped {
             return false;
         }
@@ -124,7 +124,7 @@ impl Emitter<'_> {
     }
 
     /// What an S number's bits, and no others, say.
-    fn from_single(&mut self, step: &Step, at: usize) -> bool {
+    fn convert_single(&mut self, step: &Step, at: usize) -> bool {
         let (rare, back) = self.rarely(step, at);
         self.read_float(step.b, RAX);
         self.look_at_exponent(SINGLE, true, rare);
