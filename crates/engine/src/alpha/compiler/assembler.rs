@@ -2,6 +2,8 @@
 //! Programmer's Manual, volume 3: encoding in chapter 1, opcodes in appendix A).
 
 use super::code::{Code, Distance, Jump, Label};
+use super::vector::XMM1;
+pub(super) use super::vector::{Vector, XMM0};
 
 /// A general-purpose register by its number in the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +25,6 @@ pub(super) const R12: Register = Register(12);
 pub(super) const R13: Register = Register(13);
 pub(super) const R14: Register = Register(14);
 pub(super) const R15: Register = Register(15);
-
-/// Vector registers: what is in them lasts for one instruction of the guest.
-pub(super) const XMM0: Register = Register(0);
-const XMM1: Register = Register(1);
 
 /// A place in memory: a register plus a displacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,37 +90,6 @@ pub(super) enum BitCount {
     Ones = 0xb8,
     TrailingZeros = 0xbc,
     LeadingZeros = 0xbd,
-}
-
-/// Instructions of the vector unit: the prefix, the size of what is in general-purpose registers, the opcode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Vector(u8, Size, u8);
-
-impl Vector {
-    /// Loads a double, or moves one to a vector register.
-    pub(super) const LOAD: Vector = Vector(0xf2, Size::Long, 0x10);
-    pub(super) const ADD: Vector = Vector(0xf2, Size::Long, 0x58);
-    pub(super) const SUBTRACT: Vector = Vector(0xf2, Size::Long, 0x5c);
-    pub(super) const MULTIPLY: Vector = Vector(0xf2, Size::Long, 0x59);
-    pub(super) const DIVIDE: Vector = Vector(0xf2, Size::Long, 0x5e);
-    pub(super) const SQUARE_ROOT: Vector = Vector(0xf2, Size::Long, 0x51);
-    /// Sets the flags as a comparison of unsigned integers does.
-    pub(super) const COMPARE: Vector = Vector(0x66, Size::Long, 0x2e);
-    /// A double from a single.
-    pub(super) const WIDEN: Vector = Vector(0xf3, Size::Long, 0x5a);
-    /// A double from a quadword; and back, rounded towards zero, to a general-purpose register.
-    pub(super) const FROM_INTEGER: Vector = Vector(0xf2, Size::Quad, 0x2a);
-    pub(super) const TO_INTEGER: Vector = Vector(0xf2, Size::Quad, 0x2c);
-    /// The bits of a longword or a quadword from a general-purpose register; and of a quadword back: the vector
-    /// register comes first there, too.
-    pub(super) const SET_LONG: Vector = Vector(0x66, Size::Long, 0x6e);
-    pub(super) const SET: Vector = Vector(0x66, Size::Quad, 0x6e);
-    pub(super) const GET: Vector = Vector(0x66, Size::Quad, 0x7e);
-    /// Byte by byte: the greater one, unsigned; whether they are equal.
-    const GREATER_BYTES: Vector = Vector(0x66, Size::Long, 0xde);
-    const EQUAL_BYTES: Vector = Vector(0x66, Size::Long, 0x74);
-    /// The bytes' highest bits, to a general-purpose register.
-    const HIGHEST_BITS: Vector = Vector(0x66, Size::Long, 0xd7);
 }
 
 /// Operations with one operand (opcode f7), by their number.

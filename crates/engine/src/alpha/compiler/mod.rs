@@ -18,6 +18,7 @@ mod known;
 mod region;
 mod registers;
 mod stubs;
+mod vector;
 
 use trace::BlockId;
 
