@@ -312,6 +312,21 @@ static void waiting(void) {
     show("session", session);
 }
 
+/* A process that has a handler for a signal ends by itself, whenever the signal comes. */
+static void ends_amid_signals(void) {
+    int others = 0;
+    signal(SIGTERM, nothing);
+    for (int i = 0; i < 100; i++) {
+        int status = 0;
+        pid_t child = forked();
+        if (child == 0) _exit(7);
+        while (waitpid(child, &status, WNOHANG) == 0) kill(child, SIGTERM);
+        others += !WIFEXITED(status) || WEXITSTATUS(status) != 7;
+    }
+    signal(SIGTERM, SIG_DFL);
+    printf("amid signals %d of 100 ended otherwise\n", others);
+}
+
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 2 && strcmp(argv[1], "inspect") == 0) return inspect();
@@ -323,5 +338,6 @@ int main(int argc, char **argv) {
     inherited();
     spawned();
     waiting();
+    ends_amid_signals();
     return 0;
 }

@@ -33,12 +33,11 @@ impl Tally {
         self.0.resize((index + 1).next_power_of_two(), 0);
     }
 
-    /// At least so many counts, in one place until it has to grow.
-    fn reserve(&mut self, counts: usize) -> *mut u64 {
-        if counts > self.0.len() {
-            self.grow(counts - 1);
-        }
-        self.0.as_mut_ptr()
+    /// Adds executions. An execution by compiled code may be taken back before it is added.
+    #[inline(always)]
+    fn add(&mut self, id: u32, executions: u64) {
+        let slot = self.slot(id);
+        *slot = slot.wrapping_add(executions);
     }
 
     /// What is not zero, by number.
@@ -46,6 +45,9 @@ impl Tally {
         (0..).zip(&self.0).filter(|(_, n)| **n != 0).map(|(id, n)| (id, *n))
     }
 }
+
+/// What takes an execution back when it is added.
+const ONE_LESS: u64 = u64::MAX;
 
 /// The blocks that the counts of all threads refer to, and the counts of the threads that have ended.
 #[derive(Clone, Debug, Default)]
@@ -69,9 +71,11 @@ impl Totals {
 
     /// Adds what a thread counted.
     fn add(&mut self, counter: &Counter, cache: &BlockCache) {
+        let mut executions = counter.executions.clone();
+        cache.executions().for_each(|(id, times)| executions.add(id, times));
         for (block, id) in cache.blocks().iter().zip(0..) {
             let total = self.id(block);
-            *self.executions.slot(total) += counter.executions.0.get(id).copied().unwrap_or(0);
+            self.executions.add(total, executions.0.get(id).copied().unwrap_or(0));
         }
         for (number, times) in counter.system_calls.nonzero() {
             *self.system_calls.slot(number) += times;
@@ -116,14 +120,14 @@ impl Observer for Counter {
     const INTEREST: Interest = Interest::Counts;
 
     #[inline(always)]
-    fn enter(&mut self, id: BlockId, _: &Block, _: &Cpu, _: &Memory) {
-        *self.executions.slot(id) += 1;
+    fn enter(&mut self, id: BlockId, _: &BlockCache, _: &Cpu, _: &Memory) {
+        self.executions.add(id, 1);
     }
 
     fn cut(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
-        *self.executions.slot(entered) -= 1;
+        self.executions.add(entered, ONE_LESS);
         if let Some((id, _)) = executed {
-            *self.executions.slot(id) += 1;
+            self.executions.add(id, 1);
         }
     }
 
@@ -141,10 +145,6 @@ impl Observer for Counter {
 
     fn ended(&mut self, _: &Cpu, _: &Memory, cache: &BlockCache) {
         lock(&self.totals).add(self, cache);
-    }
-
-    fn counts(&mut self, cache: &BlockCache) -> *mut u64 {
-        self.executions.reserve(cache.blocks().len())
     }
 
     fn forked(&mut self) {
@@ -185,9 +185,6 @@ impl<'a> Units<'a> {
         }
     }
 }
-
-/// A block of this thread's that is not known to the totals yet.
-const UNKNOWN: BlockId = BlockId::MAX;
 
 /// Counts the whole run, and each unit of work apart. A unit belongs to the thread that it began in.
 pub struct UnitCounter<'a> {
@@ -239,14 +236,28 @@ impl<'a> UnitCounter<'a> {
     }
 
     /// The program has ended: a unit that is still open ends with it.
-    pub fn finish(&mut self, cpu: &Cpu, memory: &Memory) {
+    pub fn finish(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
+        self.take(self.calls.is_open(), cache);
         if let Some(ended) = self.calls.end(false) {
-            self.end(cpu, memory, ended);
+            self.end(cpu, memory, cache, ended);
         }
     }
 
+    /// Counts what compiled code has executed, within a unit or outside.
     #[cold]
-    fn end(&mut self, cpu: &Cpu, memory: &Memory, ended: Ended) {
+    fn take(&mut self, is_open: bool, cache: &BlockCache) {
+        let executions = self.executions(is_open);
+        cache.take_executions().for_each(|(id, times)| executions.add(id, times));
+    }
+
+    /// Where executions are counted, within a unit or outside.
+    #[inline(always)]
+    fn executions(&mut self, is_open: bool) -> &mut Tally {
+        if is_open { &mut self.executions } else { &mut self.total.executions }
+    }
+
+    #[cold]
+    fn end(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache, ended: Ended) {
         let gauge = |address: &Option<u64>| address.and_then(|a| memory.load::<8>(a).ok()).unwrap_or(0);
         let mut unit = Unit {
             number: 0,
@@ -256,35 +267,21 @@ impl<'a> UnitCounter<'a> {
             gauges: self.gauges.iter().map(gauge).collect(),
             returned: ended.returned,
         };
-        self.total.executions.reserve(self.executions.0.len());
-        for (id, executions) in self.executions.0.iter_mut().enumerate().filter(|(_, n)| **n != 0) {
-            self.total.executions.0[id] += *executions;
-            unit.blocks.push((self.ids[id], std::mem::take(executions)));
+        self.learn(cache);
+        for (id, executions) in (0..).zip(&mut self.executions.0).filter(|(_, n)| **n != 0) {
+            self.total.executions.add(id, *executions);
+            unit.blocks.push((self.ids[id as usize], std::mem::take(executions)));
         }
         self.units.push(unit);
     }
 
-    /// Counts one more execution of a block: within a unit, or outside.
-    #[inline(always)]
-    fn count(&mut self, id: BlockId, block: &Block) {
-        if !self.calls.is_open() {
-            *self.total.executions.slot(id) += 1;
-            return;
+    /// Finds the totals' numbers of the blocks that are new.
+    fn learn(&mut self, cache: &BlockCache) {
+        let new = &cache.blocks()[self.ids.len()..];
+        if !new.is_empty() {
+            let mut totals = lock(&self.total.totals);
+            self.ids.extend(new.iter().map(|block| totals.id(block)));
         }
-        let slot = self.executions.slot(id);
-        *slot += 1;
-        if *slot == 1 && self.ids.get(id as usize).is_none_or(|&id| id == UNKNOWN) {
-            self.learn(id, block);
-        }
-    }
-
-    /// Finds the totals' number of a block.
-    #[cold]
-    fn learn(&mut self, id: BlockId, block: &Block) {
-        if self.ids.len() <= id as usize {
-            self.ids.resize(id as usize + 1, UNKNOWN);
-        }
-        self.ids[id as usize] = lock(&self.total.totals).id(block);
     }
 }
 
@@ -292,31 +289,23 @@ impl<'a> Observer for UnitCounter<'a> {
     const INTEREST: Interest = Interest::Counts;
 
     #[inline(always)]
-    fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory) {
-        let change = self.calls.enter(block, cpu, || self.units.wanted.load(Ordering::Relaxed));
-        if let Some(ended) = change.ended {
-            self.end(cpu, memory, ended);
+    fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
+        let was_open = self.calls.is_open();
+        let change = self.calls.enter(cache.block(id), cpu, || self.units.wanted.load(Ordering::Relaxed));
+        if change.ended.is_some() || change.begins {
+            self.take(was_open, cache);
         }
-        self.count(id, block);
+        if let Some(ended) = change.ended {
+            self.end(cpu, memory, cache, ended);
+        }
+        self.executions(self.calls.is_open()).add(id, 1);
     }
 
     fn cut(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
-        let executions = if self.calls.is_open() { &mut self.executions } else { &mut self.total.executions };
-        *executions.slot(entered) -= 1;
-        if let Some((id, block)) = executed {
-            self.count(id, block);
-        }
-    }
-
-    fn counts(&mut self, cache: &BlockCache) -> *mut u64 {
-        let blocks = cache.blocks();
-        for (id, block) in blocks.iter().enumerate().skip(self.ids.len()) {
-            self.learn(id as BlockId, block);
-        }
-        if self.calls.is_open() {
-            self.executions.reserve(blocks.len())
-        } else {
-            Observer::counts(&mut self.total, cache)
+        let executions = self.executions(self.calls.is_open());
+        executions.add(entered, ONE_LESS);
+        if let Some((id, _)) = executed {
+            executions.add(id, 1);
         }
     }
 
@@ -363,7 +352,7 @@ impl<'a> Observer for UnitCounter<'a> {
     }
 
     fn ended(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
-        self.finish(cpu, memory);
+        self.finish(cpu, memory, cache);
         self.total.ended(cpu, memory, cache);
     }
 

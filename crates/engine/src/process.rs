@@ -411,7 +411,6 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         if self.depth > 0 && compiler::is_stack_full(self.cpu) {
             return Some(Left::At(UNWIND));
         }
-        self.cpu.host.counts = self.observer.counts(self.cache);
         let host = &mut self.cpu.host;
         host.instruction_limit = self.observer.limit().saturating_sub(LONGEST as u64);
         (host.memory, host.model) = (self.shared.memory, self.cache.model());
@@ -618,11 +617,13 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     fn leave(&mut self, end: Result<End, Error>) -> Result<End, Error> {
         let mut kernel = self.shared.kernel.lock();
         kernel.unaligned += self.cpu.unaligned;
-        kernel.detach();
         if kernel.process() == self.shared.host_process {
+            kernel.detach();
             return end;
         }
         drop(kernel);
+        // No signal that comes now changes how it ends.
+        linux::block_all();
         self.observer.ended(self.cpu, self.shared.memory, self.cache);
         match end {
             // SAFETY: ends the child without running what the parent registered for its own exit.
@@ -700,7 +701,6 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
     } else {
         runner.go(until)
     };
-    runner.cpu.host.counts = runner.observer.counts(runner.cache);
     if runner.cpu.host.stack_limit != runner.cpu.host.stack_end {
         compiler::watch(runner.cpu);
     }

@@ -139,7 +139,7 @@ fn child() {
         }),
     );
     let end = process.run(&mut counter).unwrap();
-    counter.finish(&process.cpu, &process.memory);
+    counter.finish(&process.cpu, &process.memory, &process.cache);
     let counts = counter.total.counts(&process.cache);
     drop(counter);
     let units = units.iter().map(|unit| {

@@ -194,7 +194,7 @@ pub fn count(request: &Request, progress: &mut (dyn FnMut(u64, Phase) + Send)) -
     });
     let mut counter = UnitCounter::new(work.clone(), sink);
     let end = run(&mut process, &mut counter, &request.configuration)?;
-    counter.finish(&process.cpu, &process.memory);
+    counter.finish(&process.cpu, &process.memory, &process.cache);
     let missing_gauge = counter.missing_gauge().map(String::from);
     let (found, begun, total) = (counter.found(), counter.begun(), counter.total.counts(&process.cache));
     drop(counter);

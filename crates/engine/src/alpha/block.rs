@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use isa::{Flags, Format, Instruction, Op};
 use trace::BlockId;
 
+use super::counters::Counters;
 use super::cpu::{Exception, register::SINK};
 use super::meaning::{Step, pal};
 use super::records::Values;
@@ -91,6 +92,8 @@ pub struct BlockCache {
     longest: usize,
     /// Addresses at which blocks begin.
     breaks: Vec<u64>,
+    /// Of compiled code that counts.
+    pub(super) counters: Counters,
 }
 
 impl BlockCache {
@@ -104,6 +107,7 @@ impl BlockCache {
             generation: 0,
             longest: LONGEST,
             breaks: Vec::new(),
+            counters: Counters::default(),
         }
     }
 
@@ -180,13 +184,25 @@ impl BlockCache {
         self.by_address.get(&address)?.iter().find(valid).copied()
     }
 
+    /// What compiled code that counts has executed how often since that was taken; a block maybe in parts.
+    pub fn executions(&self) -> impl Iterator<Item = (BlockId, u64)> {
+        self.counters.executions()
+    }
+
+    /// Takes the same: from then on it is counted anew.
+    pub fn take_executions(&self) -> impl Iterator<Item = (BlockId, u64)> {
+        self.counters.take()
+    }
+
     /// Notes compiled code that begins with a block.
     pub(super) fn set_code(&mut self, id: BlockId, code: *const u8) {
         self.blocks[id as usize].code = code;
     }
 
-    /// Instructions in memory may have changed: every block is checked again before it runs.
+    /// Instructions in memory may have changed: every block is checked again before it runs, and no compiled code
+    /// runs any more.
     pub fn invalidate(&mut self) {
+        self.counters.gather();
         self.generation += 1;
         self.recent.fill((u64::MAX, UNKNOWN));
         for block in &mut self.blocks {

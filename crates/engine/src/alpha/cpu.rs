@@ -48,8 +48,6 @@ pub struct HostSide {
     /// Guest calls become host calls, and loops go round, while the host's stack pointer is not below this.
     /// Others raise it when something waits for the thread.
     pub(crate) stack_limit: usize,
-    /// How often each block was executed, by number: the observer's.
-    pub(crate) counts: *mut u64,
     /// The record of the block that runs, and behind which there is no room for another one; none without
     /// an observer of accesses.
     pub(crate) record: *mut u64,
@@ -86,7 +84,6 @@ impl Default for HostSide {
         HostSide {
             address_limit: crate::memory::ADDRESS_SPACE,
             stack_limit: 0,
-            counts: std::ptr::null_mut(),
             record: std::ptr::null_mut(),
             records_end: std::ptr::null_mut(),
             instruction_limit: 0,

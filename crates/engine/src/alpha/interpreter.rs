@@ -20,7 +20,8 @@ pub enum Interest {
     Instructions,
     /// The same, and of each block from shortly before that number is [`Observer::limit`].
     Limited,
-    /// How often each block is executed; of single executions only where [`Observer::wants`] says so.
+    /// How often each block is executed; of single executions only where [`Observer::wants`] says so. What
+    /// compiled code executes is told by [`BlockCache::executions`].
     Counts,
     /// Each execution of a block, before it.
     Blocks,
@@ -60,9 +61,9 @@ pub trait Observer: Send {
     fn limit(&self) -> u64 {
         u64::MAX
     }
-    /// Control is at the first instruction of a block, which counts as executed.
+    /// Control is at the first instruction of a block of the cache, which counts as executed.
     #[inline(always)]
-    fn enter(&mut self, _id: BlockId, _: &Block, _: &Cpu, _: &Memory) {}
+    fn enter(&mut self, _id: BlockId, _: &BlockCache, _: &Cpu, _: &Memory) {}
     /// The block entered last was left early; `executed` (None for nothing) is the block of the
     /// instructions that did complete.
     #[inline(always)]
@@ -76,11 +77,6 @@ pub trait Observer: Send {
     fn thread(&self) -> Self;
     /// The thread has ended, but not the program: what is not kept now is lost.
     fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
-    /// With [`Interest::Counts`]: the counts of executions, by block, of all blocks in the cache. Compiled
-    /// code adds to them until the next call of this, or of another method.
-    fn counts(&mut self, _: &BlockCache) -> *mut u64 {
-        std::ptr::null_mut()
-    }
     /// With [`Interest::Accesses`] and [`Interest::Values`]: what was executed since the last call, as
     /// [`trace::record`] says.
     fn executed(&mut self, _records: &[u64], _: &BlockCache) {}
@@ -222,9 +218,8 @@ pub fn run<O: Observer>(
                     // SAFETY: the buffer is not full.
                     unsafe { records::write(cpu, 0, Event::Block(id)) };
                 }
-                let block = cache.block(id);
-                observer.enter(id, block, cpu, memory);
-                cpu.instructions += block.steps.len() as u64;
+                observer.enter(id, cache, cpu, memory);
+                cpu.instructions += cache.block(id).steps.len() as u64;
             }
         }
         let block = cache.block(id);

@@ -8,6 +8,7 @@ pub mod compiler;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "no_compiler.rs"]
 pub mod compiler;
+mod counters;
 pub mod cpu;
 pub mod float;
 pub mod interpreter;

@@ -163,7 +163,8 @@ impl Attached {
 impl Observer for Attached {
     const INTEREST: Interest = Interest::Nothing;
 
-    fn enter(&mut self, _: BlockId, block: &Block, cpu: &Cpu, _: &Memory) {
+    fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, _: &Memory) {
+        let block = cache.block(id);
         self.has_stepped = true;
         if !self.watchpoints.is_empty() {
             self.access = self.watched(block, cpu);

@@ -51,7 +51,9 @@ use call::Call;
 pub use descriptors::{Reserved, high_copy, out_of_reach};
 use errno::Errno;
 pub(crate) use host::note_sent_fault;
-pub use host::{Address, is_summoned, notice, pending, set_limit, summon, take_summons, without_signals};
+pub use host::{
+    Address, block_all, is_summoned, notice, pending, set_limit, summon, take_summons, without_signals,
+};
 use signals::Actions;
 use table::Action;
 pub use threads::{Ending, Start, Thread};

@@ -218,7 +218,7 @@ fn execute(run: &Run, stream: File) -> Summary {
     let mut recorder = Recorder { counter, stream, detail: run.detail, pending: None };
     let end = process.run(&mut recorder).expect("the program runs");
     recorder.flush();
-    recorder.counter.finish(&process.cpu, &process.memory);
+    recorder.counter.finish(&process.cpu, &process.memory, &process.cache);
     let counts = recorder.counter.total.counts(&process.cache);
     drop(recorder);
     Summary { end: describe(&end), instructions: process.cpu.instructions, counts, units }
@@ -261,8 +261,9 @@ impl Recorder<'_> {
 }
 
 impl Observer for Recorder<'_> {
-    fn enter(&mut self, id: BlockId, block: &Block, cpu: &Cpu, memory: &Memory) {
-        self.counter.enter(id, block, cpu, memory);
+    fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
+        let block = cache.block(id);
+        self.counter.enter(id, cache, cpu, memory);
         self.flush();
         let registers = match self.detail {
             Detail::Nothing => return,

@@ -2,36 +2,38 @@
 
 use std::collections::HashMap;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 use super::assembler::{Assembler, Operand, RAX, Size};
+use crate::alpha::counters::{self, Space};
 
 /// Where compiled code may lie, in bytes: all of it within reach of all of it.
 pub(super) const ARENA_BYTES: usize = 256 << 20;
 
-/// One contiguous piece of executable memory: code from the beginning, cells from the end.
+/// One contiguous piece of executable memory: code from the beginning, cells from the end. Behind it are the
+/// counters.
 pub(super) struct Arena {
-    base: NonNull<u8>,
+    space: Arc<Space>,
     used: usize,
     /// Where the cells begin.
     cells: usize,
 }
 
-/// Reserves address space; pages come as they are touched.
-fn reserve(bytes: usize, protection: i32) -> Option<NonNull<u8>> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a fresh mapping overlaps nothing.
-    let base = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
-    if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
-}
-
 impl Arena {
     pub(super) fn new() -> Option<Arena> {
-        let base = reserve(ARENA_BYTES, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC)?;
-        Some(Arena { base, used: 0, cells: ARENA_BYTES })
+        let bytes = ARENA_BYTES + counters::MOST * size_of::<u64>();
+        let space = Space::new(bytes, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC)?;
+        Some(Arena { space: Arc::new(space), used: 0, cells: ARENA_BYTES })
     }
 
     pub(super) fn start(&self) -> u64 {
-        self.base.as_ptr() as u64
+        self.space.base().as_ptr() as u64
+    }
+
+    /// Where the counters are, and what keeps them there.
+    pub(super) fn counters(&self) -> (NonNull<u64>, &Arc<Space>) {
+        // SAFETY: there is room for them behind the code.
+        (unsafe { self.space.base().add(ARENA_BYTES) }.cast(), &self.space)
     }
 
     /// Where the next code will lie.
@@ -52,19 +54,12 @@ impl Arena {
 
     fn write(&mut self, at: usize, bytes: &[u8]) {
         // SAFETY: the callers' ranges lie in the arena, and nothing runs there yet.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(at), bytes.len()) };
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.space.base().as_ptr().add(at), bytes.len()) };
     }
 
     /// Forgets what lies behind the first `kept` bytes.
     fn clear(&mut self, kept: usize) {
         (self.used, self.cells) = (kept, ARENA_BYTES);
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`; no code of it runs when its owner goes.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), ARENA_BYTES) };
     }
 }
 
@@ -104,7 +99,7 @@ pub(super) struct Entries {
     missing: u64,
     /// The cells by guest address.
     cells: HashMap<u64, u64>,
-    table: NonNull<Entry>,
+    table: Space,
 }
 
 impl Entries {
@@ -113,13 +108,19 @@ impl Entries {
 
     pub(super) fn new() -> Option<Entries> {
         let arena = Arena::new()?;
-        let table = reserve(TABLE_BYTES, libc::PROT_READ | libc::PROT_WRITE)?.cast();
+        let table = Space::new(TABLE_BYTES, libc::PROT_READ | libc::PROT_WRITE)?;
         Some(Entries { arena, kept: 0, missing: 0, cells: HashMap::new(), table })
     }
 
     /// The host address of the table.
     pub(super) fn table(&self) -> u64 {
-        self.table.as_ptr() as u64
+        self.entry(0) as u64
+    }
+
+    fn entry(&self, index: usize) -> *mut Entry {
+        debug_assert!(index < ENTRIES);
+        // SAFETY: it lies in the table.
+        unsafe { self.table.base().cast::<Entry>().as_ptr().add(index) }
     }
 
     /// What lies in the arena now is to stay, the stub for missing code at `missing` among it.
@@ -131,7 +132,7 @@ impl Entries {
     /// The pages are zero: address 0 is what no free entry but the first is found by.
     fn no_address_zero(&mut self) {
         // SAFETY: the table has entries.
-        unsafe { self.table.write(Entry { address: 1, code: self.missing }) };
+        unsafe { self.entry(0).write(Entry { address: 1, code: self.missing }) };
     }
 
     /// The host address of the cell for a guest address. None if there is no room.
@@ -170,7 +171,7 @@ impl Entries {
     pub(super) fn find_by_register(&mut self, address: u64, code: u64) {
         let index = (address as u32 & Self::MASK) >> 2;
         // SAFETY: the mask keeps the index below `ENTRIES`.
-        unsafe { self.table.add(index as usize).write(Entry { address, code }) };
+        unsafe { self.entry(index as usize).write(Entry { address, code }) };
     }
 
     /// Forgets all code but what is kept.
@@ -178,14 +179,7 @@ impl Entries {
         self.cells.clear();
         self.arena.clear(self.kept);
         // SAFETY: the table's own pages, which are zero afterwards.
-        unsafe { libc::madvise(self.table.as_ptr().cast(), TABLE_BYTES, libc::MADV_DONTNEED) };
+        unsafe { libc::madvise(self.entry(0).cast(), TABLE_BYTES, libc::MADV_DONTNEED) };
         self.no_address_zero();
-    }
-}
-
-impl Drop for Entries {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`.
-        unsafe { libc::munmap(self.table.as_ptr().cast(), TABLE_BYTES) };
     }
 }

@@ -2,6 +2,8 @@
 //! Programmer's Manual, volume 3: encoding in chapter 1, opcodes in appendix A).
 
 use super::code::{Code, Distance, Jump, Label};
+use super::vector::XMM1;
+pub(super) use super::vector::{Vector, XMM0};
 
 /// A general-purpose register by its number in the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -312,23 +314,23 @@ impl Assembler {
     /// Compares the eight bytes of two registers: bit i of `to` is set if byte i of `a` is not below that of
     /// `b`, unsigned. Takes xmm0 and xmm1.
     pub(super) fn compare_bytes(&mut self, to: Register, a: Register, b: Register) {
-        const MOVQ: [u8; 2] = [0x0f, 0x6e];
-        const PMAXUB: [u8; 2] = [0x0f, 0xde];
-        const PCMPEQB: [u8; 2] = [0x0f, 0x74];
-        const PMOVMSKB: [u8; 2] = [0x0f, 0xd7];
-        let (xmm0, xmm1) = (Register(0), Register(1));
-        for (size, opcode, register, operand) in [
-            (Size::Quad, MOVQ, xmm0, a),
-            (Size::Quad, MOVQ, xmm1, b),
-            (Size::Long, PMAXUB, xmm1, xmm0),
-            (Size::Long, PCMPEQB, xmm1, xmm0),
-            (Size::Long, PMOVMSKB, to, xmm1),
+        for (operation, register, operand) in [
+            (Vector::SET, XMM0, a),
+            (Vector::SET, XMM1, b),
+            (Vector::GREATER_BYTES, XMM1, XMM0),
+            (Vector::EQUAL_BYTES, XMM1, XMM0),
+            (Vector::HIGHEST_BITS, to, XMM1),
         ] {
-            self.bytes.push(0x66);
-            self.instruction(size, &opcode, register.0, operand.into(), 0);
+            self.vector(operation, register, operand);
         }
         // The upper halves of the vectors are equal.
         self.load_zero_extended(Size::Byte, to, to);
+    }
+
+    pub(super) fn vector(&mut self, operation: Vector, register: Register, operand: impl Into<Operand>) {
+        let Vector(prefix, size, opcode) = operation;
+        self.bytes.push(prefix);
+        self.instruction(size, &[0x0f, opcode], register.0, operand.into(), 0);
     }
 
     /// Compares rax with memory; if they are equal stores a register there, and sets the flag of zero. At

@@ -1,6 +1,6 @@
 //! From a region to machine code. Here: blocks, registers, and what leaves to the interpreter; in
-//! `control` transfers of control, in `memory` loads and stores, in `operate` what single instructions
-//! compute.
+//! `control` transfers of control, in `memory` loads and stores, in `operate` and `floats` what single
+//! instructions compute.
 //!
 //! Instructions are translated one by one, and each is either executed or not: where one faults, the
 //! registers are as they were before it.
@@ -23,6 +23,7 @@ use crate::alpha::meaning::{Break, Step, execute};
 
 mod bytes;
 mod control;
+mod floats;
 mod memory;
 mod operate;
 
@@ -35,12 +36,14 @@ pub(super) struct Emitted {
     pub(super) entries: Vec<(usize, usize)>,
 }
 
-/// Writes a region's code, for the place where the arena ends. None if there is no room in it.
+/// Writes a region's code, for the place where the arena ends; the counters of its blocks begin at `counters`. None
+/// if there is no room in it.
 pub(super) fn emit(
     region: &Region,
     cache: &BlockCache,
     registers: &Registers,
     stubs: &Stubs,
+    counters: u64,
     entries: &mut Entries,
 ) -> Option<Emitted> {
     let mut assembler = Assembler::new(entries.arena.next());
@@ -56,6 +59,7 @@ pub(super) fn emit(
         cache,
         registers,
         stubs,
+        counters,
         entries,
         labels,
         is_loop,
@@ -84,6 +88,8 @@ enum Behind {
     Elsewhere { label: Label, address: u64 },
     /// There is no room for another record.
     HandOn { label: Label, back: Label },
+    /// The interpreter is to execute an instruction of a block, after which compiled code goes on.
+    One { label: Label, step: *const Step, fault: Label, back: Label },
     /// Call what a register points to: the address is in rax.
     Call { label: Label, back: Label },
 }
@@ -97,6 +103,8 @@ struct Emitter<'a> {
     cache: &'a BlockCache,
     registers: &'a Registers,
     stubs: &'a Stubs,
+    /// Where the first block's counter is.
+    counters: u64,
     entries: &'a mut Entries,
     /// Of the blocks.
     labels: Vec<Label>,
@@ -173,7 +181,7 @@ impl Emitter<'_> {
             return 2;
         }
         let step = &steps[0];
-        if !self.access(step, at) && !self.operate(step) {
+        if !self.access(step, at) && !self.operate(step) && !self.float_operate(step, at) {
             self.by_interpreter(step, at);
         }
         1
@@ -181,8 +189,8 @@ impl Emitter<'_> {
 
     /// Counts an execution of a block, or begins its record.
     fn count(&mut self, block: &Block) {
-        let id = self.region.blocks[self.index];
         if self.registers.traces() {
+            let id = self.region.blocks[self.index];
             let (label, back) = (self.assembler.label(), self.assembler.label());
             self.behind.push(Behind::HandOn { label, back });
             let end = host_field(offset_of!(HostSide, records_end));
@@ -193,8 +201,7 @@ impl Emitter<'_> {
             self.accesses = 0;
         }
         if self.registers.counts_blocks() {
-            self.assembler.load(Size::Quad, RAX, host_field(offset_of!(HostSide, counts)));
-            self.assembler.increment(Place { base: RAX, displacement: 8 * id as i32 });
+            self.assembler.increment(Operand::Near(self.counters + 8 * self.index as u64));
         }
         if self.registers.is_limited() {
             let leave = self.leave_for(block.address);
@@ -423,6 +430,11 @@ impl Emitter<'_> {
                 self.assembler.call_to(self.stubs.hand_on);
                 self.assembler.jump(back);
             }
+            Behind::One { label, step, fault, back } => {
+                self.assembler.place(label);
+                self.one(step, fault);
+                self.assembler.jump(back);
+            }
             Behind::Call { label, back } => {
                 self.assembler.place(label);
                 self.assembler.call_to(self.stubs.find);
@@ -439,12 +451,25 @@ impl Emitter<'_> {
             self.note(Place { base, displacement: step.immediate as i32 });
         }
         let fault = self.fault(at);
-        self.assembler.constant(RAX, step as *const Step as u64);
-        self.assembler.call_to(self.stubs.one);
-        self.assembler.jump_if(Condition::NotEqual, fault);
+        self.one(step, fault);
         if step.c < 31 {
             self.forget(step.c);
         }
+    }
+
+    /// Calls the interpreter for one instruction.
+    fn one(&mut self, step: *const Step, fault: Label) {
+        self.assembler.constant(RAX, step as u64);
+        self.assembler.call_to(self.stubs.one);
+        self.assembler.jump_if(Condition::NotEqual, fault);
+    }
+
+    /// Where to jump so that the interpreter executes an instruction that was only looked at so far and that
+    /// changes no integer register; and the label to place behind its code.
+    fn rarely(&mut self, step: &Step, at: usize) -> (Label, Label) {
+        let (label, back, fault) = (self.assembler.label(), self.assembler.label(), self.fault(at));
+        self.behind.push(Behind::One { label, step, fault, back });
+        (label, back)
     }
 }
 

@@ -10,7 +10,8 @@ use crate::alpha::meaning::{Step, pal};
 /// Whether an access to memory is compiled: then its base is looked at.
 pub(super) fn is_checked(step: &Step) -> bool {
     use Op::*;
-    let access = matches!(step.op, Ldbu | Ldwu | Ldl | Ldq | LdqU | Ldt | Stb | Stw | Stl | Stq | StqU | Stt);
+    let access =
+        matches!(step.op, Ldbu | Ldwu | Ldl | Ldq | LdqU | Lds | Ldt | Stb | Stw | Stl | Stq | StqU | Stt);
     // At a fixed address below 32 KB there is nothing.
     access && step.b != 31
 }

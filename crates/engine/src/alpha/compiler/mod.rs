@@ -18,6 +18,7 @@ mod known;
 mod region;
 mod registers;
 mod stubs;
+mod vector;
 
 use trace::BlockId;
 
@@ -99,9 +100,16 @@ impl Compiler {
     /// blocks where their code is. Blocks that an observer wants to be told of are left out.
     pub fn compile(&mut self, id: BlockId, hot: u32, wants: &dyn Fn(&Block) -> bool, cache: &mut BlockCache) {
         let region = region::find(id, (hot / LEAST).max(1), wants, cache);
-        let emitted = emit::emit(&region, cache, &self.registers, &self.stubs, &mut self.entries);
+        let (first, space) = self.entries.arena.counters();
+        let counters = cache.counters.next(region.blocks.len(), first, space);
+        let emitted = counters.and_then(|counters| {
+            emit::emit(&region, cache, &self.registers, &self.stubs, counters, &mut self.entries)
+        });
         let Some(emitted) = emitted else { return cache.cool(id) };
         let Some(code) = self.entries.arena.add(&emitted.code) else { return cache.cool(id) };
+        if self.registers.counts_blocks() {
+            cache.counters.add(&region.blocks);
+        }
         let start = (code - self.entries.arena.start()) as u32;
         let moved = emitted.sites.iter().map(|site| Site { position: start + site.position, ..*site });
         self.sites.extend(moved);

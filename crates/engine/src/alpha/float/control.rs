@@ -22,18 +22,25 @@ pub const IOV: u8 = 1 << 5;
 pub const DNO: u8 = 1 << 6;
 
 const STATUS: u32 = 52;
-const SUM: u64 = 1 << 63;
+/// The FPCR bit that says whether any status bit is set.
+pub const SUM: u64 = 1 << 63;
+/// The FPCR's status bits.
+pub const STATUS_BITS: u64 = 0x3f << STATUS;
 const DYN: u32 = 58;
+/// The FPCR bits that say how results are rounded if instructions leave it to them.
+pub const DYNAMIC: u64 = 3 << DYN;
 const DNZ: u64 = 1 << 48;
 /// Underflow gives +0 in hardware if both UNFD and UNDZ are set.
 const UNFD_UNDZ: u64 = 1 << 61 | 1 << 60;
 /// Bits 46 to 0 read as zero.
 const IMPLEMENTED: u64 = !0 << 47;
+/// What MT_FPCR writes; the other bits follow.
+pub const WRITTEN: u64 = IMPLEMENTED & !SUM;
 
 /// The FPCR bit INE.
-pub(super) const FPCR_INE: u64 = (INE as u64) << STATUS;
+pub const FPCR_INE: u64 = (INE as u64) << STATUS;
 /// The control word's bit that lets inexact results trap.
-pub(super) const ENABLE_INE: u64 = 1 << 5;
+pub const ENABLE_INE: u64 = 1 << 5;
 const ENABLE_ALL: u64 = 0x7e;
 /// Control word: denormal operands count as zero.
 const MAP_DMZ: u64 = 1 << 12;
@@ -68,7 +75,7 @@ pub fn ieee_control(cpu: &Cpu) -> u64 {
 /// dynamic rounding mode apart.
 pub fn set_ieee_control(cpu: &mut Cpu, value: u64) {
     cpu.ieee_control = value & (ENABLE_ALL | MAP_DMZ | MAP_UMZ | STATUS_ALL);
-    cpu.fpcr = cpu.fpcr & 3 << DYN | fpcr_of_control(cpu.ieee_control);
+    cpu.fpcr = cpu.fpcr & DYNAMIC | fpcr_of_control(cpu.ieee_control);
 }
 
 /// Raises the exceptions of a control word's status bits,
@@ -127,8 +134,8 @@ pub(super) fn enabled(cpu: &Cpu) -> u8 {
 
 /// MT_FPCR.
 pub(super) fn write_fpcr(cpu: &mut Cpu, value: u64) {
-    let value = value & IMPLEMENTED & !SUM;
-    cpu.fpcr = value | if value >> STATUS & 0x3f != 0 { SUM } else { 0 };
+    let value = value & WRITTEN;
+    cpu.fpcr = value | if value & STATUS_BITS != 0 { SUM } else { 0 };
 }
 
 /// Rounding as the FPCR says.

@@ -219,7 +219,7 @@ impl Emitter<'_> {
     }
 
     /// Minus zero counts as zero; all else is ordered as its sign says.
-    fn float_condition(&mut self, step: &Step) -> Condition {
+    pub(super) fn float_condition(&mut self, step: &Step) -> Condition {
         const MINUS_ZERO: u64 = 1 << 63;
         self.read_float(step.a, RAX);
         let (bound, condition) = match step.op {

@@ -22,7 +22,7 @@ impl Emitter<'_> {
         let size = match step.op {
             Op::Ldbu | Op::Stb => Size::Byte,
             Op::Ldwu | Op::Stw => Size::Word,
-            Op::Ldl | Op::Stl => Size::Long,
+            Op::Ldl | Op::Stl | Op::Lds => Size::Long,
             Op::Ldq | Op::Stq | Op::LdqU | Op::StqU | Op::Ldt | Op::Stt => Size::Quad,
             _ => return false,
         };
@@ -41,6 +41,7 @@ impl Emitter<'_> {
                 self.may_fault(self.index, at, self.narrow);
                 self.assembler.store(size, place, RCX);
             }
+            Op::Lds => self.load_single(step, at, place),
             Op::Ldt => {
                 self.may_fault(self.index, at, self.narrow);
                 self.assembler.load(size, RAX, place);
