@@ -13,6 +13,9 @@ use trace::BlockId;
 /// Counters, at most.
 pub(super) const MOST: usize = 8 << 20;
 
+/// So many are looked at together.
+const TOGETHER: usize = 16;
+
 /// Address space of the process.
 #[derive(Debug)]
 pub(super) struct Space {
@@ -81,7 +84,11 @@ impl Counters {
             Some((first, _)) => unsafe { slice::from_raw_parts(first.as_ptr().cast(), self.blocks.len()) },
             None => &[],
         };
-        self.blocks.iter().copied().zip(counters).filter(|(_, counter)| counter.get() != 0)
+        // Most are zero, and many together.
+        let some = self.blocks.chunks(TOGETHER).zip(counters.chunks(TOGETHER));
+        some.filter(|(_, counters)| counters.iter().fold(0, |all, counter| all | counter.get()) != 0)
+            .flat_map(|(blocks, counters)| blocks.iter().copied().zip(counters))
+            .filter(|(_, counter)| counter.get() != 0)
     }
 
     /// What was executed how often and was not taken yet; a block maybe in parts.
@@ -131,6 +138,14 @@ mod tests {
         assert_eq!(counters.executions().collect::<Vec<_>>(), all);
         assert_eq!(counters.take().collect::<Vec<_>>(), all);
         assert_eq!(counters.take().count(), 0);
+    }
+
+    #[test]
+    fn none_is_passed_over() {
+        let executed: Vec<(BlockId, u64)> =
+            (0..100).map(|block| (block, u64::from(block % 37 == 3))).collect();
+        let (counters, _) = counters(&executed);
+        assert_eq!(counters.take().collect::<Vec<_>>(), [(3, 1), (40, 1), (77, 1)]);
     }
 
     /// New counters come behind those that are left, and begin at zero.
