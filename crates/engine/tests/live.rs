@@ -94,6 +94,17 @@ impl Consumer for Kept {
     }
 }
 
+/// Closes descriptors of the engine's side when the program has begun, which takes their numbers then.
+struct Closing(Vec<std::fs::File>);
+
+impl Consumer for Closing {
+    fn define(&mut self, _: &Block) {
+        self.0.clear();
+    }
+
+    fn executed(&mut self, _: Thread, _: &[u64]) {}
+}
+
 struct Guest {
     directory: TempDir,
 }
@@ -164,6 +175,16 @@ fn plans() -> Vec<Plan> {
         Plan { from: place("main"), until: place("50000"), ..Plan::default() },
         Plan { from: place("1000000"), ..Plan::default() },
     ]
+}
+
+#[test]
+fn numbers_of_closed_descriptors_are_the_programs() {
+    let files = (0..20).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
+    let closing = Arc::new(Mutex::new(Closing(files)));
+    // Its loader opens libraries, and fails if it cannot close them.
+    let heard = closing.clone();
+    Guest::new().run(&["1"], |writer| Recorder::live(Plan::default(), writer, heard, false).unwrap());
+    assert!(closing.lock().unwrap().0.is_empty());
 }
 
 #[test]

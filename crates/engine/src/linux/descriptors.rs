@@ -1,5 +1,6 @@
 //! Descriptors: reading, pipes, duplicates, fcntl.
 
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::AtomicI32;
@@ -117,10 +118,25 @@ pub fn out_of_reach(descriptor: OwnedFd) -> (OwnedFd, Reserved) {
     (kept, Reserved(place))
 }
 
+/// What a descriptor is of: the file's device and number there.
+pub type File = (u64, u64);
+
+/// What a descriptor is of, if it is open.
+pub fn file(descriptor: i32) -> Option<File> {
+    let mut stat = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: there is room for the answer, which is there if the call succeeds.
+    unsafe {
+        let is_open = libc::fstat(descriptor, stat.as_mut_ptr()) == 0;
+        is_open.then(|| stat.assume_init()).map(|stat| (stat.st_dev, stat.st_ino))
+    }
+}
+
 /// The descriptors of the engine's own.
 fn ours(kernel: &Kernel) -> impl Iterator<Item = i32> {
     let opened_since = OURS.iter().map(|place| place.load(Relaxed)).filter(|&number| number != 0);
-    kernel.engine_descriptors.iter().copied().chain(opened_since)
+    // What was closed since may be the number of something of the program's.
+    let opened_before = kernel.engine_descriptors.iter().filter(|(number, of)| file(**number) == Some(**of));
+    opened_before.map(|(&number, _)| number).chain(opened_since)
 }
 
 /// Fails for a descriptor of the engine's own.

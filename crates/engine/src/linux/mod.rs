@@ -267,7 +267,7 @@ pub struct Kernel {
     /// Descriptors that are read in their own way, unless closed since.
     special: BTreeMap<i32, descriptors::Special>,
     /// Descriptors that the engine had open before the program started.
-    engine_descriptors: BTreeSet<i32>,
+    engine_descriptors: BTreeMap<i32, descriptors::File>,
     /// Whom each signal is told before it reaches a thread.
     debugger: Option<Arc<Session>>,
 }
@@ -300,14 +300,16 @@ impl Kernel {
             limits: [None; limits::RESOURCE_COUNT],
             timers: timers::Timers::default(),
             special: BTreeMap::new(),
-            engine_descriptors: BTreeSet::new(),
+            engine_descriptors: BTreeMap::new(),
             debugger: None,
         }
     }
 
     /// The program is about to begin, perhaps under a debugger. What is open now is the engine's.
     pub fn begin(&mut self, debugger: Option<Arc<Session>>) {
-        self.engine_descriptors = descriptors::close_on_exec().collect();
+        let open = descriptors::close_on_exec();
+        let with_file = |number| Some((number, descriptors::file(number)?));
+        self.engine_descriptors = open.filter_map(with_file).collect();
         self.debugger = debugger;
     }
 
