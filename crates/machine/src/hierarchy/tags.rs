@@ -7,7 +7,7 @@ mod slots;
 
 use crate::description::Replacement;
 use recency::Recency;
-use slots::{GUESSES, Slots};
+use slots::{KNOWN, Slots};
 
 /// An entry: a key, which has less than 63 bits, and whether it was changed in the lowest bit.
 type Entry = u64;
@@ -38,7 +38,7 @@ pub struct Left {
 impl Tags {
     /// Holding nothing.
     pub fn new(sets: u64, ways: u32, replacement: Replacement) -> Tags {
-        let is_large = sets * u64::from(ways) > GUESSES as u64;
+        let is_large = sets * u64::from(ways) > KNOWN as u64;
         let is_ordered = ways == 1 || replacement == Replacement::Lru && ways <= MOST_IN_ORDER;
         if is_large && is_ordered {
             Tags::Recency(Recency::new(sets, ways))

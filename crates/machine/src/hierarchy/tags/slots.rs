@@ -9,8 +9,8 @@ pub struct Slots {
     ways: usize,
     last_set: u64,
     slots: Box<[Slot]>,
-    /// Where a key is, perhaps, by the low bits of the key.
-    guesses: Box<[u16; GUESSES]>,
+    /// Where keys are that were used lately: by the low bits of a key the others, and the slot.
+    known: Box<[u64; KNOWN]>,
     /// Of each set, the way that is next in turn, or that the pointer shows.
     next: Box<[u32]>,
     /// Whether the pointer turns away from what is used.
@@ -27,23 +27,22 @@ struct Slot {
 }
 
 const NEVER: Slot = Slot { entry: EMPTY, used: 0 };
-/// Entries of a structure whose keys are mostly where they are guessed to be.
-pub const GUESSES: usize = 1024;
+/// Entries of a structure most of whose keys are known without a search.
+pub const KNOWN: usize = 1024;
+/// What stands where nothing is known: no place has so high an address.
+const NOTHING: u64 = u64::MAX;
+/// Bits of a slot that is known.
+const SLOT_BITS: u32 = 16;
 
 impl Slots {
     pub fn new(sets: u64, ways: u32, replacement: Replacement) -> Slots {
         let count = sets as usize * ways as usize;
-        let mut guesses = Box::new([0; GUESSES]);
-        if ways == 1 {
-            // There is but one place for a key.
-            (0..).zip(&mut *guesses).for_each(|(key, guess)| *guess = (key & (sets - 1)) as u16);
-        }
         Slots {
             replacement,
             ways: ways as usize,
             last_set: sets - 1,
             slots: vec![NEVER; count].into(),
-            guesses,
+            known: Box::new([NOTHING; KNOWN]),
             next: vec![0; sets as usize].into(),
             turns: replacement == Replacement::NotLastUsed,
             random: 0x9e37_79b9_7f4a_7c15,
@@ -57,23 +56,40 @@ impl Slots {
 
     #[inline(always)]
     pub fn touch(&mut self, key: u64, is_change: bool) -> bool {
-        let guess = usize::from(self.guesses[key as usize % GUESSES]);
-        if self.slots.get(guess).is_some_and(|slot| is_of(slot.entry, key)) {
-            self.touch_slot(guess, key, is_change);
+        let known = self.known[key as usize % KNOWN];
+        if known >> SLOT_BITS == key >> KNOWN.ilog2() {
+            self.touch_slot((known % (1 << SLOT_BITS)) as usize, key, is_change);
             return true;
         }
         self.touch_elsewhere(key, is_change)
     }
 
-    /// Uses what is not where it was guessed to be.
+    /// Uses what is not known.
     #[inline(never)]
     fn touch_elsewhere(&mut self, key: u64, is_change: bool) -> bool {
         let slot = self.find(key);
         if let Some(slot) = slot {
-            self.guesses[key as usize % GUESSES] = slot as u16;
+            self.know(key, slot);
             self.touch_slot(slot, key, is_change);
         }
         slot.is_some()
+    }
+
+    /// From now on it is known where a key is, if there is room for that.
+    #[inline(always)]
+    fn know(&mut self, key: u64, slot: usize) {
+        if slot < 1 << SLOT_BITS {
+            self.known[key as usize % KNOWN] = key >> KNOWN.ilog2() << SLOT_BITS | slot as u64;
+        }
+    }
+
+    /// From now on it is not.
+    #[inline(always)]
+    fn forget(&mut self, key: u64) {
+        let known = &mut self.known[key as usize % KNOWN];
+        if *known >> SLOT_BITS == key >> KNOWN.ilog2() {
+            *known = NOTHING;
+        }
     }
 
     #[inline(always)]
@@ -107,10 +123,11 @@ impl Slots {
     #[inline(always)]
     pub fn fill(&mut self, key: u64, is_changed: bool) -> Entry {
         let slot = self.choose(key);
-        self.guesses[key as usize % GUESSES] = slot as u16;
         self.now += 1;
         let new = Slot { entry: entry(key, is_changed), used: self.now };
         let left = std::mem::replace(&mut self.slots[slot], new);
+        self.forget(left.entry >> 1);
+        self.know(key, slot);
         if self.turns {
             self.turn(slot, key);
         }
@@ -139,6 +156,7 @@ impl Slots {
 
     pub fn remove(&mut self, key: u64) -> Option<Entry> {
         let slot = self.find(key)?;
+        self.forget(key);
         Some(std::mem::replace(&mut self.slots[slot], NEVER).entry)
     }
 }
