@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pathlength_engine::{Configuration, End, Plan, Process, Recorder, Settings, UnitPlan};
 use tempfile::TempDir;
@@ -95,7 +95,12 @@ int main(int count, char **arguments) {
 
 struct Guest {
     directory: TempDir,
+    _turn: MutexGuard<'static, ()>,
 }
+
+/// One test runs at a time: in one process programs share descriptors, and what is opened for one while another
+/// begins is out of the other's reach.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// What happened to the heap: a site or `free`, the block's address, and its size.
 type Told = (String, u64, u64);
@@ -129,6 +134,7 @@ impl Consumer for Kept {
 
 impl Guest {
     fn new() -> Guest {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = tempfile::tempdir().unwrap();
         let (source, program) = (directory.path().join("heap.c"), directory.path().join("heap"));
         std::fs::write(&source, SOURCE).unwrap();
@@ -137,7 +143,7 @@ impl Guest {
         command.args(["-O2", "-fno-builtin", "-w", "-pthread", "-o"]).arg(&program).arg(&source);
         let status = command.status();
         assert!(status.unwrap_or_else(|error| panic!("{compiler} is needed: {error}")).success());
-        Guest { directory }
+        Guest { directory, _turn: turn }
     }
 
     fn program(&self) -> PathBuf {

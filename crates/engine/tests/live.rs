@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pathlength_engine::{Configuration, End, Plan, Process, Recorder, Settings, UnitPlan};
 use tempfile::TempDir;
@@ -107,10 +107,16 @@ impl Consumer for Closing {
 
 struct Guest {
     directory: TempDir,
+    _turn: MutexGuard<'static, ()>,
 }
+
+/// One test runs at a time: in one process programs share descriptors, and what is opened for one while another
+/// begins is out of the other's reach.
+static TURN: Mutex<()> = Mutex::new(());
 
 impl Guest {
     fn new() -> Guest {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = tempfile::tempdir().unwrap();
         let (source, program) = (directory.path().join("live.c"), directory.path().join("live"));
         std::fs::write(&source, SOURCE).unwrap();
@@ -118,7 +124,7 @@ impl Guest {
         let mut command = Command::new(compiler);
         let status = command.args(["-O1", "-pthread", "-o"]).arg(&program).arg(&source).status();
         assert!(status.unwrap_or_else(|error| panic!("{compiler} is needed: {error}")).success());
-        Guest { directory }
+        Guest { directory, _turn: turn }
     }
 
     fn run(&self, arguments: &[&str], make: impl FnOnce(Arc<Writer>) -> Recorder) -> Trace {
@@ -179,11 +185,12 @@ fn plans() -> Vec<Plan> {
 
 #[test]
 fn numbers_of_closed_descriptors_are_the_programs() {
+    let guest = Guest::new();
     let files = (0..20).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
     let closing = Arc::new(Mutex::new(Closing(files)));
     // Its loader opens libraries, and fails if it cannot close them.
     let heard = closing.clone();
-    Guest::new().run(&["1"], |writer| Recorder::live(Plan::default(), writer, heard, false).unwrap());
+    guest.run(&["1"], |writer| Recorder::live(Plan::default(), writer, heard, false).unwrap());
     assert!(closing.lock().unwrap().0.is_empty());
 }
 
