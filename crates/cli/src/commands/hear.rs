@@ -9,7 +9,8 @@ use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
 use analysis::table::Table;
 use anyhow::bail;
-use lab::live;
+use engine::{Configuration, Plan};
+use lab::live::{self, Live};
 use lab::measure::Ending;
 use machine::Machine;
 use trace::{Consumer, Trace};
@@ -66,15 +67,26 @@ fn run<M: Consumer + 'static>(
     }
     let engine = EngineOptions { cpu: cpu(options, machines), sysroot: options.sysroot.clone() };
     let configuration = configuration(&engine, &options.file, &options.arguments, true);
-    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let is_parallel = options.host_processors.map_or(processors > 1, |processors| processors > 1);
-    let live = live::run(&configuration, &plan(&options.plan), model, is_parallel)?;
-    // What was heard until somebody ended the program is not shown as if it were all.
-    if matches!(live.ending, Ending::Killed { .. }) {
-        check_ending(&live.ending, &options.file)?;
-    }
+    let live = run_live(&configuration, &plan(&options.plan), model, options.host_processors)?;
     let note = note(options, &live.trace);
     Ok(Heard { model: live.model, trace: live.trace, note, ending: Some(live.ending), is_whole: true })
+}
+
+/// Lets a model hear a program while it runs, on one or two of the host's processors.
+pub fn run_live<M: Consumer + 'static>(
+    configuration: &Configuration,
+    plan: &Plan,
+    model: M,
+    host_processors: Option<u32>,
+) -> anyhow::Result<Live<M>> {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let is_parallel = host_processors.map_or(processors > 1, |processors| processors > 1);
+    let live = live::run(configuration, plan, model, is_parallel)?;
+    // What was heard until somebody ended the program is not shown as if it were all.
+    if matches!(live.ending, Ending::Killed { .. }) {
+        check_ending(&live.ending, &configuration.program)?;
+    }
+    Ok(live)
 }
 
 fn replay<M: Consumer>(options: &HeardOptions, mut model: M) -> anyhow::Result<Heard<M>> {

@@ -9,12 +9,11 @@ use analysis::strides::{self, Bins, By, Heard, Options, Patterns};
 use analysis::table::Table;
 use anyhow::bail;
 use engine::{Plan, UnitPlan};
-use lab::live;
-use lab::measure::Ending;
 use machine::Machine;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
 
+use super::hear::run_live;
 use super::show::{go_through, tell_problems, wanted};
 use super::{check_ending, configuration};
 use crate::arguments::{PatternsOf, StridesOptions};
@@ -72,12 +71,7 @@ fn hear(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCo
     let heard: Vec<Heard> =
         counted(options).into_iter().map(|one| Heard::new(one.by, one.arrays, one.options)).collect();
     let plan = Plan { unit, heap: heard.iter().any(Heard::wants_heap), ..Plan::default() };
-    let is_parallel = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
-    let live = live::run(&configuration, &plan, heard, is_parallel)?;
-    // What was counted until somebody ended the program is not shown as if it were all.
-    if matches!(live.ending, Ending::Killed { .. }) {
-        check_ending(&live.ending, &options.file)?;
-    }
+    let live = run_live(&configuration, &plan, heard, None)?;
     let names = Names::of_trace(&live.trace);
     let dictionary = Dictionary::new(&live.trace, &names);
     let all: Vec<Patterns> =
