@@ -13,8 +13,6 @@ pub struct Slots {
     known: Box<[u64; KNOWN]>,
     /// Of each set, the way that is next in turn, or that the pointer shows.
     next: Box<[u32]>,
-    /// Whether the pointer turns away from what is used.
-    turns: bool,
     random: u64,
     now: u64,
 }
@@ -44,7 +42,6 @@ impl Slots {
             slots: vec![NEVER; count].into(),
             known: Box::new([NOTHING; KNOWN]),
             next: vec![0; sets as usize].into(),
-            turns: replacement == Replacement::NotLastUsed,
             random: 0x9e37_79b9_7f4a_7c15,
             now: 0,
         }
@@ -98,14 +95,15 @@ impl Slots {
         let Slot { entry, used } = &mut self.slots[slot];
         *used = self.now;
         *entry |= u64::from(is_change);
-        if self.turns {
-            self.turn(slot, key);
-        }
+        self.turn(slot, key);
     }
 
-    /// The pointer shows another slot than the one that is used.
+    /// The pointer, if there is one, shows another slot than the one that is used.
     #[inline(always)]
     fn turn(&mut self, slot: usize, key: u64) {
+        if self.replacement != Replacement::NotLastUsed {
+            return;
+        }
         let set = (key & self.last_set) as usize;
         if self.next[set] as usize == slot - set * self.ways {
             self.next[set] = (self.next[set] + 1) % self.ways as u32;
@@ -128,9 +126,7 @@ impl Slots {
         let left = std::mem::replace(&mut self.slots[slot], new);
         self.forget(left.entry >> 1);
         self.know(key, slot);
-        if self.turns {
-            self.turn(slot, key);
-        }
+        self.turn(slot, key);
         left.entry
     }
 
