@@ -132,8 +132,7 @@ impl Attached {
         let Some(session) = &self.session else { return };
         let mut state = session.lock();
         session.place(&mut state, self.thread, Place::Kernel, cpu);
-        let staying = state.members.values_mut().filter(|member| member.order == Order::Stay);
-        staying.for_each(|member| member.order = Order::Run);
+        state.let_all_run();
         session.changed.notify_all();
     }
 

@@ -10,6 +10,8 @@
 //! A thread that is stepped, or watched, executes blocks of one instruction.
 
 mod attached;
+#[cfg(test)]
+mod tests;
 
 pub use attached::Attached;
 
@@ -182,6 +184,27 @@ struct State {
 }
 
 impl State {
+    /// Of a program that has not begun.
+    fn new(executable: PathBuf, stack: u64) -> State {
+        State {
+            members: BTreeMap::new(),
+            is_held: true,
+            is_detached: false,
+            turn: 0,
+            default: Order::Run,
+            breakpoints: Arc::default(),
+            watchpoints: Arc::default(),
+            executable,
+            stack,
+        }
+    }
+
+    /// Nobody stays where it is, and who begins does not either.
+    fn let_all_run(&mut self) {
+        self.default = Order::Run;
+        self.members.values_mut().for_each(|member| member.order = Order::Run);
+    }
+
     /// Makes all threads stop, as soon as they can.
     fn hold(&mut self) {
         self.is_held = true;
@@ -214,17 +237,8 @@ impl Session {
     /// For a program that was loaded and has not begun. It stops before its first instruction. `tell` hears
     /// of events, and must not wait.
     pub fn new(process: &Process, tell: impl Fn(Event) + Send + Sync + 'static) -> Arc<Session> {
-        let state = State {
-            members: BTreeMap::new(),
-            is_held: true,
-            is_detached: false,
-            turn: 0,
-            default: Order::Run,
-            breakpoints: Arc::default(),
-            watchpoints: Arc::default(),
-            executable: process.images.first().map(|image| image.path.clone()).unwrap_or_default(),
-            stack: process.cpu.r[register::SP],
-        };
+        let executable = process.images.first().map(|image| image.path.clone()).unwrap_or_default();
+        let state = State::new(executable, process.cpu.r[register::SP]);
         let (memory, tell) = (process.memory.clone(), Box::new(tell));
         Arc::new(Session { state: Mutex::new(state), changed: Condvar::new(), memory, tell })
     }
@@ -286,7 +300,7 @@ impl Session {
         let mut state = self.lock();
         state.is_detached = true;
         state.is_held = false;
-        state.members.values_mut().for_each(|member| member.order = Order::Run);
+        state.let_all_run();
         state.summon();
         self.changed.notify_all();
     }
