@@ -222,7 +222,7 @@ pub static ROWS: &[Row] = &[
     pass(331, "sched_getparam", h::SYS_sched_getparam, &[Number, Bytes(4)]),
     pass(332, "sched_setscheduler", h::SYS_sched_setscheduler, &[Number, Number, Bytes(4)]),
     pass(333, "sched_getscheduler", h::SYS_sched_getscheduler, &[Number]),
-    pass(334, "sched_yield", h::SYS_sched_yield, &[]),
+    wait(334, "sched_yield", h::SYS_sched_yield, &[], Restarts),
     pass(335, "sched_get_priority_max", h::SYS_sched_get_priority_max, &[Number]),
     pass(336, "sched_get_priority_min", h::SYS_sched_get_priority_min, &[Number]),
     pass(337, "sched_rr_get_interval", h::SYS_sched_rr_get_interval, &[Number, Bytes(16)]),

@@ -4,8 +4,11 @@
 //! single line of output that qemu-alpha gets wrong says `[not qemu]` and is not compared there. A
 //! source that asks for `LIBRARY` is also the library that it loads as `../library.so`.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 const SYSROOT: &str = "/usr/alpha-linux-gnu";
 /// How the engine executes (`examples/run.rs`): interpreting, and as it decides itself, with and without
@@ -100,10 +103,10 @@ struct Run {
 }
 
 impl Run {
-    /// Runs a program in an empty folder beside it, without input.
+    /// Runs a program in an empty folder beside it.
     fn of(command: &mut Command, program: &Path) -> Run {
         let folder = tempfile::tempdir_in(program.parent().expect("a folder")).expect("a folder");
-        let result = execute(command.current_dir(folder.path()).stdin(Stdio::null()));
+        let result = execute(command.current_dir(folder.path()));
         eprint!("{}", String::from_utf8_lossy(&result.stderr));
         let output = String::from_utf8_lossy(&result.stdout).into_owned();
         Run { output, status: result.status.code() }
@@ -125,6 +128,37 @@ fn engine() -> PathBuf {
     engine
 }
 
+/// Longer than any of the programs takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Executes a command, without input.
 fn execute(command: &mut Command) -> Output {
-    command.output().unwrap_or_else(|error| panic!("{command:?} is needed for this test: {error}"))
+    let shown = format!("{command:?}");
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.unwrap_or_else(|error| panic!("{shown} is needed for this test: {error}"));
+    let id = child.id();
+    let (ended, has_ended) = channel::<()>();
+    std::thread::spawn(move || {
+        if has_ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            give_up(id, &shown);
+        }
+    });
+    let output = child.wait_with_output().expect("its output");
+    drop(ended);
+    output
+}
+
+/// A program hangs: says where its threads are, and ends all tests, as the program may have children that would
+/// outlive it.
+fn give_up(process: u32, command: &str) -> ! {
+    // What tests print is kept from those who look, but not this.
+    let mut error = std::io::stderr();
+    let _ = writeln!(error, "after {} s, {command} still runs:", PATIENCE.as_secs());
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    for task in tasks {
+        let says = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        let _ = writeln!(error, "{}waits in {:?}, call {}", says("stat"), says("wchan"), says("syscall"));
+    }
+    let _ = Command::new("kill").args(["-KILL", &process.to_string()]).status();
+    std::process::exit(1)
 }
