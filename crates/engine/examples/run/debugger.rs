@@ -78,13 +78,16 @@ impl Debugger {
     /// Looks at every thread, and writes what is there already.
     fn look(&mut self) {
         for thread in self.session.threads() {
-            let registers = self.session.registers(thread).expect("the thread is there");
+            // What was in a system call may have ended in it.
+            let Ok(registers) = self.session.registers(thread) else { continue };
             let mut word = [0; 4];
             if self.session.read(registers.pc, &mut word) == word.len() {
                 match self.session.write(registers.pc, &word) {
                     Ok(()) => {}
                     // The program's limit of open files is the debugger's, too.
                     Err(error) if error.raw_os_error() == Some(EMFILE) => {}
+                    // Or it may unmap that.
+                    Err(_) if self.session.read(registers.pc, &mut word) < word.len() => {}
                     Err(error) => panic!("what can be executed can be written: {error}"),
                 }
                 self.places.push(registers.pc);
