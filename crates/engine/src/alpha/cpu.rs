@@ -77,6 +77,8 @@ pub struct HostSide {
     pub(crate) memory: *const crate::memory::Memory,
     /// The processor's model.
     pub(crate) model: isa::Cpu,
+    /// The status of the host's vector unit (MXCSR) when it has noted nothing, and what it was last.
+    pub(crate) float_status: [u32; 2],
 }
 
 impl Default for HostSide {
@@ -98,6 +100,7 @@ impl Default for HostSide {
             runner: std::ptr::null_mut(),
             memory: std::ptr::null(),
             model: isa::Cpu::Ev67,
+            float_status: [0x1f80, 0],
         }
     }
 }

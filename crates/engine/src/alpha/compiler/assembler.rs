@@ -446,7 +446,14 @@ impl Assembler {
     }
 
     /// Prefixes, opcode and operands; `trailing` bytes of a constant follow.
-    fn instruction(&mut self, size: Size, opcode: &[u8], register: u8, operand: Operand, trailing: usize) {
+    pub(super) fn instruction(
+        &mut self,
+        size: Size,
+        opcode: &[u8],
+        register: u8,
+        operand: Operand,
+        trailing: usize,
+    ) {
         self.prefix(size, register, operand, size == Size::Byte);
         self.bytes.extend(opcode);
         self.operand(register, operand, trailing);

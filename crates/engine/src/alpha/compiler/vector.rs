@@ -1,6 +1,6 @@
 //! The vector unit's instructions that the compiler writes.
 
-use super::assembler::{Register, Size};
+use super::assembler::{Assembler, Place, Register, Size};
 
 /// Vector registers: what is in them lasts for one instruction of the guest.
 pub(super) const XMM0: Register = Register(0);
@@ -35,4 +35,16 @@ impl Vector {
     pub(super) const EQUAL_BYTES: Vector = Vector(0x66, Size::Long, 0x74);
     /// The bytes' highest bits, to a general-purpose register.
     pub(super) const HIGHEST_BITS: Vector = Vector(0x66, Size::Long, 0xd7);
+}
+
+impl Assembler {
+    /// Sets how the vector unit computes, and what it has noted.
+    pub(super) fn load_float_status(&mut self, from: Place) {
+        self.instruction(Size::Long, &[0x0f, 0xae], 2, from.into(), 0);
+    }
+
+    /// Stores that.
+    pub(super) fn store_float_status(&mut self, to: Place) {
+        self.instruction(Size::Long, &[0x0f, 0xae], 3, to.into(), 0);
+    }
 }

@@ -56,10 +56,12 @@ impl Emitter<'_> {
             return false;
         }
         let (rare, back) = self.rarely(step, at);
-        self.look_at_control(rounding, rare);
+        let (exact, computed) = (self.assembler.label(), self.assembler.label());
         self.look_at_operands(step, rare);
-        self.assembler.vector(Vector::LOAD, XMM0, float(step.a));
-        self.assembler.vector(operation, XMM0, float(step.b));
+        self.look_at_control(rounding, control::FPCR_INE, exact);
+        self.compute(step, operation);
+        self.behind.push(Behind::Exact { label: exact, step: *step, operation, back: computed, rare });
+        self.assembler.place(computed);
         self.assembler.vector(Vector::GET, XMM0, RAX);
         // A sum that is zero is exact.
         let is_sum = matches!(operation, Vector::ADD | Vector::SUBTRACT);
@@ -67,6 +69,25 @@ impl Emitter<'_> {
         self.write_float(step.c, RAX);
         self.assembler.place(back);
         true
+    }
+
+    /// The result, in xmm0.
+    fn compute(&mut self, step: &Step, operation: Vector) {
+        self.assembler.vector(Vector::LOAD, XMM0, float(step.a));
+        self.assembler.vector(operation, XMM0, float(step.b));
+    }
+
+    /// The same where an inexact result would leave a trace: the host says whether it is one.
+    pub(super) fn compute_exactly(&mut self, step: &Step, operation: Vector, rare: Label) {
+        /// Where the host has noted an inexact result (MXCSR.PE).
+        const INEXACT: u8 = 1 << 5;
+        let status = |index: usize| host_field(offset_of!(HostSide, float_status) + index * size_of::<u32>());
+        self.look_at_control(rounding(step), 0, rare);
+        self.assembler.load_float_status(status(0));
+        self.compute(step, operation);
+        self.assembler.store_float_status(status(1));
+        self.assembler.test_bits(status(1), INEXACT);
+        self.assembler.jump_if(Condition::NotEqual, rare);
     }
 
     /// A comparison of numbers, which are never unordered.
@@ -116,7 +137,7 @@ impl Emitter<'_> {
         self.assembler.vector(Vector::COMPARE, XMM0, float(step.b));
         let exact = self.assembler.label();
         self.assembler.jump_if(Condition::Equal, exact);
-        self.look_at_control(Rounding::Chopped, rare);
+        self.look_at_control(Rounding::Chopped, control::FPCR_INE, rare);
         self.assembler.place(exact);
         self.write_float(step.c, RAX);
         self.assembler.place(back);
@@ -182,22 +203,22 @@ impl Emitter<'_> {
         true
     }
 
-    /// Whether an inexact result is rounded as it should be, and leaves no trace. Takes rcx.
-    fn look_at_control(&mut self, rounding: Rounding, rare: Label) {
+    /// Whether an inexact result is rounded as it should be, and traps nowhere; and whether the status is set that
+    /// would note it. Takes rcx.
+    fn look_at_control(&mut self, rounding: Rounding, status: u64, otherwise: Label) {
         let byte = |bits: u64| (bits >> 56) as i32;
-        let (inexact, dynamic) = (byte(control::FPCR_INE), byte(control::DYNAMIC));
+        let dynamic = if rounding == Rounding::Dynamic { byte(control::DYNAMIC) } else { 0 };
         let nearest = byte(control::INITIAL_FPCR) & dynamic;
-        let (bits, wanted) = match rounding {
-            Rounding::Dynamic => (inexact | dynamic, inexact | nearest),
-            _ => (inexact, inexact),
-        };
-        let last = field(offset_of!(Cpu, fpcr) + 7);
-        self.assembler.load_zero_extended(Size::Byte, RCX, last);
-        self.assembler.alu_constant(Alu::And, Size::Long, RCX, bits);
-        self.assembler.alu_constant(Alu::Cmp, Size::Long, RCX, wanted);
-        self.assembler.jump_if(Condition::NotEqual, rare);
+        let bits = dynamic | byte(status);
+        if bits != 0 {
+            let last = field(offset_of!(Cpu, fpcr) + 7);
+            self.assembler.load_zero_extended(Size::Byte, RCX, last);
+            self.assembler.alu_constant(Alu::And, Size::Long, RCX, bits);
+            self.assembler.alu_constant(Alu::Cmp, Size::Long, RCX, nearest | byte(status));
+            self.assembler.jump_if(Condition::NotEqual, otherwise);
+        }
         self.assembler.test_bits(field(offset_of!(Cpu, ieee_control)), control::ENABLE_INE as u8);
-        self.assembler.jump_if(Condition::NotEqual, rare);
+        self.assembler.jump_if(Condition::NotEqual, otherwise);
     }
 
     /// Whether the operands are normal or zero. Takes rax and rcx.
