@@ -77,8 +77,19 @@ pub struct HostSide {
     pub(crate) memory: *const crate::memory::Memory,
     /// The processor's model.
     pub(crate) model: isa::Cpu,
-    /// The status of the host's vector unit (MXCSR) when it has noted nothing, and what it was last.
-    pub(crate) float_status: [u32; 2],
+    /// Control and status of the host's vector unit (MXCSR): [`FloatStatus`].
+    pub(crate) float_status: [u32; 3],
+}
+
+/// Values of the register by which the host's vector unit is told how to compute, and tells what it noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FloatStatus {
+    /// Rounding to nearest, nothing noted: what the engine itself computes with.
+    Nearest,
+    /// Rounding towards zero, nothing noted.
+    Chopped,
+    /// What it was after the last operation.
+    Noted,
 }
 
 impl Default for HostSide {
@@ -100,7 +111,7 @@ impl Default for HostSide {
             runner: std::ptr::null_mut(),
             memory: std::ptr::null(),
             model: isa::Cpu::Ev67,
-            float_status: [0x1f80, 0],
+            float_status: [0x1f80, 0x7f80, 0],
         }
     }
 }

@@ -274,6 +274,12 @@ impl Assembler {
         self.bytes.push(bits);
     }
 
+    /// Sets bits of a byte.
+    pub(super) fn set_bits(&mut self, operand: impl Into<Operand>, bits: u8) {
+        self.instruction(Size::Byte, &[0x80], 1, operand.into(), 1);
+        self.bytes.push(bits);
+    }
+
     pub(super) fn shift(&mut self, shift: Shift, size: Size, register: Register, by: u8) {
         if by != 0 {
             self.instruction(size, &[0xc1], shift as u8, register.into(), 1);

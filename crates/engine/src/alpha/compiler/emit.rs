@@ -90,8 +90,8 @@ enum Behind {
     HandOn { label: Label, back: Label },
     /// The interpreter is to execute an instruction of a block, after which compiled code goes on.
     One { label: Label, step: *const Step, fault: Label, back: Label },
-    /// Compute what must be exact; if it is not, the interpreter is to do that.
-    Exact { label: Label, step: Step, operation: Vector, back: Label, rare: Label },
+    /// Compute, and record if the result is inexact.
+    Noted { label: Label, step: Step, operation: Vector, back: Label, rare: Label },
     /// Call what a register points to: the address is in rax.
     Call { label: Label, back: Label },
 }
@@ -437,11 +437,9 @@ impl Emitter<'_> {
                 self.one(step, fault);
                 self.assembler.jump(back);
             }
-            Behind::Exact { label, step, operation, back, rare } => {
+            Behind::Noted { label, step, operation, back, rare } => {
                 self.assembler.place(label);
-
-                self.compute_exactly(&step, operation, rare);
-                self.assembler.jump(back);
+                self.compute_noted(&step, operation, back, rare);
             }
             Behind::Call { label, back } => {
                 self.assembler.place(label);

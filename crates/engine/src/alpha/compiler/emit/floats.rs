@@ -7,6 +7,7 @@ use isa::{Op, Rounding};
 
 use super::super::registers::field;
 use super::*;
+use crate::alpha::cpu::FloatStatus;
 use crate::alpha::float::control;
 
 /// Exponents as they stand in a T number: of normal ones, and of results that cannot have been rounded to one.
@@ -49,18 +50,22 @@ impl Emitter<'_> {
         }
     }
 
-    /// A result rounded to nearest, of normal operands or zeroes.
+    /// A result rounded to nearest, or towards zero, of normal operands or zeroes.
     fn arithmetic(&mut self, step: &Step, at: usize, operation: Vector) -> bool {
         let rounding = rounding(step);
-        if !matches!(rounding, Rounding::Normal | Rounding::Dynamic) {
+        if !matches!(rounding, Rounding::Normal | Rounding::Dynamic | Rounding::Chopped) {
             return false;
         }
         let (rare, back) = self.rarely(step, at);
-        let (exact, computed) = (self.assembler.label(), self.assembler.label());
+        let (noted, computed) = (self.assembler.label(), self.assembler.label());
         self.look_at_operands(step, rare);
-        self.look_at_control(rounding, control::FPCR_INE, exact);
-        self.compute(step, operation);
-        self.behind.push(Behind::Exact { label: exact, step: *step, operation, back: computed, rare });
+        if rounding == Rounding::Chopped {
+            self.assembler.jump(noted);
+        } else {
+            self.look_at_control(rounding, control::FPCR_INE, noted);
+            self.compute(step, operation);
+        }
+        self.behind.push(Behind::Noted { label: noted, step: *step, operation, back: computed, rare });
         self.assembler.place(computed);
         self.assembler.vector(Vector::GET, XMM0, RAX);
         // A sum that is zero is exact.
@@ -77,17 +82,37 @@ impl Emitter<'_> {
         self.assembler.vector(operation, XMM0, float(step.b));
     }
 
-    /// The same where an inexact result would leave a trace: the host says whether it is one.
-    pub(super) fn compute_exactly(&mut self, step: &Step, operation: Vector, rare: Label) {
-        /// Where the host has noted an inexact result (MXCSR.PE).
+    /// The same where the host does not round as usual, or where an inexact result, of which the host knows, has not
+    /// been recorded before.
+    pub(super) fn compute_noted(&mut self, step: &Step, operation: Vector, back: Label, rare: Label) {
+        /// Where the host notes an inexact result (MXCSR.PE).
         const INEXACT: u8 = 1 << 5;
-        let status = |index: usize| host_field(offset_of!(HostSide, float_status) + index * size_of::<u32>());
-        self.look_at_control(rounding(step), 0, rare);
-        self.assembler.load_float_status(status(0));
+        let status = |which: FloatStatus| {
+            host_field(offset_of!(HostSide, float_status) + which as usize * size_of::<u32>())
+        };
+        let rounding = rounding(step);
+        let (mode, certain) = match rounding {
+            // What is too great is the greatest number.
+            Rounding::Chopped => (FloatStatus::Chopped, *CERTAIN.start()..=*CERTAIN.end() - 1),
+            _ => (FloatStatus::Nearest, CERTAIN),
+        };
+        self.look_at_control(rounding, 0, rare);
+        self.assembler.load_float_status(status(mode));
         self.compute(step, operation);
-        self.assembler.store_float_status(status(1));
-        self.assembler.test_bits(status(1), INEXACT);
-        self.assembler.jump_if(Condition::NotEqual, rare);
+        self.assembler.store_float_status(status(FloatStatus::Noted));
+        if mode != FloatStatus::Nearest {
+            self.assembler.load_float_status(status(FloatStatus::Nearest));
+        }
+        self.assembler.test_bits(status(FloatStatus::Noted), INEXACT);
+        self.assembler.jump_if(Condition::Equal, back);
+        self.assembler.vector(Vector::GET, XMM0, RAX);
+        self.look_at_exponent(certain, false, rare);
+        self.record_inexact();
+        self.assembler.jump(back);
+    }
+
+    fn record_inexact(&mut self) {
+        self.assembler.set_bits(last_of_fpcr(), ((control::FPCR_INE | control::SUM) >> 56) as u8);
     }
 
     /// A comparison of numbers, which are never unordered.
@@ -137,7 +162,8 @@ impl Emitter<'_> {
         self.assembler.vector(Vector::COMPARE, XMM0, float(step.b));
         let exact = self.assembler.label();
         self.assembler.jump_if(Condition::Equal, exact);
-        self.look_at_control(Rounding::Chopped, control::FPCR_INE, rare);
+        self.look_at_control(Rounding::Chopped, 0, rare);
+        self.record_inexact();
         self.assembler.place(exact);
         self.write_float(step.c, RAX);
         self.assembler.place(back);
@@ -211,8 +237,7 @@ impl Emitter<'_> {
         let nearest = byte(control::INITIAL_FPCR) & dynamic;
         let bits = dynamic | byte(status);
         if bits != 0 {
-            let last = field(offset_of!(Cpu, fpcr) + 7);
-            self.assembler.load_zero_extended(Size::Byte, RCX, last);
+            self.assembler.load_zero_extended(Size::Byte, RCX, last_of_fpcr());
             self.assembler.alu_constant(Alu::And, Size::Long, RCX, bits);
             self.assembler.alu_constant(Alu::Cmp, Size::Long, RCX, nearest | byte(status));
             self.assembler.jump_if(Condition::NotEqual, otherwise);
@@ -254,6 +279,11 @@ impl Emitter<'_> {
 /// How an operation's result is rounded.
 fn rounding(step: &Step) -> Rounding {
     isa::Instruction { op: step.op, word: step.immediate as u32 }.qualifiers().rounding
+}
+
+/// The byte of the floating-point control register that has rounding and an inexact result's status.
+fn last_of_fpcr() -> Place {
+    field(offset_of!(Cpu, fpcr) + 7)
 }
 
 /// The floating-point control register.
