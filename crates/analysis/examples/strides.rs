@@ -1,9 +1,13 @@
 //! How fast strides are counted, in memory references a second, of programs that access memory in different ways;
-//! and how much memory that takes, for many instructions and threads.
+//! and how much memory that takes, for many instructions and threads. With a trace: how fast its strides are counted.
 //!
-//!     cargo run --release -p pathlength-analysis --example strides
+//!     cargo run --release -p pathlength-analysis --example strides [-- FILE]
+
+use std::error::Error;
+use std::path::Path;
 
 use pathlength_analysis::strides::{Options, Strides};
+use trace::Trace;
 use trace::record::Event;
 
 /// Blocks of the program.
@@ -15,7 +19,10 @@ const TIMES: usize = 1000;
 /// ldq t0,0(a0); stq t0,0(a1); ldl t0,0(a2); ldt f1,0(a0); br
 const WORDS: [u32; 5] = [0xa430_0000, 0xb431_0000, 0xa032_0000, 0x8c30_0000, 0xc3e0_0000];
 
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
+    if let Some(file) = std::env::args_os().nth(1) {
+        return replay(&Trace::open(Path::new(&file))?);
+    }
     for (name, stride) in [("elements one by one", 8), ("a row of a matrix", 4096), ("at random", 0)] {
         for (threshold, which) in [(128, "those that are near one time"), (0, "all references")] {
             let records = records(stride);
@@ -29,6 +36,30 @@ fn main() {
     }
     memory(1_000_000, 1);
     memory(20_000, 100);
+    Ok(())
+}
+
+/// Counts the strides of all instructions of a trace, which is read before.
+fn replay(trace: &Trace) -> Result<(), Box<dyn Error>> {
+    let mut pieces = Vec::new();
+    let mut ordered = trace.ordered();
+    while let Some(piece) = ordered.next_piece()? {
+        pieces.push((piece.stream, piece.words.to_vec()));
+    }
+    for (threshold, which) in [(128, "those that are near one time"), (0, "all references")] {
+        let mut strides = Strides::new(Options { threshold, ..Options::default() });
+        trace.blocks().iter().for_each(|block| strides.define(block.address, &block.words));
+        let start = processor_time();
+        pieces.iter().for_each(|(stream, words)| strides.executed(*stream, words));
+        let time = processor_time() - start;
+        let series: Vec<_> = strides.series().map(|series| series.references).collect();
+        let references = series.iter().sum::<u64>() as f64 / 1e6;
+        let (count, rate) = (series.len(), references / time);
+        println!(
+            "{which:30}  {references:6.1} million references of {count} series, {rate:6.0} million a second"
+        );
+    }
+    Ok(())
 }
 
 /// Executes so many instructions in so many threads, each a few times, at random addresses; tells the memory used.

@@ -33,16 +33,17 @@ impl Bins {
 
     /// What strides between references to elements of a size are counted in.
     #[inline(always)]
-    pub(super) fn element(self, size: u64) -> u64 {
-        if self.in_elements { size } else { 1 }
+    pub(super) fn element(self, size: u64) -> u32 {
+        // No element is larger than 4 GB.
+        if self.in_elements { size.min(u32::MAX.into()) as u32 } else { 1 }
     }
 
     /// The bin of the stride by which a reference is above another; `element` is what strides
     /// are counted in.
     #[inline(always)]
-    pub fn bin(self, stride: i64, element: u64) -> usize {
+    pub fn bin(self, stride: i64, element: u32) -> usize {
         let distance = stride.unsigned_abs();
-        let distance = if element > 1 { distance / element } else { distance };
+        let distance = if element > 1 { distance / u64::from(element) } else { distance };
         let bin = if distance < SINGLE {
             distance as usize
         } else {

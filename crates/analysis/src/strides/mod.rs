@@ -194,18 +194,17 @@ impl Strides {
         while let Some((&word, rest)) = words.split_first() {
             words = rest;
             let Event::Block(block) = Event::new(word) else { continue };
-            let accesses = &accesses[starts[block as usize]..starts[block as usize + 1]];
-            let (addresses, rest) = words.split_at(accesses.len());
+            let accesses = || &accesses[starts[block as usize]..starts[block as usize + 1]];
+            let series = history.of_block(block, depth, || accesses().iter().map(|access| access.series));
+            let (addresses, rest) = words.split_at(series.len());
             words = rest;
-            for (access, &address) in accesses.iter().zip(addresses) {
-                if let Some(series) = access.series {
-                    let element = options.bins.element(access.size.into());
-                    let mut last = history.of(series, depth);
-                    if !last.repeat(address, element) {
-                        options.count(last, address, element, counters.counts(series));
-                    }
+            series.each(addresses, |index, mut last, address| {
+                let element = if USUAL { 1 } else { options.bins.element(accesses()[index].size.into()) };
+                if !last.repeat(address, element) {
+                    let series = accesses()[index].series.expect("only these are told");
+                    options.count(last, address, element, counters.counts(series));
                 }
-            }
+            });
         }
     }
 
@@ -230,16 +229,24 @@ impl Strides {
         let all = (0..).zip(&self.keys).map(|(number, &(group, is_store))| Series {
             group,
             is_store,
-            references: self.states(number).map(|(references, _)| references).sum(),
+            references: self.references(number),
             number,
             strides: self,
         });
         all.filter(|series| series.references > 0)
     }
 
-    /// The references of a series in each thread, and the run that it is in there.
-    fn states(&self, series: u32) -> impl Iterator<Item = (u64, Option<Run>)> {
-        self.histories.iter().map(move |history| history.state(series, self.depth))
+    /// The run that a series is in, thread by thread, of those that have references of it.
+    fn states(&self, series: u32) -> impl Iterator<Item = Option<Run>> {
+        self.histories.iter().filter_map(move |history| history.state(series))
+    }
+
+    /// The references of a series: each thread's first one, and those that have a stride to the one before.
+    fn references(&self, series: u32) -> u64 {
+        let depth = self.options.depth as usize;
+        let strides = self.counters.of(series).into_iter().filter(|&(slot, _)| slot % depth == 0);
+        let repeated = |run: Option<Run>| 1 + run.map_or(0, |run| run.times);
+        strides.map(|(_, count)| count).sum::<u64>() + self.states(series).map(repeated).sum::<u64>()
     }
 }
 
@@ -256,7 +263,7 @@ fn history(histories: &mut Vec<History>, thread: u32) -> &mut History {
 impl Options {
     /// Counts the strides from the last addresses of a series to its next one.
     #[inline(always)]
-    fn count(self, last: Last, address: u64, element: u64, counts: &mut Counts) {
+    fn count(self, last: Last, address: u64, element: u32, counts: &mut Counts) {
         match counts {
             Counts::Many(all) => self.count_in(last, address, element, &mut **all),
             Counts::Few(few) => self.count_in(last, address, element, few),
@@ -264,34 +271,35 @@ impl Options {
     }
 
     #[inline(always)]
-    fn count_in(self, mut last: Last, address: u64, element: u64, counts: &mut (impl Add + ?Sized)) {
+    fn count_in(self, mut last: Last, address: u64, element: u32, counts: &mut (impl Add + ?Sized)) {
         if let Some(run) = last.end_run() {
-            self.slots(run, |slot| counts.add(slot, run.times));
+            self.strides(run, |step, bin| counts.add(self.slot(step, bin), run.times));
         }
         let mut step = 0;
         last.push(address, element, |earlier| {
             let stride = address.wrapping_sub(earlier).cast_signed();
-            counts.add(self.slot(step, stride, element), 1);
+            counts.add(self.slot(step, self.bins.bin(stride, element)), 1);
             step += 1;
             stride.unsigned_abs() >= self.threshold
         });
     }
 
-    /// The counters of each reference of a run.
-    fn slots(self, run: Run, mut tell: impl FnMut(usize)) {
+    /// The counter of a bin: its steps are side by side.
+    #[inline(always)]
+    fn slot(self, step: usize, bin: usize) -> usize {
+        bin * self.depth as usize + step
+    }
+
+    /// The strides of each reference of a run: steps and bins.
+    #[inline(always)]
+    fn strides(self, run: Run, mut tell: impl FnMut(usize, usize)) {
         for step in 0..self.depth as usize {
             let stride = run.stride.wrapping_mul(step as i64 + 1);
-            tell(self.slot(step, stride, run.element));
+            tell(step, self.bins.bin(stride, run.element));
             if stride.unsigned_abs() < self.threshold {
                 break;
             }
         }
-    }
-
-    /// The counter of a stride: the steps of a bin are side by side.
-    #[inline(always)]
-    fn slot(self, step: usize, stride: i64, element: u64) -> usize {
-        self.bins.bin(stride, element) * self.depth as usize + step
     }
 }
 
@@ -323,13 +331,15 @@ impl Series<'_> {
     /// The strides that occurred, by steps, the shortest first.
     pub fn strides(&self) -> impl Iterator<Item = Count> + use<> {
         let Strides { options, counters, .. } = self.strides;
-        let (bins, depth) = (options.bins, options.depth as usize);
         let mut counts = BTreeMap::new();
-        let mut add = |slot: usize, times| *counts.entry((slot % depth, slot / depth)).or_insert(0) += times;
-        counters.of(self.number).into_iter().for_each(|(slot, count)| add(slot, count));
-        for run in self.strides.states(self.number).filter_map(|(_, run)| run) {
-            options.slots(run, |slot| add(slot, run.times));
+        let mut add = |step: usize, bin: usize, times| *counts.entry((step, bin)).or_insert(0) += times;
+        let depth = options.depth as usize;
+        let counted = counters.of(self.number).into_iter();
+        counted.for_each(|(slot, count)| add(slot % depth, slot / depth, count));
+        for run in self.strides.states(self.number).flatten() {
+            options.strides(run, |step, bin| add(step, bin, run.times));
         }
+        let bins = options.bins;
         let count =
             move |((step, bin), count)| Count { step: step as u32 + 1, range: bins.range(bin), count };
         counts.into_iter().map(count)

@@ -11,10 +11,10 @@ use trace::{Consumer, Known, Process, Thread};
 use super::feed::Piece;
 use crate::{linux, lock};
 
-/// Words after which a piece goes to the other thread: what is under way fits the host's caches.
-const PIECE: usize = 16 << 10;
-/// Pieces that may wait there.
-const WAITING: usize = 8;
+/// Words after which a piece goes to the other thread: so many that it is rarely woken.
+const PIECE: usize = 64 << 10;
+/// Pieces that may wait there: what is under way fits the caches that the host's processors share.
+const WAITING: usize = 2;
 
 /// The way from all threads of a process to a consumer.
 pub(super) struct Delivery {
