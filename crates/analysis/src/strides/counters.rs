@@ -1,20 +1,23 @@
 //! How often strides occurred: small for the many series of references that are rare or regular, fast for those
 //! that are frequent.
 
+use rustix::mm::{Advice, madvise};
+
 /// The counters of a series of references.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Counts {
-    /// Only those that are not 0, in order.
-    Few(Vec<(u16, u64)>),
-    /// All.
-    Many(Box<[u64]>),
+#[derive(Clone, Debug)]
+enum Counts {
+    /// Only those that are not 0, in order; and how often they were asked for.
+    Few(Vec<(u16, u64)>, u32),
+    /// All, which have this number among those of all series.
+    Many(u32),
 }
 
-#[derive(Clone, Debug)]
-struct Series {
-    /// How often it was asked for while it had few.
-    times: u32,
-    counts: Counts,
+/// What the strides of a series are added to.
+pub enum Sums<'a> {
+    /// Counters that are not 0, in order.
+    Few(&'a mut Vec<(u16, u64)>),
+    /// All counters.
+    Many(&'a mut [u64]),
 }
 
 /// The counters of all series.
@@ -22,9 +25,13 @@ struct Series {
 pub struct Counters {
     /// Counters in each series.
     width: usize,
-    series: Vec<Series>,
-    /// How many series more can have all counters.
-    room: usize,
+    series: Vec<Counts>,
+    /// Those of the series that have all: of [`CHUNK`] series each.
+    chunks: Vec<Vec<u64>>,
+    /// How many have all.
+    many: u32,
+    /// How many can.
+    room: u32,
 }
 
 /// References from which on a series gets all counters, but for those that repeat a stride.
@@ -33,52 +40,83 @@ const FREQUENT: u32 = 1024;
 const MOST_FEW: usize = 24;
 /// Bytes of the series that have all counters. What comes later keeps the counters that are not 0.
 const ROOM: usize = 256 << 20;
+/// Series whose counters are together in memory.
+const CHUNK: usize = 1 << 11;
 
 impl Counters {
     /// Of series with so many counters.
     pub fn new(width: usize) -> Counters {
         assert!(width <= usize::from(u16::MAX), "counters are numbered with 16 bits");
-        Counters { width, series: Vec::new(), room: ROOM / (width * size_of::<u64>()) }
+        let room = (ROOM / (width * size_of::<u64>())) as u32;
+        Counters { width, series: Vec::new(), chunks: Vec::new(), many: 0, room }
     }
 
     /// Sees to it that there are so many series.
     pub fn reach(&mut self, count: usize) {
-        let none = Series { times: 0, counts: Counts::Few(Vec::new()) };
-        self.series.resize(self.series.len().max(count), none);
+        self.series.resize(self.series.len().max(count), Counts::Few(Vec::new(), 0));
     }
 
     /// The counters of a series that are not 0, in order.
     pub fn of(&self, series: u32) -> Vec<(usize, u64)> {
-        match &self.series[series as usize].counts {
-            Counts::Few(few) => few.iter().map(|&(slot, count)| (slot.into(), count)).collect(),
-            Counts::Many(all) => all.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect(),
+        match &self.series[series as usize] {
+            Counts::Few(few, _) => few.iter().map(|&(slot, count)| (slot.into(), count)).collect(),
+            Counts::Many(number) => {
+                let (chunk, start) = place(*number, self.width);
+                let all = self.chunks[chunk][start..start + self.width].iter().copied();
+                all.enumerate().filter(|(_, count)| *count > 0).collect()
+            }
         }
     }
 
     /// What the strides of a reference are to be added to.
     #[inline(always)]
-    pub fn counts(&mut self, series: u32) -> &mut Counts {
-        let one = &mut self.series[series as usize];
-        if let Counts::Few(few) = &one.counts {
-            one.times = one.times.saturating_add(1);
-            if one.times >= FREQUENT || few.len() > MOST_FEW {
+    pub fn sums(&mut self, series: u32) -> Sums<'_> {
+        if let Counts::Few(few, times) = &mut self.series[series as usize] {
+            *times = times.saturating_add(1);
+            if *times >= FREQUENT || few.len() > MOST_FEW {
                 self.grow(series);
             }
         }
-        &mut self.series[series as usize].counts
+        match &mut self.series[series as usize] {
+            Counts::Few(few, _) => Sums::Few(few),
+            Counts::Many(number) => {
+                let (chunk, start) = place(*number, self.width);
+                Sums::Many(&mut self.chunks[chunk][start..start + self.width])
+            }
+        }
     }
 
     /// Gives a series all counters, while there is room.
     #[cold]
     fn grow(&mut self, series: u32) {
-        let one = &mut self.series[series as usize];
-        let Counts::Few(few) = &one.counts else { return };
-        let Some(room) = self.room.checked_sub(1) else { return };
-        self.room = room;
-        let mut all = vec![0; self.width].into_boxed_slice();
-        few.iter().for_each(|&(slot, count)| all[usize::from(slot)] = count);
-        one.counts = Counts::Many(all);
+        let Counts::Few(few, _) = &self.series[series as usize] else { return };
+        if self.many == self.room {
+            return;
+        }
+        let (chunk, start) = place(self.many, self.width);
+        if chunk == self.chunks.len() {
+            self.chunks.push(in_large_pages(CHUNK * self.width));
+        }
+        few.iter().for_each(|&(slot, count)| self.chunks[chunk][start + usize::from(slot)] = count);
+        self.series[series as usize] = Counts::Many(self.many);
+        self.many += 1;
     }
+}
+
+/// Where the counters of a series are that has all, so many: in which chunk, and where there.
+#[inline(always)]
+fn place(number: u32, width: usize) -> (usize, usize) {
+    (number as usize / CHUNK, number as usize % CHUNK * width)
+}
+
+/// Zeroes, in large pages if the host has such: counters are far apart, and each page is another to find. Memory that
+/// is not touched is not taken.
+fn in_large_pages(words: usize) -> Vec<u64> {
+    let mut zeroes = vec![0u64; words];
+    let bytes = words * size_of::<u64>();
+    // SAFETY: the advice is of memory that is there, and changes nothing in it.
+    let _ = unsafe { madvise(zeroes.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
+    zeroes
 }
 
 /// Adds up what is counted.
@@ -116,14 +154,14 @@ mod tests {
             counters.reach(3);
             for number in 0..6000usize {
                 let slots = [number % 7, number * number % 499];
-                match counters.counts((number % 3) as u32) {
-                    Counts::Few(few) => slots.map(|slot| few.add(slot, 1)),
-                    Counts::Many(all) => slots.map(|slot| all.add(slot, 1)),
+                match counters.sums((number % 3) as u32) {
+                    Sums::Few(few) => slots.map(|slot| few.add(slot, 1)),
+                    Sums::Many(all) => slots.map(|slot| all.add(slot, 1)),
                 };
             }
         }
-        assert!(matches!(roomy.series[2].counts, Counts::Many(_)));
-        assert!(matches!(tight.series[2].counts, Counts::Few(_)));
+        assert!(matches!(roomy.series[2], Counts::Many(_)));
+        assert!(matches!(tight.series[2], Counts::Few(..)));
         for series in 0..3 {
             assert_eq!(roomy.of(series), tight.of(series));
             assert_eq!(roomy.of(series).iter().map(|(_, count)| count).sum::<u64>(), 2 * 2000);

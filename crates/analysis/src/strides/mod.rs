@@ -35,7 +35,7 @@ use trace::record::Event;
 
 pub use advice::{ADVICE, advice};
 pub use bins::{Bins, Range};
-use counters::{Add, Counters, Counts};
+use counters::{Add, Counters, Sums};
 use history::{Depth, History, Last, Run};
 use memory::Memory;
 pub use patterns::{By, Heard, Patterns};
@@ -202,7 +202,7 @@ impl Strides {
                 let element = if USUAL { 1 } else { options.bins.element(accesses()[index].size.into()) };
                 if !last.repeat(address, element) {
                     let series = accesses()[index].series.expect("only these are told");
-                    options.count(last, address, element, counters.counts(series));
+                    options.count(last, address, element, counters.sums(series));
                 }
             });
         }
@@ -214,7 +214,7 @@ impl Strides {
         let element = self.options.bins.element(element);
         let mut last = history(&mut self.histories, thread).of(series, self.depth);
         if !last.repeat(address, element) {
-            self.options.count(last, address, element, self.counters.counts(series));
+            self.options.count(last, address, element, self.counters.sums(series));
         }
     }
 
@@ -263,22 +263,22 @@ fn history(histories: &mut Vec<History>, thread: u32) -> &mut History {
 impl Options {
     /// Counts the strides from the last addresses of a series to its next one.
     #[inline(always)]
-    fn count(self, last: Last, address: u64, element: u32, counts: &mut Counts) {
-        match counts {
-            Counts::Many(all) => self.count_in(last, address, element, &mut **all),
-            Counts::Few(few) => self.count_in(last, address, element, few),
+    fn count(self, last: Last, address: u64, element: u32, sums: Sums) {
+        match sums {
+            Sums::Many(all) => self.count_in(last, address, element, all),
+            Sums::Few(few) => self.count_in(last, address, element, few),
         }
     }
 
     #[inline(always)]
-    fn count_in(self, mut last: Last, address: u64, element: u32, counts: &mut (impl Add + ?Sized)) {
+    fn count_in(self, mut last: Last, address: u64, element: u32, sums: &mut (impl Add + ?Sized)) {
         if let Some(run) = last.end_run() {
-            self.strides(run, |step, bin| counts.add(self.slot(step, bin), run.times));
+            self.strides(run, |step, bin| sums.add(self.slot(step, bin), run.times));
         }
         let mut step = 0;
         last.push(address, element, |earlier| {
             let stride = address.wrapping_sub(earlier).cast_signed();
-            counts.add(self.slot(step, self.bins.bin(stride, element)), 1);
+            sums.add(self.slot(step, self.bins.bin(stride, element)), 1);
             step += 1;
             stride.unsigned_abs() >= self.threshold
         });
