@@ -6,13 +6,15 @@
 //! Runs each program natively, under qemu-alpha, and on the engine: without counts, with them, and with a
 //! full trace, every block and every address, handed to a consumer that adds them up. Prints the processor
 //! time of each (user and system, of all its processes, the compiler's included): the run with the smallest
-//! sum of RUNS runs (3): the table `bench`. Then what traces cost, of three transactions and of all; and what models of caches and
-//! of time cost, beside QEMU's plugin for caches and cachegrind, with the same misses as the plugin. Builds
-//! PostgreSQL first if that was not done yet, which takes some minutes. The engine is the command `pathlength` beside this program's directory, and the engine's example `run`. A
-//! peer that is not installed is left out, and said.
+//! sum of RUNS runs (3): the table `bench`. Then what traces cost, of three transactions and of all; what models of
+//! caches and of time cost, beside QEMU's plugin for caches and cachegrind, with the same misses as the plugin; and how
+//! fast strides are counted. Builds PostgreSQL first if that was not done yet, which takes some minutes. The engine is
+//! the command `pathlength` beside this program's directory, and the engine's example `run`. A peer that is not
+//! installed is left out, and said.
 
 mod models;
 mod server;
+mod strides;
 mod traces;
 
 use std::os::unix::process::ExitStatusExt;
@@ -125,6 +127,9 @@ fn bench() -> Result<(), Error> {
     }
     if wants("models") {
         tables.push(models::table(&pathlength()?, short, hello, &loaded, directory.path(), runs)?);
+    }
+    if wants("strides") {
+        tables.push(strides::table(&pathlength()?, short, &options, &loaded, directory.path(), runs)?);
     }
     report::write_all(&tables, report::Format::Table, None)?;
     Ok(())

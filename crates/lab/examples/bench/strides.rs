@@ -1,0 +1,75 @@
+//! How fast the strides of programs are counted while they run.
+
+use std::path::Path;
+use std::time::Instant;
+
+use analysis::table::{Kind, Table};
+use pathlength_lab::build::{BuildOptions, build};
+use pathlength_lab::toolchain::ORIGINAL;
+use pathlength_lab::workload::Workload;
+
+use crate::{Error, Job, Runner, measure};
+
+const COLUMNS: [(&str, Kind); 5] = [
+    ("program", Kind::Text),
+    ("references", Kind::Count),
+    ("processor s", Kind::Real(2)),
+    ("elapsed s", Kind::Real(2)),
+    ("millions of references a second", Kind::Real(0)),
+];
+
+/// Counts the strides of every instruction of a job, and of the paper's loop; the fastest of so many runs.
+pub fn table(
+    pathlength: &Path,
+    job: &Job,
+    options: &BuildOptions,
+    loaded: &Path,
+    directory: &Path,
+    runs: u32,
+) -> Result<Table, Error> {
+    let mut table = Table::new("strides", "Strides counted while programs run", &COLUMNS);
+    let file = directory.join("strides.json");
+    let words = ["strides", "--by", "instruction", "--format", "json", "-o"];
+    let command = [pathlength].into_iter().chain(words.iter().map(Path::new)).chain([&*file]);
+    let command = command.map(Path::to_path_buf).collect();
+    let runner = Runner { name: "pathlength strides", command, variable: None, is_native: false };
+    for job in [job, &spmv(options)?] {
+        eprintln!("{}: {}", job.title, runner.name);
+        let mut best = (f64::INFINITY, f64::NAN);
+        for _ in 0..runs {
+            let began = Instant::now();
+            let used = measure(job, &runner, loaded, directory)?.total();
+            let elapsed = began.elapsed().as_secs_f64();
+            if elapsed < best.0 {
+                best = (elapsed, used);
+            }
+        }
+        let (elapsed, used) = best;
+        let references = references(&file)?;
+        let rate = references as f64 / 1e6 / elapsed;
+        table.row(vec![
+            job.title.clone().into(),
+            references.into(),
+            used.into(),
+            elapsed.into(),
+            rate.into(),
+        ]);
+    }
+    Ok(table)
+}
+
+/// The paper's loop with the paper's matrix.
+fn spmv(options: &BuildOptions) -> Result<Job, Error> {
+    let workload = Workload::named("spmv").ok_or("no such workload")?;
+    let builds = build(workload, &[ORIGINAL], options, &|_| {})?;
+    let [alpha] = &builds[..] else { return Err("one build was asked for".into()) };
+    let program = alpha.program.with_file_name("spmv-large");
+    Ok(Job { title: "spmv-large".into(), native: program.clone(), alpha: program, arguments: vec![] })
+}
+
+/// The references in a table of strides.
+fn references(file: &Path) -> Result<u64, Error> {
+    let table: serde_json::Value = serde_json::from_slice(&std::fs::read(file)?)?;
+    let rows = table["rows"].as_array().ok_or("there are no rows")?;
+    Ok(rows.iter().filter_map(|row| row["references"].as_u64()).sum())
+}
