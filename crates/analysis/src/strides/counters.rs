@@ -26,8 +26,10 @@ pub struct Counters {
     /// Counters in each series.
     width: usize,
     series: Vec<Counts>,
-    /// Those of the series that have all: of [`CHUNK`] series each.
+    /// Those of the series that have all.
     chunks: Vec<Vec<u64>>,
+    /// Of how many series a chunk has them: of two to this power.
+    power: u32,
     /// How many have all.
     many: u32,
     /// How many can.
@@ -40,15 +42,16 @@ const FREQUENT: u32 = 1024;
 const MOST_FEW: usize = 24;
 /// Bytes of the series that have all counters. What comes later keeps the counters that are not 0.
 const ROOM: usize = 256 << 20;
-/// Series whose counters are together in memory.
-const CHUNK: usize = 1 << 11;
+/// Bytes of a chunk, at most, but for one that has a single series.
+const CHUNK: usize = 16 << 20;
 
 impl Counters {
     /// Of series with so many counters.
     pub fn new(width: usize) -> Counters {
         assert!(width <= usize::from(u16::MAX), "counters are numbered with 16 bits");
-        let room = (ROOM / (width * size_of::<u64>())) as u32;
-        Counters { width, series: Vec::new(), chunks: Vec::new(), many: 0, room }
+        let bytes = width * size_of::<u64>();
+        let (room, power) = ((ROOM / bytes) as u32, (CHUNK / bytes).max(1).ilog2());
+        Counters { width, series: Vec::new(), chunks: Vec::new(), power, many: 0, room }
     }
 
     /// Sees to it that there are so many series.
@@ -61,7 +64,7 @@ impl Counters {
         match &self.series[series as usize] {
             Counts::Few(few, _) => few.iter().map(|&(slot, count)| (slot.into(), count)).collect(),
             Counts::Many(number) => {
-                let (chunk, start) = place(*number, self.width);
+                let (chunk, start) = place(*number, self.width, self.power);
                 let all = self.chunks[chunk][start..start + self.width].iter().copied();
                 all.enumerate().filter(|(_, count)| *count > 0).collect()
             }
@@ -77,10 +80,11 @@ impl Counters {
                 self.grow(series);
             }
         }
+        let Counters { width, power, .. } = *self;
         match &mut self.series[series as usize] {
             Counts::Few(few, _) => Sums::Few(few),
             Counts::Many(number) => {
-                let (chunk, start) = place(*number, self.width);
+                let (chunk, start) = place(*number, width, power);
                 Sums::Many(&mut self.chunks[chunk][start..start + self.width])
             }
         }
@@ -93,9 +97,9 @@ impl Counters {
         if self.many == self.room {
             return;
         }
-        let (chunk, start) = place(self.many, self.width);
+        let (chunk, start) = place(self.many, self.width, self.power);
         if chunk == self.chunks.len() {
-            self.chunks.push(in_large_pages(CHUNK * self.width));
+            self.chunks.push(in_large_pages(self.width << self.power));
         }
         few.iter().for_each(|&(slot, count)| self.chunks[chunk][start + usize::from(slot)] = count);
         self.series[series as usize] = Counts::Many(self.many);
@@ -105,8 +109,9 @@ impl Counters {
 
 /// Where the counters of a series are that has all, so many: in which chunk, and where there.
 #[inline(always)]
-fn place(number: u32, width: usize) -> (usize, usize) {
-    (number as usize / CHUNK, number as usize % CHUNK * width)
+fn place(number: u32, width: usize, power: u32) -> (usize, usize) {
+    let (number, series) = (number as usize, 1 << power);
+    (number / series, number % series * width)
 }
 
 /// Zeroes, in large pages if the host has such: counters are far apart, and each page is another to find. Memory that
@@ -150,7 +155,8 @@ mod tests {
     fn counts_do_not_depend_on_their_form() {
         let mut roomy = Counters::new(500);
         let mut tight = Counters { room: 1, ..Counters::new(500) };
-        for counters in [&mut roomy, &mut tight] {
+        let mut single = Counters { power: 0, ..Counters::new(500) };
+        for counters in [&mut roomy, &mut tight, &mut single] {
             counters.reach(3);
             for number in 0..6000usize {
                 let slots = [number % 7, number * number % 499];
@@ -162,8 +168,10 @@ mod tests {
         }
         assert!(matches!(roomy.series[2], Counts::Many(_)));
         assert!(matches!(tight.series[2], Counts::Few(..)));
+        assert_eq!(single.chunks.len(), 3);
         for series in 0..3 {
             assert_eq!(roomy.of(series), tight.of(series));
+            assert_eq!(roomy.of(series), single.of(series));
             assert_eq!(roomy.of(series).iter().map(|(_, count)| count).sum::<u64>(), 2 * 2000);
         }
     }

@@ -1,5 +1,6 @@
-//! Floating point in the host's arithmetic: the common cases, which are those of `alpha::float`'s `quick`. All
-//! others are the interpreter's, and so is what a case is if it takes long to find out.
+//! Floating point in the host's arithmetic: the common cases, which are those of `alpha::float`'s `quick`, and results
+//! that are chopped, or the first that are inexact. All others are the interpreter's, and so is what a case is if it
+//! takes long to find out.
 
 use std::ops::RangeInclusive;
 
