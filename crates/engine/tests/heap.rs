@@ -1,14 +1,14 @@
 //! What is recorded of the heap is what the program itself says of it, and blocks never overlap.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod guest;
 
-use pathlength_engine::{Configuration, End, Plan, Process, Recorder, Settings, UnitPlan};
-use tempfile::TempDir;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use guest::Guest;
+use pathlength_engine::{Plan, UnitPlan};
 use trace::record::{Entries, Entry, Heap, Mark, Shape};
-use trace::{Block, Consumer, Header, Image, Thread, Trace, Writer};
+use trace::{Block, Consumer, Image, Thread};
 
 /// Tells each block that its functions allocate, and what they free; the first argument says how.
 const SOURCE: &str = r#"
@@ -93,15 +93,6 @@ int main(int count, char **arguments) {
 }
 "#;
 
-struct Guest {
-    directory: TempDir,
-    _turn: MutexGuard<'static, ()>,
-}
-
-/// One test runs at a time: in one process programs share descriptors, and what is opened for one while another
-/// begins is out of the other's reach.
-static TURN: Mutex<()> = Mutex::new(());
-
 /// What happened to the heap: a site or `free`, the block's address, and its size.
 type Told = (String, u64, u64);
 
@@ -132,76 +123,44 @@ impl Consumer for Kept {
     }
 }
 
-impl Guest {
-    fn new() -> Guest {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let directory = tempfile::tempdir().unwrap();
-        let (source, program) = (directory.path().join("heap.c"), directory.path().join("heap"));
-        std::fs::write(&source, SOURCE).unwrap();
-        let compiler = "alpha-linux-gnu-gcc";
-        let mut command = Command::new(compiler);
-        command.args(["-O2", "-fno-builtin", "-w", "-pthread", "-o"]).arg(&program).arg(&source);
-        let status = command.status();
-        assert!(status.unwrap_or_else(|error| panic!("{compiler} is needed: {error}")).success());
-        Guest { directory, _turn: turn }
+/// The program, and where it tells.
+struct Telling(Guest);
+
+impl Telling {
+    fn new() -> Telling {
+        Telling(Guest::new(SOURCE, &["-O2", "-fno-builtin", "-w"]))
     }
 
-    fn program(&self) -> PathBuf {
-        self.directory.path().join("heap")
+    fn arguments(&self, how: &str) -> [OsString; 2] {
+        [how.into(), self.0.path("told").into()]
     }
 
-    /// Runs it; the trace, and what the program told.
-    fn run(&self, how: &str, make: impl FnOnce(Arc<Writer>) -> Recorder) -> (Trace, Vec<Told>) {
-        let [path, told] = ["file", "told"].map(|name| self.directory.path().join(name));
-        let _ = std::fs::remove_file(&path);
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
-        let writer = Writer::new(file, &Header::default()).unwrap();
-        let mut process = Process::new(&Configuration {
-            program: self.program(),
-            name: None,
-            arguments: vec![how.into(), told.clone().into()],
-            environment: vec![],
-            model: isa::Cpu::Ev67,
-            settings: Settings::default(),
-        })
-        .unwrap();
-        let mut recorder = make(writer);
-        let end = process.run(&mut recorder);
-        assert!(matches!(end, Ok(End::Exited(0))), "{end:?}");
-        recorder.finish().unwrap();
-        let told = std::fs::read_to_string(told).unwrap();
+    /// What the program told.
+    fn said(&self) -> Vec<Told> {
+        let told = std::fs::read_to_string(self.0.path("told")).unwrap();
         let line = |line: &str| {
             let words: Vec<&str> = line.split(' ').collect();
             (words[0].to_string(), words[1].parse().unwrap(), words[2].parse().unwrap())
         };
-        (Trace::open(&path).unwrap(), told.lines().map(line).collect())
+        told.lines().map(line).collect()
     }
 
     fn record(&self, how: &str, plan: &Plan) -> (Kept, Vec<Told>) {
-        let (trace, told) = self.run(how, |writer| Recorder::new(plan.clone(), writer).unwrap());
+        let (kept, trace) = self.0.record(self.arguments(how), plan);
         let report = trace::check::check(&trace);
         assert_eq!((report.listed, trace.problems()), (vec![], &[][..]));
-        let mut kept = Kept::default();
-        trace.images().iter().for_each(|image| kept.map(image));
-        trace.blocks().iter().for_each(|block| kept.define(block));
-        let mut pieces = trace.ordered();
-        while let Some(piece) = pieces.next_piece().unwrap() {
-            let process = trace.streams()[piece.stream as usize].process;
-            kept.executed(Thread { process, number: piece.stream }, piece.words);
-        }
-        (kept, told)
+        (kept, self.said())
     }
 
     fn hear(&self, how: &str, plan: &Plan, is_parallel: bool) -> (Kept, Vec<Told>) {
-        let kept = Arc::new(Mutex::new(Kept::default()));
-        let (_, told) =
-            self.run(how, |writer| Recorder::live(plan.clone(), writer, kept.clone(), is_parallel).unwrap());
-        (Arc::into_inner(kept).expect("nobody else has it").into_inner().unwrap(), told)
+        let (kept, _) = self.0.hear(self.arguments(how), plan, is_parallel);
+        (kept, self.said())
     }
 
     /// The function `by_...` that contains an address.
     fn site(&self, kept: &Kept, address: u64) -> Option<String> {
-        let mapped = kept.images.iter().find(|image| image.path.file_name() == self.program().file_name())?;
+        let mapped =
+            kept.images.iter().find(|image| image.path.file_name() == self.0.program().file_name())?;
         let file = image::Image::open(&mapped.path).unwrap();
         let function = file.function_at(address.wrapping_sub(mapped.bias))?;
         function.name.starts_with("by_").then(|| function.name.clone())
@@ -244,7 +203,7 @@ fn plan() -> Plan {
 
 #[test]
 fn blocks_are_those_of_which_the_program_tells() {
-    let guest = Guest::new();
+    let guest = Telling::new();
     let unit = UnitPlan { function: "work".into(), skip: 5, units: Some(3) };
     let units = Plan { unit: Some(unit), ..plan() };
     // Before recording begins, and where nothing is recorded, the heap is told too.
@@ -304,7 +263,7 @@ fn follow(kept: &Kept) -> BTreeMap<u32, usize> {
 
 #[test]
 fn blocks_of_threads_never_overlap() {
-    let guest = Guest::new();
+    let guest = Telling::new();
     for _ in 0..3 {
         let (kept, _) = guest.record("threads", &plan());
         let of = |meant: fn(&Heap) -> bool| kept.marks.iter().filter(|(_, mark)| meant(mark)).count();
@@ -321,7 +280,7 @@ fn blocks_of_threads_never_overlap() {
 
 #[test]
 fn forked_processes_have_their_parents_blocks() {
-    let guest = Guest::new();
+    let guest = Telling::new();
     let (kept, _) = guest.record("fork", &plan());
     // Each frees the block of 500 bytes, and allocates one.
     let blocks = follow(&kept);

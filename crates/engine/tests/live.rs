@@ -1,13 +1,14 @@
 //! A consumer hears, while a program runs, what a trace of the same run says.
 
-use std::collections::BTreeMap;
-use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod guest;
 
-use pathlength_engine::{Configuration, End, Plan, Process, Recorder, Settings, UnitPlan};
-use tempfile::TempDir;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use guest::Guest;
+use pathlength_engine::{Plan, Recorder, UnitPlan};
 use trace::record::{Entries, Entry, Mark, Shape};
-use trace::{Block, Consumer, Header, Image, Thread, Trace, Writer};
+use trace::{Block, Consumer, Image, Thread, Trace};
 
 /// Calls `work` from one thread or from several, at different depths, until it has read and written much.
 const SOURCE: &str = r#"
@@ -58,25 +59,6 @@ struct Kept {
     happened: Vec<(u32, Happened)>,
 }
 
-impl Kept {
-    fn keep(&mut self, thread: u32, records: &[u64]) {
-        let mut entries = Entries::new(records, &self.shapes);
-        for entry in entries.by_ref() {
-            match entry {
-                Entry::Execution(one) => {
-                    let Block { address, words, .. } = self.blocks[one.block as usize].clone();
-                    let addresses = one.addresses.to_vec();
-                    self.happened.push((thread, Happened::Executed(address, words, addresses)));
-                }
-                // When what follows was executed is known from its order here.
-                Entry::Mark(Mark::Order(_)) => {}
-                Entry::Mark(mark) => self.happened.push((thread, Happened::Marked(mark))),
-            }
-        }
-        assert_eq!(entries.rest(), [0u64; 0], "records are whole, and their blocks defined");
-    }
-}
-
 impl Consumer for Kept {
     fn map(&mut self, image: &Image) {
         self.images.push(image.clone());
@@ -90,7 +72,20 @@ impl Consumer for Kept {
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         assert_eq!(thread.process, 0);
-        self.keep(thread.number, records);
+        let mut entries = Entries::new(records, &self.shapes);
+        for entry in entries.by_ref() {
+            match entry {
+                Entry::Execution(one) => {
+                    let Block { address, words, .. } = self.blocks[one.block as usize].clone();
+                    let addresses = one.addresses.to_vec();
+                    self.happened.push((thread.number, Happened::Executed(address, words, addresses)));
+                }
+                // When what follows was executed is known from its order here.
+                Entry::Mark(Mark::Order(_)) => {}
+                Entry::Mark(mark) => self.happened.push((thread.number, Happened::Marked(mark))),
+            }
+        }
+        assert_eq!(entries.rest(), [0u64; 0], "records are whole, and their blocks defined");
     }
 }
 
@@ -105,69 +100,8 @@ impl Consumer for Closing {
     fn executed(&mut self, _: Thread, _: &[u64]) {}
 }
 
-struct Guest {
-    directory: TempDir,
-    _turn: MutexGuard<'static, ()>,
-}
-
-/// One test runs at a time: in one process programs share descriptors, and what is opened for one while another
-/// begins is out of the other's reach.
-static TURN: Mutex<()> = Mutex::new(());
-
-impl Guest {
-    fn new() -> Guest {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let directory = tempfile::tempdir().unwrap();
-        let (source, program) = (directory.path().join("live.c"), directory.path().join("live"));
-        std::fs::write(&source, SOURCE).unwrap();
-        let compiler = "alpha-linux-gnu-gcc";
-        let mut command = Command::new(compiler);
-        let status = command.args(["-O1", "-pthread", "-o"]).arg(&program).arg(&source).status();
-        assert!(status.unwrap_or_else(|error| panic!("{compiler} is needed: {error}")).success());
-        Guest { directory, _turn: turn }
-    }
-
-    fn run(&self, arguments: &[&str], make: impl FnOnce(Arc<Writer>) -> Recorder) -> Trace {
-        let path = self.directory.path().join("file");
-        let _ = std::fs::remove_file(&path);
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
-        let writer = Writer::new(file, &Header::default()).unwrap();
-        let mut process = Process::new(&Configuration {
-            program: self.directory.path().join("live"),
-            name: None,
-            arguments: arguments.iter().map(Into::into).collect(),
-            environment: vec![],
-            model: isa::Cpu::Ev67,
-            settings: Settings::default(),
-        })
-        .unwrap();
-        let mut recorder = make(writer);
-        assert!(matches!(process.run(&mut recorder), Ok(End::Exited(0))));
-        recorder.finish().unwrap();
-        Trace::open(&path).unwrap()
-    }
-
-    /// What a consumer hears, and the trace of what its blocks are.
-    fn live(&self, arguments: &[&str], plan: &Plan, is_parallel: bool) -> (Kept, Trace) {
-        let kept = Arc::new(Mutex::new(Kept::default()));
-        let trace = self.run(arguments, |writer| {
-            Recorder::live(plan.clone(), writer, kept.clone(), is_parallel).unwrap()
-        });
-        (Arc::into_inner(kept).expect("nobody else has it").into_inner().unwrap(), trace)
-    }
-
-    /// The same from a trace.
-    fn traced(&self, arguments: &[&str], plan: &Plan) -> (Kept, Trace) {
-        let trace = self.run(arguments, |writer| Recorder::new(plan.clone(), writer).unwrap());
-        let mut kept = Kept::default();
-        trace.images().iter().for_each(|image| kept.map(image));
-        trace.blocks().iter().for_each(|block| kept.define(block));
-        let mut pieces = trace.ordered();
-        while let Some(piece) = pieces.next_piece().unwrap() {
-            kept.keep(piece.stream, piece.words);
-        }
-        (kept, trace)
-    }
+fn guest() -> Guest {
+    Guest::new(SOURCE, &["-O1"])
 }
 
 /// The plans that are tried.
@@ -185,23 +119,23 @@ fn plans() -> Vec<Plan> {
 
 #[test]
 fn numbers_of_closed_descriptors_are_the_programs() {
-    let guest = Guest::new();
+    let guest = guest();
     let files = (0..20).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
     let closing = Arc::new(Mutex::new(Closing(files)));
     // Its loader opens libraries, and fails if it cannot close them.
     let heard = closing.clone();
-    guest.run(&["1"], |writer| Recorder::live(Plan::default(), writer, heard, false).unwrap());
+    guest.run(["1"], |writer| Recorder::live(Plan::default(), writer, heard, false).unwrap());
     assert!(closing.lock().unwrap().0.is_empty());
 }
 
 #[test]
 fn a_consumer_hears_what_a_trace_says() {
-    let guest = Guest::new();
+    let guest = guest();
     for plan in plans() {
-        let (expected, _) = guest.traced(&["3"], &plan);
+        let (expected, _) = guest.record::<Kept, _>(["3"], &plan);
         assert!(expected.happened.len() > 1000, "{plan:?}");
         for is_parallel in [false, true] {
-            let (heard, trace) = guest.live(&["3"], &plan, is_parallel);
+            let (heard, trace) = guest.hear::<Kept, _>(["3"], &plan, is_parallel);
             assert!(heard.happened == expected.happened, "{plan:?}, parallel: {is_parallel}");
             // What it heard of is what the trace without records tells.
             assert_eq!((trace.chunks(), trace.problems()), (&[][..], &[][..]));
@@ -230,16 +164,16 @@ fn in_work(kept: &Kept, trace: &Trace) -> Vec<BTreeMap<(u64, Vec<u32>), u64>> {
 
 #[test]
 fn a_consumer_hears_all_threads() {
-    let guest = Guest::new();
-    let (expected, trace) = guest.traced(&["8", "threads"], &Plan::default());
+    let guest = guest();
+    let (expected, trace) = guest.record::<Kept, _>(["8", "threads"], &Plan::default());
     let expected = in_work(&expected, &trace);
     assert_eq!(expected.len(), 8);
     for is_parallel in [false, true] {
-        let (heard, trace) = guest.live(&["8", "threads"], &Plan::default(), is_parallel);
+        let (heard, trace) = guest.hear::<Kept, _>(["8", "threads"], &Plan::default(), is_parallel);
         assert_eq!(in_work(&heard, &trace), expected, "parallel: {is_parallel}");
     }
     let plan = Plan { unit: plans()[2].unit.clone(), ..Plan::default() };
-    let (heard, _) = guest.live(&["8", "threads"], &plan, true);
+    let (heard, _) = guest.hear::<Kept, _>(["8", "threads"], &plan, true);
     let begun = heard.happened.iter().filter(|(_, one)| matches!(one, Happened::Marked(Mark::UnitBegins(_))));
     assert_eq!(begun.count(), 800);
 }

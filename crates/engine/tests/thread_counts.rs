@@ -1,10 +1,10 @@
 //! Counts of a program with threads are exact: every call of a function, in whatever thread, is
 //! counted, and is as long as it is in a program with one thread.
 
-use std::path::Path;
-use std::process::Command;
+mod guest;
 
-use pathlength_engine::{Configuration, End, Process, Settings, UnitCounter, UnitOfWork};
+use guest::Guest;
+use pathlength_engine::{End, UnitCounter, UnitOfWork};
 use trace::{Counts, Unit};
 
 /// `work(n)` takes a number of steps that depends on n; thread i makes 50 calls of `work(i)`.
@@ -32,16 +32,8 @@ int main(int count, char **arguments) {
 }
 "#;
 
-fn count(program: &Path, arguments: &[&str]) -> (Vec<Unit>, Counts) {
-    let mut process = Process::new(&Configuration {
-        program: program.into(),
-        name: None,
-        arguments: arguments.iter().map(Into::into).collect(),
-        environment: vec![],
-        model: isa::Cpu::Ev67,
-        settings: Settings::default(),
-    })
-    .unwrap();
+fn count(guest: &Guest, arguments: &[&str]) -> (Vec<Unit>, Counts) {
+    let mut process = guest.process(arguments);
     let mut units = Vec::new();
     let work = UnitOfWork { function: "work".into(), gauges: vec![] };
     let sink = |unit| {
@@ -71,17 +63,10 @@ fn in_work(units: &[Unit], counts: &Counts) -> u64 {
 #[test]
 fn every_call_in_every_thread_is_counted() {
     const THREADS: usize = 12;
-    let directory = tempfile::tempdir().unwrap();
-    let (source, program) = (directory.path().join("counts.c"), directory.path().join("counts"));
-    std::fs::write(&source, SOURCE).unwrap();
-    let compiler = "alpha-linux-gnu-gcc";
-    let mut command = Command::new(compiler);
-    let status = command.args(["-O2", "-pthread", "-o"]).arg(&program).arg(&source).status();
-    assert!(status.unwrap_or_else(|error| panic!("{compiler} is needed: {error}")).success());
-
+    let guest = Guest::new(SOURCE, &["-O2"]);
     let number = THREADS.to_string();
-    let (mut one, one_counts) = count(&program, &[&number]);
-    let (mut several, several_counts) = count(&program, &[&number, "threads"]);
+    let (mut one, one_counts) = count(&guest, &[&number]);
+    let (mut several, several_counts) = count(&guest, &[&number, "threads"]);
     assert_eq!(several.len(), 50 * THREADS);
     assert!(several.iter().enumerate().all(|(index, unit)| unit.number == index as u64 && unit.returned));
     assert_eq!(in_work(&several, &several_counts), in_work(&one, &one_counts));

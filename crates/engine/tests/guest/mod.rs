@@ -1,0 +1,110 @@
+//! A C program that runs in the test's own process.
+#![allow(dead_code, reason = "no test needs all of it")]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pathlength_engine::{Configuration, End, Plan, Process, Recorder, Settings};
+use tempfile::TempDir;
+use trace::{Consumer, Header, Thread, Trace, Writer};
+
+/// A program.
+pub struct Guest {
+    directory: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// One test runs at a time: in one process programs share descriptors, and what is opened for one while another
+/// begins is out of the other's reach.
+static TURN: Mutex<()> = Mutex::new(());
+
+impl Guest {
+    /// Compiles it.
+    pub fn new(source: &str, switches: &[&str]) -> Guest {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let guest = Guest { directory: tempfile::tempdir().unwrap(), _turn: turn };
+        let file = guest.path("guest.c");
+        std::fs::write(&file, source).unwrap();
+        let compiler = "alpha-linux-gnu-gcc";
+        let mut command = Command::new(compiler);
+        let status =
+            command.args(switches).arg("-pthread").arg("-o").arg(guest.program()).arg(&file).status();
+        assert!(status.unwrap_or_else(|error| panic!("{compiler} is needed: {error}")).success());
+        guest
+    }
+
+    /// A file beside it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Its file.
+    pub fn program(&self) -> PathBuf {
+        self.path("guest")
+    }
+
+    /// The program, loaded.
+    pub fn process<A: Into<OsString>>(&self, arguments: impl IntoIterator<Item = A>) -> Process {
+        let configuration = Configuration {
+            program: self.program(),
+            name: None,
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            environment: vec![],
+            model: isa::Cpu::Ev67,
+            settings: Settings::default(),
+        };
+        Process::new(&configuration).unwrap()
+    }
+
+    /// Runs it; the trace of what a recorder recorded.
+    pub fn run<A: Into<OsString>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+        make: impl FnOnce(Arc<Writer>) -> Recorder,
+    ) -> Trace {
+        let path = self.path("file");
+        let _ = std::fs::remove_file(&path);
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
+        let writer = Writer::new(file, &Header::default()).unwrap();
+        let mut process = self.process(arguments);
+        let mut recorder = make(writer);
+        let end = process.run(&mut recorder);
+        assert!(matches!(end, Ok(End::Exited(0))), "{end:?}");
+        recorder.finish().unwrap();
+        Trace::open(&path).unwrap()
+    }
+
+    /// What a consumer hears of it, and the trace of what its blocks are.
+    pub fn hear<C: Consumer + Default + 'static, A: Into<OsString>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+        plan: &Plan,
+        is_parallel: bool,
+    ) -> (C, Trace) {
+        let consumer = Arc::new(Mutex::new(C::default()));
+        let heard = consumer.clone();
+        let trace =
+            self.run(arguments, |writer| Recorder::live(plan.clone(), writer, heard, is_parallel).unwrap());
+        (Arc::into_inner(consumer).expect("nobody else has it").into_inner().unwrap(), trace)
+    }
+
+    /// What a consumer hears of a trace of it, in the order of time.
+    pub fn record<C: Consumer + Default, A: Into<OsString>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+        plan: &Plan,
+    ) -> (C, Trace) {
+        let trace = self.run(arguments, |writer| Recorder::new(plan.clone(), writer).unwrap());
+        let mut consumer = C::default();
+        trace.images().iter().for_each(|image| consumer.map(image));
+        trace.blocks().iter().for_each(|block| consumer.define(block));
+        let mut pieces = trace.ordered();
+        while let Some(piece) = pieces.next_piece().unwrap() {
+            let process = trace.streams()[piece.stream as usize].process;
+            consumer.executed(Thread { process, number: piece.stream }, piece.words);
+        }
+        (consumer, trace)
+    }
+}
