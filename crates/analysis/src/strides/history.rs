@@ -22,7 +22,7 @@ pub struct History {
     of_accesses: Vec<u32>,
 }
 
-/// Neither a line nor an access.
+/// No line.
 const NONE: u32 = u32::MAX;
 
 /// How many addresses are kept of a series.
@@ -112,8 +112,7 @@ pub struct Last<'a> {
 impl Depth {
     #[inline(always)]
     pub fn new(depth: u32) -> Depth {
-        let others = u64::from(depth).saturating_sub(1).max(1);
-        Depth { depth: depth.into(), mask: others.next_power_of_two() - 1 }
+        Depth { depth: depth.into(), mask: u64::from(depth - 1).next_power_of_two() - 1 }
     }
 
     /// Lines of a series.

@@ -20,6 +20,7 @@ mod traces;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
 
 use analysis::table::{Kind, Table};
 use pathlength_lab::build::{Build, BuildOptions, build};
@@ -42,6 +43,18 @@ struct Runner {
 }
 
 impl Runner {
+    /// By a command, to which the Alpha program is added.
+    fn new(name: &'static str, command: impl IntoIterator<Item = impl Into<PathBuf>>) -> Runner {
+        let command = command.into_iter().map(Into::into).collect();
+        Runner { name, command, variable: None, is_native: false }
+    }
+
+    /// By a subcommand of ours with its options, which writes a file.
+    fn writing(name: &'static str, pathlength: &Path, words: &[&str], file: &Path) -> Runner {
+        let words = words.iter().map(Path::new);
+        Runner::new(name, [pathlength].into_iter().chain(words).chain(["-o".as_ref(), file]))
+    }
+
     /// The command that runs a program.
     fn command(&self, alpha: &Path, native: &Path) -> Command {
         let program = if self.is_native { native } else { alpha };
@@ -184,8 +197,7 @@ fn rows(
     let mut peer = None;
     for runner in runners {
         eprintln!("{title}: {}", runner.name);
-        let used = (0..runs).map(|_| measure(runner)).collect::<Result<Vec<_>, _>>()?;
-        let best = used.into_iter().min_by(|a, b| a.total().total_cmp(&b.total())).ok_or("no run")?;
+        let (best, _) = best(runs, |used, _| used.total(), || measure(runner))?;
         if runner.name == QEMU {
             peer = Some(best);
         }
@@ -221,14 +233,13 @@ fn runners() -> Result<Vec<Runner>, Error> {
         let command = "cargo build --release -p pathlength-engine --example run";
         return Err(format!("{} is missing: {command}", run.display()).into());
     }
-    let runner = |name, command| Runner { name, command, variable: None, is_native: false };
-    let ours = |name, command: &str| runner(name, vec![pathlength.clone(), command.into()]);
+    let ours = |name, command: &str| Runner::new(name, [&*pathlength, command.as_ref()]);
     let mut runners = vec![
-        runner(QEMU, vec![QEMU.into(), "-L".into(), SYSROOT.into()]),
-        Runner { is_native: true, ..runner("native", vec![]) },
+        Runner::new(QEMU, [QEMU, "-L", SYSROOT]),
+        Runner { is_native: true, ..Runner::new("native", [""; 0]) },
         ours("pathlength run", "run"),
         ours("pathlength count", "count"),
-        Runner { variable: Some(("PATHLENGTH_HOT", "trace")), ..runner("full trace, added up", vec![run]) },
+        Runner { variable: Some(("PATHLENGTH_HOT", "trace")), ..Runner::new("full trace, added up", [run]) },
     ];
     if Command::new(QEMU).arg("--version").stdout(Stdio::null()).status().is_err() {
         eprintln!("bench: qemu-alpha is not installed (Debian's package qemu-user): left out");
@@ -283,6 +294,21 @@ fn measure(job: &Job, runner: &Runner, loaded: &Path, directory: &Path) -> Resul
         return Err(format!("{} failed under {}{how}: {errors}", job.title, runner.name).into());
     }
     Ok(Used { user: after.user - before.user, system: after.system - before.system })
+}
+
+/// The cheapest of so many runs, and the seconds that elapsed meanwhile; `cost` is of these two.
+fn best(
+    runs: u32,
+    cost: impl Fn(Used, f64) -> f64,
+    mut run: impl FnMut() -> Result<Used, Error>,
+) -> Result<(Used, f64), Error> {
+    let timed = (0..runs).map(|_| {
+        let began = Instant::now();
+        Ok((run()?, began.elapsed().as_secs_f64()))
+    });
+    let timed = timed.collect::<Result<Vec<_>, Error>>()?;
+    let cheapest = timed.into_iter().min_by(|a, b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1)));
+    Ok(cheapest.ok_or("no run")?)
 }
 
 /// What all children that have ended used.

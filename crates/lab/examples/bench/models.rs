@@ -8,7 +8,7 @@ use analysis::table::{Kind, Table, Value};
 use pathlength_lab::debian;
 
 use crate::server::succeed;
-use crate::{Error, Job, QEMU, Runner, SYSROOT, Used, measure};
+use crate::{Error, Job, QEMU, Runner, SYSROOT, best, measure};
 
 const COLUMNS: [(&str, Kind); 5] = [
     ("modelled", Kind::Text),
@@ -65,15 +65,14 @@ pub fn table(
     let mut peer = f64::NAN;
     for runner in &runners {
         eprintln!("{}: {}", job.title, runner.name);
-        let used = (0..runs).map(|_| measure(job, runner, loaded, directory)).collect::<Result<Vec<_>, _>>();
-        let used = match used {
-            Ok(used) => used,
+        let used = best(runs, |used, _| used.total(), || measure(job, runner, loaded, directory));
+        let best = match used {
+            Ok((used, _)) => used.total(),
             Err(error) => {
                 table.notes.push(format!("{}: {error}", runner.name));
                 continue;
             }
         };
-        let best = used.into_iter().map(Used::total).min_by(f64::total_cmp).ok_or("no run")?;
         if runner.name.starts_with(QEMU) {
             peer = best;
         }
@@ -91,12 +90,7 @@ pub fn table(
 }
 
 fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner> {
-    let runner = |name, command: &[&str]| Runner {
-        name,
-        command: command.iter().map(PathBuf::from).collect(),
-        variable: None,
-        is_native: false,
-    };
+    let runner = |name, command: &[&str]| Runner::new(name, command);
     let (ours, five) = (&*pathlength.to_string_lossy(), &*five.to_string_lossy());
     let plugin = plugin.map(|plugin| {
         let options = format!("{},l2=true", plugin.display());
@@ -131,10 +125,8 @@ fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner>
 /// How many instructions a job executes.
 fn instructions(pathlength: &Path, job: &Job, loaded: &Path, directory: &Path) -> Result<u64, Error> {
     let counts = directory.join("counts.csv");
-    let words = ["count", "--by", "function", "--format", "csv", "-o"];
-    let command = [pathlength].into_iter().chain(words.iter().map(Path::new)).chain([&*counts]);
-    let command = command.map(Path::to_path_buf).collect();
-    let runner = Runner { name: "pathlength count", command, variable: None, is_native: false };
+    let words = ["count", "--by", "function", "--format", "csv"];
+    let runner = Runner::writing("pathlength count", pathlength, &words, &counts);
     measure(job, &runner, loaded, directory)?;
     let text = fs::read_to_string(counts)?;
     let total = text.lines().last().and_then(|line| line.split(',').nth(2)?.parse().ok());

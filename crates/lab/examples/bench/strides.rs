@@ -1,14 +1,13 @@
 //! How fast the strides of programs are counted while they run.
 
 use std::path::Path;
-use std::time::Instant;
 
 use analysis::table::{Kind, Table};
 use pathlength_lab::build::{BuildOptions, build};
 use pathlength_lab::toolchain::ORIGINAL;
 use pathlength_lab::workload::Workload;
 
-use crate::{Error, Job, Runner, measure};
+use crate::{Error, Job, Runner, best, measure};
 
 const COLUMNS: [(&str, Kind); 5] = [
     ("program", Kind::Text),
@@ -29,28 +28,18 @@ pub fn table(
 ) -> Result<Table, Error> {
     let mut table = Table::new("strides", "Strides counted while programs run", &COLUMNS);
     let file = directory.join("strides.json");
-    let words = ["strides", "--by", "instruction", "--format", "json", "-o"];
-    let command = [pathlength].into_iter().chain(words.iter().map(Path::new)).chain([&*file]);
-    let command = command.map(Path::to_path_buf).collect();
-    let runner = Runner { name: "pathlength strides", command, variable: None, is_native: false };
+    let words = ["strides", "--by", "instruction", "--format", "json"];
+    let runner = Runner::writing("pathlength strides", pathlength, &words, &file);
     for job in [job, &spmv(options)?] {
         eprintln!("{}: {}", job.title, runner.name);
-        let mut best = (f64::INFINITY, f64::NAN);
-        for _ in 0..runs {
-            let began = Instant::now();
-            let used = measure(job, &runner, loaded, directory)?.total();
-            let elapsed = began.elapsed().as_secs_f64();
-            if elapsed < best.0 {
-                best = (elapsed, used);
-            }
-        }
-        let (elapsed, used) = best;
+        let run = || measure(job, &runner, loaded, directory);
+        let (used, elapsed) = best(runs, |_, elapsed| elapsed, run)?;
         let references = references(&file)?;
         let rate = references as f64 / 1e6 / elapsed;
         table.row(vec![
             job.title.clone().into(),
             references.into(),
-            used.into(),
+            used.total().into(),
             elapsed.into(),
             rate.into(),
         ]);

@@ -1,12 +1,11 @@
 //! What traces cost: recording a few transactions, and all of them.
 
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::path::Path;
 
 use analysis::table::{Kind, Table};
 use trace::Trace;
 
-use crate::{Error, Job, Runner, Used, measure};
+use crate::{Error, Job, Runner, best, measure};
 
 const COLUMNS: [(&str, Kind); 6] = [
     ("recorded", Kind::Text),
@@ -35,17 +34,17 @@ pub fn table(
     let mut table = Table::new("traces", "Traces", &COLUMNS);
     for (name, job, options) in rows {
         eprintln!("{}, recorded: {name}", job.title);
-        let mut best: Option<(Used, f64)> = None;
-        for _ in 0..runs {
-            let _ = std::fs::remove_file(&file);
-            let began = Instant::now();
-            let used = measure(job, &runner(pathlength, &file, options), loaded, directory)?;
-            let elapsed = began.elapsed().as_secs_f64();
-            if best.is_none_or(|(known, _)| used.total() < known.total()) {
-                best = Some((used, elapsed));
+        let runner = match options {
+            None => Runner::new("pathlength", [pathlength, "run".as_ref()]),
+            Some(options) => {
+                Runner::writing("pathlength", pathlength, &[&["trace"], options].concat(), &file)
             }
-        }
-        let (used, elapsed) = best.ok_or("no run")?;
+        };
+        let run = || {
+            let _ = std::fs::remove_file(&file);
+            measure(job, &runner, loaded, directory)
+        };
+        let (used, elapsed) = best(runs, |used, _| used.total(), run)?;
         let title = format!("{}, recorded: {name}", job.title);
         let mut cells = vec![title.into(), used.total().into(), elapsed.into()];
         if options.is_some() {
@@ -62,15 +61,4 @@ pub fn table(
     }
     std::fs::remove_file(&file)?;
     Ok(table)
-}
-
-fn runner(pathlength: &Path, file: &Path, options: Option<&[&str]>) -> Runner {
-    let command: Vec<PathBuf> = match options {
-        None => vec![pathlength.into(), "run".into()],
-        Some(options) => {
-            let output = [pathlength, "trace".as_ref(), "-o".as_ref(), file];
-            output.into_iter().map(PathBuf::from).chain(options.iter().map(PathBuf::from)).collect()
-        }
-    };
-    Runner { name: "pathlength", command, variable: None, is_native: false }
 }
