@@ -11,7 +11,8 @@ use std::collections::{HashMap, HashSet};
 use analysis::table::{Kind, Table, Value};
 use serde_json::json;
 
-use crate::{Error, cells, json};
+use crate::json::Cell;
+use crate::{Error, cells};
 
 /// A chart: a Vega-Lite 6 specification with its data, and the words around it.
 #[derive(Clone, Debug, PartialEq)]
@@ -219,7 +220,7 @@ pub fn sizes(table: &Table, size: &str, values: &[&str], title: &str) -> Result<
     let mut rows = long(table, size, values)?;
     let (bytes, kind) = (column(table, size)?, table.columns[column(table, size)?].kind);
     let known: HashMap<String, _> =
-        table.rows.iter().map(|row| (cells::text(&row[bytes], kind), json::cell(&row[bytes]))).collect();
+        table.rows.iter().map(|row| (cells::text(&row[bytes], kind), json!(Cell(&row[bytes])))).collect();
     for row in &mut rows {
         row["bytes"] = row["row"].as_str().and_then(|text| known.get(text).cloned()).into();
     }
@@ -251,7 +252,7 @@ fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json
             cells.push(json!({
                 "row": cells::text(&row[category], table.columns[category].kind),
                 "column": cells::printable(&table.columns[value].name),
-                "value": json::cell(&row[value]),
+                "value": Cell(&row[value]),
                 "shown": cells::text(&row[value], table.columns[value].kind),
                 "place": cells.len(),
             }));

@@ -3,40 +3,69 @@
 use std::io::{self, Write};
 
 use analysis::table::{Column, Kind, Table, Value};
-use serde_json::{Map, json};
+use serde::{Serialize, Serializer};
+
+/// A table as an object; without a copy of its rows, which may be many.
+#[derive(Serialize)]
+pub(crate) struct Document<'a> {
+    name: &'a str,
+    title: &'a str,
+    columns: Vec<Heading<'a>>,
+    rows: Rows<'a>,
+    total: bool,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Heading<'a> {
+    name: &'a str,
+    kind: &'static str,
+}
+
+struct Rows<'a>(&'a Table);
+
+/// A row as an object; its fields are in the order of the columns.
+pub(crate) struct Row<'a>(&'a [Column], &'a [Value]);
+
+/// A value; what is missing or not finite is null.
+pub(crate) struct Cell<'a>(pub &'a Value);
 
 /// The table as an object.
-pub(crate) fn value(table: &Table) -> serde_json::Value {
-    let columns: Vec<_> =
-        table.columns.iter().map(|column| json!({"name": column.name, "kind": kind(column)})).collect();
-    json!({
-        "name": table.name,
-        "title": table.title,
-        "columns": columns,
-        "rows": rows(table).collect::<Vec<_>>(),
-        "total": table.total,
-        "notes": table.notes,
-    })
+pub(crate) fn document(table: &Table) -> Document<'_> {
+    let Table { name, title, columns, total, notes, .. } = table;
+    let columns = columns.iter().map(|column| Heading { name: &column.name, kind: kind(column) }).collect();
+    Document { name, title, columns, rows: Rows(table), total: *total, notes }
 }
 
 /// How a table without rows has them, written without spaces.
 pub(crate) const NO_ROWS: &str = "\"rows\":[]";
 
-/// The rows as objects; their fields are in the order of the columns.
-pub(crate) fn rows(table: &Table) -> impl Iterator<Item = serde_json::Value> {
-    let row = |row: &Vec<Value>| -> Map<String, serde_json::Value> {
-        table.columns.iter().map(|column| column.name.clone()).zip(row.iter().map(cell)).collect()
-    };
-    table.rows.iter().map(move |values| row(values).into())
+/// The rows as objects.
+pub(crate) fn rows(table: &Table) -> impl Iterator<Item = Row<'_>> {
+    table.rows.iter().map(|row| Row(&table.columns, row))
 }
 
-/// A value as JSON; what is missing or not finite is null.
-pub(crate) fn cell(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Text(text) => json!(text),
-        Value::Integer(number) => json!(number),
-        Value::Real(number) => json!(number),
-        Value::Missing => serde_json::Value::Null,
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(rows(self.0))
+    }
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let names = self.0.iter().map(|column| &column.name);
+        serializer.collect_map(names.zip(self.1.iter().map(Cell)))
+    }
+}
+
+impl Serialize for Cell<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Text(text) => serializer.serialize_str(text),
+            Value::Integer(number) => serializer.serialize_i64(*number),
+            Value::Real(number) => serializer.serialize_f64(*number),
+            Value::Missing => serializer.serialize_unit(),
+        }
     }
 }
 
@@ -53,7 +82,7 @@ fn kind(column: &Column) -> &'static str {
 }
 
 /// Writes an object, or an array of them, indented.
-pub(crate) fn render(value: &serde_json::Value, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)
 }

@@ -157,7 +157,7 @@ pub fn render(table: &Table, format: Format, out: &mut dyn Write) -> Result<(), 
     match format {
         Format::Table => terminal::render(table, terminal::Style::default(), out)?,
         Format::Csv => comma::render(table, out)?,
-        Format::Json => json::render(&json::value(table), out)?,
+        Format::Json => json::render(&json::document(table), out)?,
         Format::Parquet => out.write_all(&parquet::encode(table)?)?,
     }
     Ok(())

@@ -86,7 +86,10 @@ fn to_stream(
             Ok(())
         }
         (_, [table]) => render(table, format, out),
-        (Format::Json, _) => Ok(json::render(&tables.iter().map(json::value).collect(), out)?),
+        (Format::Json, _) => {
+            let documents: Vec<_> = tables.iter().map(json::document).collect();
+            Ok(json::render(&documents, out)?)
+        }
         (Format::Csv | Format::Parquet, _) => Err(Error::NeedsDirectory(format)),
     }
 }

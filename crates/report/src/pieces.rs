@@ -1,6 +1,6 @@
 //! A table too long to hold: written a piece at a time.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use ::parquet::arrow::ArrowWriter;
@@ -54,7 +54,7 @@ impl<W: Write + Send> Pieces<W> {
             }
             Format::Json => {
                 // All but the end of the rows.
-                let document = json::value(&table).to_string();
+                let document = serde_json::to_string(&json::document(&table)).map_err(io::Error::from)?;
                 let (before, rest) = document.rsplit_once(json::NO_ROWS).expect("a table has rows");
                 write!(out, "{before}\"rows\":[")?;
                 State::Json { out, is_first: true, rest: rest.into() }
@@ -88,7 +88,8 @@ impl<W: Write + Send> Pieces<W> {
             State::Json { out, is_first, .. } => {
                 for row in json::rows(piece) {
                     let comma = if std::mem::take(is_first) { "" } else { "," };
-                    write!(out, "{comma}\n{row}")?;
+                    writeln!(out, "{comma}")?;
+                    serde_json::to_writer(&mut *out, &row).map_err(io::Error::from)?;
                 }
             }
             State::Parquet { schema, writer } => {
