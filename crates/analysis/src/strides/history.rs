@@ -1,7 +1,9 @@
-//! The addresses that each series of references accessed last, thread by thread. While they are equally far apart,
+//! The addresses that the references of each track accessed last, thread by thread. While they are equally far apart,
 //! it is enough to know how often.
 
-/// What is known of a series is a line of the host's cache, as long as strides are counted to five steps.
+use super::lockstep::Counted;
+
+/// What is known of a track is a line of the host's cache, as long as strides are counted to five steps.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line([u64; Line::WORDS]);
@@ -10,22 +12,39 @@ impl Line {
     const WORDS: usize = 8;
 }
 
-/// The last addresses of a thread, of as many series as it executed.
+/// The last addresses of a thread, of as many tracks as it executed.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     lines: Vec<Line>,
-    /// By series: its first line.
-    of_series: Vec<u32>,
-    /// By block: where its accesses are in the next list.
-    of_blocks: Vec<Option<(u32, u32)>>,
-    /// For each access of these blocks the first line of its series; [`NONE`] if it is not counted.
-    of_accesses: Vec<u32>,
+    /// By track: its first line.
+    of_tracks: Vec<u32>,
+    /// By block.
+    of_blocks: Vec<Places>,
+    /// Those of all these blocks.
+    places: Vec<Place>,
 }
+
+/// Where the accesses of a block are that are counted. Little, as the hottest loop waits for it.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    start: u32,
+    counted: u16,
+    /// How many accesses it has, those that are not counted among them.
+    accesses: u16,
+}
+
+impl Places {
+    /// The thread did not enter the block.
+    const NONE: Places = Places { start: u32::MAX, counted: 0, accesses: 0 };
+}
+
+/// An access that is counted, and its track's first line.
+type Place = (Counted, u32);
 
 /// No line.
 const NONE: u32 = u32::MAX;
 
-/// How many addresses are kept of a series.
+/// How many addresses are kept of a track.
 #[derive(Clone, Copy, Debug)]
 pub struct Depth {
     /// As many as strides are counted to.
@@ -34,7 +53,7 @@ pub struct Depth {
     mask: u64,
 }
 
-/// What is kept of a series: some words by name, then a ring of the addresses before the last.
+/// What is kept of a track: some words by name, then a ring of the addresses before the last.
 #[derive(Clone, Copy)]
 enum Word {
     /// The last address.
@@ -49,7 +68,7 @@ enum Word {
     Ring,
 }
 
-/// What else is known of a series, in a word of which each value takes some bits.
+/// What else is known of a track, in a word of which each value takes some bits.
 #[derive(Clone, Copy)]
 struct State(u64);
 
@@ -103,7 +122,7 @@ pub struct Run {
     pub times: u64,
 }
 
-/// What is known of a series.
+/// What is known of a track.
 pub struct Last<'a> {
     lines: &'a mut [Line],
     depth: Depth,
@@ -115,7 +134,7 @@ impl Depth {
         Depth { depth: depth.into(), mask: u64::from(depth - 1).next_power_of_two() - 1 }
     }
 
-    /// Lines of a series.
+    /// Lines of a track.
     #[inline(always)]
     fn lines(self) -> usize {
         (Word::Ring as usize + self.mask as usize + 1).div_ceil(Line::WORDS)
@@ -123,108 +142,102 @@ impl Depth {
 }
 
 impl History {
-    /// What is known of a series.
+    /// What is known of a track.
     #[inline(always)]
-    pub fn of(&mut self, series: u32, depth: Depth) -> Last<'_> {
-        let line = self.line(series, depth);
-        Last::new(&mut self.lines, line, depth).expect("was added")
+    pub fn of(&mut self, track: u32, depth: Depth) -> Last<'_> {
+        let line = self.line(track, depth);
+        Last::new(&mut self.lines, line, depth)
     }
 
-    /// What is known of the series of a block's accesses. `series` tells these when the thread executes the block
-    /// for the first time; None for an access that is not counted.
+    /// What is known of the tracks of a block's accesses; None if the thread did not [`enter`](History::enter) it.
     #[inline(always)]
-    pub fn of_block<S: Iterator<Item = Option<u32>>>(
-        &mut self,
-        block: u32,
-        depth: Depth,
-        series: impl FnOnce() -> S,
-    ) -> OfBlock<'_> {
-        let (start, count) = match self.of_blocks.get(block as usize) {
-            Some(&Some(known)) => known,
-            _ => self.add_block(block, depth, series()),
-        };
-        OfBlock {
-            lines: &mut self.lines,
-            first: &self.of_accesses[start as usize..][..count as usize],
-            depth,
+    pub fn of_block(&mut self, block: u32, depth: Depth) -> Option<OfBlock<'_>> {
+        let Places { start, counted, accesses } = *self.of_blocks.get(block as usize)?;
+        if start == Places::NONE.start {
+            return None;
         }
+        let places = &self.places[start as usize..][..counted.into()];
+        Some(OfBlock { lines: &mut self.lines, places, accesses: accesses.into(), depth })
     }
 
-    /// The first line of a series.
+    /// The first line of a track.
     #[inline(always)]
-    fn line(&mut self, series: u32, depth: Depth) -> u32 {
-        match self.of_series.get(series as usize) {
+    fn line(&mut self, track: u32, depth: Depth) -> u32 {
+        match self.of_tracks.get(track as usize) {
             Some(&line) if line != NONE => line,
-            _ => self.add(series, depth),
+            _ => self.add(track, depth),
         }
     }
 
     #[cold]
-    fn add(&mut self, series: u32, depth: Depth) -> u32 {
-        if self.of_series.len() <= series as usize {
-            self.of_series.resize(series as usize + 1, NONE);
+    fn add(&mut self, track: u32, depth: Depth) -> u32 {
+        if self.of_tracks.len() <= track as usize {
+            self.of_tracks.resize(track as usize + 1, NONE);
         }
         let line = self.lines.len();
         self.lines.resize(line + depth.lines(), Line([0; Line::WORDS]));
-        self.of_series[series as usize] = line as u32;
+        self.of_tracks[track as usize] = line as u32;
         line as u32
     }
 
-    #[cold]
-    fn add_block(
-        &mut self,
-        block: u32,
-        depth: Depth,
-        series: impl Iterator<Item = Option<u32>>,
-    ) -> (u32, u32) {
+    /// A block is executed that has so many accesses, of which these are counted.
+    pub fn enter(&mut self, block: u32, accesses: usize, counted: &[Counted], depth: Depth) {
         if self.of_blocks.len() <= block as usize {
-            self.of_blocks.resize(block as usize + 1, None);
+            self.of_blocks.resize(block as usize + 1, Places::NONE);
         }
-        let start = self.of_accesses.len();
-        for series in series {
-            let line = series.map_or(NONE, |series| self.line(series, depth));
-            self.of_accesses.push(line);
+        let start = self.places.len() as u32;
+        for &one in counted {
+            let line = self.line(one.track, depth);
+            self.places.push((one, line));
         }
-        let place = (start as u32, (self.of_accesses.len() - start) as u32);
-        self.of_blocks[block as usize] = Some(place);
-        place
+        let short = |length: usize| u16::try_from(length).expect("blocks that are executed are short");
+        let (counted, accesses) = (short(counted.len()), short(accesses));
+        self.of_blocks[block as usize] = Places { start, counted, accesses };
     }
 
-    /// The run that a series is in, if there is one. None for a series without references.
-    pub fn state(&self, series: u32) -> Option<Option<Run>> {
-        let line = *self.of_series.get(series as usize)?;
+    /// Other accesses of a block are to be counted.
+    pub fn leave(&mut self, block: u32) {
+        if let Some(places) = self.of_blocks.get_mut(block as usize) {
+            *places = Places::NONE;
+        }
+    }
+
+    /// What is known of a track is known of another one, too, which is new.
+    pub fn copy(&mut self, from: u32, to: u32, depth: Depth) {
+        let from = self.of_tracks.get(from as usize).copied().filter(|&line| line != NONE);
+        let Some(from) = from.map(|line| line as usize) else { return };
+        let to = self.line(to, depth) as usize;
+        self.lines.copy_within(from..from + depth.lines(), to);
+    }
+
+    /// The run that a track is in, if there is one. None for a track without references.
+    pub fn state(&self, track: u32) -> Option<Option<Run>> {
+        let line = *self.of_tracks.get(track as usize)?;
         let first = self.lines.get(line as usize)?;
         (State(first.0[Word::State as usize]).known() > 0).then(|| run(first))
     }
 }
 
-/// What is known of the series of a block's accesses.
+/// What is known of the tracks of a block's accesses.
 pub struct OfBlock<'a> {
     lines: &'a mut [Line],
-    first: &'a [u32],
+    places: &'a [Place],
+    /// How many accesses there are, those that are not counted among them.
+    pub accesses: usize,
     depth: Depth,
 }
 
 impl OfBlock<'_> {
-    /// How many accesses there are.
+    /// Tells of each access that is counted what is known of its track.
     #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.first.len()
-    }
-
-    /// Tells what is known of the series of each access, with the access's index and its address; not of those
-    /// that are not counted.
-    #[inline(always)]
-    pub fn each(self, addresses: &[u64], mut tell: impl FnMut(usize, Last, u64)) {
-        for (index, (&line, &address)) in self.first.iter().zip(addresses).enumerate() {
-            if let Some(last) = Last::new(self.lines, line, self.depth) {
-                tell(index, last, address);
-            }
+    pub fn each(self, mut tell: impl FnMut(Counted, Last)) {
+        for &(access, line) in self.places {
+            tell(access, Last::new(self.lines, line, self.depth));
         }
     }
 }
 
-/// The run that a series is in, whose first line is given.
+/// The run that a track is in, whose first line is given.
 #[inline(always)]
 fn run(first: &Line) -> Option<Run> {
     let [stride, times, state] =
@@ -234,9 +247,15 @@ fn run(first: &Line) -> Option<Run> {
 
 impl<'a> Last<'a> {
     #[inline(always)]
-    fn new(lines: &'a mut [Line], first: u32, depth: Depth) -> Option<Last<'a>> {
+    fn new(lines: &'a mut [Line], first: u32, depth: Depth) -> Last<'a> {
         let first = first as usize;
-        Some(Last { lines: lines.get_mut(first..first + depth.lines())?, depth })
+        Last { lines: &mut lines[first..first + depth.lines()], depth }
+    }
+
+    /// The same, of which the depth is known when this is compiled.
+    #[inline(always)]
+    pub fn of(self, depth: Depth) -> Last<'a> {
+        Last { lines: &mut self.lines[..depth.lines()], depth }
     }
 
     /// Adds an address if it goes on as those before: true if it does.

@@ -24,6 +24,7 @@ mod bins;
 mod counters;
 mod heap;
 mod history;
+mod lockstep;
 mod memory;
 mod patterns;
 mod tables;
@@ -37,6 +38,7 @@ pub use advice::{ADVICE, advice};
 pub use bins::{Bins, Range};
 use counters::{Add, Counters, Sums};
 use history::{Depth, History, Last, Run};
+use lockstep::{Counted, Lockstep, Origins, Relative, Splits};
 use memory::Memory;
 pub use patterns::{By, Heard, Patterns};
 
@@ -76,7 +78,10 @@ pub struct Strides {
     keys: Vec<Key>,
     /// Groups that are single instructions, by address and word.
     instructions: HashMap<(u64, u32), u32>,
+    lockstep: Lockstep,
+    /// By thread.
     histories: Vec<History>,
+    /// By track.
     counters: Counters,
 }
 
@@ -95,6 +100,8 @@ pub(crate) struct Access {
     pub is_store: bool,
     /// The register that the address is relative to.
     pub base: u8,
+    /// What the address is relative to, if the series is a single instruction.
+    pub relative: Option<Relative>,
 }
 
 /// An instruction that accesses memory, for whoever decides which group its references belong to.
@@ -123,6 +130,7 @@ impl Strides {
             numbers: HashMap::new(),
             keys: Vec::new(),
             instructions: HashMap::new(),
+            lockstep: Lockstep::default(),
             histories: Vec::new(),
             counters: Counters::new(options.depth as usize * options.bins.count()),
         }
@@ -132,23 +140,34 @@ impl Strides {
     /// in other blocks, too. Groups are numbered in the order in which they are defined.
     pub fn define(&mut self, address: u64, words: &[u32]) {
         let mut instructions = std::mem::take(&mut self.instructions);
-        self.define_groups(address, words, |site| {
+        self.define_groups(address, words, true, |site| {
             let next = instructions.len() as u32;
             Some(*instructions.entry((site.address, site.word)).or_insert(next))
         });
         self.instructions = instructions;
     }
 
-    /// The same, with other groups than single instructions. What has none is not counted.
-    pub fn define_groups(&mut self, address: u64, words: &[u32], mut group: impl FnMut(Site) -> Option<u32>) {
+    /// The same, with other groups. What has none is not counted. `are_instructions` if each is a single one.
+    pub fn define_groups(
+        &mut self,
+        address: u64,
+        words: &[u32],
+        are_instructions: bool,
+        mut group: impl FnMut(Site) -> Option<u32>,
+    ) {
+        let mut origins = Origins::default();
         for (index, &word) in words.iter().enumerate() {
             let Some(instruction) = isa::decode(word) else { continue };
             // Loads whose result is dropped are prefetches, and have none.
-            let Some(size) = instruction.access_size() else { continue };
+            let size = instruction.access_size();
+            let element = if self.options.bins.in_elements { size.unwrap_or(1) } else { 1 };
+            let relative = origins.next(instruction, element);
+            let Some(size) = size else { continue };
             let site = Site { index, address: address.wrapping_add(4 * index as u64), word };
             let (base, is_store) = (instruction.rb(), instruction.op.is(Flags::STORE));
             let series = group(site).map(|group| self.number((group, is_store)));
-            self.accesses.push(Access { series, index: index as u16, size, is_store, base });
+            let relative = are_instructions.then_some(relative);
+            self.accesses.push(Access { series, index: index as u16, size, is_store, base, relative });
         }
         self.starts.push(self.accesses.len());
     }
@@ -167,54 +186,86 @@ impl Strides {
     pub(crate) fn number(&mut self, key: Key) -> u32 {
         *self.numbers.entry(key).or_insert_with(|| {
             self.keys.push(key);
-            self.counters.reach(self.keys.len());
             self.keys.len() as u32 - 1
         })
     }
 
-    /// Executions and marks ([`trace::record`]) of a thread, whole ones, whose blocks are defined.
-    pub fn executed(&mut self, thread: u32, records: &[u64]) {
+    /// Executions and marks ([`trace::record`]) of a thread, whole ones, whose blocks are defined; with the addresses
+    /// that such instructions access.
+    pub fn executed(&mut self, thread: u32, mut records: &[u64]) {
         let Options { depth, bins, .. } = Options::default();
-        if self.options.depth == depth && self.options.bins == bins {
-            self.count::<true>(thread, records);
-        } else {
-            self.count::<false>(thread, records);
+        let is_usual = self.options.depth == depth && self.options.bins == bins;
+        loop {
+            let new = if is_usual {
+                self.count::<true>(thread, &mut records)
+            } else {
+                self.count::<false>(thread, &mut records)
+            };
+            match new {
+                Some(block) => self.enter(thread, block),
+                None => return,
+            }
         }
     }
 
-    /// The same. If all but the threshold is as usual, what follows from that is known when this is compiled.
+    /// The same, up to a block that is new to the thread.
     #[inline(always)]
-    fn count<const USUAL: bool>(&mut self, thread: u32, records: &[u64]) {
+    fn count<const USUAL: bool>(&mut self, thread: u32, records: &mut &[u64]) -> Option<u32> {
         let Strides { starts, accesses, histories, counters, options, .. } = self;
-        let Options { threshold, .. } = *options;
-        let options = if USUAL { Options { threshold, ..Options::default() } } else { *options };
+        let options = options.known::<USUAL>();
         let depth = Depth::new(options.depth);
         let history = history(histories, thread);
-        let mut words = records;
-        while let Some((&word, rest)) = words.split_first() {
-            words = rest;
-            let Event::Block(block) = Event::new(word) else { continue };
-            let accesses = || &accesses[starts[block as usize]..starts[block as usize + 1]];
-            let series = history.of_block(block, depth, || accesses().iter().map(|access| access.series));
-            let (addresses, rest) = words.split_at(series.len());
-            words = rest;
-            series.each(addresses, |index, mut last, address| {
-                let element = if USUAL { 1 } else { options.bins.element(accesses()[index].size.into()) };
+        while let Some((&word, rest)) = records.split_first() {
+            let Event::Block(block) = Event::new(word) else {
+                *records = rest;
+                continue;
+            };
+            let Some(tracks) = history.of_block(block, depth) else { return Some(block) };
+            let (addresses, rest) = rest.split_at(tracks.accesses);
+            *records = rest;
+            tracks.each(|Counted { index, track, displacement }, mut last| {
+                let size = || accesses[starts[block as usize] + index as usize].size;
+                let element = if USUAL { 1 } else { options.bins.element(size().into()) };
+                let address = addresses[index as usize].wrapping_sub(i64::from(displacement).cast_unsigned());
                 if !last.repeat(address, element) {
-                    let series = accesses()[index].series.expect("only these are told");
-                    options.count(last, address, element, counters.sums(series));
+                    options.count::<USUAL>(last, address, element, counters, track);
                 }
             });
         }
+        None
+    }
+
+    /// A thread executes a block for the first time, or for the first time since others of its accesses count.
+    #[cold]
+    fn enter(&mut self, thread: u32, block: u32) {
+        let accesses = &self.accesses[self.starts[block as usize]..self.starts[block as usize + 1]];
+        let Splits { tracks, blocks } = self.lockstep.add(block, accesses);
+        self.counters.reach(self.lockstep.len());
+        for history in &mut self.histories {
+            tracks.iter().for_each(|&(from, to)| history.copy(from, to, self.depth));
+            blocks.iter().for_each(|&block| history.leave(block));
+        }
+        tracks.iter().for_each(|&(from, to)| self.counters.copy(from, to));
+        let counted = self.lockstep.counted(accesses);
+        history(&mut self.histories, thread).enter(block, accesses.len(), &counted, self.depth);
+    }
+
+    /// A series that has its first reference.
+    #[cold]
+    fn start(&mut self, series: u32) -> u32 {
+        let track = self.lockstep.alone(series);
+        self.counters.reach(self.lockstep.len());
+        track
     }
 
     /// A reference of a series in a thread; `element` is the size of what it accesses.
     #[inline]
     pub(crate) fn reference(&mut self, thread: u32, series: u32, address: u64, element: u64) {
         let element = self.options.bins.element(element);
-        let mut last = history(&mut self.histories, thread).of(series, self.depth);
+        let track = self.lockstep.of(series).unwrap_or_else(|| self.start(series));
+        let mut last = history(&mut self.histories, thread).of(track, self.depth);
         if !last.repeat(address, element) {
-            self.options.count(last, address, element, self.counters.sums(series));
+            self.options.count::<false>(last, address, element, &mut self.counters, track);
         }
     }
 
@@ -236,17 +287,18 @@ impl Strides {
         all.filter(|series| series.references > 0)
     }
 
-    /// The run that a series is in, thread by thread, of those that have references of it.
-    fn states(&self, series: u32) -> impl Iterator<Item = Option<Run>> {
-        self.histories.iter().filter_map(move |history| history.state(series))
+    /// The run that a track is in, thread by thread, of those that have references of it.
+    fn states(&self, track: u32) -> impl Iterator<Item = Option<Run>> {
+        self.histories.iter().filter_map(move |history| history.state(track))
     }
 
     /// The references of a series: each thread's first one, and those that have a stride to the one before.
     fn references(&self, series: u32) -> u64 {
+        let Some(track) = self.lockstep.of(series) else { return 0 };
         let depth = self.options.depth as usize;
-        let strides = self.counters.of(series).into_iter().filter(|&(slot, _)| slot % depth == 0);
+        let strides = self.counters.of(track).into_iter().filter(|&(slot, _)| slot % depth == 0);
         let repeated = |run: Option<Run>| 1 + run.map_or(0, |run| run.times);
-        strides.map(|(_, count)| count).sum::<u64>() + self.states(series).map(repeated).sum::<u64>()
+        strides.map(|(_, count)| count).sum::<u64>() + self.states(track).map(repeated).sum::<u64>()
     }
 }
 
@@ -261,17 +313,34 @@ fn history(histories: &mut Vec<History>, thread: u32) -> &mut History {
 }
 
 impl Options {
-    /// Counts the strides from the last addresses of a series to its next one.
+    /// The same. If they are `USUAL` in all but the threshold, that is known when this is compiled.
     #[inline(always)]
-    fn count(self, last: Last, address: u64, element: u32, sums: Sums) {
-        match sums {
-            Sums::Many(all) => self.count_in(last, address, element, all),
-            Sums::Few(few) => self.count_in(last, address, element, few),
+    fn known<const USUAL: bool>(self) -> Options {
+        let Options { threshold, .. } = self;
+        if USUAL { Options { threshold, ..Options::default() } } else { self }
+    }
+
+    /// Counts the strides from the last addresses of a track to its next one, which does not go on as those did. Not
+    /// inlined: the loop over references, most of which do go on, is faster if it is all there is.
+    #[inline(never)]
+    fn count<const USUAL: bool>(
+        self,
+        last: Last,
+        address: u64,
+        element: u32,
+        counters: &mut Counters,
+        track: u32,
+    ) {
+        let options = self.known::<USUAL>();
+        let (last, element) = (last.of(Depth::new(options.depth)), if USUAL { 1 } else { element });
+        match counters.sums(track) {
+            Sums::Many(mut all) => options.count_in(last, address, element, &mut all),
+            Sums::Few(few) => options.count_in(last, address, element, few),
         }
     }
 
     #[inline(always)]
-    fn count_in(self, mut last: Last, address: u64, element: u32, sums: &mut (impl Add + ?Sized)) {
+    fn count_in(self, mut last: Last, address: u64, element: u32, sums: &mut impl Add) {
         if let Some(run) = last.end_run() {
             self.strides(run, |step, bin| sums.add(self.slot(step, bin), run.times));
         }
@@ -330,13 +399,14 @@ pub struct Count {
 impl Series<'_> {
     /// The strides that occurred, by steps, the shortest first.
     pub fn strides(&self) -> impl Iterator<Item = Count> + use<> {
-        let Strides { options, counters, .. } = self.strides;
+        let Strides { options, counters, lockstep, .. } = self.strides;
+        let track = lockstep.of(self.number).expect("it has references");
         let mut counts = BTreeMap::new();
         let mut add = |step: usize, bin: usize, times| *counts.entry((step, bin)).or_insert(0) += times;
         let depth = options.depth as usize;
-        let counted = counters.of(self.number).into_iter();
+        let counted = counters.of(track).into_iter();
         counted.for_each(|(slot, count)| add(slot % depth, slot / depth, count));
-        for run in self.strides.states(self.number).flatten() {
+        for run in self.strides.states(track).flatten() {
             options.strides(run, |step, bin| add(step, bin, run.times));
         }
         let bins = options.bins;

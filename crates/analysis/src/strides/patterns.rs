@@ -95,7 +95,8 @@ impl Counting {
         let id = self.images.len() as BlockId;
         self.images.push(block.image);
         let Counting { by, groups, first, strides, .. } = self;
-        strides.define_groups(block.address, &block.words, |site| {
+        let are_instructions = *by == By::Instruction;
+        strides.define_groups(block.address, &block.words, are_instructions, |site| {
             let function = || names.name(block.image, site.address);
             let (group, is_new) = match by {
                 By::Instruction => {

@@ -130,17 +130,31 @@ proptest! {
         prop_assert_eq!(by_array, recount(&all, options, |_| "(stack)".into()));
     }
 
-    /// The same while a program runs: no trace, no names.
+    /// The same while a program runs: no trace, no names. What moves in lockstep is found out.
     #[test]
-    fn strides_that_are_heard_agree_with_a_recount(made in made(), options in options()) {
-        let mut strides = Strides::new(options);
+    fn strides_that_are_heard_agree_with_a_recount(program in program(), options in options(), seed: u64) {
+        let made = program.run(seed);
+        let (mut strides, mut lines) = (Strides::new(options), Strides::new(options));
         for (address, words) in &made.blocks {
             strides.define(*address, words);
+            lines.define_groups(*address, words, false, |site| Some((site.address / 16) as u32));
         }
-        for (thread, Thread { items, .. }) in (0..).zip(&made.threads) {
-            items.chunks(5).for_each(|items| strides.executed(thread, &words(items)));
+        // Threads take turns.
+        let turns = made.threads.iter().map(|thread| thread.items.len().div_ceil(TURN)).max().unwrap_or(0);
+        for turn in 0..turns {
+            for (thread, Thread { items, .. }) in (0..).zip(&made.threads) {
+                let words = items.chunks(TURN).nth(turn).map(words).unwrap_or_default();
+                strides.executed(thread, &words);
+                lines.executed(thread, &words);
+            }
         }
         let all = expand(&made, &Wanted::default());
+        // Groups of instructions have nothing in lockstep.
+        let heard: Counts = lines.series().map(|series| {
+            let counts = series.strides().map(|one| ((one.step, one.range), one.count)).collect();
+            ((series.group.to_string(), series.is_store), (series.references, counts))
+        }).collect();
+        prop_assert_eq!(heard, recount(&all, options, |one| (one.pc / 16).to_string()));
         // By address and word, of which the first block that has them tells which they are.
         let name = |one: &One| format!("{:#x} {:#x}", one.pc, one.word);
         let mut names = Vec::new();
@@ -158,6 +172,121 @@ proptest! {
         }).collect();
         prop_assert_eq!(heard, recount(&all, options, name));
     }
+}
+
+/// Blocks that a thread executes before it is another one's turn.
+const TURN: usize = 5;
+
+/// Code, as it is at first and as it is later, when some of it was written; and which pieces of it are executed by
+/// each thread, one after the other: whether later, where from and how many instructions.
+#[derive(Clone, Debug)]
+struct Program {
+    code: [Vec<u32>; 2],
+    threads: Vec<Vec<(bool, usize, usize)>>,
+}
+
+/// Instructions of a program.
+const CODE: usize = 20;
+
+/// An instruction that accesses memory, or writes a register that others access memory by, or does neither.
+fn instruction_word() -> impl Strategy<Value = u32> {
+    use proptest::sample::select;
+    let memory = select(vec![0x0au32, 0x0b, 0x0e, 0x0f, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x23]);
+    let displacement = select(vec![0u32, 0, 8, 16, 3, 0xfff0]);
+    let registers = (select(vec![1u32, 2, 3, 30, 31]), select(vec![1u32, 2, 30, 31]));
+    // lda, ldah
+    let address = select(vec![0x08u32, 0x09]);
+    let memory = prop_oneof![6 => memory, 1 => address];
+    let memory = (memory, registers, displacement).prop_map(|(opcode, (ra, rb), displacement)| {
+        // No program has addresses below 0.
+        let displacement = if rb == 31 { displacement & 0x7fff } else { displacement };
+        opcode << 26 | ra << 21 | rb << 16 | displacement
+    });
+    // addq t0,t0,t0; cmovne t2,t0,t1; mulq sp,t0,sp; ftoit f1,t1; addt f1,f2,f1; rduniq; rpcc t0; unop
+    let other = select(vec![
+        0x4021_0401u32,
+        0x4461_04c2,
+        0x4fc1_041e,
+        0x703f_0e02,
+        0x5822_1401,
+        0x9e,
+        0x6020_c000,
+        0x2ffe_0000,
+    ]);
+    prop_oneof![4 => memory, 1 => other]
+}
+
+fn program() -> impl Strategy<Value = Program> {
+    let code = proptest::collection::vec(instruction_word(), CODE);
+    let changes = proptest::collection::vec((0..CODE, instruction_word()), 0..3);
+    let piece = (proptest::bool::weighted(0.2), 0..CODE, 1..CODE);
+    // A few pieces, again and again.
+    let pieces = proptest::collection::vec(piece, 1..8);
+    let executed = proptest::collection::vec(proptest::collection::vec(any::<usize>(), 0..80), 1..4);
+    (code, changes, pieces, executed).prop_map(|(code, changes, pieces, executed)| {
+        let mut later = code.clone();
+        changes.into_iter().for_each(|(index, word)| later[index] = word);
+        let piece = |which: usize| pieces[which % pieces.len()];
+        let threads = executed.into_iter().map(|which| which.into_iter().map(piece).collect()).collect();
+        Program { code: [code, later], threads }
+    })
+}
+
+impl Program {
+    /// Executes it; what registers get is left to chance, but often the same.
+    fn run(&self, mut seed: u64) -> Made {
+        let mut random = move |limit: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % limit
+        };
+        let mut value = move || match random(4) {
+            0 => 0x8000 + random(0x2000),
+            1 => 0x8000 + 8 * random(3),
+            _ => 0x8000,
+        };
+        let mut made = Made::default();
+        for pieces in &self.threads {
+            let mut registers = [(); 32].map(|()| value());
+            let mut items = Vec::new();
+            for &(is_later, start, length) in pieces {
+                let code = &self.code[usize::from(is_later)];
+                let words = &code[start..(start + length).min(CODE)];
+                let block = (0x1000 + 4 * start as u64, words.to_vec());
+                let known = made.blocks.iter().position(|one| *one == block);
+                let number = known.unwrap_or(made.blocks.len());
+                if known.is_none() {
+                    made.blocks.push(block);
+                }
+                let mut addresses = Vec::new();
+                for &word in words {
+                    registers[31] = 0;
+                    let (ra, rb) = (word >> 21 & 31, word >> 16 & 31);
+                    let one = isa::decode(word).unwrap();
+                    if one.access_size().is_some() {
+                        addresses.push(one.effective_address(registers[rb as usize]));
+                    }
+                    match word >> 26 {
+                        0 => registers.iter_mut().for_each(|register| *register = value()),
+                        0x08..=0x0b | 0x18 | 0x28..=0x2b | 0x2e => registers[ra as usize] = value(),
+                        0x10..=0x13 | 0x1c => registers[(word & 31) as usize] = value(),
+                        _ => {}
+                    }
+                }
+                items.push(Item::Block(number, addresses));
+            }
+            made.threads.push(Thread { process: 0, items });
+        }
+        made
+    }
+}
+
+/// What a trace has at most.
+#[test]
+fn blocks_may_be_long() {
+    let mut strides = Strides::new(Options::default());
+    // ldq t0,0(t0)
+    strides.define(0x1000, &vec![0xa421_0000; 1 << 16]);
+    assert_eq!(strides.series().count(), 0);
 }
 
 /// Frequent series, whose counters are all there; and strides that are repeated for a while.
