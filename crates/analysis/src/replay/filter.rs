@@ -129,12 +129,12 @@ impl Filter {
         filter
     }
 
-    /// Whether anything in a chunk can be wanted.
+    /// Whether anything in a chunk can be wanted, or it tells where control went from what is.
     pub fn chunk(&self, chunk: &Chunk) -> bool {
         let stream = &self.streams[chunk.stream as usize];
         let Chunk { first_instruction: first, instructions: count, .. } = *chunk;
         let reaches = |wanted: &RangeInclusive<u64>| {
-            *wanted.end() > first && *wanted.start() <= first.saturating_add(count)
+            *wanted.end() >= first && *wanted.start() <= first.saturating_add(count)
         };
         match stream {
             None => false,

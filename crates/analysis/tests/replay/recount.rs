@@ -237,6 +237,21 @@ fn lines(bytes: &BTreeSet<(u32, u64)>, size: u64) -> u64 {
     bytes.iter().map(|(process, byte)| (process, byte / size)).collect::<BTreeSet<_>>().len() as u64
 }
 
+/// Where control goes from the last instruction that is wanted is known, even if that is the last of a chunk.
+#[test]
+fn the_last_branch_is_taken() {
+    // beq t0, 8 bytes on
+    let block = |_| Item::Block(0, vec![]);
+    let made = Made::thread(&[(0x1000, &[0xe420_0002])], (0..20).map(block).collect());
+    for last in 1..20 {
+        let wanted = Wanted { instructions: Some(1..=last), ..Wanted::default() };
+        let options = Options { line_sizes: vec![], page_sizes: vec![], window: u64::MAX };
+        let kinds = cells(&summary(&made, &wanted, options), "kinds");
+        let taken = kinds.iter().find(|row| row[0] == "taken ones of these").unwrap();
+        assert_eq!(taken[1], last.to_string());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
