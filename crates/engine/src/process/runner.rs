@@ -1,0 +1,339 @@
+//! A thread of the program at work: what it, the operating system's kernel and the observer have to tell each other.
+
+mod code;
+
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread::{Builder, Scope};
+
+use super::{Crash, End, Error, load};
+use crate::alpha::block::BlockCache;
+use crate::alpha::cpu::{Cpu, Exception, Lock, register};
+use crate::alpha::interpreter::{Interest, Observer, Stop};
+use crate::alpha::records::Records;
+use crate::debug::Attached;
+use crate::linux::{self, Control, Ending, Held, Kernel, SharedKernel, Start, Thread};
+use crate::memory::Memory;
+use code::Code;
+
+/// What the threads of a process share.
+#[derive(Clone, Copy)]
+pub(super) struct Shared<'scope, 'env> {
+    pub(super) memory: &'env Memory,
+    pub(super) kernel: &'env SharedKernel,
+    /// The process that called [`Process::run`]: a child that the program forks is another.
+    pub(super) host_process: u32,
+    /// As in [`Process`].
+    pub(super) hot: u32,
+    pub(super) is_clock_virtual: bool,
+    pub(super) scope: &'scope Scope<'scope, 'env>,
+}
+
+/// One thread of the program at work, on a thread of the host.
+pub(super) struct Runner<'a, 'scope, 'env, O> {
+    shared: Shared<'scope, 'env>,
+    thread: &'a mut Thread,
+    cpu: &'a mut Cpu,
+    cache: &'a mut BlockCache,
+    observer: &'a mut O,
+    /// The process as the thread knows it; another after a fork.
+    process: u32,
+    /// The blocks in the cache are those of this generation of the code in memory.
+    code_generation: u64,
+    /// How many images the observer has heard of.
+    images: usize,
+    /// Blocks of one instruction, for a debugger's steps.
+    steps: Option<BlockCache>,
+    /// The code of the blocks in the cache.
+    code: Code,
+    /// Blocks and their code for another interest of the observer's.
+    other: Option<(BlockCache, Code)>,
+    /// What the observer wants to hear of from here on, if that is something else.
+    turn: Option<Interest>,
+    /// It said so of the block that comes next.
+    is_asked: bool,
+    /// For an observer of accesses.
+    records: Option<Records>,
+    /// Compiled code must be forgotten.
+    stale: bool,
+    /// How many calls of [`Runner::go`] are at work, one within the other with compiled code between.
+    depth: u32,
+    /// The thread's end, when it has come: [`Runner::go`] is to be left.
+    ended: Option<Option<Result<End, Error>>>,
+}
+
+/// Stack of a host's thread in bytes: address space only, as long as it is not used.
+const HOST_STACK: usize = 8 << 20;
+
+/// No instruction has this address.
+const NEVER: u64 = 1;
+
+impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
+    pub(super) fn new(
+        shared: Shared<'scope, 'env>,
+        thread: &'a mut Thread,
+        cpu: &'a mut Cpu,
+        cache: &'a mut BlockCache,
+        observer: &'a mut O,
+    ) -> Self {
+        let code_generation = shared.memory.code_generation();
+        let process = shared.host_process;
+        let code = Code::new(observer.begins(), &shared);
+        let (stale, depth, ended) = (false, 0, None);
+        Runner {
+            shared,
+            thread,
+            cpu,
+            cache,
+            observer,
+            process,
+            code_generation,
+            images: 0,
+            steps: None,
+            code,
+            other: None,
+            turn: None,
+            is_asked: false,
+            records: O::INTEREST.has_records().then(Records::default),
+            stale,
+            depth,
+            ended,
+        }
+    }
+
+    /// Runs until the thread ends. None if the process does not end with it.
+    pub(super) fn run(mut self) -> Option<Result<End, Error>> {
+        if let Some(records) = &mut self.records {
+            records.attach(self.cpu);
+        }
+        self.tell_images(&self.shared.kernel.lock());
+        let address = self.thread.address();
+        self.with_debugger(|debugger, cpu| debugger.begin(address, cpu));
+        self.observer.goes_on();
+        loop {
+            self.follow_code();
+            self.go(NEVER);
+            if let Some(end) = self.ended.take() {
+                return end;
+            }
+        }
+    }
+
+    /// Tells the observer what was executed.
+    fn hand_on(&mut self) {
+        if let Some(records) = &mut self.records {
+            let records = records.take(self.cpu);
+            if !records.is_empty() {
+                self.observer.executed(records, self.cache);
+            }
+        }
+    }
+
+    /// Control goes on elsewhere.
+    fn divert(&mut self) {
+        self.hand_on();
+        self.observer.diverted();
+    }
+
+    /// Lets the debugger, if there is one, do something with the registers. It may set other breakpoints.
+    fn with_debugger(&mut self, what: impl FnOnce(&mut Attached, &mut Cpu)) {
+        if let Some(debugger) = self.observer.debugger() {
+            what(debugger, self.cpu);
+            self.stale |= self.observer.wants_more();
+        }
+    }
+
+    /// Follows up on a stop of the interpreter.
+    fn stop(&mut self, stop: Stop) {
+        if stop == Stop::SystemCall {
+            self.hand_on();
+            self.observer.system_call(self.cpu.r[register::V0] as u32);
+            self.with_debugger(|debugger, cpu| debugger.leave_guest(cpu));
+        }
+        let mut kernel = self.shared.kernel.lock();
+        self.thread.report(&mut kernel, self.cpu.instructions);
+        let expected = self.cpu.pc;
+        let control = self.serve(&mut kernel, stop);
+        if self.cpu.pc != expected {
+            self.divert();
+        }
+        // The return from the operating system's kernel clears the lock flag.
+        self.cpu.lock = Lock::NONE;
+        let mut status = None;
+        match control {
+            Control::Continue => {}
+            // The thread would not hear of the end.
+            Control::Start(_) if kernel.is_ending() => {}
+            Control::Start(start) => {
+                let id = self.start(&mut kernel, &start);
+                linux::started_thread(self.cpu, id);
+            }
+            Control::ExitThread(own) => status = Some(own),
+            Control::Exit(status) => kernel.end(Ending::End(End::Exited(status)), self.thread),
+            Control::Killed { signal } => {
+                let crash = self.crash(&kernel, signal, stop);
+                kernel.end(Ending::End(End::Killed(crash)), self.thread);
+            }
+            Control::Execute(execute) => kernel.end(Ending::Execute(execute), self.thread),
+        }
+        if kernel.process() != self.process {
+            self.process = kernel.process();
+            self.observer.forked();
+            if let Some(records) = &mut self.records {
+                // They are the parent's.
+                records.take(self.cpu);
+            }
+        }
+        if status.is_some() || kernel.is_ending() {
+            if kernel.is_ending() {
+                self.with_debugger(|debugger, cpu| debugger.end_all(cpu));
+            }
+            drop(kernel);
+            match self.end(status.unwrap_or_default()) {
+                After::Gone => self.ended = Some(None),
+                After::Program(path) => {
+                    self.divert();
+                    self.with_debugger(|debugger, cpu| debugger.replace(&path, cpu));
+                }
+                After::Ended(end) => self.ended = Some(Some(self.leave(end))),
+            }
+        } else {
+            self.hear(&kernel);
+            drop(kernel);
+            self.with_debugger(Attached::enter_guest);
+        }
+        self.observer.goes_on();
+    }
+
+    /// Does what the operating system's kernel does when the guest stops.
+    fn serve(&mut self, kernel: &mut Held, stop: Stop) -> Control {
+        let (thread, cpu, memory) = (&mut *self.thread, &mut *self.cpu, self.shared.memory);
+        match stop {
+            Stop::SystemCall => linux::system_call(kernel, thread, cpu, memory),
+            Stop::Exception(exception) => thread.raise(kernel, cpu, memory, exception),
+            Stop::Signal => thread.deliver(kernel, cpu, memory),
+            Stop::InstructionBarrier => {
+                memory.code_changed();
+                Control::Continue
+            }
+        }
+    }
+
+    /// Hears of what this thread, or another, did to the code in memory.
+    fn hear(&mut self, kernel: &Kernel) {
+        if self.shared.memory.code_generation() != self.code_generation {
+            self.tell_images(kernel);
+            kernel.notify_others(self.thread);
+        }
+    }
+
+    fn tell_images(&mut self, kernel: &Kernel) {
+        kernel.images()[self.images..].iter().for_each(|image| self.observer.mapped(image));
+        self.images = kernel.images().len();
+        self.stale |= self.follow_breaks();
+    }
+
+    /// Starts a thread; its id. It begins when the calling one gives the lock back.
+    fn start(&mut self, kernel: &mut Held, start: &Start) -> std::io::Result<i32> {
+        let (shared, images) = (self.shared, self.images);
+        let (mut cpu, mut cache) = (start.registers(self.cpu), self.cache.for_thread());
+        let mut observer = self.observer.thread();
+        let begins = start.clone();
+        let (tell, told) = mpsc::channel();
+        let body = move || {
+            let mut thread = Thread::start(&begins);
+            tell.send(thread.address()).expect("the thread that starts another waits for it");
+            let process = thread.begin(&shared.kernel.lock());
+            let runner = Runner::new(shared, &mut thread, &mut cpu, &mut cache, &mut observer);
+            // If the process ends with this thread it is a child, and does not return here.
+            Runner { images, process, ..runner }.run();
+        };
+        linux::without_signals(|| Builder::new().stack_size(HOST_STACK).spawn_scoped(shared.scope, body))?;
+        let address = told.recv().expect("a thread begins by telling its address");
+        kernel.add(address, start, shared.memory);
+        Ok(address.id)
+    }
+
+    /// The thread ends. The first one waits for the others, and goes on if another program takes the
+    /// place of this one.
+    fn end(&mut self, status: i32) -> After {
+        self.hand_on();
+        let memory = self.shared.memory;
+        let mut kernel = self.shared.kernel.lock();
+        if !kernel.is_first(self.thread) {
+            kernel.unaligned += self.cpu.unaligned;
+            drop(kernel);
+            self.observer.ended(self.cpu, memory, self.cache);
+            kernel = self.shared.kernel.lock();
+            self.thread.end(&mut kernel, memory);
+            kernel.announce_end();
+            return After::Gone;
+        }
+        self.thread.end(&mut kernel, memory);
+        while !kernel.is_empty() {
+            kernel.await_end();
+        }
+        match kernel.take_ending() {
+            None => After::Ended(Ok(End::Exited(status))),
+            Some(Ending::End(end)) => After::Ended(Ok(end)),
+            Some(Ending::Execute(execute)) => {
+                kernel.execute(self.thread, &execute);
+                memory.clear();
+                let (arguments, environment) = (&execute.arguments, &execute.environment);
+                let loaded = load(memory, &mut kernel, self.cpu, &execute.path, arguments, environment);
+                if let Err(error) = loaded {
+                    return After::Ended(Err(error.into()));
+                }
+                self.images = 0;
+                self.observer.replaced();
+                self.tell_images(&kernel);
+                After::Program(execute.path)
+            }
+        }
+    }
+
+    /// The process ends, and here if the program forked it.
+    fn leave(&mut self, end: Result<End, Error>) -> Result<End, Error> {
+        let mut kernel = self.shared.kernel.lock();
+        kernel.unaligned += self.cpu.unaligned;
+        if kernel.process() == self.shared.host_process {
+            kernel.detach();
+            return end;
+        }
+        drop(kernel);
+        // No signal that comes now changes how it ends.
+        linux::block_all();
+        self.observer.ended(self.cpu, self.shared.memory, self.cache);
+        match end {
+            // SAFETY: ends the child without running what the parent registered for its own exit.
+            Ok(End::Exited(status)) => unsafe { libc::_exit(status) },
+            Ok(End::Killed(crash)) => linux::die(crash.signal),
+            Err(error) => {
+                eprintln!("pathlength: {error}");
+                // SAFETY: as above.
+                unsafe { libc::_exit(127) }
+            }
+        }
+    }
+
+    fn crash(&self, kernel: &Kernel, signal: i32, stop: Stop) -> Box<Crash> {
+        let address = match stop {
+            Stop::Exception(Exception::Memory(fault)) => Some(fault.address),
+            Stop::Exception(Exception::Unaligned(address)) => Some(address),
+            _ => None,
+        };
+        let synchronous = matches!(stop, Stop::Exception(_));
+        let thread = kernel.is_threaded().then(|| kernel.thread_name(self.thread));
+        Box::new(Crash { signal, synchronous, address, thread, cpu: self.cpu.clone() })
+    }
+}
+
+/// What comes after a thread's end.
+enum After {
+    /// Nothing: it is gone.
+    Gone,
+    /// The first thread goes on with another program, this one.
+    Program(PathBuf),
+    /// The process has ended.
+    Ended(Result<End, Error>),
+}

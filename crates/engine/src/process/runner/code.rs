@@ -1,0 +1,240 @@
+//! How a thread executes code: interpreted, or compiled once it is hot; and when the code must be forgotten.
+
+use trace::BlockId;
+
+use super::{Runner, Shared};
+use crate::alpha::block::{Block, BlockCache, LONGEST};
+use crate::alpha::compiler::{self, Compiler, Left, UNWIND};
+use crate::alpha::cpu::Cpu;
+use crate::alpha::interpreter::{self, Interest, Limits, Next, Observer, Stop};
+use crate::debug::Attached;
+use crate::linux;
+use crate::memory::Memory;
+
+/// How the blocks in a cache are executed.
+pub(super) struct Code {
+    /// Of what the observer hears.
+    interest: Interest,
+    /// Executions of a block after which it is compiled; 0 for never.
+    hot: u32,
+    /// Made for the first block that is.
+    compiler: Option<Compiler>,
+}
+
+impl Code {
+    pub(super) fn new(interest: Interest, shared: &Shared) -> Code {
+        let is_compilable = match interest {
+            // A clock that counts instructions needs all of them counted.
+            Interest::Nothing => !shared.is_clock_virtual,
+            Interest::Instructions | Interest::Limited | Interest::Counts | Interest::Accesses => true,
+            Interest::Blocks | Interest::Values => false,
+        };
+        Code { interest, hot: if is_compilable { shared.hot } else { 0 }, compiler: None }
+    }
+
+    /// The compiler, if there can be one.
+    fn compiler(&mut self, memory: &Memory) -> Option<&mut Compiler> {
+        if self.compiler.is_none() && self.hot > 0 {
+            self.compiler = Compiler::new(memory, self.interest);
+            if self.compiler.is_none() {
+                self.hot = 0;
+            }
+        }
+        self.compiler.as_mut()
+    }
+}
+
+impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
+    /// Runs until control reaches `until`, and returns that; or [`UNWIND`] if no compiled code may go
+    /// on that waits for it.
+    pub(super) fn go(&mut self, until: u64) -> u64 {
+        let (mut interpret_first, mut resume) = (false, None);
+        loop {
+            // After a fault of compiled code its block is executed to the end.
+            let steps = self.is_stepped() && resume.is_none();
+            let (hot, interest) = (if steps { 0 } else { self.code.hot }, self.code.interest);
+            let is_asked = std::mem::take(&mut self.is_asked);
+            let limits = Limits { until, hot, interpret_first, interest, is_asked, resume };
+            let memory = self.shared.memory;
+            let cache = match steps {
+                true => self.steps.get_or_insert_with(|| self.cache.for_steps()),
+                false => &mut *self.cache,
+            };
+            let next = interpreter::run(self.cpu, memory, cache, limits, self.observer, linux::pending);
+            (interpret_first, resume) = (false, None);
+            self.stale |= self.observer.wants_more();
+            match next {
+                Next::Reached => {}
+                Next::Held => self.with_debugger(Attached::stop),
+                Next::Code(id) => {
+                    let from = self.cpu.pc;
+                    match self.execute(id) {
+                        Some(Left::At(UNWIND)) => return UNWIND,
+                        // What compiled code leaves at once is the interpreter's.
+                        Some(Left::At(next)) => (self.cpu.pc, interpret_first) = (next, next == from),
+                        Some(Left::Fault(host)) => resume = Some(self.fault(host)),
+                        // The observer was asked of the block already.
+                        None => (interpret_first, self.is_asked) = (true, true),
+                    }
+                }
+                Next::Full => self.hand_on(),
+                Next::Turn(interest) => (self.turn, self.is_asked) = (Some(interest), true),
+                Next::Stop(stop) => self.stop(stop),
+            }
+            // After a fault the block comes first.
+            if resume.is_none() && self.must_unwind() {
+                return UNWIND;
+            }
+            if self.cpu.pc == until && resume.is_none() {
+                return until;
+            }
+        }
+    }
+
+    /// Whether no compiled code may go on that waits for this runner.
+    fn must_unwind(&mut self) -> bool {
+        self.ended.is_some()
+            || self.stale
+            || self.turn.is_some()
+            || self.depth > 0 && self.is_stepped()
+            || self.shared.memory.code_generation() != self.code_generation
+    }
+
+    /// Whether a debugger wants to hear of each instruction.
+    fn is_stepped(&mut self) -> bool {
+        self.observer.debugger().is_some_and(|debugger| debugger.steps())
+    }
+
+    /// Where the interpreter takes over after a fault of compiled code.
+    fn fault(&mut self, host: usize) -> (BlockId, usize) {
+        let compiler = self.code.compiler.as_ref().expect("compiled code has a compiler");
+        let site = compiler.site(host);
+        site.complete(self.cpu);
+        if self.code.interest == Interest::Nothing {
+            // What does not count compiled code counts what the interpreter goes on with.
+            self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
+        }
+        (site.block, site.index as usize)
+    }
+
+    /// Runs the compiled code of a block, made now if there is none. None if there can be none.
+    fn execute(&mut self, id: BlockId) -> Option<Left> {
+        if self.stale {
+            return Some(Left::At(UNWIND));
+        }
+        if self.cache.block(id).code().is_null() {
+            if self.observer.wants(self.cache.block(id)) {
+                self.cache.freeze(id);
+                return None;
+            }
+            let observer = &*self.observer;
+            let wants = |block: &Block| observer.wants(block);
+            let compiler = self.code.compiler(self.shared.memory)?;
+            compiler.compile(id, self.shared.hot, &wants, self.cache);
+        }
+        let code = self.cache.block(id).code();
+        if code.is_null() {
+            return None;
+        }
+        self.code.compiler.as_mut()?.prepare(self.cache.block(id), self.cpu);
+        if self.depth > 0 && compiler::is_stack_full(self.cpu) {
+            return Some(Left::At(UNWIND));
+        }
+        let host = &mut self.cpu.host;
+        host.instruction_limit = self.observer.limit().saturating_sub(LONGEST as u64);
+        (host.memory, host.model) = (self.shared.memory, self.cache.model());
+        host.go_on = Some(go_on::<O>);
+        host.hand_on = Some(hand_on::<O>);
+        self.cpu.host.runner = (&raw mut *self).cast();
+        self.depth += 1;
+        // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code comes
+        // back to this runner by `go_on` only, while this call waits.
+        let left = unsafe { compiler::enter(self.cpu, code, self.depth == 1) };
+        self.depth -= 1;
+        Some(left)
+    }
+
+    /// Forgets the code that is not what memory holds now. No compiled code is at work.
+    pub(super) fn follow_code(&mut self) {
+        let generation = self.shared.memory.code_generation();
+        if generation != self.code_generation || self.stale {
+            (self.code_generation, self.stale) = (generation, false);
+            self.follow_breaks();
+            forget(self.cache, &mut self.code);
+            self.steps = None;
+            if let Some((cache, code)) = &mut self.other {
+                forget(cache, code);
+            }
+        }
+        if let Some(interest) = self.turn.take() {
+            self.hand_on();
+            if interest != self.code.interest {
+                let kept = self.other.take().filter(|(_, code)| code.interest == interest);
+                let (cache, code) =
+                    kept.unwrap_or_else(|| (self.cache.for_thread(), Code::new(interest, &self.shared)));
+                let cache = std::mem::replace(self.cache, cache);
+                self.other = Some((cache, std::mem::replace(&mut self.code, code)));
+                if self.follow_breaks() {
+                    forget(self.cache, &mut self.code);
+                }
+                // What one thread decided may be for all.
+                self.shared.kernel.lock().notify_others(self.thread);
+            }
+            self.observer.goes_on();
+        }
+    }
+
+    /// Has blocks begin where the observer wants; whether that is news.
+    pub(super) fn follow_breaks(&mut self) -> bool {
+        let breaks = self.observer.breaks();
+        if let Some((cache, _)) = &mut self.other {
+            cache.break_at(breaks);
+        }
+        self.cache.break_at(breaks)
+    }
+}
+
+/// The code in memory has changed, or the observer wants to be told of other blocks.
+fn forget(cache: &mut BlockCache, code: &mut Code) {
+    cache.invalidate();
+    if let Some(compiler) = &mut code.compiler {
+        compiler.clear();
+    }
+}
+
+/// What compiled code calls when there is no room for another record.
+extern "C" fn hand_on<O: Observer>(cpu: *mut Cpu) {
+    // SAFETY: as for `go_on`.
+    let runner = unsafe { &mut *(*cpu).host.runner.cast::<Runner<'_, '_, '_, O>>() };
+    runner.hand_on();
+}
+
+/// What compiled code calls where it does not go on itself: runs the program from one address until
+/// another, and returns where it goes on. The other address's lowest bit says that the first instruction is
+/// a system call.
+extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
+    // SAFETY: `execute` set the runner before it entered the code that calls, and waits meanwhile.
+    let runner = unsafe { &mut *(*cpu).host.runner.cast::<Runner<'_, '_, '_, O>>() };
+    let (until, is_system_call) = (until & !3, until & 1 != 0);
+    runner.cpu.pc = from;
+    if is_system_call {
+        runner.cpu.pc = from + 4;
+        runner.stop(Stop::SystemCall);
+        if runner.must_unwind() {
+            return UNWIND;
+        }
+    }
+    // A signal that the call raised comes before what is behind it, and so does who wants something.
+    let is_quiet = !linux::pending() && !linux::is_summoned();
+    let next = if is_system_call && runner.cpu.pc == until && is_quiet {
+        until
+    } else if compiler::is_stack_full(runner.cpu) {
+        UNWIND
+    } else {
+        runner.go(until)
+    };
+    if runner.cpu.host.stack_limit != runner.cpu.host.stack_end {
+        compiler::watch(runner.cpu);
+    }
+    next
+}
