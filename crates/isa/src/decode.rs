@@ -156,7 +156,7 @@ impl Instruction {
     #[inline]
     pub fn effective_address(self, base: u64) -> u64 {
         let sum = base.wrapping_add_signed(self.displacement().into());
-        if matches!(self.op, Op::LdqU | Op::StqU) { sum & !7 } else { sum }
+        if self.op.is_rounded() { sum & !7 } else { sum }
     }
 
     /// Whether it is a load whose result is dropped, which implementations take as a prefetch that

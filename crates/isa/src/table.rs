@@ -488,6 +488,12 @@ impl Op {
             .find_map(|(flag, size)| self.is(flag).then_some(size))
     }
 
+    /// Whether it leaves out the low bits of the address that it accesses.
+    #[inline]
+    pub fn is_rounded(self) -> bool {
+        matches!(self, Op::LdqU | Op::StqU)
+    }
+
     /// Whether any operand is a floating-point register.
     pub fn is_float(self) -> bool {
         matches!(self.row().operands, FaMemory | FaBranch | FaFbFc | FbFc | FaRc | RaFc | Fpcr)

@@ -95,7 +95,7 @@ impl Registers {
 
     /// The base register follows from the address, unless the access leaves out its low bits.
     fn learn_base(&mut self, instruction: Instruction, address: u64) {
-        if !matches!(instruction.op, Op::LdqU | Op::StqU) {
+        if !instruction.op.is_rounded() {
             let base = address.wrapping_sub(i64::from(instruction.displacement()) as u64);
             self.set(instruction.rb(), Some(base));
         }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use isa::{Format, Instruction, Op};
+use isa::{Format, Instruction};
 use trace::record::{Register, value_register};
 
 use super::Access;
@@ -31,7 +31,7 @@ struct Origin {
     /// What of the displacement decides how the sum is rounded, if it is.
     rounding: Option<u8>,
     /// Bytes that strides are counted in.
-    element: u8,
+    element: u32,
 }
 
 /// Follows what the registers hold from the beginning of a block on.
@@ -85,10 +85,9 @@ const NONE: u32 = u32::MAX;
 
 impl Origins {
     /// What the address of the block's next instruction is relative to, if it has one.
-    pub fn next(&mut self, instruction: Instruction, element: u8) -> Relative {
+    pub fn next(&mut self, instruction: Instruction, element: u32) -> Relative {
         let (base, displacement) = (instruction.rb(), instruction.displacement() as i16);
-        let is_rounded = matches!(instruction.op, Op::LdqU | Op::StqU);
-        let rounding = is_rounded.then_some((displacement & 7) as u8);
+        let rounding = instruction.op.is_rounded().then_some((displacement & 7) as u8);
         let origin = Origin { base, writes: self.writes[usize::from(base)], rounding, element };
         // No block is so long that a number comes twice.
         let count = |writes: &mut u16| *writes = writes.wrapping_add(1);

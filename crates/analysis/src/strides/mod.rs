@@ -160,7 +160,7 @@ impl Strides {
             let Some(instruction) = isa::decode(word) else { continue };
             // Loads whose result is dropped are prefetches, and have none.
             let size = instruction.access_size();
-            let element = if self.options.bins.in_elements { size.unwrap_or(1) } else { 1 };
+            let element = self.options.bins.element(size.unwrap_or(1).into());
             let relative = origins.next(instruction, element);
             let Some(size) = size else { continue };
             let site = Site { index, address: address.wrapping_add(4 * index as u64), word };

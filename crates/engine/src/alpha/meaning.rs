@@ -37,13 +37,7 @@ impl Step {
     #[inline(always)]
     pub fn address(&self, base: u64) -> u64 {
         let sum = base.wrapping_add(self.immediate as u64);
-        if self.is_rounded() { sum & !7 } else { sum }
-    }
-
-    /// Whether its address's low bits do not count.
-    #[inline(always)]
-    pub fn is_rounded(&self) -> bool {
-        matches!(self.op, Op::LdqU | Op::StqU)
+        if self.op.is_rounded() { sum & !7 } else { sum }
     }
 }
 

@@ -293,9 +293,8 @@ impl Derivation {
 
     fn access(&mut self, instruction: Instruction) {
         let (op, ra) = (instruction.op, instruction.ra());
-        let is_rounded = matches!(op, Op::LdqU | Op::StqU);
         let mut base = self.plus(instruction.rb(), instruction.displacement().into());
-        let learns = if is_rounded || base.slot == ZERO { UNKNOWN } else { base.slot };
+        let learns = if op.is_rounded() || base.slot == ZERO { UNKNOWN } else { base.slot };
         if self.filled >> base.slot & 1 == 0 {
             base.slot = UNKNOWN;
         }
@@ -308,7 +307,7 @@ impl Derivation {
             (data, moves) = (self.fresh(), Moves::Load);
             self.filled |= 1 << data.slot;
         }
-        let mask = if is_rounded { !7 } else { !0 };
+        let mask = if op.is_rounded() { !7 } else { !0 };
         self.accesses.push(Access { base, mask, learns, data, moves });
         // A locked store returns whether it stored.
         if moves == Moves::Load {

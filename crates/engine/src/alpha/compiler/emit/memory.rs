@@ -116,7 +116,7 @@ impl Emitter<'_> {
             self.known |= 1 << step.b;
         }
         let mut place = Place { base, displacement: step.immediate as i32 };
-        if step.is_rounded() {
+        if step.op.is_rounded() {
             self.assembler.address(Size::Quad, RAX, place);
             self.assembler.alu_constant(Alu::And, Size::Quad, RAX, !7);
             place = Place { base: RAX, displacement: 0 };
