@@ -76,6 +76,8 @@ pub struct Scripts {
     /// Bytes of a line.
     line: u64,
     scripts: Vec<Script>,
+    /// The accesses of each: so short a list is near, and where the next record begins follows from it.
+    counts: Vec<u32>,
     lines: Vec<Line>,
     accesses: Vec<Access>,
     sites: u32,
@@ -84,7 +86,14 @@ pub struct Scripts {
 impl Scripts {
     /// Where lines of instructions have so many bytes, a power of two.
     pub fn new(line: u64) -> Scripts {
-        Scripts { line, scripts: Vec::new(), lines: Vec::new(), accesses: Vec::new(), sites: 0 }
+        Scripts {
+            line,
+            scripts: Vec::new(),
+            counts: Vec::new(),
+            lines: Vec::new(),
+            accesses: Vec::new(),
+            sites: 0,
+        }
     }
 
     /// Adds a block.
@@ -106,6 +115,7 @@ impl Scripts {
         let accesses = &self.accesses[first_access as usize..];
         let mut few = [Access(0); FEW];
         few.iter_mut().zip(accesses).for_each(|(few, &access)| *few = access);
+        self.counts.push(accesses.len() as u32);
         self.scripts.push(Script {
             executions: Cell::new(0),
             address,
@@ -124,6 +134,12 @@ impl Scripts {
     #[inline(always)]
     pub fn get(&self, block: u32) -> Option<&Script> {
         self.scripts.get(block as usize)
+    }
+
+    /// How many accesses a block makes.
+    #[inline(always)]
+    pub fn accesses_of(&self, block: u32) -> Option<usize> {
+        self.counts.get(block as usize).map(|&count| count as usize)
     }
 
     /// Those of all blocks, in order.

@@ -41,9 +41,11 @@ fn machine() -> impl Strategy<Value = String> {
     };
     let includes = prop::sample::select(&["[]", "[\"d\"]", "[\"i\", \"d\"]"]);
     let crossing = prop::sample::select(&["both", "first"]);
-    let shape = (0..6u8, includes, crossing, any::<bool>());
+    // Lines of data may be shorter than what is accessed.
+    let data_line = prop::sample::select(&[32, 32, 4]);
+    let shape = (0..6u8, includes, crossing, any::<bool>(), data_line);
     (shape, cache(1), cache(1), cache(4), cache(16), buffer(), buffer(), buffer()).prop_map(
-        |((shape, includes, crossing, is_long), i, d, l2, l3, itb, dtb, far)| {
+        |((shape, includes, crossing, is_long, data_line), i, d, l2, l3, itb, dtb, far)| {
             let line = if is_long { 64 } else { 32 };
             let mut text =
                 format!("title = \"\"\n[processor]\nname = \"\"\nclock_mhz = 1\ncrossing = \"{crossing}\"\n");
@@ -52,7 +54,7 @@ fn machine() -> impl Strategy<Value = String> {
                 text += &format!("[translation_buffers.u]\nholds = \"both\"\n{itb}");
             } else {
                 text += &format!("[caches.i]\nlevel = 1\nholds = \"instructions\"\nline = 32\n{i}");
-                text += &format!("[caches.d]\nlevel = 1\nholds = \"data\"\nline = 32\n{d}");
+                text += &format!("[caches.d]\nlevel = 1\nholds = \"data\"\nline = {data_line}\n{d}");
                 text += &format!("[translation_buffers.i]\nholds = \"instructions\"\n{itb}");
                 text += &format!("[translation_buffers.d]\nholds = \"data\"\n{dtb}");
             }
@@ -173,6 +175,29 @@ fn thread(process: u32) -> Thread {
     Thread { process, number: process }
 }
 
+/// What is written on to a cache behind the nearest is used then, not before or after: it takes its turn to leave.
+#[test]
+fn what_is_written_on_is_used_in_its_turn() {
+    let near = "holds = \"data\"\nline = 32\nlatency = 1\nallocate_on_write = true";
+    let machine = Machine::from_toml(&format!(
+        "title = \"\"\n[processor]\nname = \"\"\nclock_mhz = 1\n[memory]\nlatency_ns = 1000\n\
+         [caches.i]\nlevel = 1\nholds = \"instructions\"\nline = 32\nsize = 1024\nways = 1\nlatency = 1\n\
+         [caches.d]\nlevel = 1\nsize = 128\nways = 1\nwrite = \"through\"\n{near}\n\
+         [caches.l2]\nlevel = 2\nsize = 64\nways = 2\nwrite = \"back\"\n{near}\n"
+    ));
+    let mut caches = Caches::new(&machine.unwrap());
+    let (load, store) = (0xa420_0000, 0xb420_0000);
+    let words = [vec![load; 3], vec![store; 12], vec![load; 3]].concat();
+    caches.define(&Block::new(0x1_2000_0000, words));
+    // Three lines stay in the first cache; of what is written to them the second one always has two.
+    let three = [0, 0x20, 0x40];
+    let last = [0x60, 0xe0, 0x60];
+    caches.executed(thread(0), &[&[!0], &three[..], &three, &three, &three, &three, &last].concat());
+    // The last load finds what was loaded two loads before.
+    let l2 = &caches.structures()[2];
+    assert_eq!((l2.accesses, l2.misses), (6, 5));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -203,10 +228,15 @@ proptest! {
             let untranslated = buffers(is_fetch).into_iter().take(way.2.into());
             missed.chain(untranslated).for_each(|structure| expected[structure][block][position] += 1);
         };
+        // What a process executes without a break is told at once.
+        let (mut records, mut process) = (Vec::new(), 0);
         each(&blocks, &executions, |space, block, address, words, addresses| {
-            let mut records = vec![!(block as u64)];
+            if space != process {
+                caches.executed(thread(process), &std::mem::take(&mut records));
+                process = space;
+            }
+            records.push(!(block as u64));
             records.extend(addresses);
-            caches.executed(thread(space), &records);
             let mut addresses = addresses.iter();
             for (position, &word) in words.iter().enumerate() {
                 let place = address + 4 * position as u64;
@@ -224,6 +254,7 @@ proptest! {
                 instructions += 1;
             }
         });
+        caches.executed(thread(process), &records);
         for (structure, by_block) in expected.iter().enumerate() {
             for (block, expected) in by_block.iter().enumerate() {
                 let found: Vec<u64> = caches.misses_of(structure, Class::Unknown, block as u32).collect();

@@ -1,8 +1,11 @@
 //! Records go through the hierarchy.
 
+use std::mem::take;
+
 use trace::record::Event;
 
 use super::Tally;
+use crate::hierarchy::Lens;
 use crate::script::{Access, Script, Scripts};
 use crate::{Hierarchy, Request, Served};
 
@@ -17,104 +20,130 @@ impl Replay<'_> {
     /// Executions and marks, where stores do what `STORES` says.
     pub fn run<const STORES: u8>(&mut self, records: &[u64]) {
         let scripts = self.scripts;
+        let lenses = self.hierarchy.lenses();
+        let is_order_free = self.hierarchy.is_order_free();
         let mut words = records;
+        let mut now = self.hierarchy.now();
+        let (mut instructions, mut accesses) = (0, 0);
         while let Some((&word, rest)) = words.split_first() {
             words = rest;
             let block = match Event::new(word) {
                 Event::Block(block) => block,
                 Event::Mark(mark) => {
+                    self.tally.executed(take(&mut instructions), take(&mut accesses));
                     self.tally.mark(mark);
                     continue;
                 }
                 Event::Access(_) => break,
             };
-            let Some(script) = scripts.get(block) else { break };
-            let Some((addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { break };
+            let Some(count) = scripts.accesses_of(block) else { break };
+            let Some((addresses, rest)) = rest.split_at_checked(count) else { break };
             words = rest;
+            let Some(script) = scripts.get(block) else { break };
             script.executions.update(|times| times + 1);
-            self.tally.instructions += u64::from(script.instructions);
-            self.tally.accesses += u64::from(script.accesses);
-            self.execute::<STORES>(script, addresses);
-        }
-    }
-
-    /// A block was executed. Mostly the nearest cache has all its instructions; then its accesses follow each
-    /// other without looking at lines.
-    #[inline(always)]
-    fn execute<const STORES: u8>(&mut self, script: &Script, addresses: &[u64]) {
-        let mut fetched = 0;
-        if self.hierarchy.is_order_free() {
-            while fetched < script.lines {
-                let address = self.scripts.line_address(script, fetched);
-                if !self.hierarchy.fetch_near(address) {
+            instructions += u64::from(script.instructions);
+            accesses += count as u64;
+            // Mostly the nearest cache has all its instructions; then its accesses follow each other without looking
+            // at lines.
+            let mut fetched = 0;
+            while is_order_free && fetched < script.lines {
+                let address = scripts.line_address(script, fetched);
+                now += 1;
+                if !self.hierarchy.fetch_near(lenses[0], address, now) {
                     break;
                 }
                 fetched += 1;
             }
+            now = if fetched == script.lines {
+                self.access::<STORES>(lenses[1], script.first_site, scripts.accesses(script), addresses, now)
+            } else {
+                self.fetch_and_access::<STORES>(script, fetched, addresses, now)
+            };
         }
-        if fetched == script.lines {
-            let accesses = self.scripts.accesses(script);
-            self.access::<STORES>(script.first_site, accesses, addresses);
-        } else {
-            self.fetch_and_access::<STORES>(script, fetched, addresses);
-        }
+        self.tally.executed(instructions, accesses);
+        self.hierarchy.set_now(now);
     }
 
     /// The lines and accesses of a block in their order, where the first lines are fetched already.
     #[cold]
     #[inline(never)]
-    fn fetch_and_access<const STORES: u8>(&mut self, script: &Script, fetched: u32, addresses: &[u64]) {
+    fn fetch_and_access<const STORES: u8>(
+        &mut self,
+        script: &Script,
+        fetched: u32,
+        addresses: &[u64],
+        mut now: u64,
+    ) -> u64 {
+        let lenses = self.hierarchy.lenses();
         let mut accesses = self.scripts.accesses(script);
         let mut addresses = addresses;
         for (number, line) in (0..).zip(self.scripts.lines(script.own_lines())) {
-            // The first one that is not fetched yet was not there.
-            let is_absent = number == fetched && self.hierarchy.is_order_free();
-            if number >= fetched && (is_absent || !self.hierarchy.fetch_near(line.address)) {
+            now += 1;
+            if number >= fetched && !self.hierarchy.fetch_near(lenses[0], line.address, now) {
+                self.hierarchy.set_now(now);
                 let served = self.hierarchy.fetch_far(line.address);
+                now = self.hierarchy.now();
                 self.note(Request::Fetch, line.site, served);
             }
             let (of_line, others) = accesses.split_at(line.accesses as usize);
             let (where_to, other_addresses) = addresses.split_at(of_line.len());
-            self.access::<STORES>(script.first_site, of_line, where_to);
+            now = self.access::<STORES>(lenses[1], script.first_site, of_line, where_to, now);
             (accesses, addresses) = (others, other_addresses);
         }
+        now
     }
 
     /// Accesses to data, one behind the other, of a block whose instructions have sites from this one on.
     #[inline(always)]
-    fn access<const STORES: u8>(&mut self, first_site: u32, accesses: &[Access], addresses: &[u64]) {
+    fn access<const STORES: u8>(
+        &mut self,
+        lens: Lens,
+        first_site: u32,
+        accesses: &[Access],
+        addresses: &[u64],
+        mut now: u64,
+    ) -> u64 {
         for (&does, &address) in accesses.iter().zip(addresses) {
-            if !self.hierarchy.data_near::<STORES>(address, does.is_store()) {
-                self.access_far(first_site, does, address);
+            now += 1;
+            if !self.hierarchy.data_near::<STORES>(lens, address, does.is_store(), now) {
+                now = self.access_far(first_site, does, address, now);
             }
-            // What is aligned crosses nothing.
-            if address & does.more() != 0 {
-                self.access_second::<STORES>(first_site, does, address);
+            let last = address.wrapping_add(does.more());
+            if self.hierarchy.crosses(address, last) {
+                now = self.access_second::<STORES>(lens, first_site, does, last, now);
             }
         }
+        now
     }
 
     /// An access to what is not in the nearest cache.
     #[cold]
     #[inline(never)]
-    fn access_far(&mut self, first_site: u32, does: Access, address: u64) {
+    fn access_far(&mut self, first_site: u32, does: Access, address: u64, now: u64) -> u64 {
+        self.hierarchy.set_now(now);
         let served = self.hierarchy.data_far(address, does.is_store());
         let request = if does.is_store() { Request::Store } else { Request::Load };
         self.note(request, first_site + does.position(), served);
+        self.hierarchy.now()
     }
 
-    /// The part of an unaligned access behind the end of a line, if it is to be asked for.
+    /// The part of an access that is in another line.
     #[cold]
     #[inline(never)]
-    fn access_second<const STORES: u8>(&mut self, first_site: u32, does: Access, address: u64) {
-        let last = address.wrapping_add(does.more());
-        if self.hierarchy.crosses(address, last) && !self.hierarchy.data_near::<STORES>(last, does.is_store())
-        {
-            self.access_far(first_site, does, last);
-        }
+    fn access_second<const STORES: u8>(
+        &mut self,
+        lens: Lens,
+        first_site: u32,
+        does: Access,
+        last: u64,
+        now: u64,
+    ) -> u64 {
+        let now = now + 1;
+        let is_near = self.hierarchy.data_near::<STORES>(lens, last, does.is_store(), now);
+        if is_near { now } else { self.access_far(first_site, does, last, now) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn note(&mut self, request: Request, site: u32, served: Served) {
         self.tally.note(self.hierarchy, request, site, self.scripts.sites(), served);
     }

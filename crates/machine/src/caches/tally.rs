@@ -51,13 +51,28 @@ impl Tally {
         }
     }
 
-    /// Counts misses at the instruction that met them, one of so many.
+    /// Counts instructions, and loads and stores.
     #[inline]
+    pub fn executed(&mut self, instructions: u64, accesses: u64) {
+        self.instructions += instructions;
+        self.accesses += accesses;
+    }
+
+    /// Counts misses at the instruction that met them, one of so many.
+    #[inline(always)]
     pub fn note(&mut self, hierarchy: &Hierarchy, request: Request, site: u32, sites: usize, served: Served) {
-        if (served.missed, served.untranslated) == (1, 0) {
-            let nearest = hierarchy.caches_of(request)[0];
-            return self.count(nearest, hierarchy.cache_class(0), site, sites);
+        match (served.missed, served.untranslated) {
+            (0, 0) => {}
+            (1, 0) => {
+                let nearest = hierarchy.caches_of(request)[0];
+                self.count(nearest, hierarchy.cache_class(0), site, sites);
+            }
+            _ => self.note_all(hierarchy, request, site, sites, served),
         }
+    }
+
+    #[inline(never)]
+    fn note_all(&mut self, hierarchy: &Hierarchy, request: Request, site: u32, sites: usize, served: Served) {
         let missed = &hierarchy.caches_of(request)[..served.missed as usize];
         for (depth, &structure) in missed.iter().enumerate() {
             self.count(structure, hierarchy.cache_class(depth), site, sites);
@@ -68,7 +83,7 @@ impl Tally {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, structure: usize, class: Class, site: u32, sites: usize) {
         self.misses[structure] += 1;
         let misses = &mut self.sites[structure][class as usize];

@@ -1,5 +1,7 @@
 //! A cache at work: what it holds, what stands beside it, and what happened.
 
+use std::ops::Range;
+
 use super::Request;
 use super::tags::{Left, Tags};
 use crate::description::{Cache, Machine, Prefetch, TranslationBuffer, Write};
@@ -22,6 +24,20 @@ pub struct Counts {
     pub merged: u64,
 }
 
+impl Cache {
+    /// What it holds: nothing yet.
+    pub(super) fn tags(&self, is_near: bool) -> Tags {
+        Tags::new(self.sets(), self.ways, self.replacement, is_near)
+    }
+}
+
+impl TranslationBuffer {
+    /// What it holds: nothing yet.
+    pub(super) fn tags(&self, is_near: bool) -> Tags {
+        Tags::new(u64::from(self.entries / self.ways()), self.ways(), self.replacement, is_near)
+    }
+}
+
 /// A cache at work.
 #[derive(Debug)]
 pub struct CacheState {
@@ -29,6 +45,8 @@ pub struct CacheState {
     pub tags: Tags,
     /// The side whose nearest it is: what it holds is there.
     pub near: Option<usize>,
+    /// The next one on the path of each side.
+    pub behind: [Option<usize>; 2],
     pub counts: Counts,
     /// From an address to a line's number.
     pub shift: u32,
@@ -43,16 +61,19 @@ pub struct CacheState {
     /// Lines that were replaced, the oldest first, and how many there may be.
     victims: Vec<Left>,
     most_victims: usize,
-    /// Lines that were prefetched, in order.
-    pub stream: Vec<u64>,
+    /// Whether nothing is beside it, and nothing is prefetched into it.
+    pub is_plain: bool,
+    /// Lines that were prefetched.
+    pub stream: Range<u64>,
 }
 
 impl CacheState {
     pub fn new(cache: &Cache, machine: &Machine) -> CacheState {
         let index_of = |name: &String| machine.caches.iter().position(|other| other.name == *name);
         CacheState {
-            tags: Tags::new(cache.sets(), cache.ways, cache.replacement),
+            tags: cache.tags(false),
             near: None,
+            behind: [None; 2],
             counts: Counts::default(),
             shift: cache.line.ilog2(),
             write: cache.write,
@@ -63,7 +84,8 @@ impl CacheState {
             most_writes: cache.write_buffer.map_or(0, |buffer| buffer.entries as usize),
             victims: Vec::new(),
             most_victims: cache.victim_lines as usize,
-            stream: Vec::new(),
+            is_plain: cache.prefetch.is_none() && cache.victim_lines == 0 && cache.write_buffer.is_none(),
+            stream: 0..0,
         }
     }
 
@@ -90,10 +112,12 @@ impl CacheState {
     }
 
     /// Takes a line out of those that were prefetched, and those before it. Returns how many they are.
-    pub fn take_from_stream(&mut self, key: u64) -> Option<usize> {
-        let place = self.stream.iter().position(|&prefetched| prefetched == key)?;
-        self.stream.drain(..=place);
-        Some(place + 1)
+    pub fn take_from_stream(&mut self, key: u64) -> Option<u64> {
+        let first = self.stream.start;
+        self.stream.contains(&key).then(|| {
+            self.stream.start = key + 1;
+            key + 1 - first
+        })
     }
 }
 
@@ -112,9 +136,8 @@ pub struct BufferState {
 
 impl BufferState {
     pub fn new(buffer: &TranslationBuffer) -> BufferState {
-        let sets = u64::from(buffer.entries / buffer.ways());
         BufferState {
-            tags: Tags::new(sets, buffer.ways(), buffer.replacement),
+            tags: buffer.tags(false),
             near: None,
             shift: buffer.page.ilog2(),
             misses: [0; Request::OF_PROCESSOR],

@@ -4,6 +4,7 @@ mod cache;
 mod classes;
 mod flow;
 mod lru;
+mod near;
 mod tags;
 
 use crate::description::{Crossing, Machine, Write};
@@ -12,6 +13,8 @@ use cache::{BufferState, CacheState};
 pub use classes::Class;
 use classes::Classes;
 pub(crate) use lru::Stack;
+pub(crate) use near::Lens;
+use near::Near;
 use tags::Tags;
 
 /// What is asked of a cache or translation buffer.
@@ -73,18 +76,6 @@ impl Served {
     }
 }
 
-/// The nearest cache and translation buffer of a side, if the other side has others: all that most accesses look
-/// at, in one place.
-#[derive(Debug)]
-struct Near {
-    line_shift: u32,
-    page_shift: u32,
-    /// The page that was used last: using it again changes nothing.
-    last_page: u64,
-    lines: Tags,
-    pages: Option<Tags>,
-}
-
 /// The structures that accesses of one side, of instructions or of data, ask: from the nearest on.
 #[derive(Debug)]
 struct Path {
@@ -93,11 +84,19 @@ struct Path {
 }
 
 impl Path {
+    /// Whether the other side asks neither the nearest cache nor the nearest translation buffer.
     fn nearest_is_apart(&self, other: &Path) -> bool {
         let is_apart =
             |own: &[usize], other: &[usize]| own.first().is_none_or(|nearest| !other.contains(nearest));
         let has_cache = !self.caches.is_empty();
         has_cache && is_apart(&self.caches, &other.caches) && is_apart(&self.buffers, &other.buffers)
+    }
+
+    /// Whether lines of the nearest cache are in one page each.
+    fn is_within_pages(&self, machine: &Machine) -> bool {
+        let line = self.caches.first().map(|&index| machine.caches[index].line);
+        let page = self.buffers.first().map(|&index| machine.translation_buffers[index].page);
+        line.zip(page).is_none_or(|(line, page)| line <= page)
     }
 }
 
@@ -123,6 +122,8 @@ pub struct Hierarchy {
     paths: [Path; 2],
     /// What stores to the nearest cache of data do.
     stores: Write,
+    /// Of each side, whether the nearest cache brings in whatever it misses, and nothing else happens there.
+    is_simple: [bool; 2],
     /// Whether an access to data can take away instructions from the nearest cache.
     can_expel_instructions: bool,
     /// From an address to the number of what an access asks for at once.
@@ -131,6 +132,10 @@ pub struct Hierarchy {
     fetching: u32,
     /// Distinguishes the addresses of processes.
     space: u64,
+    /// How addresses of instructions, and of data, are looked at.
+    lenses: [Lens; 2],
+    /// Uses of structures so far, or more.
+    now: u64,
     classes: Option<Classes>,
     /// Why each cache of a path, and each translation buffer, missed when one did last.
     cache_class: Vec<Class>,
@@ -153,24 +158,25 @@ impl Hierarchy {
     pub fn new(machine: &Machine) -> Hierarchy {
         let mut hierarchy = Hierarchy::without_near(machine);
         let [instructions, data] = &hierarchy.paths;
-        if instructions.nearest_is_apart(data) && data.nearest_is_apart(instructions) {
+        let is_apart = instructions.nearest_is_apart(data) && data.nearest_is_apart(instructions);
+        if is_apart && hierarchy.paths.iter().all(|path| path.is_within_pages(machine)) {
             hierarchy.has_near = true;
             for (side, path) in hierarchy.paths.iter().enumerate() {
-                let near = &mut hierarchy.near[side];
-                if let Some(&index) = path.caches.first() {
-                    let cache = &mut hierarchy.caches[index];
-                    cache.near = Some(side);
-                    near.line_shift = cache.shift;
-                    std::mem::swap(&mut near.lines, &mut cache.tags);
-                }
-                if let Some(&index) = path.buffers.first() {
+                let (cache, lines) = (&mut hierarchy.caches[path.caches[0]], &machine.caches[path.caches[0]]);
+                (cache.near, cache.tags) = (Some(side), Tags::none());
+                let pages = path.buffers.first().map(|&index| {
                     let buffer = &mut hierarchy.buffers[index];
-                    buffer.near = Some(side);
-                    near.page_shift = buffer.shift;
-                    near.pages = Some(std::mem::replace(&mut buffer.tags, Tags::none()));
-                }
+                    (buffer.near, buffer.tags) = (Some(side), Tags::none());
+                    (buffer.shift, machine.translation_buffers[index].tags(true))
+                });
+                let brings_in_all = lines.allocate_on_write && lines.write != Write::Through;
+                hierarchy.is_simple[side] = cache.is_plain
+                    && (side == INSTRUCTIONS || brings_in_all)
+                    && !is_included(machine, &lines.name);
+                hierarchy.near[side] = Near::new(cache.shift, lines.tags(true), pages);
             }
         }
+        hierarchy.set_space(0);
         hierarchy
     }
 
@@ -184,25 +190,35 @@ impl Hierarchy {
             let page = path.buffers.first().map(|&index| machine.translation_buffers[index].page);
             line.into_iter().chain(page).min().map_or(63, u64::ilog2)
         };
+        let mut caches: Vec<_> = machine.caches.iter().map(|cache| CacheState::new(cache, machine)).collect();
+        for (side, path) in [&instructions, &data].into_iter().enumerate() {
+            for pair in path.caches.windows(2) {
+                caches[pair[0]].behind[side] = Some(pair[1]);
+            }
+        }
         let write = data.caches.first().map(|&first| machine.caches[first].write);
         Hierarchy {
-            near: [Near::new(), Near::new()],
+            near: [Near::none(), Near::none()],
+            now: 0,
             fetching: piece(&instructions),
             has_near: false,
+            is_simple: [false; 2],
             stores: write.unwrap_or_default(),
-            can_expel_instructions: instructions.caches.first().is_some_and(|&first| {
-                machine.caches.iter().any(|cache| cache.includes.contains(&machine.caches[first].name))
-            }),
+            can_expel_instructions: instructions
+                .caches
+                .first()
+                .is_some_and(|&first| is_included(machine, &machine.caches[first].name)),
             crossing: match machine.processor.crossing {
                 Crossing::First => 63,
                 Crossing::Both => piece(&data),
             },
-            caches: machine.caches.iter().map(|cache| CacheState::new(cache, machine)).collect(),
+            caches,
             buffers: machine.translation_buffers.iter().map(BufferState::new).collect(),
             cache_class: vec![Class::Unknown; instructions.caches.len().max(data.caches.len())],
             buffer_class: vec![Class::Unknown; instructions.buffers.len().max(data.buffers.len())],
             paths: [instructions, data],
             space: 0,
+            lenses: [Near::none().lens(0); 2],
             classes: None,
         }
     }
@@ -210,11 +226,12 @@ impl Hierarchy {
     /// What follows is of the process with this number.
     pub fn set_space(&mut self, space: u32) {
         self.space = Hierarchy::space(space);
+        self.lenses = [INSTRUCTIONS, DATA].map(|side| self.near[side].lens(self.space));
     }
 
     /// What distinguishes the addresses of a process.
     pub(crate) fn space(number: u32) -> u64 {
-        u64::from(number) << ADDRESS_BITS
+        u64::from(number) << ADDRESS_BITS & u64::MAX >> 1
     }
 
     /// Bytes of instructions that are fetched at once: a line, or a page.
@@ -225,13 +242,34 @@ impl Hierarchy {
     /// Instructions are fetched: those of one line.
     #[inline]
     pub fn fetch(&mut self, address: u64) -> Served {
-        if self.fetch_near(address) { Served::default() } else { self.fetch_far(address) }
+        self.now += 1;
+        if self.fetch_near(self.lenses[INSTRUCTIONS], address, self.now) {
+            Served::default()
+        } else {
+            self.fetch_far(address)
+        }
     }
 
-    /// Fetches the instructions at an address if the nearest structures have them.
+    /// Fetches the instructions at an address if that is simple: the nearest structures have them. The time is what
+    /// [`Hierarchy::now`] said, and one more each time.
     #[inline(always)]
-    pub(crate) fn fetch_near(&mut self, address: u64) -> bool {
-        self.near[INSTRUCTIONS].touch(address ^ self.space, false)
+    pub(crate) fn fetch_near(&mut self, lens: Lens, address: u64, now: u64) -> bool {
+        self.near[INSTRUCTIONS].touch(lens, address, false, now)
+    }
+
+    /// How addresses of instructions, and of data, are looked at until another process goes on.
+    pub(crate) fn lenses(&self) -> [Lens; 2] {
+        self.lenses
+    }
+
+    /// The number of uses of structures so far, or more.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Sets the time, unless it is later already: what is written on takes time too.
+    pub(crate) fn set_now(&mut self, now: u64) {
+        self.now = self.now.max(now);
     }
 
     /// Fetches instructions that the nearest structures do not have.
@@ -241,36 +279,47 @@ impl Hierarchy {
     }
 
     /// Data are read.
-    #[inline]
+    #[inline(always)]
     pub fn load(&mut self, address: u64, size: u8) -> Served {
         self.data(address, size, false)
     }
 
     /// Data are written.
-    #[inline]
+    #[inline(always)]
     pub fn store(&mut self, address: u64, size: u8) -> Served {
         self.data(address, size, true)
     }
 
-    #[inline]
+    #[inline(always)]
     fn data(&mut self, address: u64, size: u8, is_store: bool) -> Served {
         let last = address.wrapping_add(u64::from(size.saturating_sub(1)));
-        let served = self.part(address, is_store);
-        if self.crosses(address, last) { served.and(self.part(last, is_store)) } else { served }
+        match self.crosses(address, last) {
+            false => self.part(address, is_store),
+            true => self.parts(address, last, is_store),
+        }
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
+    fn parts(&mut self, first: u64, last: u64, is_store: bool) -> Served {
+        self.part(first, is_store).and(self.part(last, is_store))
+    }
+
+    #[inline(always)]
     fn part(&mut self, address: u64, is_store: bool) -> Served {
-        let is_near = match self.stores {
-            Write::Back => self.data_near::<{ Write::Back as u8 }>(address, is_store),
-            Write::Through => self.data_near::<{ Write::Through as u8 }>(address, is_store),
-            Write::Ignored => self.data_near::<{ Write::Ignored as u8 }>(address, is_store),
-        };
-        if is_near { Served::default() } else { self.data_far(address, is_store) }
+        self.now += 1;
+        let is_change = is_store & (self.stores == Write::Back);
+        if !self.near[DATA].touch(self.lenses[DATA], address, is_change, self.now) {
+            return self.data_far(address, is_store);
+        }
+        if is_store & (self.stores == Write::Through) {
+            self.write_on_from_nearest(address ^ self.space);
+        }
+        Served::default()
     }
 
     /// Whether an access, from its first to its last byte, is two.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn crosses(&self, first: u64, last: u64) -> bool {
         (first ^ last) >> self.crossing != 0
     }
@@ -280,15 +329,20 @@ impl Hierarchy {
         self.stores
     }
 
-    /// Data of one line are read or written if the nearest structures have them. `STORES` is what
-    /// [`Hierarchy::stores`] says, as a number.
+    /// Data of one line are read or written if that is simple: the nearest structures have them. The time is as in
+    /// [`Hierarchy::fetch_near`], `STORES` is what [`Hierarchy::stores`] says, as a number.
     #[inline(always)]
-    pub(crate) fn data_near<const STORES: u8>(&mut self, address: u64, is_store: bool) -> bool {
-        let place = address ^ self.space;
+    pub(crate) fn data_near<const STORES: u8>(
+        &mut self,
+        lens: Lens,
+        address: u64,
+        is_store: bool,
+        now: u64,
+    ) -> bool {
         let is_change = is_store & (STORES == Write::Back as u8);
-        let is_near = self.near[DATA].touch(place, is_change);
-        if is_near & is_store & (STORES == Write::Through as u8) {
-            self.write_on(DATA, 0, place);
+        let is_near = self.near[DATA].touch(lens, address, is_change, now);
+        if STORES == Write::Through as u8 && is_near & is_store {
+            self.write_on_from_nearest(address ^ lens.space);
         }
         is_near
     }
@@ -299,18 +353,23 @@ impl Hierarchy {
         self.go(DATA, address, if is_store { Request::Store } else { Request::Load })
     }
 
-    /// An access to what the nearest structures do not have.
-    #[cold]
-    #[inline(never)]
+    /// An access to what the nearest structures do not have, or need more than a note of.
+    #[inline(always)]
     fn go(&mut self, side: usize, address: u64, request: Request) -> Served {
         let place = address ^ self.space;
+        if self.is_simple[side]
+            && let Some(served) = self.go_simply(side, place, request)
+        {
+            return served;
+        }
+        self.go_anyhow(side, place, request)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn go_anyhow(&mut self, side: usize, place: u64, request: Request) -> Served {
         let untranslated = self.translate(side, place, request);
-        // If the translation was there it is the line that was not.
-        let served = match self.has_near && untranslated == 0 {
-            true => self.ask_behind(side, place, request),
-            false => self.ask(side, place, request),
-        };
-        Served { untranslated, ..served }
+        Served { untranslated, ..self.ask(side, place, request) }
     }
 
     /// Whether fetches that the nearest structures serve, and accesses to data, change nothing for each other.
@@ -349,23 +408,9 @@ impl Hierarchy {
     }
 }
 
-impl Near {
-    fn new() -> Near {
-        Near { line_shift: 0, page_shift: 63, last_page: u64::MAX, lines: Tags::none(), pages: None }
-    }
-
-    /// Uses what is at a place, an address of a process, if all of it is there.
-    #[inline(always)]
-    fn touch(&mut self, place: u64, is_change: bool) -> bool {
-        let page = place >> self.page_shift;
-        if page != self.last_page {
-            if !self.pages.as_mut().is_none_or(|pages| pages.touch(page, false)) {
-                return false;
-            }
-            self.last_page = page;
-        }
-        self.lines.touch(place >> self.line_shift, is_change)
-    }
+/// Whether a cache loses lines because others do.
+fn is_included(machine: &Machine, name: &String) -> bool {
+    machine.caches.iter().any(|cache| cache.includes.contains(name))
 }
 
 fn side_of(request: Request) -> usize {

@@ -179,10 +179,10 @@ impl<M: MemorySystem> Core<M> {
         }
         served.clear();
         let accesses = &self.accesses[*first_access as usize..];
-        for ((access, &address), &Access { bytes, is_store }) in (0..).zip(addresses).zip(accesses) {
+        for (access, (&Access { bytes, is_store }, &address)) in accesses.iter().zip(addresses).enumerate() {
             let memory = &mut self.memory;
             let answer = if is_store { memory.store(address, bytes) } else { memory.load(address, bytes) };
-            served.put(access, answer);
+            served.put(access as u32, answer);
         }
         if is_near {
             let entry = pipeline.wait_for_line(nothing, whole, entry, fetched.get(0));

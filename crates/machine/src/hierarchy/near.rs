@@ -1,0 +1,233 @@
+//! The nearest cache and translation buffer of a side, if the other side has others: most accesses end there.
+
+use super::tags::{Left, Tags};
+
+/// A nearest cache with its translation buffer.
+///
+/// Most lines that are asked for are **known**: both they and their pages are there, and using them changes nothing
+/// but when they were used last. That is noted of the line alone; when the page was used last follows.
+#[derive(Debug)]
+pub struct Near {
+    lens: Lens,
+    page_shift: u32,
+    lines: Tags,
+    pages: Tags,
+    /// What is known: by the low bits of a line's number the others, in their places, and its slot below them.
+    known: [u64; KNOWN],
+    /// Of each slot of lines, that of the page that was asked for when it was used last but as a known line.
+    page_of: Box<[u32]>,
+    /// The page that was asked for last beside those of known lines, and its slot.
+    page: u64,
+    page_slot: usize,
+    /// Slots where pages were, by the low bits of their numbers.
+    page_slots: Box<[u32; KNOWN]>,
+}
+
+/// How addresses are looked at: what a loop over accesses should have at hand.
+#[derive(Clone, Copy, Debug)]
+pub struct Lens {
+    /// What distinguishes the addresses of a process.
+    pub space: u64,
+    line_shift: u32,
+    /// The bits of a place that stand in what is known of its line.
+    others: u64,
+}
+
+/// What became of an access.
+pub enum Outcome {
+    /// The page is not there; nothing was done.
+    Untranslated,
+    /// All was there.
+    Hit,
+    /// The line was not there, but is now, in the place of another.
+    Missed(Option<Left>),
+}
+
+/// From any address to page 0, which is always there if nothing is translated.
+const ALL: u32 = 63;
+/// How many lines may be known.
+const KNOWN: usize = 1024;
+/// What stands where none is: places are smaller than 2^63.
+const NOTHING: u64 = u64::MAX;
+
+impl Near {
+    /// Of a cache with lines of 2^`line_shift` bytes and perhaps of a translation buffer, whose pages have no fewer.
+    pub fn new(line_shift: u32, lines: Tags, pages: Option<(u32, Tags)>) -> Near {
+        let page = pages.as_ref().map_or(0, |_| u64::MAX);
+        let (page_shift, pages) = pages.unwrap_or_else(|| (ALL, Tags::none()));
+        Near {
+            lens: Lens { space: 0, line_shift, others: u64::MAX << (line_shift + KNOWN.ilog2()) },
+            page_shift,
+            page_of: vec![0; lines.slots()].into(),
+            lines,
+            pages,
+            known: [NOTHING; KNOWN],
+            page,
+            page_slot: 0,
+            page_slots: Box::new([0; KNOWN]),
+        }
+    }
+
+    /// That of nothing.
+    pub fn none() -> Near {
+        Near::new(0, Tags::none(), None)
+    }
+
+    /// How addresses of a process are looked at.
+    pub fn lens(&self, space: u64) -> Lens {
+        Lens { space, ..self.lens }
+    }
+
+    /// Uses what is at an address if it is known.
+    #[inline(always)]
+    pub fn touch(&mut self, lens: Lens, address: u64, is_change: bool, now: u64) -> bool {
+        let place = address ^ lens.space;
+        let known = self.known[(place >> lens.line_shift) as usize % KNOWN];
+        let is_known = (known ^ place) & lens.others == 0;
+        if is_known {
+            self.lines.note((known & !lens.others) as usize, is_change, now);
+        }
+        is_known
+    }
+
+    /// Uses the page of a place if it is there.
+    #[inline(always)]
+    pub fn touch_page(&mut self, place: u64, now: u64) -> bool {
+        let page = place >> self.page_shift;
+        if self.page != page {
+            let likely = self.page_slots[page as usize % KNOWN] as usize;
+            let slot = if self.pages.is_in(likely, page) { Some(likely) } else { self.pages.find(page) };
+            let Some(slot) = slot else { return false };
+            self.enter_page(page, slot);
+        }
+        if self.pages.touch_slot(self.page_slot, page, false, now) {
+            self.forget_page_in_turn(page);
+        }
+        true
+    }
+
+    /// An access to what is not known, where what misses comes in at once.
+    #[inline(always)]
+    pub fn access(&mut self, place: u64, is_change: bool, now: u64) -> Outcome {
+        let line = place >> self.lens.line_shift;
+        if !self.touch_page(place, now) {
+            Outcome::Untranslated
+        } else if self.touch_line(line, is_change, now) {
+            Outcome::Hit
+        } else {
+            Outcome::Missed(self.fill_line(line, is_change, now))
+        }
+    }
+
+    /// Brings in a page.
+    pub fn fill_page(&mut self, page: u64, now: u64) {
+        if self.pages.is_by_time() {
+            for (&page_slot, &time) in self.page_of.iter().zip(self.lines.times()) {
+                self.pages.note_if_later(page_slot as usize, time);
+            }
+        }
+        let slot = self.pages.choose(page);
+        if let Some(left) = self.pages.put(slot, page, false, now) {
+            self.forget_page(left.key);
+        }
+        self.enter_page(page, slot);
+        self.forget_page_in_turn(page);
+    }
+
+    #[inline(always)]
+    fn enter_page(&mut self, page: u64, slot: usize) {
+        (self.page, self.page_slot) = (page, slot);
+        self.page_slots[page as usize % KNOWN] = slot as u32;
+    }
+
+    /// The page of a line was used when the line was.
+    #[inline(always)]
+    fn note_page_of(&mut self, slot: usize) {
+        self.pages.note_if_later(self.page_of[slot] as usize, self.lines.times()[slot]);
+    }
+
+    /// Uses a line of the page that was asked for last, if it is there.
+    #[inline(always)]
+    pub fn touch_line(&mut self, line: u64, is_change: bool, now: u64) -> bool {
+        let slot = self.lines.find(line);
+        if let Some(slot) = slot {
+            if self.lines.touch_slot(slot, line, is_change, now) {
+                self.forget_in_turn(line);
+            }
+            self.know(line, slot);
+        }
+        slot.is_some()
+    }
+
+    /// Brings in a line. Returns what it replaces.
+    #[inline(always)]
+    pub fn fill_line(&mut self, line: u64, is_changed: bool, now: u64) -> Option<Left> {
+        let slot = self.lines.choose(line);
+        self.note_page_of(slot);
+        let left = self.lines.put(slot, line, is_changed, now);
+        if let Some(left) = left {
+            self.forget(left.key);
+        }
+        self.forget_in_turn(line);
+        self.know(line, slot);
+        left
+    }
+
+    /// Whether a line is there.
+    pub fn holds_line(&self, line: u64) -> bool {
+        self.lines.find(line).is_some()
+    }
+
+    /// Takes a line out. Returns whether it was changed, if it was there.
+    pub fn remove_line(&mut self, line: u64) -> Option<bool> {
+        let slot = self.lines.find(line)?;
+        self.note_page_of(slot);
+        self.forget(line);
+        self.lines.remove(line)
+    }
+
+    /// A line was used, and is known from now on if it is of the page that was asked for last.
+    #[inline(always)]
+    fn know(&mut self, line: u64, slot: usize) {
+        let is_of_page = line >> (self.page_shift - self.lens.line_shift) == self.page;
+        self.page_of[slot] = self.page_slot as u32;
+        if is_of_page && slot as u64 & self.lens.others == 0 {
+            self.known[line as usize % KNOWN] = line << self.lens.line_shift & self.lens.others | slot as u64;
+        }
+    }
+
+    #[inline(always)]
+    fn forget(&mut self, line: u64) {
+        let known = &mut self.known[line as usize % KNOWN];
+        if (*known ^ line << self.lens.line_shift) & self.lens.others == 0 {
+            *known = NOTHING;
+        }
+    }
+
+    /// The line to which the pointer of another's set shows is not known: using it moves the pointer.
+    #[inline(always)]
+    fn forget_in_turn(&mut self, line: u64) {
+        if let Some(other) = self.lines.in_turn(line) {
+            self.forget(other);
+        }
+    }
+
+    /// Nor are the lines of such a page.
+    #[inline(always)]
+    fn forget_page_in_turn(&mut self, page: u64) {
+        if let Some(other) = self.pages.in_turn(page) {
+            self.forget_page(other);
+        }
+    }
+
+    fn forget_page(&mut self, page: u64) {
+        let first = page << (self.page_shift - self.lens.line_shift);
+        let lines = KNOWN.min(1 << (self.page_shift - self.lens.line_shift));
+        let (place, bits) = (page << self.page_shift, self.lens.others & u64::MAX << self.page_shift);
+        for known in &mut self.known[first as usize % KNOWN..][..lines] {
+            if (*known ^ place) & bits == 0 {
+                *known = NOTHING;
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What a cache or a translation buffer holds: keys (numbers of lines or pages) in sets of ways. A key stays in its
+//! slot: the number of its set times the ways, plus its way.
+//!
+//! Using twice in a row what is there is using it once, whatever the replacement.
+
+mod matching;
+mod order;
+
+use crate::description::Replacement;
+use matching::matches;
+use order::{Order, last_way, oldest};
+
+/// What is in a slot: a key, which has less than 63 bits, and whether it was changed in the lowest bit.
+type Entry = u64;
+
+/// The entry that holds nothing.
+const EMPTY: Entry = u64::MAX;
+
+/// What a structure holds.
+#[derive(Debug)]
+pub struct Tags {
+    ways: usize,
+    last_set: u64,
+    /// A piece of each entry's key: a search looks at these first.
+    tags: Box<[u32]>,
+    entries: Box<[Entry]>,
+    order: Order,
+    /// When each slot was used, 0 if it is empty. There are no times if nobody needs them.
+    times: Box<[u64]>,
+    /// The key that [`Tags::touch`] used last, if no other was brought in since: using it again changes nothing.
+    last: u64,
+}
+
+/// A key that left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    pub key: u64,
+    /// Whether it was changed.
+    pub is_changed: bool,
+}
+
+impl Tags {
+    /// Holding nothing. `has_times`: when keys are used can be noted ([`Tags::note`]).
+    pub fn new(sets: u64, ways: u32, replacement: Replacement, has_times: bool) -> Tags {
+        let slots = sets as usize * ways as usize;
+        let order = Order::new(sets as usize, ways as usize, replacement, has_times);
+        let has_times = has_times || matches!(order, Order::Times);
+        Tags {
+            ways: ways as usize,
+            last_set: sets - 1,
+            tags: vec![tag(EMPTY >> 1); slots].into(),
+            entries: vec![EMPTY; slots].into(),
+            order,
+            times: vec![0; if has_times { slots } else { 0 }].into(),
+            last: u64::MAX,
+        }
+    }
+
+    /// Those of nothing.
+    pub fn none() -> Tags {
+        Tags::new(1, 1, Replacement::Lru, true)
+    }
+
+    /// How many keys there may be.
+    pub fn slots(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Uses a key, and changes it or not, if it is there. Returns whether it is. Times grow from use to use.
+    #[inline(always)]
+    pub fn touch(&mut self, key: u64, is_change: bool, now: u64) -> bool {
+        if key == self.last && !is_change {
+            return true;
+        }
+        let slot = self.find(key);
+        if let Some(slot) = slot {
+            self.last = key;
+            self.touch_slot(slot, key, is_change, now);
+        }
+        slot.is_some()
+    }
+
+    /// Uses the key that is in a slot. Returns whether a pointer shows elsewhere now ([`Tags::in_turn`]).
+    #[inline(always)]
+    pub fn touch_slot(&mut self, slot: usize, key: u64, is_change: bool, now: u64) -> bool {
+        self.note(slot, is_change, now);
+        self.order.touch(self.set(key), self.ways, slot)
+    }
+
+    /// The same, where a use changes nothing but the time.
+    #[inline(always)]
+    pub fn note(&mut self, slot: usize, is_change: bool, now: u64) {
+        if is_change && let Some(entry) = self.entries.get_mut(slot) {
+            *entry |= 1;
+        }
+        if let Some(time) = self.times.get_mut(slot) {
+            *time = now;
+        }
+    }
+
+    /// The key in a slot was used at a time, but perhaps later again.
+    #[inline(always)]
+    pub fn note_if_later(&mut self, slot: usize, time: u64) {
+        self.times[slot] = self.times[slot].max(time);
+    }
+
+    /// Whether it matters when a key was used.
+    pub fn is_by_time(&self) -> bool {
+        matches!(self.order, Order::Times)
+    }
+
+    /// When each slot was used last.
+    #[inline(always)]
+    pub fn times(&self) -> &[u64] {
+        &self.times
+    }
+
+    /// The key in the slot to which the pointer of a key's set shows, if there is one: using it moves the pointer.
+    #[inline(always)]
+    pub fn in_turn(&self, key: u64) -> Option<u64> {
+        let set = self.set(key);
+        let entry = self.entries[set * self.ways + self.order.pointer(set)?];
+        (entry != EMPTY).then_some(entry >> 1)
+    }
+
+    /// The slot that a key takes, which is not there: an empty one if there is one.
+    #[inline(always)]
+    pub fn choose(&mut self, key: u64) -> usize {
+        let set = self.set(key);
+        let first = set * self.ways;
+        match &self.order {
+            Order::Only => first,
+            Order::Times => first + oldest(&self.times[first..first + self.ways]),
+            Order::Ways(orders) => first + last_way(orders[set], self.ways),
+            _ => self.choose_other(set),
+        }
+    }
+
+    fn choose_other(&mut self, set: usize) -> usize {
+        let slots = set * self.ways..(set + 1) * self.ways;
+        let empty = self.entries[slots.clone()].iter().position(|&entry| entry == EMPTY);
+        slots.start + empty.unwrap_or_else(|| self.order.choose(set, self.ways))
+    }
+
+    /// Puts a key into the slot that it takes, and uses it. Returns what has to leave.
+    #[inline(always)]
+    pub fn put(&mut self, slot: usize, key: u64, is_changed: bool, now: u64) -> Option<Left> {
+        let left = std::mem::replace(&mut self.entries[slot], key << 1 | u64::from(is_changed));
+        self.tags[slot] = tag(key);
+        self.last = key;
+        self.touch_slot(slot, key, false, now);
+        (left != EMPTY).then_some(Left { key: left >> 1, is_changed: left & 1 != 0 })
+    }
+
+    /// Brings in and uses a key, which is not there. Returns what has to leave.
+    #[inline(always)]
+    pub fn fill(&mut self, key: u64, is_changed: bool, now: u64) -> Option<Left> {
+        let slot = self.choose(key);
+        self.put(slot, key, is_changed, now)
+    }
+
+    #[inline(always)]
+    fn set(&self, key: u64) -> usize {
+        (key & self.last_set) as usize
+    }
+
+    /// Where a key is.
+    #[inline(always)]
+    pub fn find(&self, key: u64) -> Option<usize> {
+        let first = self.set(key) * self.ways;
+        if self.ways < 8 {
+            let entries = &self.entries[first..first + self.ways];
+            return entries.iter().position(|entry| entry >> 1 == key).map(|way| first + way);
+        }
+        self.search(first, key)
+    }
+
+    #[inline(always)]
+    fn search(&self, first: usize, key: u64) -> Option<usize> {
+        let tags = &self.tags[first..first + self.ways];
+        let wanted = tag(key);
+        if let Ok(eight) = tags.try_into() {
+            return self.search_eight(first, eight, wanted, key);
+        }
+        let (eights, others) = tags.as_chunks();
+        let mut next = first;
+        for eight in eights {
+            let slot = self.search_eight(next, eight, wanted, key);
+            if slot.is_some() {
+                return slot;
+            }
+            next += 8;
+        }
+        (next..next + others.len()).find(|&slot| self.is_in(slot, key))
+    }
+
+    #[inline(always)]
+    fn search_eight(&self, first: usize, eight: &[u32; 8], wanted: u32, key: u64) -> Option<usize> {
+        // All at once: where it is cannot be guessed.
+        let mut ways = matches(eight, wanted);
+        while ways != 0 {
+            let slot = first + ways.trailing_zeros() as usize;
+            if self.is_in(slot, key) {
+                return Some(slot);
+            }
+            ways &= ways - 1;
+        }
+        None
+    }
+
+    /// Whether a key is in a slot.
+    #[inline(always)]
+    pub fn is_in(&self, slot: usize, key: u64) -> bool {
+        self.entries[slot] >> 1 == key
+    }
+
+    /// Takes a key out. Returns whether it was changed, if it was there.
+    pub fn remove(&mut self, key: u64) -> Option<bool> {
+        let slot = self.find(key)?;
+        self.last = u64::MAX;
+        self.tags[slot] = tag(EMPTY >> 1);
+        self.order.remove(self.set(key), self.ways, slot);
+        self.note(slot, false, 0);
+        Some(std::mem::replace(&mut self.entries[slot], EMPTY) & 1 != 0)
+    }
+}
+
+/// A piece of a key that is mostly another one in other keys of the set.
+#[inline(always)]
+fn tag(key: u64) -> u32 {
+    (key ^ key >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// In the order of their use the same keys leave as by times.
+        #[test]
+        fn the_least_recently_used_leaves(
+            ways in prop::sample::select(&[2u32, 3, 8, 11, 16]),
+            uses in prop::collection::vec((0..10u8, 0..24u64, any::<bool>()), 1..300),
+        ) {
+            let [mut by_time, mut in_order] =
+                [true, false].map(|has_times| Tags::new(1024, ways, Replacement::Lru, has_times));
+            prop_assert!(by_time.is_by_time() && !in_order.is_by_time());
+            for ((what, key, is_change), now) in uses.into_iter().zip(1..) {
+                // Of two sets.
+                let key = ((key / 2) << 10) + key % 2;
+                if what == 0 {
+                    prop_assert_eq!(by_time.remove(key), in_order.remove(key));
+                    continue;
+                }
+                let is_there = by_time.touch(key, is_change, now);
+                prop_assert_eq!(is_there, in_order.touch(key, is_change, now));
+                if !is_there {
+                    prop_assert_eq!(by_time.fill(key, is_change, now), in_order.fill(key, is_change, now));
+                }
+            }
+        }
+    }
+}
