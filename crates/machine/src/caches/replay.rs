@@ -50,7 +50,11 @@ impl Replay<'_> {
                 let address = scripts.line_address(script, fetched);
                 now += 1;
                 if !self.hierarchy.fetch_near(lenses[0], address, now) {
-                    break;
+                    // Accesses come before other lines than the first.
+                    if fetched > 0 {
+                        break;
+                    }
+                    now = self.fetch_far(script.first_site, address, now);
                 }
                 fetched += 1;
             }
@@ -80,10 +84,7 @@ impl Replay<'_> {
         for (number, line) in (0..).zip(self.scripts.lines(script.own_lines())) {
             now += 1;
             if number >= fetched && !self.hierarchy.fetch_near(lenses[0], line.address, now) {
-                self.hierarchy.set_now(now);
-                let served = self.hierarchy.fetch_far(line.address);
-                now = self.hierarchy.now();
-                self.note(Request::Fetch, line.site, served);
+                now = self.fetch_far(line.site, line.address, now);
             }
             let (of_line, others) = accesses.split_at(line.accesses as usize);
             let (where_to, other_addresses) = addresses.split_at(of_line.len());
@@ -91,6 +92,16 @@ impl Replay<'_> {
             (accesses, addresses) = (others, other_addresses);
         }
         now
+    }
+
+    /// A fetch of what is not in the nearest cache.
+    #[cold]
+    #[inline(never)]
+    fn fetch_far(&mut self, site: u32, address: u64, now: u64) -> u64 {
+        self.hierarchy.set_now(now);
+        let served = self.hierarchy.fetch_far(address);
+        self.note(Request::Fetch, site, served);
+        self.hierarchy.now()
     }
 
     /// Accesses to data, one behind the other, of a block whose instructions have sites from this one on.
