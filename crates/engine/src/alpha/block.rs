@@ -170,20 +170,6 @@ impl BlockCache {
         self.blocks[id as usize].heat = COLD;
     }
 
-    /// The block could not be compiled.
-    pub(super) fn cool(&mut self, id: BlockId) {
-        self.blocks[id as usize].heat = 1;
-    }
-
-    /// The block at an address that the interpreter has executed at least so often, if it is still valid.
-    pub(super) fn ran(&self, address: u64, least: u32) -> Option<BlockId> {
-        let valid = |id: &&BlockId| {
-            let block = &self.blocks[**id as usize];
-            block.generation == self.generation && block.heat >= least && block.heat != COLD
-        };
-        self.by_address.get(&address)?.iter().find(valid).copied()
-    }
-
     /// What compiled code that counts has executed how often since that was taken; a block maybe in parts.
     pub fn executions(&self) -> impl Iterator<Item = (BlockId, u64)> {
         self.counters.executions()
@@ -192,11 +178,6 @@ impl BlockCache {
     /// Takes the same: from then on it is counted anew.
     pub fn take_executions(&self) -> impl Iterator<Item = (BlockId, u64)> {
         self.counters.take()
-    }
-
-    /// Notes compiled code that begins with a block.
-    pub(super) fn set_code(&mut self, id: BlockId, code: *const u8) {
-        self.blocks[id as usize].code = code;
     }
 
     /// Instructions in memory may have changed: every block is checked again before it runs, and no compiled code
@@ -280,6 +261,29 @@ impl BlockCache {
         }
         // An old generation: `look_up` may revive it only if memory holds exactly these words.
         self.add(Block::new(address, words, u64::MAX))
+    }
+}
+
+/// What the compiler does with blocks.
+#[cfg(target_arch = "x86_64")]
+impl BlockCache {
+    /// The block could not be compiled.
+    pub(super) fn cool(&mut self, id: BlockId) {
+        self.blocks[id as usize].heat = 1;
+    }
+
+    /// The block at an address that the interpreter has executed at least so often, if it is still valid.
+    pub(super) fn ran(&self, address: u64, least: u32) -> Option<BlockId> {
+        let valid = |id: &&BlockId| {
+            let block = &self.blocks[**id as usize];
+            block.generation == self.generation && block.heat >= least && block.heat != COLD
+        };
+        self.by_address.get(&address)?.iter().find(valid).copied()
+    }
+
+    /// Notes compiled code that begins with a block.
+    pub(super) fn set_code(&mut self, id: BlockId, code: *const u8) {
+        self.blocks[id as usize].code = code;
     }
 }
 

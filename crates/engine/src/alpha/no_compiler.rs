@@ -16,7 +16,6 @@ pub(crate) const UNWIND: u64 = 1;
 /// As in the compiler.
 pub(crate) enum Left {
     /// Go on at this guest address.
-    #[expect(dead_code, reason = "there is no compiled code to leave")]
     At(u64),
     /// The host instruction at this address faulted.
     #[expect(dead_code, reason = "there is no compiled code to leave")]
