@@ -116,7 +116,7 @@ impl Replay<'_> {
     ) -> u64 {
         for (&does, &address) in accesses.iter().zip(addresses) {
             now += 1;
-            if !self.hierarchy.data_near::<STORES>(lens, address, does.is_store(), now) {
+            if !self.hierarchy.data_near(STORES, lens, address, does.is_store(), now) {
                 now = self.access_far(first_site, does, address, now);
             }
             let last = address.wrapping_add(does.more());
@@ -150,7 +150,7 @@ impl Replay<'_> {
         now: u64,
     ) -> u64 {
         let now = now + 1;
-        let is_near = self.hierarchy.data_near::<STORES>(lens, last, does.is_store(), now);
+        let is_near = self.hierarchy.data_near(STORES, lens, last, does.is_store(), now);
         if is_near { now } else { self.access_far(first_site, does, last, now) }
     }
 

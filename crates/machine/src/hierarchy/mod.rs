@@ -130,8 +130,6 @@ pub struct Hierarchy {
     crossing: u32,
     /// The same of instructions.
     fetching: u32,
-    /// Distinguishes the addresses of processes.
-    space: u64,
     /// How addresses of instructions, and of data, are looked at.
     lenses: [Lens; 2],
     /// Uses of structures so far, or more.
@@ -217,7 +215,6 @@ impl Hierarchy {
             cache_class: vec![Class::Unknown; instructions.caches.len().max(data.caches.len())],
             buffer_class: vec![Class::Unknown; instructions.buffers.len().max(data.buffers.len())],
             paths: [instructions, data],
-            space: 0,
             lenses: [Near::none().lens(0); 2],
             classes: None,
         }
@@ -225,8 +222,8 @@ impl Hierarchy {
 
     /// What follows is of the process with this number.
     pub fn set_space(&mut self, space: u32) {
-        self.space = Hierarchy::space(space);
-        self.lenses = [INSTRUCTIONS, DATA].map(|side| self.near[side].lens(self.space));
+        let space = Hierarchy::space(space);
+        self.lenses = [INSTRUCTIONS, DATA].map(|side| self.near[side].lens(space));
     }
 
     /// What distinguishes the addresses of a process.
@@ -308,14 +305,8 @@ impl Hierarchy {
     #[inline(always)]
     fn part(&mut self, address: u64, is_store: bool) -> Served {
         self.now += 1;
-        let is_change = is_store & (self.stores == Write::Back);
-        if !self.near[DATA].touch(self.lenses[DATA], address, is_change, self.now) {
-            return self.data_far(address, is_store);
-        }
-        if is_store & (self.stores == Write::Through) {
-            self.write_on_from_nearest(address ^ self.space);
-        }
-        Served::default()
+        let is_near = self.data_near(self.stores as u8, self.lenses[DATA], address, is_store, self.now);
+        if is_near { Served::default() } else { self.data_far(address, is_store) }
     }
 
     /// Whether an access, from its first to its last byte, is two.
@@ -330,18 +321,19 @@ impl Hierarchy {
     }
 
     /// Data of one line are read or written if that is simple: the nearest structures have them. The time is as in
-    /// [`Hierarchy::fetch_near`], `STORES` is what [`Hierarchy::stores`] says, as a number.
+    /// [`Hierarchy::fetch_near`], `stores` is what [`Hierarchy::stores`] says, as a number.
     #[inline(always)]
-    pub(crate) fn data_near<const STORES: u8>(
+    pub(crate) fn data_near(
         &mut self,
+        stores: u8,
         lens: Lens,
         address: u64,
         is_store: bool,
         now: u64,
     ) -> bool {
-        let is_change = is_store & (STORES == Write::Back as u8);
+        let is_change = is_store & (stores == Write::Back as u8);
         let is_near = self.near[DATA].touch(lens, address, is_change, now);
-        if STORES == Write::Through as u8 && is_near & is_store {
+        if stores == Write::Through as u8 && is_near & is_store {
             self.write_on_from_nearest(address ^ lens.space);
         }
         is_near
@@ -356,7 +348,7 @@ impl Hierarchy {
     /// An access to what the nearest structures do not have, or need more than a note of.
     #[inline(always)]
     fn go(&mut self, side: usize, address: u64, request: Request) -> Served {
-        let place = address ^ self.space;
+        let place = address ^ self.lenses[side].space;
         if self.is_simple[side]
             && let Some(served) = self.go_simply(side, place, request)
         {
