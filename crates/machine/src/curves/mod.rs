@@ -1,5 +1,6 @@
 //! Misses of caches of all sizes, from one pass.
 
+mod front;
 mod sets;
 
 use trace::record::Event;

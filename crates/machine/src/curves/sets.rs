@@ -1,5 +1,7 @@
 //! Caches of all numbers of sets at once, that replace the least recently used.
 
+use super::front::{bring_to_front, bring_to_front_of_any};
+
 /// Lines of the largest sets.
 const MOST_WAYS: usize = 8;
 /// The numbers of ways that are told.
@@ -64,17 +66,14 @@ impl AllSets {
 }
 
 impl Level {
-    /// A line comes to the front of its set, and those before it go one back.
-    #[inline]
+    /// A line comes to the front of its set.
+    #[inline(always)]
     fn bring_to_front(&mut self, first: usize, key: u64) {
-        let mut held = key;
-        for (place, line) in self.lines[first..first + self.ways].iter_mut().enumerate() {
-            std::mem::swap(line, &mut held);
-            if held == key {
-                self.found[place] += 1;
-                return;
-            }
-        }
-        self.found[MOST_WAYS] += 1;
+        let lines = &mut self.lines[first..first + self.ways];
+        let place = match lines.as_mut_array() {
+            Some(lines) => bring_to_front(lines, key),
+            None => bring_to_front_of_any(lines, key).unwrap_or(MOST_WAYS),
+        };
+        self.found[place] += 1;
     }
 }
