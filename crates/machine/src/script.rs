@@ -48,8 +48,10 @@ pub struct Line {
 pub struct Access(u32);
 
 impl Access {
-    fn new(position: u32, size: u8, is_store: bool) -> Access {
-        Access(position << 8 | u32::from(is_store) << 7 | u32::from(size - 1))
+    /// Of so many bytes behind the first.
+    #[inline(always)]
+    pub fn new(position: u32, more: u8, is_store: bool) -> Access {
+        Access(position << 8 | u32::from(is_store) << 7 | u32::from(more))
     }
 
     /// Whether it writes.
@@ -108,7 +110,7 @@ impl Scripts {
             let instruction = isa::decode(word);
             if let Some((instruction, size)) = instruction.and_then(|one| Some((one, one.access_size()?))) {
                 let is_store = instruction.op.is(Flags::STORE);
-                self.accesses.push(Access::new(position as u32, size, is_store));
+                self.accesses.push(Access::new(position as u32, size - 1, is_store));
                 self.lines.last_mut().expect("the first instruction begins one").accesses += 1;
             }
         }

@@ -3,7 +3,7 @@
 mod replay;
 mod tally;
 
-use trace::{Block, Consumer, Thread};
+use trace::{Block, Consumer, Lookaside, Thread, Unusual};
 
 use crate::script::{Script, Scripts};
 use crate::{Class, Counts, Hierarchy, Machine, Request, Write};
@@ -148,18 +148,73 @@ impl Caches {
 
 impl Consumer for Caches {
     fn define(&mut self, block: &Block) {
+        self.hierarchy.take_time(0);
         self.scripts.define(block.address, &block.words);
+        self.let_tell(0);
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         self.hierarchy.set_space(thread.process);
-        let Caches { hierarchy, scripts, tally, .. } = self;
-        let stores = hierarchy.stores();
-        let mut replay = Replay { scripts, hierarchy, tally };
+        self.hierarchy.take_time(0);
+        let stores = self.hierarchy.stores();
+        let mut replay = self.replay();
         match stores {
-            Write::Back => replay.run::<{ Write::Back as u8 }>(records),
-            Write::Through => replay.run::<{ Write::Through as u8 }>(records),
-            Write::Ignored => replay.run::<{ Write::Ignored as u8 }>(records),
+            Write::Back => replay.run::<BACK>(records),
+            Write::Through => replay.run::<THROUGH>(records),
+            Write::Ignored => replay.run::<IGNORED>(records),
         };
+        self.let_tell(0);
     }
+
+    fn lookaside(&mut self) -> Option<Lookaside> {
+        self.let_tell(0);
+        self.hierarchy.lookaside(match self.hierarchy.stores() {
+            Write::Back => unusual::<BACK>,
+            Write::Through => unusual::<THROUGH>,
+            Write::Ignored => unusual::<IGNORED>,
+        })
+    }
+
+    fn first_instruction(&self, block: u32) -> u32 {
+        self.scripts.get(block).map_or(0, |script| script.first_site)
+    }
+
+    fn passed(&mut self, block: u32, executions: u64) {
+        self.hierarchy.take_time(0);
+        if let Some(script) = self.scripts.get(block) {
+            script.executions.update(|times| times + executions);
+            let [instructions, accesses] = [script.instructions, script.accesses].map(u64::from);
+            self.tally.executed(instructions * executions, accesses * executions);
+        }
+        self.let_tell(0);
+    }
+}
+
+const BACK: u8 = Write::Back as u8;
+const THROUGH: u8 = Write::Through as u8;
+const IGNORED: u8 = Write::Ignored as u8;
+
+impl Caches {
+    fn replay(&mut self) -> Replay<'_> {
+        let Caches { hierarchy, scripts, tally, .. } = self;
+        Replay { scripts, hierarchy, tally }
+    }
+
+    /// Lets compiled code go on, and tell this what is unusual: after so many uses of the block that it executes.
+    fn let_tell(&mut self, uses: u64) {
+        let own = (&raw mut *self).cast();
+        self.hierarchy.give_time(uses, own);
+    }
+}
+
+/// [`Lookaside::unusual`], where stores do what `STORES` says.
+unsafe extern "C" fn unusual<const STORES: u8>(consumer: *mut u8, what: u64) {
+    // SAFETY: what the caller has is from `let_tell`, which nobody has used the model after.
+    let caches = unsafe { &mut *consumer.cast::<Caches>() };
+    let what = Unusual::new(what);
+    let number = u64::from(what.number);
+    caches.hierarchy.take_time(number - 1);
+    let address = caches.hierarchy.recorded(what.index);
+    caches.replay().unusual::<STORES>(what, address);
+    caches.let_tell(number);
 }

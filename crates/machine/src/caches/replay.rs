@@ -2,6 +2,7 @@
 
 use std::mem::take;
 
+use trace::Unusual;
 use trace::record::Event;
 
 use super::Tally;
@@ -68,6 +69,19 @@ impl Replay<'_> {
         self.hierarchy.set_now(now);
     }
 
+    /// A use of memory at an address that is not known, or perhaps more than one.
+    #[inline(always)]
+    pub fn unusual<const STORES: u8>(&mut self, what: Unusual, address: u64) {
+        let now = self.hierarchy.now();
+        let now = if what.index == 0 {
+            self.fetch_now(what.instruction, address, now + 1)
+        } else {
+            let access = Access::new(0, what.more, what.is_store);
+            self.access::<STORES>(self.hierarchy.lenses()[1], what.instruction, &[access], &[address], now)
+        };
+        self.hierarchy.set_now(now);
+    }
+
     /// The lines and accesses of a block in their order, where the first lines are fetched already.
     #[cold]
     #[inline(never)]
@@ -98,6 +112,11 @@ impl Replay<'_> {
     #[cold]
     #[inline(never)]
     fn fetch_far(&mut self, site: u32, address: u64, now: u64) -> u64 {
+        self.fetch_now(site, address, now)
+    }
+
+    #[inline(always)]
+    fn fetch_now(&mut self, site: u32, address: u64, now: u64) -> u64 {
         self.hierarchy.set_now(now);
         let served = self.hierarchy.fetch_far(address);
         self.note(Request::Fetch, site, served);

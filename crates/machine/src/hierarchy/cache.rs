@@ -25,6 +25,11 @@ pub struct Counts {
 }
 
 impl Cache {
+    /// How many lines it has room for.
+    pub(super) fn slots(&self) -> usize {
+        self.sets() as usize * self.ways as usize
+    }
+
     /// What it holds: nothing yet.
     pub(super) fn tags(&self, is_near: bool) -> Tags {
         Tags::new(self.sets(), self.ways, self.replacement, is_near)

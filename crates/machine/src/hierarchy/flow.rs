@@ -4,7 +4,7 @@
 use super::cache::CacheState;
 use super::near::Outcome;
 use super::tags::Left;
-use super::{DATA, Hierarchy, Request, Served};
+use super::{DATA, Hierarchy, Request, Served, Simple};
 use crate::description::{Prefetch, Write};
 
 /// A cache on the path of a side.
@@ -96,24 +96,39 @@ impl Hierarchy {
     /// translation is not there.
     #[inline(always)]
     pub(super) fn go_simply(&mut self, side: usize, address: u64, request: Request) -> Option<Served> {
-        let at = self.at(side, 0)?;
-        let cache = &mut self.caches[at.index];
+        let Simple { index, behind } = self.simple[side]?;
         self.now += 1;
-        let is_change = request == Request::Store && cache.write == Write::Back;
+        let is_change = request == Request::Store && self.stores == Write::Back;
         match self.near[side].access(address, is_change, self.now) {
             Outcome::Untranslated => None,
             Outcome::Hit => Some(Served::default()),
             Outcome::Missed(left) => {
-                cache.counts.misses[request as usize] += 1;
-                let served = self.read_behind(at, address, request);
+                self.caches[index].counts.misses[request as usize] += 1;
+                let served = match behind {
+                    Some(behind) if !self.is_behind(behind, address, request) => {
+                        self.bring_in_behind(At { side, depth: 1, index: behind }, address, request)
+                    }
+                    _ => Served { missed: 1, level: 1, untranslated: 0 },
+                };
                 if let Some(left) = left
                     && left.is_changed
                 {
-                    self.leave(at, left);
+                    self.leave(At { side, depth: 0, index }, left);
                 }
                 Some(served)
             }
         }
+    }
+
+    /// Whether the cache behind a simple one holds an address; counts the request.
+    #[inline(always)]
+    fn is_behind(&mut self, index: usize, address: u64, request: Request) -> bool {
+        let cache = &mut self.caches[index];
+        self.now += 1;
+        let is_there = cache.tags.touch(address >> cache.shift, false, self.now);
+        cache.counts.requests[request as usize] += 1;
+        cache.counts.misses[request as usize] += u64::from(!is_there);
+        is_there
     }
 
     /// Uses what is at an address if a cache has it. Notes why it does not.

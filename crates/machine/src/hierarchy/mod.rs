@@ -5,7 +5,10 @@ mod classes;
 mod flow;
 mod lru;
 mod near;
+mod shared;
 mod tags;
+
+use trace::Words;
 
 use crate::description::{Crossing, Machine, Write};
 pub use cache::Counts;
@@ -15,6 +18,7 @@ use classes::Classes;
 pub(crate) use lru::Stack;
 pub(crate) use near::Lens;
 use near::Near;
+use shared::Shared;
 use tags::Tags;
 
 /// What is asked of a cache or translation buffer.
@@ -92,12 +96,19 @@ impl Path {
         has_cache && is_apart(&self.caches, &other.caches) && is_apart(&self.buffers, &other.buffers)
     }
 
-    /// Whether lines of the nearest cache are in one page each.
-    fn is_within_pages(&self, machine: &Machine) -> bool {
+    /// Whether lines of the nearest cache are in one page each, and long enough.
+    fn may_be_near(&self, machine: &Machine) -> bool {
         let line = self.caches.first().map(|&index| machine.caches[index].line);
         let page = self.buffers.first().map(|&index| machine.translation_buffers[index].page);
-        line.zip(page).is_none_or(|(line, page)| line <= page)
+        line.is_some_and(|line| line >> Near::LEAST_SHIFT != 0 && page.is_none_or(|page| line <= page))
     }
+}
+
+/// A nearest cache, and the one behind it.
+#[derive(Clone, Copy, Debug)]
+struct Simple {
+    index: usize,
+    behind: Option<usize>,
 }
 
 /// Caches and translation buffers of a machine with one processor.
@@ -122,8 +133,8 @@ pub struct Hierarchy {
     paths: [Path; 2],
     /// What stores to the nearest cache of data do.
     stores: Write,
-    /// Of each side, whether the nearest cache brings in whatever it misses, and nothing else happens there.
-    is_simple: [bool; 2],
+    /// Of each side, the nearest cache if it brings in whatever it misses, and nothing else happens there.
+    simple: [Option<Simple>; 2],
     /// Whether an access to data can take away instructions from the nearest cache.
     can_expel_instructions: bool,
     /// From an address to the number of what an access asks for at once.
@@ -134,6 +145,8 @@ pub struct Hierarchy {
     lenses: [Lens; 2],
     /// Uses of structures so far, or more.
     now: u64,
+    /// What compiled code sees.
+    shared: Option<Shared>,
     classes: Option<Classes>,
     /// Why each cache of a path, and each translation buffer, missed when one did last.
     cache_class: Vec<Class>,
@@ -157,25 +170,36 @@ impl Hierarchy {
         let mut hierarchy = Hierarchy::without_near(machine);
         let [instructions, data] = &hierarchy.paths;
         let is_apart = instructions.nearest_is_apart(data) && data.nearest_is_apart(instructions);
-        if is_apart && hierarchy.paths.iter().all(|path| path.is_within_pages(machine)) {
+        if is_apart && hierarchy.paths.iter().all(|path| path.may_be_near(machine)) {
             hierarchy.has_near = true;
-            for (side, path) in hierarchy.paths.iter().enumerate() {
-                let (cache, lines) = (&mut hierarchy.caches[path.caches[0]], &machine.caches[path.caches[0]]);
-                (cache.near, cache.tags) = (Some(side), Tags::none());
-                let pages = path.buffers.first().map(|&index| {
-                    let buffer = &mut hierarchy.buffers[index];
-                    (buffer.near, buffer.tags) = (Some(side), Tags::none());
-                    (buffer.shift, machine.translation_buffers[index].tags(true))
-                });
-                let brings_in_all = lines.allocate_on_write && lines.write != Write::Through;
-                hierarchy.is_simple[side] = cache.is_plain
-                    && (side == INSTRUCTIONS || brings_in_all)
-                    && !is_included(machine, &lines.name);
-                hierarchy.near[side] = Near::new(cache.shift, lines.tags(true), pages);
+            let nearest = [INSTRUCTIONS, DATA].map(|side| hierarchy.paths[side].caches[0]);
+            let [code, data] = nearest.map(|index| machine.caches[index].slots());
+            let (shared, words) = Shared::new([code, data]);
+            for (side, words) in words.into_iter().enumerate() {
+                hierarchy.bring_near(side, machine, words);
             }
+            hierarchy.shared = Some(shared);
         }
         hierarchy.set_space(0);
         hierarchy
+    }
+
+    /// The nearest cache and translation buffer of a side are to be in one place: what is known, entries and times.
+    fn bring_near(&mut self, side: usize, machine: &Machine, [known, entries, times]: [Words; 3]) {
+        let path = &self.paths[side];
+        let (cache, lines) = (&mut self.caches[path.caches[0]], &machine.caches[path.caches[0]]);
+        (cache.near, cache.tags) = (Some(side), Tags::none());
+        let pages = path.buffers.first().map(|&index| {
+            let buffer = &mut self.buffers[index];
+            (buffer.near, buffer.tags) = (Some(side), Tags::none());
+            (buffer.shift, machine.translation_buffers[index].tags(true))
+        });
+        let brings_in_all = lines.allocate_on_write && lines.write != Write::Through;
+        let is_simple =
+            cache.is_plain && (side == INSTRUCTIONS || brings_in_all) && !is_included(machine, &lines.name);
+        let simple = Simple { index: path.caches[0], behind: cache.behind[side] };
+        self.simple[side] = Some(simple).filter(|_| is_simple);
+        self.near[side] = Near::new(cache.shift, lines.tags(true).at(entries, times), pages, known.into());
     }
 
     fn without_near(machine: &Machine) -> Hierarchy {
@@ -198,9 +222,10 @@ impl Hierarchy {
         Hierarchy {
             near: [Near::none(), Near::none()],
             now: 0,
+            shared: None,
             fetching: piece(&instructions),
             has_near: false,
-            is_simple: [false; 2],
+            simple: [None; 2],
             stores: write.unwrap_or_default(),
             can_expel_instructions: instructions
                 .caches
@@ -349,12 +374,10 @@ impl Hierarchy {
     #[inline(always)]
     fn go(&mut self, side: usize, address: u64, request: Request) -> Served {
         let place = address ^ self.lenses[side].space;
-        if self.is_simple[side]
-            && let Some(served) = self.go_simply(side, place, request)
-        {
-            return served;
+        match self.go_simply(side, place, request) {
+            Some(served) => served,
+            None => self.go_anyhow(side, place, request),
         }
-        self.go_anyhow(side, place, request)
     }
 
     #[cold]

@@ -1,19 +1,22 @@
 //! The nearest cache and translation buffer of a side, if the other side has others: most accesses end there.
 
+use trace::{Array, Lookaside, Side, Words};
+
 use super::tags::{Left, Tags};
 
 /// A nearest cache with its translation buffer.
 ///
 /// Most lines that are asked for are **known**: both they and their pages are there, and using them changes nothing
-/// but when they were used last. That is noted of the line alone; when the page was used last follows.
+/// but when they were used last. That is noted of the line alone; when the page was used last follows. While a program
+/// runs, its compiled code does so itself: see [`Lookaside`].
 #[derive(Debug)]
 pub struct Near {
     lens: Lens,
     page_shift: u32,
     lines: Tags,
     pages: Tags,
-    /// What is known: by the low bits of a line's number the others, in their places, and its slot below them.
-    known: [u64; KNOWN],
+    /// What is known: by the low bits of a line's number the others, and its slot above them.
+    known: Array<KNOWN>,
     /// Of each slot of lines, that of the page that was asked for when it was used last but as a known line.
     page_of: Box<[u32]>,
     /// The page that was asked for last beside those of known lines, and its slot.
@@ -29,8 +32,6 @@ pub struct Lens {
     /// What distinguishes the addresses of a process.
     pub space: u64,
     line_shift: u32,
-    /// The bits of a place that stand in what is known of its line.
-    others: u64,
 }
 
 /// What became of an access.
@@ -46,22 +47,26 @@ pub enum Outcome {
 /// From any address to page 0, which is always there if nothing is translated.
 const ALL: u32 = 63;
 /// How many lines may be known.
-const KNOWN: usize = 1024;
-/// What stands where none is: places are smaller than 2^63.
+const KNOWN: usize = Lookaside::KNOWN;
+/// The bits of a line's number that stand in what is known: places are smaller than 2^63.
+const OTHERS: u64 = (1 << Lookaside::SLOT_SHIFT) - 1;
+/// What stands where none is: no line's number.
 const NOTHING: u64 = u64::MAX;
 
 impl Near {
-    /// Of a cache with lines of 2^`line_shift` bytes and perhaps of a translation buffer, whose pages have no fewer.
-    pub fn new(line_shift: u32, lines: Tags, pages: Option<(u32, Tags)>) -> Near {
+    /// Of a cache with lines of 2^`line_shift` bytes, at least 2^[`Near::LEAST_SHIFT`], and perhaps of a translation
+    /// buffer, whose pages have no fewer. What is known is in these words, of which there are [`KNOWN`].
+    pub fn new(line_shift: u32, lines: Tags, pages: Option<(u32, Tags)>, mut known: Array<KNOWN>) -> Near {
         let page = pages.as_ref().map_or(0, |_| u64::MAX);
         let (page_shift, pages) = pages.unwrap_or_else(|| (ALL, Tags::none()));
+        known.fill(NOTHING);
         Near {
-            lens: Lens { space: 0, line_shift, others: u64::MAX << (line_shift + KNOWN.ilog2()) },
+            lens: Lens { space: 0, line_shift },
             page_shift,
             page_of: vec![0; lines.slots()].into(),
             lines,
             pages,
-            known: [NOTHING; KNOWN],
+            known,
             page,
             page_slot: 0,
             page_slots: Box::new([0; KNOWN]),
@@ -70,7 +75,24 @@ impl Near {
 
     /// That of nothing.
     pub fn none() -> Near {
-        Near::new(0, Tags::none(), None)
+        Near::new(Near::LEAST_SHIFT, Tags::none(), None, Words::new(KNOWN).into())
+    }
+
+    /// Of the shortest lines that can be known: the numbers of shorter ones are too long.
+    pub const LEAST_SHIFT: u32 = 4;
+
+    /// Where compiled code finds what is known.
+    pub fn side(&self) -> Side {
+        Side {
+            line_shift: self.lens.line_shift,
+            known: self.known.address(),
+            times: self.lines.words().1.address(),
+        }
+    }
+
+    /// Where compiled code finds whether lines were changed.
+    pub fn entries(&self) -> *mut u64 {
+        self.lines.words().0.address()
     }
 
     /// How addresses of a process are looked at.
@@ -82,10 +104,11 @@ impl Near {
     #[inline(always)]
     pub fn touch(&mut self, lens: Lens, address: u64, is_change: bool, now: u64) -> bool {
         let place = address ^ lens.space;
-        let known = self.known[(place >> lens.line_shift) as usize % KNOWN];
-        let is_known = (known ^ place) & lens.others == 0;
+        let line = place >> lens.line_shift;
+        let known = self.known[line as usize % KNOWN];
+        let is_known = known & OTHERS == others(line);
         if is_known {
-            self.lines.note((known & !lens.others) as usize, is_change, now);
+            self.lines.note((known >> Lookaside::SLOT_SHIFT) as usize, is_change, now);
         }
         is_known
     }
@@ -191,15 +214,15 @@ impl Near {
     fn know(&mut self, line: u64, slot: usize) {
         let is_of_page = line >> (self.page_shift - self.lens.line_shift) == self.page;
         self.page_of[slot] = self.page_slot as u32;
-        if is_of_page && slot as u64 & self.lens.others == 0 {
-            self.known[line as usize % KNOWN] = line << self.lens.line_shift & self.lens.others | slot as u64;
+        if is_of_page && slot < Lookaside::SLOTS {
+            self.known[line as usize % KNOWN] = others(line) | (slot as u64) << Lookaside::SLOT_SHIFT;
         }
     }
 
     #[inline(always)]
     fn forget(&mut self, line: u64) {
         let known = &mut self.known[line as usize % KNOWN];
-        if (*known ^ line << self.lens.line_shift) & self.lens.others == 0 {
+        if *known & OTHERS == others(line) {
             *known = NOTHING;
         }
     }
@@ -221,13 +244,22 @@ impl Near {
     }
 
     fn forget_page(&mut self, page: u64) {
-        let first = page << (self.page_shift - self.lens.line_shift);
-        let lines = KNOWN.min(1 << (self.page_shift - self.lens.line_shift));
-        let (place, bits) = (page << self.page_shift, self.lens.others & u64::MAX << self.page_shift);
-        for known in &mut self.known[first as usize % KNOWN..][..lines] {
-            if (*known ^ place) & bits == 0 {
+        let lines_shift = self.page_shift - self.lens.line_shift;
+        let first = page << lines_shift;
+        let lines = KNOWN.min(1 << lines_shift);
+        let (first, different) =
+            (first as usize % KNOWN, OTHERS & u64::MAX << lines_shift.saturating_sub(KNOWN.ilog2()));
+        let others = others(page << lines_shift);
+        for known in &mut self.known[first..][..lines] {
+            if (*known ^ others) & different == 0 {
                 *known = NOTHING;
             }
         }
     }
+}
+
+/// The bits of a line's number that do not select the word where it is known.
+#[inline(always)]
+fn others(line: u64) -> u64 {
+    line >> KNOWN.ilog2()
 }

@@ -6,6 +6,8 @@
 mod matching;
 mod order;
 
+use trace::Words;
+
 use crate::description::Replacement;
 use matching::matches;
 use order::{Order, last_way, oldest};
@@ -16,17 +18,24 @@ type Entry = u64;
 /// The entry that holds nothing.
 const EMPTY: Entry = u64::MAX;
 
+/// The tag of keys that have none, being too long, and of nothing.
+const LONG: u32 = u32::MAX;
+
 /// What a structure holds.
 #[derive(Debug)]
 pub struct Tags {
     ways: usize,
     last_set: u64,
-    /// A piece of each entry's key: a search looks at these first.
+    set_bits: u32,
+    /// What distinguishes each entry's key from others of the set: a search looks at these only.
     tags: Box<[u32]>,
-    entries: Box<[Entry]>,
+    /// By the low bits of keys, ways where they may be: the last ones that were found or brought in. A power of two of
+    /// them, or none.
+    likely: Box<[u8]>,
+    entries: Words,
     order: Order,
     /// When each slot was used, 0 if it is empty. There are no times if nobody needs them.
-    times: Box<[u64]>,
+    times: Words,
     /// The key that [`Tags::touch`] used last, if no other was brought in since: using it again changes nothing.
     last: u64,
 }
@@ -44,16 +53,30 @@ impl Tags {
     pub fn new(sets: u64, ways: u32, replacement: Replacement, has_times: bool) -> Tags {
         let slots = sets as usize * ways as usize;
         let order = Order::new(sets as usize, ways as usize, replacement, has_times);
+        let has_likely = !has_times && (8..=1 << u8::BITS).contains(&ways);
         let has_times = has_times || matches!(order, Order::Times);
+        let times = Words::new(if has_times { slots } else { 0 });
         Tags {
             ways: ways as usize,
             last_set: sets - 1,
-            tags: vec![tag(EMPTY >> 1); slots].into(),
-            entries: vec![EMPTY; slots].into(),
+            set_bits: sets.ilog2(),
+            tags: vec![LONG; slots].into(),
+            likely: vec![0; if has_likely { 2 * slots.next_power_of_two() } else { 0 }].into(),
+            entries: entries(Words::new(slots)),
             order,
-            times: vec![0; if has_times { slots } else { 0 }].into(),
+            times,
             last: u64::MAX,
         }
+    }
+
+    /// The same, before anything is used, with its entries and times in these words: one for each slot.
+    pub fn at(self, in_words: Words, times: Words) -> Tags {
+        Tags { entries: entries(in_words), times, ..self }
+    }
+
+    /// The entries, and the times.
+    pub fn words(&self) -> (&Words, &Words) {
+        (&self.entries, &self.times)
     }
 
     /// Those of nothing.
@@ -72,12 +95,37 @@ impl Tags {
         if key == self.last && !is_change {
             return true;
         }
-        let slot = self.find(key);
+        let slot = self.find_likely(key);
         if let Some(slot) = slot {
             self.last = key;
             self.touch_slot(slot, key, is_change, now);
         }
         slot.is_some()
+    }
+
+    /// Where a key is: most are where they were last.
+    #[inline(always)]
+    fn find_likely(&mut self, key: u64) -> Option<usize> {
+        let first = self.set(key) * self.ways;
+        let place = key as usize & self.likely.len().wrapping_sub(1);
+        if let Some(&way) = self.likely.get(place)
+            && self.is_here(first + usize::from(way), key)
+        {
+            return Some(first + usize::from(way));
+        }
+        let slot = self.find(key)?;
+        self.find_again(key, slot);
+        Some(slot)
+    }
+
+    /// A key is to be found in a slot.
+    #[inline(always)]
+    fn find_again(&mut self, key: u64, slot: usize) {
+        let place = key as usize & self.likely.len().wrapping_sub(1);
+        let way = slot - self.set(key) * self.ways;
+        if let Some(likely) = self.likely.get_mut(place) {
+            *likely = way as u8;
+        }
     }
 
     /// Uses the key that is in a slot. Returns whether a pointer shows elsewhere now ([`Tags::in_turn`]).
@@ -146,7 +194,7 @@ impl Tags {
     #[inline(always)]
     pub fn put(&mut self, slot: usize, key: u64, is_changed: bool, now: u64) -> Option<Left> {
         let left = std::mem::replace(&mut self.entries[slot], key << 1 | u64::from(is_changed));
-        self.tags[slot] = tag(key);
+        self.tags[slot] = self.tag(key).unwrap_or(LONG);
         self.last = key;
         self.touch_slot(slot, key, false, now);
         (left != EMPTY).then_some(Left { key: left >> 1, is_changed: left & 1 != 0 })
@@ -156,6 +204,7 @@ impl Tags {
     #[inline(always)]
     pub fn fill(&mut self, key: u64, is_changed: bool, now: u64) -> Option<Left> {
         let slot = self.choose(key);
+        self.find_again(key, slot);
         self.put(slot, key, is_changed, now)
     }
 
@@ -172,40 +221,47 @@ impl Tags {
             let entries = &self.entries[first..first + self.ways];
             return entries.iter().position(|entry| entry >> 1 == key).map(|way| first + way);
         }
-        self.search(first, key)
+        match self.tag(key) {
+            Some(tag) => self.search(first, tag),
+            None => self.search_long(first, key),
+        }
     }
 
+    /// Which slot of a set, from its first on, has a tag. All are looked at at once: where it is cannot be guessed.
     #[inline(always)]
-    fn search(&self, first: usize, key: u64) -> Option<usize> {
+    fn search(&self, first: usize, wanted: u32) -> Option<usize> {
+        let way_of = |ways: u32| (ways != 0).then(|| ways.trailing_zeros() as usize);
         let tags = &self.tags[first..first + self.ways];
-        let wanted = tag(key);
         if let Ok(eight) = tags.try_into() {
-            return self.search_eight(first, eight, wanted, key);
+            return way_of(matches(eight, wanted)).map(|way| first + way);
         }
         let (eights, others) = tags.as_chunks();
         let mut next = first;
         for eight in eights {
-            let slot = self.search_eight(next, eight, wanted, key);
-            if slot.is_some() {
-                return slot;
+            if let Some(way) = way_of(matches(eight, wanted)) {
+                return Some(next + way);
             }
             next += 8;
         }
-        (next..next + others.len()).find(|&slot| self.is_in(slot, key))
+        others.iter().position(|&tag| tag == wanted).map(|way| next + way)
     }
 
+    #[cold]
+    fn search_long(&self, first: usize, key: u64) -> Option<usize> {
+        (first..first + self.ways).find(|&slot| self.is_in(slot, key))
+    }
+
+    /// What distinguishes a key from others of its set, unless it is too long.
     #[inline(always)]
-    fn search_eight(&self, first: usize, eight: &[u32; 8], wanted: u32, key: u64) -> Option<usize> {
-        // All at once: where it is cannot be guessed.
-        let mut ways = matches(eight, wanted);
-        while ways != 0 {
-            let slot = first + ways.trailing_zeros() as usize;
-            if self.is_in(slot, key) {
-                return Some(slot);
-            }
-            ways &= ways - 1;
-        }
-        None
+    fn tag(&self, key: u64) -> Option<u32> {
+        let tag = key >> self.set_bits;
+        (tag < u64::from(LONG)).then_some(tag as u32)
+    }
+
+    /// Whether a key is in a slot of its set.
+    #[inline(always)]
+    fn is_here(&self, slot: usize, key: u64) -> bool {
+        self.tag(key).map_or_else(|| self.is_in(slot, key), |tag| self.tags[slot] == tag)
     }
 
     /// Whether a key is in a slot.
@@ -218,17 +274,17 @@ impl Tags {
     pub fn remove(&mut self, key: u64) -> Option<bool> {
         let slot = self.find(key)?;
         self.last = u64::MAX;
-        self.tags[slot] = tag(EMPTY >> 1);
+        self.tags[slot] = LONG;
         self.order.remove(self.set(key), self.ways, slot);
         self.note(slot, false, 0);
         Some(std::mem::replace(&mut self.entries[slot], EMPTY) & 1 != 0)
     }
 }
 
-/// A piece of a key that is mostly another one in other keys of the set.
-#[inline(always)]
-fn tag(key: u64) -> u32 {
-    (key ^ key >> 32) as u32
+/// Those of nothing.
+fn entries(mut words: Words) -> Words {
+    words.fill(EMPTY);
+    words
 }
 
 #[cfg(test)]

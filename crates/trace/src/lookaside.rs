@@ -1,0 +1,287 @@
+//! What a consumer lets compiled code see of its own state, so that it need not hear of what is usual.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Memory of words at a fixed place.
+#[derive(Debug)]
+struct Memory {
+    first: NonNull<u64>,
+    layout: Layout,
+}
+
+// SAFETY: it is memory, whoever uses it; who may do so when is said where its address is taken.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout; all pieces are gone.
+        unsafe { dealloc(self.first.as_ptr().cast(), self.layout) };
+    }
+}
+
+/// Words, at first zero, that stay where they are, and that compiled code may read and write at times when nobody
+/// else does.
+#[derive(Debug)]
+pub struct Words {
+    first: NonNull<u64>,
+    count: usize,
+    memory: Arc<Memory>,
+}
+
+// SAFETY: the words are this value's alone, like those of a box.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}
+
+impl Words {
+    /// So many.
+    pub fn new(count: usize) -> Words {
+        let [words] = Words::together([count]);
+        words
+    }
+
+    /// Pieces of so many words, one behind the other in memory.
+    ///
+    /// # Panics
+    /// If their bytes cannot be counted.
+    pub fn together<const N: usize>(counts: [usize; N]) -> [Words; N] {
+        // A line of the host's caches, and never nothing.
+        let all = counts.iter().sum::<usize>().max(1);
+        let layout = Layout::array::<u64>(all).and_then(|layout| layout.align_to(64)).expect("few words");
+        // SAFETY: the layout has at least one word.
+        let Some(first) = NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<u64>()) else {
+            handle_alloc_error(layout)
+        };
+        let memory = Arc::new(Memory { first, layout });
+        let mut next = first;
+        counts.map(|count| {
+            let words = Words { first: next, count, memory: memory.clone() };
+            // SAFETY: the sum of all is what was allocated.
+            next = unsafe { next.add(count) };
+            words
+        })
+    }
+
+    /// Where they are. Who uses it must hold [`Keep`], and see to it that nobody has a reference to the words
+    /// meanwhile.
+    pub fn address(&self) -> *mut u64 {
+        self.first.as_ptr()
+    }
+
+    /// Keeps them in their place.
+    pub fn keep(&self) -> Keep {
+        Keep { _memory: self.memory.clone() }
+    }
+}
+
+impl Deref for Words {
+    type Target = [u64];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u64] {
+        // SAFETY: pieces do not overlap, and are initialised; code that has their address does not run now.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
+    }
+}
+
+impl DerefMut for Words {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u64] {
+        // SAFETY: as above, and this is the piece's only owner.
+        unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.count) }
+    }
+}
+
+/// [`Words`] whose number is always the same.
+#[derive(Debug)]
+pub struct Array<const N: usize>(Words);
+
+impl<const N: usize> From<Words> for Array<N> {
+    /// # Panics
+    /// If there are not so many.
+    fn from(words: Words) -> Array<N> {
+        assert_eq!(words.len(), N);
+        Array(words)
+    }
+}
+
+impl<const N: usize> Array<N> {
+    /// As [`Words::address`].
+    pub fn address(&self) -> *mut u64 {
+        self.0.address()
+    }
+}
+
+impl<const N: usize> Deref for Array<N> {
+    type Target = [u64; N];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u64; N] {
+        // SAFETY: there are so many, and as for all words.
+        unsafe { self.0.first.cast().as_ref() }
+    }
+}
+
+impl<const N: usize> DerefMut for Array<N> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u64; N] {
+        // SAFETY: as above.
+        unsafe { self.0.first.cast().as_mut() }
+    }
+}
+
+/// Keeps [`Words`] where they are.
+#[derive(Clone, Debug)]
+pub struct Keep {
+    _memory: Arc<Memory>,
+}
+
+/// How compiled code finds out that what a block does is usual, and does for the consumer what is to be done then.
+///
+/// A fetch of a line of instructions, or an access to data, is usual if the line is **known**. Then its time is noted:
+/// what [`Lookaside::now`] holds and the number of the use in its block, from 1. The uses of a block are in the order of
+/// the program: its first instruction fetches a line, and so does each one with which another line begins; each access
+/// is one. Of those that are not usual [`Lookaside::unusual`] is told. Behind the block, the number of uses is added to
+/// the time.
+///
+/// All pointers are to words in one piece of memory.
+#[derive(Clone, Debug)]
+pub struct Lookaside {
+    /// Room for records, before they are told: [`Lookaside::ROOM`] words. The record of the block that is executed is at
+    /// the beginning.
+    pub records: *mut u64,
+    /// The time.
+    pub now: *mut u64,
+    /// Lines of instructions.
+    pub code: Side,
+    /// Lines of data.
+    pub data: Side,
+    /// What stores do.
+    pub stores: Stores,
+    /// Hears of a use that is not usual. It is told the address that is in the word `consumer`, and an [`Unusual`].
+    ///
+    /// # Safety
+    /// All records of what was executed before must have been told, and the block be defined. Nobody may be using the
+    /// consumer.
+    pub unusual: unsafe extern "C" fn(consumer: *mut u8, what: u64),
+    /// Where that word is. It changes when the consumer is told anything.
+    pub consumer: *mut u64,
+    /// Keeps the memory.
+    pub keep: Keep,
+}
+
+/// A use of memory by a block, whose address is in the block's record: in the word of the access, or in the first word if
+/// instructions are fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unusual {
+    /// The instruction's number: [`Consumer::first_instruction`](crate::Consumer::first_instruction).
+    pub instruction: u32,
+    /// The use's number among those of its block, from 1.
+    pub number: u16,
+    /// The word of the record that has the address.
+    pub index: u16,
+    /// Of an access to data, the bytes behind the first: 0, 1, 3 or 7.
+    pub more: u8,
+    /// Whether data are written.
+    pub is_store: bool,
+}
+
+impl Unusual {
+    /// As a word: the instruction, the number, the index, whether it is a store, and the bytes behind the first.
+    pub fn word(self) -> u64 {
+        let Unusual { instruction, number, index, more, is_store } = self;
+        u64::from(instruction) << 32
+            | u64::from(number) << 16
+            | u64::from(index) << 4
+            | u64::from(is_store) << 3
+            | u64::from(more)
+    }
+
+    /// From a word.
+    #[inline(always)]
+    pub fn new(word: u64) -> Unusual {
+        Unusual {
+            instruction: (word >> 32) as u32,
+            number: (word >> 16) as u16,
+            index: (word as u16) >> 4,
+            more: word as u8 & 7,
+            is_store: word & 8 != 0,
+        }
+    }
+}
+
+/// Lines of one kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Side {
+    /// From an address to its line's number: at least 4.
+    pub line_shift: u32,
+    /// [`Lookaside::KNOWN`] words: for a line that is known, the one that the low bits of its number select holds the
+    /// other bits of the number, and its slot above them, from bit [`Lookaside::SLOT_SHIFT`] on.
+    pub known: *mut u64,
+    /// By slot, when the line was used last.
+    pub times: *mut u64,
+}
+
+/// What a store does to a known line.
+#[derive(Clone, Copy, Debug)]
+pub enum Stores {
+    /// What a load does.
+    AsLoads,
+    /// It sets the lowest bit of the slot's word, too.
+    Mark(*mut u64),
+    /// More: a store is never usual.
+    Unusual,
+}
+
+// SAFETY: the pointers are used by one thread at a time, as the engine sees to.
+unsafe impl Send for Lookaside {}
+// SAFETY: as above.
+unsafe impl Sync for Lookaside {}
+
+impl Lookaside {
+    /// How many lines of a side may be known: a power of two.
+    pub const KNOWN: usize = 1024;
+    /// Slots of lines that may be known.
+    pub const SLOTS: usize = 1 << (u64::BITS - Lookaside::SLOT_SHIFT);
+    /// Bits of what is known of a line that are of its number.
+    pub const SLOT_SHIFT: u32 = 50;
+    /// Words for records.
+    pub const ROOM: usize = 4 << 10;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_lie_together_and_apart() {
+        let [mut a, mut b, none] = Words::together([3, 2, 0]);
+        a.fill(1);
+        b.fill(2);
+        assert_eq!((&a[..], &b[..], &none[..]), (&[1, 1, 1][..], &[2, 2][..], &[][..]));
+        assert_eq!(b.address() as usize - a.address() as usize, 24);
+        assert_eq!(a.address() as usize % 64, 0);
+        let (keep, address) = (b.keep(), b.address());
+        let b: Array<2> = b.into();
+        assert_eq!((*b, b.address()), ([2, 2], address));
+        drop((a, b));
+        // SAFETY: it is kept, and nobody else has it.
+        assert_eq!(unsafe { address.read() }, 2);
+        drop(keep);
+    }
+
+    #[test]
+    fn what_is_unusual_is_a_word() {
+        for (instruction, number, index) in [(0, 1, 0), (u32::MAX, u16::MAX, 0xfff), (7, 2, 1)] {
+            for (more, is_store) in [(0, false), (7, true)] {
+                let unusual = Unusual { instruction, number, index, more, is_store };
+                assert_eq!(Unusual::new(unusual.word()), unusual);
+            }
+        }
+    }
+}
