@@ -19,3 +19,4 @@ mod study;
 mod support;
 mod time;
 mod trace;
+mod usual;

@@ -34,6 +34,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "half.c", "libhalf.so", &["-fPIC", "-shared"]);
         compile(&folder, switches, "halves.c", "halves", &["-L.", "-lhalf", "-Wl,-rpath,$ORIGIN"]);
         compile(&folder, switches, "heap.c", "heap", &["-pthread", "-fno-builtin"]);
+        compile(&folder, switches, "late.c", "late", &["-pthread"]);
         compile(&folder, switches, "modes.c", "modes", &[]);
         compile(&folder, switches, "stores.c", "stores", &[]);
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use isa::{Flags, Format, Instruction, Op};
 use trace::BlockId;
@@ -84,6 +85,7 @@ unsafe impl Send for BlockCache {}
 /// Every block that ever ran, numbered, and which of them are valid at what address now.
 #[derive(Debug)]
 pub struct BlockCache {
+    number: u64,
     model: isa::Cpu,
     blocks: Vec<Block>,
     by_address: HashMap<u64, Vec<BlockId>>,
@@ -99,7 +101,9 @@ pub struct BlockCache {
 impl BlockCache {
     /// An empty cache for programs that run on `model`.
     pub fn new(model: isa::Cpu) -> BlockCache {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         BlockCache {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             model,
             blocks: Vec::new(),
             by_address: HashMap::new(),
@@ -136,6 +140,11 @@ impl BlockCache {
     /// Blocks translated from now on have at most so many instructions: 1 to step through a program.
     pub fn limit(&mut self, instructions: usize) {
         self.longest = instructions.clamp(1, LONGEST);
+    }
+
+    /// No other cache has this number.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The processor the blocks are for.

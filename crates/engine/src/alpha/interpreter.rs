@@ -2,7 +2,7 @@
 
 use isa::Flags;
 use trace::record::Event;
-use trace::{BlockId, LoadedImage};
+use trace::{BlockId, LoadedImage, Lookaside};
 
 use super::block::{Block, BlockCache};
 use super::cpu::{Cpu, Exception};
@@ -27,6 +27,9 @@ pub enum Interest {
     Blocks,
     /// Each execution of a block and each access to memory, after it: [`Observer::executed`].
     Accesses,
+    /// The same, but of what compiled code finds usual ([`Observer::lookaside`]) only how often each block did it:
+    /// [`Observer::counted`].
+    Unusual,
     /// The values that instructions write, store and test, too.
     Values,
 }
@@ -35,7 +38,7 @@ impl Interest {
     /// Whether records are written.
     #[inline(always)]
     pub(crate) fn has_records(self) -> bool {
-        matches!(self, Interest::Accesses | Interest::Values)
+        matches!(self, Interest::Accesses | Interest::Unusual | Interest::Values)
     }
 }
 
@@ -61,6 +64,10 @@ pub trait Observer: Send {
     fn limit(&self) -> u64 {
         u64::MAX
     }
+    /// With [`Interest::Unusual`]: what is usual.
+    fn lookaside(&self) -> Option<&Lookaside> {
+        None
+    }
     /// Control is at the first instruction of a block of the cache, which counts as executed.
     #[inline(always)]
     fn enter(&mut self, _id: BlockId, _: &BlockCache, _: &Cpu, _: &Memory) {}
@@ -77,9 +84,18 @@ pub trait Observer: Send {
     fn thread(&self) -> Self;
     /// The thread has ended, but not the program: what is not kept now is lost.
     fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
-    /// With [`Interest::Accesses`] and [`Interest::Values`]: what was executed since the last call, as
-    /// [`trace::record`] says.
+    /// With [`Interest::Accesses`], [`Interest::Unusual`] and [`Interest::Values`]: what was executed since the last
+    /// call, as [`trace::record`] says.
     fn executed(&mut self, _records: &[u64], _: &BlockCache) {}
+    /// With [`Interest::Unusual`]: compiled code may tell of the cache's blocks from now on.
+    fn learn(&mut self, _: &BlockCache) {}
+    /// The number by which it wants to be told of a block's first instruction.
+    fn first_instruction(&self, _: BlockId) -> u32 {
+        0
+    }
+    /// With [`Interest::Unusual`]: what else was executed since the last call is to be taken from the cache, before
+    /// the observer turns or the thread starts another one or ends.
+    fn counted(&mut self, _: &BlockCache) {}
     /// Control went elsewhere than the last instruction says: a signal's handler begins or ends, or another
     /// program does.
     fn diverted(&mut self) {}

@@ -1,6 +1,6 @@
 //! In the place of the compiler on hosts that it does not write code for: nothing is ever compiled.
 
-use trace::BlockId;
+use trace::{BlockId, Lookaside};
 
 use super::block::{Block, BlockCache};
 use super::cpu::Cpu;
@@ -40,12 +40,19 @@ impl Site {
 
 impl Compiler {
     /// There is none for this host.
-    pub fn new(_: &Memory, _: Interest) -> Option<Compiler> {
+    pub fn new(_: &Memory, _: Interest, _: Option<&Lookaside>) -> Option<Compiler> {
         None
     }
 
     /// As in the compiler.
-    pub fn compile(&mut self, _: BlockId, _: u32, _: &dyn Fn(&Block) -> bool, _: &mut BlockCache) {
+    pub fn compile(
+        &mut self,
+        _: BlockId,
+        _: u32,
+        _: &dyn Fn(&Block) -> bool,
+        _: &dyn Fn(BlockId) -> u32,
+        _: &mut BlockCache,
+    ) {
         match *self {}
     }
 

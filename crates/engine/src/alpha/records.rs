@@ -2,6 +2,7 @@
 //! one for each access to memory, in order, and perhaps one for each value: see [`trace::record`]. The interpreter and compiled code write them alike;
 //! the record of the block that runs is at [`HostSide::record`](super::cpu::HostSide).
 
+use trace::Lookaside;
 use trace::record::{Event, Register, value_register};
 
 use super::block::{self, Block};
@@ -14,31 +15,49 @@ const LONGEST: usize = 1 + 2 * block::LONGEST;
 
 /// A thread's records until an observer takes them.
 pub struct Records {
-    words: Box<[u64]>,
+    own: Box<[u64]>,
+    /// Where they are written instead.
+    lent: Option<Lookaside>,
 }
 
 impl Default for Records {
     fn default() -> Records {
-        Records { words: vec![0; WORDS].into_boxed_slice() }
+        Records { own: vec![0; WORDS].into_boxed_slice(), lent: None }
     }
 }
 
 impl Records {
     /// Lets a thread write its records here.
     pub fn attach(&mut self, cpu: &mut Cpu) {
-        let words = self.words.as_mut_ptr_range();
-        cpu.host.record = words.start;
+        let (first, words) = self.place();
+        cpu.host.record = first;
         // SAFETY: within the buffer.
-        cpu.host.records_end = unsafe { words.end.sub(LONGEST) };
+        cpu.host.records_end = unsafe { first.add(words - LONGEST) };
+    }
+
+    /// From now on they are written where compiled code has what is usual at hand; none are waiting.
+    pub fn lend(&mut self, place: Option<Lookaside>, cpu: &mut Cpu) {
+        self.lent = place;
+        self.attach(cpu);
+    }
+
+    fn place(&mut self) -> (*mut u64, usize) {
+        const { assert!(Lookaside::ROOM > LONGEST && WORDS > LONGEST) };
+        match &self.lent {
+            Some(lookaside) => (lookaside.records, Lookaside::ROOM),
+            None => (self.own.as_mut_ptr(), self.own.len()),
+        }
     }
 
     /// What was written; the thread begins anew.
     pub fn take(&mut self, cpu: &mut Cpu) -> &[u64] {
+        let (first, _) = self.place();
         // SAFETY: `attach` set the pointer into this buffer, and records advance it up to `records_end` and
         // the longest record at most.
-        let written = unsafe { cpu.host.record.offset_from(self.words.as_ptr()) };
+        let written = unsafe { cpu.host.record.offset_from(first) };
         self.attach(cpu);
-        &self.words[..written as usize]
+        // SAFETY: so much of it was written. A lent one is this thread's as long as it keeps it.
+        unsafe { std::slice::from_raw_parts(first, written as usize) }
     }
 }
 

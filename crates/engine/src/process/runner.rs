@@ -236,6 +236,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     /// Starts a thread; its id. It begins when the calling one gives the lock back.
     fn start(&mut self, kernel: &mut Held, start: &Start) -> std::io::Result<i32> {
         let (shared, images) = (self.shared, self.images);
+        self.tell_counted();
         let (mut cpu, mut cache) = (start.registers(self.cpu), self.cache.for_thread());
         let mut observer = self.observer.thread();
         let begins = start.clone();
@@ -257,7 +258,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     /// The thread ends. The first one waits for the others, and goes on if another program takes the
     /// place of this one.
     fn end(&mut self, status: i32) -> After {
-        self.hand_on();
+        self.tell_counted();
         let memory = self.shared.memory;
         let mut kernel = self.shared.kernel.lock();
         if !kernel.is_first(self.thread) {

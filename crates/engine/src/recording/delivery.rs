@@ -1,12 +1,12 @@
 //! Brings records to a consumer while the program runs: at once, or by a thread of the host's.
 
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-use trace::{Consumer, Known, Process, Thread};
+use trace::{BlockId, Consumer, Known, Lookaside, Process, Thread};
 
 use super::feed::Piece;
 use crate::{linux, lock};
@@ -20,6 +20,9 @@ const WAITING: usize = 2;
 pub(super) struct Delivery {
     target: Arc<Target>,
     courier: Option<Courier>,
+    /// What is usual for the consumer, if it is told by the program's only thread.
+    lookaside: Option<Lookaside>,
+    has_threads: AtomicBool,
     /// Threads that had something to deliver.
     threads: AtomicU32,
 }
@@ -60,9 +63,40 @@ impl Delivery {
         consumer: Arc<Mutex<dyn Consumer>>,
         is_parallel: bool,
     ) -> io::Result<Delivery> {
+        let lookaside = if is_parallel { None } else { lock(&consumer).lookaside() };
         let target = Arc::new(Target { process: process.clone(), consumer, known: Mutex::default() });
         let courier = is_parallel.then(|| Courier::new(target.clone())).transpose()?;
-        Ok(Delivery { target, courier, threads: AtomicU32::new(0) })
+        let (has_threads, threads) = (AtomicBool::new(false), AtomicU32::new(0));
+        Ok(Delivery { target, courier, lookaside, has_threads, threads })
+    }
+
+    /// What is usual for the consumer, while only one thread executes.
+    pub(super) fn lookaside(&self) -> Option<&Lookaside> {
+        self.lookaside.as_ref().filter(|_| !self.has_threads.load(Ordering::Relaxed))
+    }
+
+    /// The calling thread, which has told all, starts another one.
+    pub(super) fn add_thread(&self) {
+        self.has_threads.store(true, Ordering::Relaxed);
+        // From now on it tells more.
+        linux::notice();
+    }
+
+    /// Lets the consumer know the blocks that have numbers now.
+    pub(super) fn define(&self) {
+        let Target { process, consumer, known } = &*self.target;
+        process.define(&mut lock(known), &mut *lock(consumer));
+    }
+
+    /// The number that a block's first instruction has for the consumer.
+    pub(super) fn first_instruction(&self, block: BlockId) -> u32 {
+        lock(&self.target.consumer).first_instruction(block)
+    }
+
+    /// Delivers how often blocks were executed without records.
+    pub(super) fn passed(&self, executions: impl Iterator<Item = (BlockId, u64)>) {
+        let mut consumer = lock(&self.target.consumer);
+        executions.for_each(|(block, times)| consumer.passed(block, times));
     }
 
     /// The number of a thread that delivers for the first time.

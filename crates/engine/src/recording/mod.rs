@@ -12,7 +12,7 @@ mod tracer;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use trace::{Consumer, LoadedImage, Writer};
+use trace::{BlockId, Consumer, LoadedImage, Lookaside, Writer};
 
 use self::attach::Desk;
 pub use self::attach::{AttachError, Attached, attach};
@@ -130,6 +130,26 @@ impl Observer for Recorder {
         let turns = has_news || interest != self.interest;
         self.interest = interest;
         turns.then_some(interest)
+    }
+
+    fn lookaside(&self) -> Option<&Lookaside> {
+        self.tracer.as_ref()?.lookaside()
+    }
+
+    fn learn(&mut self, cache: &BlockCache) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.learn_all(cache);
+        }
+    }
+
+    fn first_instruction(&self, id: BlockId) -> u32 {
+        self.tracer.as_ref().map_or(0, |tracer| tracer.first_instruction(id))
+    }
+
+    fn counted(&mut self, cache: &BlockCache) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.counted(cache);
+        }
     }
 
     fn limit(&self) -> u64 {

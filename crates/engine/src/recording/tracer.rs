@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use image::Image;
 use trace::record::{Event, Heap, Mark};
-use trace::{BlockId, LoadedImage, StreamWriter};
+use trace::{BlockId, LoadedImage, Lookaside, StreamWriter};
 
 use super::feed::{Feed, PIECE, Piece};
 use super::heap::Allocations;
@@ -37,7 +37,9 @@ pub(super) struct Tracer {
     is_recording: bool,
     /// Of the plan's `until`, if that is a number of instructions: how many are still to be recorded.
     left: Option<u64>,
-    /// Numbers in the trace, by the cache's own, and the numbers of instructions.
+    /// The cache whose blocks are known.
+    cache: Option<u64>,
+    /// Their numbers in the trace, by the cache's own, and the numbers of instructions.
     ids: Vec<(BlockId, u32)>,
     /// Whether the trace's numbers are the cache's own.
     has_same_numbers: bool,
@@ -80,6 +82,7 @@ impl Tracer {
             unit: None,
             images,
             is_recording: false,
+            cache: None,
             ids: Vec::new(),
             has_same_numbers: true,
             piece: Piece::default(),
@@ -176,6 +179,15 @@ impl Tracer {
         }
     }
 
+    /// What is told next is of the blocks of a cache: another one than before, if the observer has turned.
+    fn follow_cache(&mut self, cache: &BlockCache) {
+        if self.cache != Some(cache.number()) {
+            self.cache = Some(cache.number());
+            self.ids.clear();
+            self.has_same_numbers = true;
+        }
+    }
+
     /// Finds the number of a block in the trace.
     #[cold]
     fn learn(&mut self, id: BlockId, block: &Block) -> io::Result<()> {
@@ -201,10 +213,7 @@ impl Tracer {
 
     /// Delivers records to a consumer: as they are, if nothing in them need be changed.
     fn deliver(&mut self, records: &[u64], cache: &BlockCache) -> io::Result<()> {
-        // Blocks learnt in the cache's order have its numbers, if no other thread has blocks.
-        for (id, block) in cache.blocks().iter().enumerate().skip(self.ids.len()) {
-            self.learn(id as BlockId, block)?;
-        }
+        self.learn_more(cache)?;
         let mut records = records;
         if !self.has_same_numbers || self.left.is_some() {
             self.add(records, cache)?;
@@ -329,9 +338,50 @@ impl Tracer {
         let interest = match is_recorded {
             false => self.watching(),
             true if self.session.plan.values => Interest::Values,
+            true if self.left.is_none() && self.lookaside().is_some() => Interest::Unusual,
             true => Interest::Accesses,
         };
         (interest, has_news || !self.marks.is_empty())
+    }
+
+    /// What is usual for a consumer, if there is one that is told only what is not.
+    pub(super) fn lookaside(&self) -> Option<&Lookaside> {
+        self.session.delivery()?.lookaside()
+    }
+
+    /// Tells the consumer what was usual.
+    pub(super) fn counted(&mut self, cache: &BlockCache) {
+        self.learn_all(cache);
+        let Some(delivery) = self.session.delivery() else { return };
+        let executions = cache.take_executions().map(|(id, executions)| (self.number(id), executions));
+        delivery.passed(executions);
+    }
+
+    /// Makes all blocks of the cache known to the consumer.
+    pub(super) fn learn_all(&mut self, cache: &BlockCache) {
+        self.follow_cache(cache);
+        if let Err(error) = self.learn_more(cache) {
+            return self.fail(error);
+        }
+        if let Some(delivery) = self.session.delivery() {
+            delivery.define();
+        }
+    }
+
+    /// The number that a block's first instruction has for the consumer.
+    pub(super) fn first_instruction(&self, id: BlockId) -> u32 {
+        self.session.delivery().map_or(0, |delivery| delivery.first_instruction(self.number(id)))
+    }
+
+    /// The number of a block in the trace.
+    fn number(&self, id: BlockId) -> BlockId {
+        self.ids.get(id as usize).map_or(UNKNOWN, |known| known.0)
+    }
+
+    /// Learns the blocks that the cache has now. In its order they get its numbers, if no other thread has blocks.
+    fn learn_more(&mut self, cache: &BlockCache) -> io::Result<()> {
+        let mut more = cache.blocks().iter().enumerate().skip(self.ids.len());
+        more.try_for_each(|(id, block)| self.learn(id as BlockId, block))
     }
 
     pub(super) fn wants(&self, block: &Block) -> bool {
@@ -352,6 +402,9 @@ impl Tracer {
     }
 
     pub(super) fn thread(&self) -> Tracer {
+        if let Some(delivery) = self.session.delivery() {
+            delivery.add_thread();
+        }
         let addresses = self.addresses.clone();
         let heap = self.heap.as_ref().map(Allocations::thread);
         let tracer = Tracer::of(self.session.clone(), addresses, self.calls.thread(), self.images.clone());
@@ -362,6 +415,7 @@ impl Tracer {
         if self.has_failed {
             return;
         }
+        self.follow_cache(cache);
         let is_live = self.session.delivery().is_some();
         let added = if is_live {
             self.deliver(records, cache)
@@ -402,6 +456,10 @@ impl Tracer {
         self.order = self.session.next_order();
         self.add_heap();
         self.piece.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
+        if self.lookaside().is_some() {
+            // Compiled code may tell what is behind them before there is another record.
+            self.hand_on();
+        }
     }
 
     pub(super) fn mapped(&mut self, image: &LoadedImage) {

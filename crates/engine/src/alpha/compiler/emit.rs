@@ -7,6 +7,8 @@
 
 use std::mem::offset_of;
 
+use trace::Unusual;
+
 use super::Site;
 use super::arena::Entries;
 use super::assembler::*;
@@ -14,7 +16,8 @@ use super::code::Label;
 use super::known;
 use super::region::Region;
 use super::registers::{
-    INSTRUCTIONS, RECORD, Registers, address_limit, float, host_field, integer, stack_limit,
+    INSTRUCTIONS, RECORD, Registers, TIME, address_limit, beside_record, float, host_field, instructions,
+    integer, stack_limit,
 };
 use super::stubs::Stubs;
 use crate::alpha::block::{Block, BlockCache};
@@ -26,6 +29,9 @@ mod control;
 mod floats;
 mod memory;
 mod operate;
+mod usual;
+
+pub(super) use usual::Usual;
 
 /// A region's code, and what to know of it.
 pub(super) struct Emitted {
@@ -42,6 +48,7 @@ pub(super) fn emit(
     region: &Region,
     cache: &BlockCache,
     registers: &Registers,
+    usual: Option<Usual>,
     stubs: &Stubs,
     counters: u64,
     entries: &mut Entries,
@@ -58,6 +65,7 @@ pub(super) fn emit(
         region,
         cache,
         registers,
+        usual,
         stubs,
         counters,
         entries,
@@ -88,6 +96,8 @@ enum Behind {
     Elsewhere { label: Label, address: u64 },
     /// There is no room for another record.
     HandOn { label: Label, back: Label },
+    /// What a block does is not usual; instructions are fetched from an address.
+    Unusual { label: Label, what: Unusual, fetched: Option<u64>, back: Label },
     /// The interpreter is to execute an instruction of a block, after which compiled code goes on.
     One { label: Label, step: *const Step, fault: Label, back: Label },
     /// Compute, and record if the result is inexact.
@@ -104,6 +114,8 @@ struct Emitter<'a> {
     region: &'a Region,
     cache: &'a BlockCache,
     registers: &'a Registers,
+    /// If only what is not usual is told.
+    usual: Option<Usual<'a>>,
     stubs: &'a Stubs,
     /// Where the first block's counter is.
     counters: u64,
@@ -193,17 +205,19 @@ impl Emitter<'_> {
     fn count(&mut self, block: &Block) {
         if self.registers.traces() {
             let id = self.region.blocks[self.index];
-            let (label, back) = (self.assembler.label(), self.assembler.label());
-            self.behind.push(Behind::HandOn { label, back });
-            let end = host_field(offset_of!(HostSide, records_end));
-            self.assembler.alu(Alu::Cmp, Size::Quad, RECORD, end);
-            self.assembler.jump_if(Condition::Above, label);
-            self.assembler.place(back);
+            if self.usual.is_none() {
+                let (label, back) = (self.assembler.label(), self.assembler.label());
+                self.behind.push(Behind::HandOn { label, back });
+                let end = host_field(offset_of!(HostSide, records_end));
+                self.assembler.alu(Alu::Cmp, Size::Quad, RECORD, end);
+                self.assembler.jump_if(Condition::Above, label);
+                self.assembler.place(back);
+            }
             self.assembler.store_constant(Place { base: RECORD, displacement: 0 }, !(id as i32));
             self.accesses = 0;
         }
         if self.registers.counts_blocks() {
-            self.assembler.increment(Operand::Near(self.counters + 8 * self.index as u64));
+            self.assembler.increment(self.counter());
         }
         if self.registers.is_limited() {
             let leave = self.leave_for(block.address);
@@ -212,9 +226,13 @@ impl Emitter<'_> {
             self.assembler.jump_if(Condition::Above, leave);
         }
         if self.registers.counts_instructions() {
-            let instructions = block.steps.len() as i32;
-            let sum = Place { base: INSTRUCTIONS, displacement: instructions };
-            self.assembler.address(Size::Quad, INSTRUCTIONS, sum);
+            let count = block.steps.len() as i32;
+            if self.registers.is_timed() {
+                self.assembler.alu_constant(Alu::Add, Size::Quad, instructions(), count);
+            } else {
+                let sum = Place { base: INSTRUCTIONS, displacement: count };
+                self.assembler.address(Size::Quad, INSTRUCTIONS, sum);
+            }
         }
     }
 
@@ -231,9 +249,16 @@ impl Emitter<'_> {
         }
     }
 
-    /// Ends the block's record. Flags stay as they are.
+    /// Where the block's executions are counted.
+    fn counter(&self) -> Operand {
+        Operand::Near(self.counters + 8 * self.index as u64)
+    }
+
+    /// Ends the block's record. Flags stay as they are, unless what is usual is passed over; that takes rax and rcx, too.
     fn end_record(&mut self, block: &Block) {
-        if self.registers.traces() {
+        if let Some(usual) = self.usual {
+            self.pass_over(block, usual);
+        } else if self.registers.traces() {
             let next = Place { base: RECORD, displacement: 8 * (1 + block.accesses as i32) };
             self.assembler.address(Size::Quad, RECORD, next);
         }
@@ -426,6 +451,16 @@ impl Emitter<'_> {
             Behind::Elsewhere { label, address } => {
                 self.assembler.place(label);
                 self.elsewhere(address);
+            }
+            Behind::Unusual { label, what, fetched, back } => {
+                self.assembler.place(label);
+                if let Some(address) = fetched {
+                    self.assembler.constant(RCX, address);
+                    self.assembler.store(Size::Quad, Place { base: RECORD, displacement: 0 }, RCX);
+                }
+                self.assembler.constant(RAX, what.word());
+                self.assembler.call_to(self.stubs.unusual);
+                self.assembler.jump(back);
             }
             Behind::HandOn { label, back } => {
                 self.assembler.place(label);

@@ -20,7 +20,7 @@ mod registers;
 mod stubs;
 mod vector;
 
-use trace::BlockId;
+use trace::{BlockId, Lookaside};
 
 use self::arena::Entries;
 use self::assembler::Assembler;
@@ -65,6 +65,7 @@ impl Site {
 /// Compiles regions and keeps them.
 pub struct Compiler {
     registers: Registers,
+    lookaside: Option<Lookaside>,
     stubs: Stubs,
     entries: Entries,
     /// By position in the arena.
@@ -74,8 +75,9 @@ pub struct Compiler {
 
 impl Compiler {
     /// A compiler for this host, if it is one that this module writes code for and memory lies at guest
-    /// address = host address. Its code tells an observer what that is interested in.
-    pub fn new(memory: &Memory, interest: Interest) -> Option<Compiler> {
+    /// address = host address. Its code tells an observer what that is interested in; for [`Interest::Unusual`] that
+    /// must say what is usual.
+    pub fn new(memory: &Memory, interest: Interest, lookaside: Option<&Lookaside>) -> Option<Compiler> {
         let is_known = is_x86_feature_detected!("popcnt")
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("bmi1");
@@ -83,31 +85,49 @@ impl Compiler {
             return None;
         }
         let mut entries = Entries::new()?;
-        let registers = Registers::new(interest);
+        let lookaside = lookaside.filter(|_| interest == Interest::Unusual).cloned();
+        let registers = Registers::new(interest, lookaside.as_ref());
         let origin = entries.arena.next();
         let mut assembler = Assembler::new(origin);
         let one = emit::one as *const () as u64;
-        let writer = stubs::Writer { assembler: &mut assembler, registers: &registers, one };
+        let writer = stubs::Writer {
+            assembler: &mut assembler,
+            registers: &registers,
+            lookaside: lookaside.as_ref(),
+            one,
+        };
         let written = writer.write();
         let code = assembler.finish();
         let stubs = written.at(origin, &code);
         entries.arena.add(&code.bytes)?;
         entries.keep(stubs.missing);
-        Some(Compiler { registers, stubs, entries, sites: Vec::new(), stack_end: enter::stack_end() })
+        let (sites, stack_end) = (Vec::new(), enter::stack_end());
+        Some(Compiler { registers, lookaside, stubs, entries, sites, stack_end })
     }
 
     /// Compiles the region that begins with block `id`, which was executed `hot` times, and notes in the
-    /// blocks where their code is. Blocks that an observer wants to be told of are left out.
-    pub fn compile(&mut self, id: BlockId, hot: u32, wants: &dyn Fn(&Block) -> bool, cache: &mut BlockCache) {
+    /// blocks where their code is. Blocks that an observer wants to be told of are left out. What is unusual is told
+    /// by these numbers of blocks' first instructions.
+    pub fn compile(
+        &mut self,
+        id: BlockId,
+        hot: u32,
+        wants: &dyn Fn(&Block) -> bool,
+        first_instruction: &dyn Fn(BlockId) -> u32,
+        cache: &mut BlockCache,
+    ) {
         let region = region::find(id, (hot / LEAST).max(1), wants, cache);
         let (first, space) = self.entries.arena.counters();
         let counters = cache.counters.next(region.blocks.len(), first, space);
         let emitted = counters.and_then(|counters| {
-            emit::emit(&region, cache, &self.registers, &self.stubs, counters, &mut self.entries)
+            let usual = |lookaside| emit::Usual { lookaside, first_instruction };
+            let usual = self.lookaside.as_ref().map(usual);
+            let (registers, entries) = (&self.registers, &mut self.entries);
+            emit::emit(&region, cache, registers, usual, &self.stubs, counters, entries)
         });
         let Some(emitted) = emitted else { return cache.cool(id) };
         let Some(code) = self.entries.arena.add(&emitted.code) else { return cache.cool(id) };
-        if self.registers.counts_blocks() {
+        if self.registers.has_counters() {
             cache.counters.add(&region.blocks);
         }
         let start = (code - self.entries.arena.start()) as u32;

@@ -3,6 +3,8 @@
 
 use std::mem::offset_of;
 
+use trace::Lookaside;
+
 use super::assembler::*;
 use crate::alpha::cpu::{Cpu, HostSide};
 use crate::alpha::interpreter::Interest;
@@ -44,6 +46,9 @@ const HELD: [(u8, Register); 12] = [
 /// Where counting code has the number of instructions, instead of a register of the guest.
 pub(super) const INSTRUCTIONS: Register = R14;
 
+/// Where code that passes over what is usual has the time instead of that: [`Lookaside::now`].
+pub(super) const TIME: Register = INSTRUCTIONS;
+
 /// Where tracing code has the place of the record that it writes, likewise.
 pub(super) const RECORD: Register = R13;
 
@@ -51,11 +56,14 @@ pub(super) const RECORD: Register = R13;
 pub(super) struct Registers {
     held: [Option<Register>; 32],
     interest: Interest,
+    /// The place of the time, if what is usual is passed over.
+    time: Option<Place>,
 }
 
 impl Registers {
-    pub(super) fn new(interest: Interest) -> Registers {
-        let mut registers = Registers { held: [None; 32], interest };
+    pub(super) fn new(interest: Interest, lookaside: Option<&Lookaside>) -> Registers {
+        let time = lookaside.map(|lookaside| beside_record(lookaside, lookaside.now));
+        let mut registers = Registers { held: [None; 32], interest, time };
         for (guest, host) in HELD {
             let is_taken = host == INSTRUCTIONS && registers.counts_instructions()
                 || host == RECORD && registers.traces();
@@ -64,14 +72,19 @@ impl Registers {
         registers
     }
 
-    /// Whether [`INSTRUCTIONS`] is in use.
+    /// Whether instructions are counted.
     pub(super) fn counts_instructions(&self) -> bool {
         self.interest != Interest::Nothing
     }
 
+    /// Whether [`TIME`] is in use, and instructions are counted in the Cpu.
+    pub(super) fn is_timed(&self) -> bool {
+        self.time.is_some()
+    }
+
     /// Whether accesses that are not aligned are counted.
     pub(super) fn checks_alignment(&self) -> bool {
-        self.counts_blocks() || self.traces()
+        matches!(self.interest, Interest::Counts | Interest::Accesses)
     }
 
     /// Whether the number of instructions is limited.
@@ -84,9 +97,14 @@ impl Registers {
         self.interest == Interest::Counts
     }
 
+    /// Whether blocks have counters.
+    pub(super) fn has_counters(&self) -> bool {
+        matches!(self.interest, Interest::Counts | Interest::Unusual)
+    }
+
     /// Whether [`RECORD`] is in use.
     pub(super) fn traces(&self) -> bool {
-        self.interest == Interest::Accesses
+        matches!(self.interest, Interest::Accesses | Interest::Unusual)
     }
 
     /// The host's register that holds an integer register of the guest.
@@ -97,10 +115,12 @@ impl Registers {
     /// What is in host registers while compiled code runs, and its place in the Cpu.
     pub(super) fn all(&self) -> impl Iterator<Item = (Register, Place)> + '_ {
         let guest = (0u8..).zip(self.held).filter_map(|(guest, host)| Some((host?, integer(guest))));
-        let count = (INSTRUCTIONS, field(offset_of!(Cpu, instructions)));
+        let count = (INSTRUCTIONS, instructions());
+        let count = (self.counts_instructions() && !self.is_timed()).then_some(count);
         let record = (RECORD, host_field(offset_of!(HostSide, record)));
-        let count = self.counts_instructions().then_some(count);
-        guest.chain(count).chain(self.traces().then_some(record))
+        // The time is beside the record.
+        let time = self.time.map(|place| (TIME, place));
+        guest.chain(count).chain(self.traces().then_some(record)).chain(time)
     }
 }
 
@@ -122,6 +142,17 @@ pub(super) fn integer(number: u8) -> Place {
 /// The place of a floating-point register.
 pub(super) fn float(number: u8) -> Place {
     field(offset_of!(Cpu, f) + 8 * usize::from(number))
+}
+
+/// The place of the number of instructions.
+pub(super) fn instructions() -> Place {
+    field(offset_of!(Cpu, instructions))
+}
+
+/// The place of what lies beside the record that is written, while what is usual is passed over.
+pub(super) fn beside_record(lookaside: &Lookaside, word: *mut u64) -> Place {
+    let distance = word as isize - lookaside.records as isize;
+    Place { base: RECORD, displacement: i32::try_from(distance).expect("they lie together") }
 }
 
 /// Where calls must not go deeper.

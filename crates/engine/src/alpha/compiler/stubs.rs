@@ -6,11 +6,13 @@
 
 use std::mem::offset_of;
 
+use trace::Lookaside;
+
 use super::arena::Entries;
 use super::assembler::*;
 use super::code::{Code, Label};
 use super::enter::UNWIND;
-use super::registers::{BIAS, CPU, Registers, field, host_field};
+use super::registers::{BIAS, CPU, Registers, TIME, beside_record, field, host_field};
 use crate::alpha::cpu::{Cpu, HostSide};
 
 /// Where each begins, in bytes behind the first one.
@@ -34,6 +36,8 @@ pub(super) struct Stubs {
     pub(super) one: u64,
     /// Called where there is no room for another record: makes room.
     pub(super) hand_on: u64,
+    /// Called with what is not usual in rax: tells it.
+    pub(super) unusual: u64,
 }
 
 impl Stubs {
@@ -49,6 +53,7 @@ impl Stubs {
             system_call: address(self.system_call),
             one: address(self.one),
             hand_on: address(self.hand_on),
+            unusual: address(self.unusual),
         }
     }
 }
@@ -63,6 +68,8 @@ pub(super) const EXPECTED: Place = Place { base: RSP, displacement: 8 };
 pub(super) struct Writer<'a> {
     pub(super) assembler: &'a mut Assembler,
     pub(super) registers: &'a Registers,
+    /// If only what is not usual is told.
+    pub(super) lookaside: Option<&'a Lookaside>,
     /// `extern "C" fn(cpu, step) -> failed`.
     pub(super) one: u64,
 }
@@ -89,7 +96,11 @@ impl Writer<'_> {
         self.one();
         let hand_on = self.begin();
         self.hand_on();
-        Stubs { enter, leave, leave_by_fault, missing, find, system_call, one, hand_on }
+        let unusual = self.begin();
+        if let Some(lookaside) = self.lookaside {
+            self.unusual(lookaside);
+        }
+        Stubs { enter, leave, leave_by_fault, missing, find, system_call, one, hand_on, unusual }
     }
 
     fn begin(&mut self) -> u64 {
@@ -194,6 +205,27 @@ impl Writer<'_> {
         code.call_through(host_field(offset_of!(HostSide, hand_on)));
         self.reload();
         self.assembler.ret();
+    }
+
+    /// Who hears of it does not look at the Cpu: registers that calls preserve stay as they are.
+    fn unusual(&mut self, lookaside: &Lookaside) {
+        let code = &mut *self.assembler;
+        let held = self.registers.all().map(|(host, _)| host).filter(|host| !PRESERVED.contains(host));
+        let mut kept: Vec<Register> = held.collect();
+        // Calls want the stack aligned to 16 bytes.
+        if kept.len() % 2 == 1 {
+            kept.push(RAX);
+        }
+        kept.iter().for_each(|&register| code.push(register));
+        let now = beside_record(lookaside, lookaside.now);
+        code.store(Size::Quad, now, TIME);
+        code.load(Size::Quad, RSI, RAX);
+        code.load(Size::Quad, RDI, beside_record(lookaside, lookaside.consumer));
+        code.constant(RAX, lookaside.unusual as usize as u64);
+        code.call_through(RAX);
+        code.load(Size::Quad, TIME, now);
+        kept.iter().rev().for_each(|&register| code.pop(register));
+        code.ret();
     }
 
     /// Leaves the guest's world: writes all that is in host registers to the Cpu.

@@ -1,6 +1,6 @@
 //! How a thread executes code: interpreted, or compiled once it is hot; and when the code must be forgotten.
 
-use trace::BlockId;
+use trace::{BlockId, Lookaside};
 
 use super::{Runner, Shared};
 use crate::alpha::block::{Block, BlockCache, LONGEST};
@@ -26,16 +26,20 @@ impl Code {
         let is_compilable = match interest {
             // A clock that counts instructions needs all of them counted.
             Interest::Nothing => !shared.is_clock_virtual,
-            Interest::Instructions | Interest::Limited | Interest::Counts | Interest::Accesses => true,
+            Interest::Instructions
+            | Interest::Limited
+            | Interest::Counts
+            | Interest::Accesses
+            | Interest::Unusual => true,
             Interest::Blocks | Interest::Values => false,
         };
         Code { interest, hot: if is_compilable { shared.hot } else { 0 }, compiler: None }
     }
 
     /// The compiler, if there can be one.
-    fn compiler(&mut self, memory: &Memory) -> Option<&mut Compiler> {
+    fn compiler(&mut self, memory: &Memory, lookaside: Option<&Lookaside>) -> Option<&mut Compiler> {
         if self.compiler.is_none() && self.hot > 0 {
-            self.compiler = Compiler::new(memory, self.interest);
+            self.compiler = Compiler::new(memory, self.interest, lookaside);
             if self.compiler.is_none() {
                 self.hot = 0;
             }
@@ -127,10 +131,14 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
                 self.cache.freeze(id);
                 return None;
             }
+            if self.code.interest == Interest::Unusual {
+                self.observer.learn(self.cache);
+            }
             let observer = &*self.observer;
             let wants = |block: &Block| observer.wants(block);
-            let compiler = self.code.compiler(self.shared.memory)?;
-            compiler.compile(id, self.shared.hot, &wants, self.cache);
+            let first_instruction = |id| observer.first_instruction(id);
+            let compiler = self.code.compiler(self.shared.memory, observer.lookaside())?;
+            compiler.compile(id, self.shared.hot, &wants, &first_instruction, self.cache);
         }
         let code = self.cache.block(id).code();
         if code.is_null() {
@@ -146,6 +154,7 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
         host.go_on = Some(go_on::<O>);
         host.hand_on = Some(hand_on::<O>);
         self.cpu.host.runner = (&raw mut *self).cast();
+        self.tell_unusual();
         self.depth += 1;
         // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code comes
         // back to this runner by `go_on` only, while this call waits.
@@ -167,13 +176,17 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
             }
         }
         if let Some(interest) = self.turn.take() {
-            self.hand_on();
+            self.tell_counted();
             if interest != self.code.interest {
                 let kept = self.other.take().filter(|(_, code)| code.interest == interest);
                 let (cache, code) =
                     kept.unwrap_or_else(|| (self.cache.for_thread(), Code::new(interest, &self.shared)));
                 let cache = std::mem::replace(self.cache, cache);
                 self.other = Some((cache, std::mem::replace(&mut self.code, code)));
+                let lookaside = self.observer.lookaside().filter(|_| interest == Interest::Unusual);
+                if let Some(records) = &mut self.records {
+                    records.lend(lookaside.cloned(), self.cpu);
+                }
                 if self.follow_breaks() {
                     forget(self.cache, &mut self.code);
                 }
@@ -181,6 +194,21 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
                 self.shared.kernel.lock().notify_others(self.thread);
             }
             self.observer.goes_on();
+        }
+    }
+
+    /// Compiled code goes on, and passes over what is usual: then what was before has been told.
+    fn tell_unusual(&mut self) {
+        if self.code.interest == Interest::Unusual {
+            self.hand_on();
+        }
+    }
+
+    /// Tells the observer all that was executed.
+    pub(super) fn tell_counted(&mut self) {
+        self.hand_on();
+        if self.code.interest == Interest::Unusual {
+            self.observer.counted(self.cache);
         }
     }
 
@@ -233,6 +261,7 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
     } else {
         runner.go(until)
     };
+    runner.tell_unusual();
     if runner.cpu.host.stack_limit != runner.cpu.host.stack_end {
         compiler::watch(runner.cpu);
     }

@@ -181,6 +181,10 @@ impl Emitter<'_> {
     /// A comparison and the branch behind it that ends the block, in one; false if there is none here.
     pub(super) fn compare_and_branch(&mut self, block: &Block, at: usize) -> bool {
         let [step, branch] = &block.steps[at..] else { return false };
+        // What is usual is passed over between the two, and changes flags.
+        if self.usual.is_some() {
+            return false;
+        }
         if branch.a != step.c || !matches!(branch.op, Op::Beq | Op::Bne) || step.c >= 31 {
             return false;
         }

@@ -1,0 +1,98 @@
+//! A model that hears only what is not usual finds what one finds that hears everything: the programs are run on one
+//! processor of the host, where compiled code passes over what is usual, and on two, where it records all.
+
+use std::fs;
+use std::process::Command;
+
+use crate::caches::Folder;
+use crate::support::run;
+
+/// Programs that are hard on compiled code, beside those that work through memory.
+const AWKWARD: [&str; 4] = ["feature_unaligned", "feature_code", "feature_registers", "sort"];
+
+/// Any of these.
+fn any<'a>(random: &mut fastrand::Rng, of: &[&'a str]) -> &'a str {
+    of[random.usize(..of.len())]
+}
+
+/// A machine with small caches, so that much misses.
+fn machine(random: &mut fastrand::Rng) -> String {
+    let mut text = String::from("base = \"qemu\"\n");
+    for (cache, sizes) in
+        [("icache", ["512", "1K", "4K", "16K"]), ("dcache", ["512", "2K", "8K", "32K"]), ("l2", ["16K"; 4])]
+    {
+        let lines: &[&str] = if cache == "l2" { &["64"] } else { &["8", "16", "32", "64"] };
+        let (size, line) = (any(random, &sizes), any(random, lines));
+        let ways = any(random, &["1", "2", "4", "8"]);
+        let replacements = ["lru", "lru", "fifo", "random", "not-last-used"];
+        let replacement = any(random, &replacements[..if ways == "1" { 1 } else { 5 }]);
+        text += &format!("caches.{cache}.size = \"{size}\"\ncaches.{cache}.line = {line}\n");
+        text += &format!("caches.{cache}.ways = {ways}\ncaches.{cache}.replacement = \"{replacement}\"\n");
+        if cache == "dcache" {
+            let write = any(random, &["ignored", "back", "through"]);
+            text += &format!("caches.dcache.write = \"{write}\"\n");
+            text += &format!("caches.dcache.allocate_on_write = {}\n", random.bool());
+        }
+    }
+    text += &format!("processor.crossing = \"{}\"\n", any(random, &["first", "both"]));
+    for side in ["instructions", "data"] {
+        if random.bool() {
+            let (entries, page) = (any(random, &["4", "16", "64"]), any(random, &["512", "8K"]));
+            let replacement = any(random, &["lru", "not-last-used"]);
+            text += &format!("[translation_buffers.{side}]\nholds = \"{side}\"\nentries = {entries}\n");
+            text += &format!("page = \"{page}\"\nreplacement = \"{replacement}\"\nmiss_cycles = 30\n");
+        }
+    }
+    text
+}
+
+/// Compares what misses in a program.
+fn compare(folder: &Folder, machine: &str, program: &str) -> usize {
+    let found = [1, 2].map(|processors| {
+        let table = folder.path(&format!("{processors}.csv"));
+        let options = format!("--machine {machine} --by instruction --host-processors {processors}");
+        let outcome = run(&format!("caches {options} --format csv -o {} {program}", table.display()));
+        assert_eq!(outcome.code(), 0, "{program}: {}", outcome.stderr);
+        fs::read_to_string(table).unwrap()
+    });
+    assert!(found[0] == found[1], "{program} on\n{}", fs::read_to_string(machine).unwrap_or(machine.into()));
+    found[0].lines().count()
+}
+
+#[test]
+fn the_same_misses_on_any_machine() {
+    let folder = Folder::new();
+    let mut random = fastrand::Rng::with_seed(1);
+    for number in 0..12 {
+        let file = folder.path("random.toml");
+        fs::write(&file, machine(&mut random)).unwrap();
+        let program = [":ev56/walks", ":ev5/modes long", ":ev56/heap"][number % 3];
+        assert!(compare(&folder, &file.display().to_string(), program) > 100);
+    }
+}
+
+#[test]
+fn nothing_is_lost_when_a_thread_begins() {
+    let folder = Folder::new();
+    let counted = folder.table("count --by function :ev56/late");
+    let heard = folder.table("caches --machine qemu --by function --host-processors 1 :ev56/late");
+    let of_work = |rows: &[Vec<String>]| {
+        let row = rows.iter().position(|row| row[0] == "work").unwrap();
+        crate::caches::cell(rows, row, "instructions")
+    };
+    assert!(of_work(&heard) > 8e5);
+    assert_eq!(of_work(&heard), of_work(&counted));
+}
+
+#[test]
+fn the_same_misses_where_compiled_code_is_left() {
+    let folder = Folder::new();
+    for name in AWKWARD {
+        let source = format!("{}/../../workloads/tests/{name}.c", env!("CARGO_MANIFEST_DIR"));
+        let program = folder.path(name);
+        let mut compiler = Command::new("alpha-linux-gnu-gcc");
+        let made = compiler.args(["-O1", "-w", "-pthread", &source, "-lm", "-o"]).arg(&program).status();
+        assert!(made.unwrap().success(), "{name}");
+        assert!(compare(&folder, "present-day", &program.display().to_string()) > 100);
+    }
+}
