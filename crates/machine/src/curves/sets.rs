@@ -70,9 +70,9 @@ impl Level {
     #[inline(always)]
     fn bring_to_front(&mut self, first: usize, key: u64) {
         let lines = &mut self.lines[first..first + self.ways];
-        let place = match lines.as_mut_array() {
-            Some(lines) => bring_to_front(lines, key),
-            None => bring_to_front_of_any(lines, key).unwrap_or(MOST_WAYS),
+        let place = match <&mut [u64; MOST_WAYS]>::try_from(&mut *lines) {
+            Ok(lines) => bring_to_front(lines, key),
+            Err(_) => bring_to_front_of_any(lines, key).unwrap_or(MOST_WAYS),
         };
         self.found[place] += 1;
     }
