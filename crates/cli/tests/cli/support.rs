@@ -36,6 +36,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "heap.c", "heap", &["-pthread", "-fno-builtin"]);
         compile(&folder, switches, "late.c", "late", &["-pthread"]);
         compile(&folder, switches, "modes.c", "modes", &[]);
+        compile(&folder, switches, "odd.c", "odd", &[]);
         compile(&folder, switches, "stores.c", "stores", &[]);
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
         compile(&folder, switches, "tiny.c", "tiny", &[]);

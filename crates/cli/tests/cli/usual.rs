@@ -72,6 +72,19 @@ fn the_same_misses_on_any_machine() {
 }
 
 #[test]
+fn an_access_to_two_lines_is_no_usual_one() {
+    let folder = Folder::new();
+    assert!(compare(&folder, "present-day", ":ev56/odd") > 100);
+    let misses = |machine| {
+        let rows = folder.table(&format!("caches --machine {machine} --host-processors 1 :ev56/odd"));
+        rows.iter().find(|row| row[1] == "dcache").map(|row| row[3].parse::<u64>().unwrap()).unwrap()
+    };
+    let first = folder.path("first.toml");
+    fs::write(&first, "base = \"present-day\"\nprocessor.crossing = \"first\"\n").unwrap();
+    assert!(misses("present-day") > misses(&first.display().to_string()) + 500);
+}
+
+#[test]
 fn nothing_is_lost_when_a_thread_begins() {
     let folder = Folder::new();
     let counted = folder.table("count --by function :ev56/late");
