@@ -236,6 +236,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     /// Starts a thread; its id. It begins when the calling one gives the lock back.
     fn start(&mut self, kernel: &mut Held, start: &Start) -> std::io::Result<i32> {
         let (shared, images) = (self.shared, self.images);
+        // It is told before anything that the other thread does.
         self.tell_counted();
         let (mut cpu, mut cache) = (start.registers(self.cpu), self.cache.for_thread());
         let mut observer = self.observer.thread();
