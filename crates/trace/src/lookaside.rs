@@ -146,8 +146,8 @@ pub struct Keep {
 /// A fetch of a line of instructions, or an access to data, is usual if the line is **known**. Then its time is noted:
 /// what [`Lookaside::now`] holds and the number of the use in its block, from 1. The uses of a block are in the order of
 /// the program: its first instruction fetches a line, and so does each one with which another line begins; each access
-/// is one. Of those that are not usual [`Lookaside::unusual`] is told. Behind the block, the number of uses is added to
-/// the time.
+/// is one. Of those that are not usual [`Lookaside::unusual`] is told, which may move the time on. Behind the block, the
+/// number of uses is added to the time.
 ///
 /// All pointers are to words in one piece of memory.
 #[derive(Clone, Debug)]

@@ -150,7 +150,7 @@ impl Consumer for Caches {
     fn define(&mut self, block: &Block) {
         self.hierarchy.take_time(0);
         self.scripts.define(block.address, &block.words);
-        self.let_tell(0);
+        self.let_tell();
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
@@ -163,11 +163,11 @@ impl Consumer for Caches {
             Write::Through => replay.run::<THROUGH>(records),
             Write::Ignored => replay.run::<IGNORED>(records),
         };
-        self.let_tell(0);
+        self.let_tell();
     }
 
     fn lookaside(&mut self) -> Option<Lookaside> {
-        self.let_tell(0);
+        self.let_tell();
         self.hierarchy.lookaside(match self.hierarchy.stores() {
             Write::Back => unusual::<BACK>,
             Write::Through => unusual::<THROUGH>,
@@ -186,7 +186,7 @@ impl Consumer for Caches {
             let [instructions, accesses] = [script.instructions, script.accesses].map(u64::from);
             self.tally.executed(instructions * executions, accesses * executions);
         }
-        self.let_tell(0);
+        self.let_tell();
     }
 }
 
@@ -200,10 +200,10 @@ impl Caches {
         Replay { scripts, hierarchy, tally }
     }
 
-    /// Lets compiled code go on, and tell this what is unusual: after so many uses of the block that it executes.
-    fn let_tell(&mut self, uses: u64) {
+    /// Lets compiled code go on, and tell this what is unusual.
+    fn let_tell(&mut self) {
         let own = (&raw mut *self).cast();
-        self.hierarchy.give_time(uses, own);
+        self.hierarchy.give_time(own);
     }
 }
 
@@ -212,9 +212,8 @@ unsafe extern "C" fn unusual<const STORES: u8>(consumer: *mut u8, what: u64) {
     // SAFETY: what the caller has is from `let_tell`, which nobody has used the model after.
     let caches = unsafe { &mut *consumer.cast::<Caches>() };
     let what = Unusual::new(what);
-    let number = u64::from(what.number);
-    caches.hierarchy.take_time(number - 1);
+    caches.hierarchy.take_time(u64::from(what.number) - 1);
     let address = caches.hierarchy.recorded(what.index);
     caches.replay().unusual::<STORES>(what, address);
-    caches.let_tell(number);
+    caches.let_tell();
 }

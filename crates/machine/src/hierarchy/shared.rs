@@ -50,11 +50,11 @@ impl Hierarchy {
         }
     }
 
-    /// Lets compiled code go on with the time, and tell a consumer.
+    /// Lets compiled code go on from the time, and tell a consumer.
     #[inline(always)]
-    pub(crate) fn give_time(&mut self, before: u64, consumer: *mut u8) {
+    pub(crate) fn give_time(&mut self, consumer: *mut u8) {
         if let Some(shared) = &mut self.shared {
-            shared.now[0] = self.now - before;
+            shared.now[0] = self.now;
             shared.consumer[0] = consumer.expose_provenance() as u64;
         }
     }
