@@ -9,7 +9,10 @@ use trace::{Block, Consumer, Thread};
 use crate::Error;
 use crate::description::Holds;
 use crate::hierarchy::{Hierarchy, Stack};
-use crate::script::Scripts;
+use crate::script::{Access, Scripts};
+#[cfg(target_arch = "x86_64")]
+use front::Avx2;
+use front::{Any, Front};
 use sets::AllSets;
 
 /// Bytes of the smallest caches.
@@ -120,11 +123,29 @@ impl Counting {
 
     /// A line is asked for.
     #[inline(always)]
-    fn touch(&mut self, line: u64) {
+    fn touch(&mut self, front: impl Front, line: u64) {
         if line != self.last {
             self.last = line;
             self.missed[self.stack.touch(line)] += 1;
-            self.sets.touch(line);
+            self.sets.touch(front, line);
+        }
+    }
+
+    /// Accesses ask for data.
+    #[inline(always)]
+    fn touch_data<'a>(
+        &mut self,
+        front: impl Front,
+        heard: &Heard,
+        accesses: impl Iterator<Item = (&'a u64, &'a Access)>,
+    ) {
+        for (&address, does) in accesses {
+            let first = address ^ heard.space;
+            let last = first.wrapping_add(does.more());
+            self.touch(front, first >> heard.line_shift);
+            if (first ^ last) >> heard.line_shift != 0 {
+                self.touch(front, last >> heard.line_shift);
+            }
         }
     }
 
@@ -156,15 +177,41 @@ impl Consumer for Curves {
         let mut heard = 0;
         for counting in curves {
             // All hear the same.
-            heard = counting.follow(scripts, *line_shift, space, records);
+            heard = counting.hear(&Heard { scripts, line_shift: *line_shift, space, records });
         }
         self.instructions += heard;
     }
 }
 
+/// What was executed.
+struct Heard<'a> {
+    scripts: &'a Scripts,
+    line_shift: u32,
+    space: u64,
+    records: &'a [u64],
+}
+
 impl Counting {
-    /// Goes through records for the lines of one stream. Returns how many instructions were executed.
-    fn follow(&mut self, scripts: &Scripts, line_shift: u32, space: u64, records: &[u64]) -> u64 {
+    /// Hears what was executed. Returns how many instructions that were.
+    fn hear(&mut self, heard: &Heard) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(front) = Avx2::new() {
+            // SAFETY: the host has it.
+            return unsafe { self.follow_with_avx2(front, heard) };
+        }
+        self.follow(Any, heard)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn follow_with_avx2(&mut self, front: Avx2, heard: &Heard) -> u64 {
+        self.follow(front, heard)
+    }
+
+    /// Goes through records for the lines of one stream.
+    #[inline(always)]
+    fn follow(&mut self, front: impl Front, heard: &Heard) -> u64 {
+        let Heard { scripts, line_shift, space, records } = *heard;
         let [code, data] = [true, false].map(|instructions| self.holds.has(instructions));
         let mut instructions = 0;
         let mut words = records;
@@ -176,24 +223,18 @@ impl Counting {
                 Event::Access(_) => break,
             };
             let Some(script) = scripts.get(block) else { break };
-            let Some((mut addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { break };
+            let Some((addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { break };
             words = rest;
             instructions += u64::from(script.instructions);
-            let mut accesses = scripts.accesses(script);
+            let mut accesses = addresses.iter().zip(scripts.accesses(script));
+            if !code {
+                self.touch_data(front, heard, accesses);
+                continue;
+            }
             for line in scripts.lines(script.own_lines()) {
-                if code {
-                    self.touch((line.address ^ space) >> line_shift);
-                }
+                self.touch(front, (line.address ^ space) >> line_shift);
                 if data {
-                    let (of_line, others) = addresses.split_at(line.accesses as usize);
-                    let (does, other_accesses) = accesses.split_at(of_line.len());
-                    (addresses, accesses) = (others, other_accesses);
-                    for (&address, does) in of_line.iter().zip(does) {
-                        let first = address ^ space;
-                        let last = first.wrapping_add(does.more());
-                        self.touch(first >> line_shift);
-                        self.touch(last >> line_shift);
-                    }
+                    self.touch_data(front, heard, accesses.by_ref().take(line.accesses as usize));
                 }
             }
         }

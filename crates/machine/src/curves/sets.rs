@@ -1,6 +1,8 @@
 //! Caches of all numbers of sets at once, that replace the least recently used.
 
-use super::front::{bring_to_front, bring_to_front_of_any};
+use trace::Words;
+
+use super::front::{Front, bring_to_front_of_any};
 
 /// Lines of the largest sets.
 const MOST_WAYS: usize = 8;
@@ -13,67 +15,92 @@ const WAYS: [u32; 4] = [1, 2, 4, 8];
 #[derive(Debug)]
 pub struct AllSets {
     /// By the number of sets, from few to many.
-    levels: Vec<Level>,
+    levels: Vec<Level<MOST_WAYS>>,
+    /// As many sets as the largest cache has of four lines, of two, and of one.
+    of_four: Level<4>,
+    of_two: Level<2>,
+    of_one: Level<1>,
     /// Lines of the smallest and the largest cache.
     sizes: (u64, u64),
 }
 
-/// Some number of sets.
+/// Some number of sets, a power of two.
 #[derive(Debug)]
-struct Level {
-    sets: u64,
-    ways: usize,
+struct Level<const LINES: usize> {
     /// The number of each line plus 1, or 0 for none: what is never used costs no memory.
-    lines: Vec<u64>,
+    lines: Words,
     /// How often a line was found so far behind the first; at last, not at all.
     found: [u64; MOST_WAYS + 1],
 }
 
 impl AllSets {
-    /// Caches of so many lines, powers of two.
+    /// Caches of so many lines, powers of two and at least four.
     pub fn new(smallest: u64, largest: u64) -> AllSets {
-        let fewest = (smallest / MOST_WAYS as u64).max(1);
-        let levels = (fewest.ilog2()..=largest.ilog2()).map(|power| {
-            let sets = 1u64 << power;
-            let ways = (largest / sets).min(MOST_WAYS as u64) as usize;
-            Level { sets, ways, lines: vec![0; sets as usize * ways], found: [0; MOST_WAYS + 1] }
-        });
-        AllSets { levels: levels.collect(), sizes: (smallest, largest) }
+        let most = MOST_WAYS as u64;
+        let numbers = (smallest / most).max(1).ilog2()..(2 * largest / most).max(1).ilog2();
+        AllSets {
+            levels: numbers.map(|power| Level::new(1 << power)).collect(),
+            of_four: Level::new(largest / 4),
+            of_two: Level::new(largest / 2),
+            of_one: Level::new(largest),
+            sizes: (smallest, largest),
+        }
     }
 
     /// Uses a line.
     #[inline(always)]
-    pub fn touch(&mut self, line: u64) {
+    pub fn touch(&mut self, front: impl Front, line: u64) {
         let key = line + 1;
         for level in &mut self.levels {
-            let first = (line & (level.sets - 1)) as usize * level.ways;
-            if level.lines[first] == key {
+            let set = level.set(line);
+            if set[0] == key {
                 return;
             }
-            level.bring_to_front(first, key);
+            let place = front.bring_to_front(set, key);
+            level.found[place] += 1;
         }
+        let _ = self.of_four.touch(line) || self.of_two.touch(line) || self.of_one.touch(line);
     }
 
     /// The caches: lines, ways, misses; by ways, then by size.
     pub fn misses(&self) -> impl Iterator<Item = (u64, u32, u64)> {
-        let of_ways = |ways: u32| {
-            let sized = self.levels.iter().map(move |level| (level.sets * u64::from(ways), level));
+        let levels = (self.levels.iter().map(Level::counts)).chain([
+            self.of_four.counts(),
+            self.of_two.counts(),
+            self.of_one.counts(),
+        ]);
+        let levels: Vec<_> = levels.collect();
+        let of_ways = move |ways: u32| {
+            let sized = levels.clone().into_iter().map(move |(sets, found)| (sets * u64::from(ways), found));
             let wanted = sized.filter(|(lines, _)| (self.sizes.0..=self.sizes.1).contains(lines));
-            wanted.map(move |(lines, level)| (lines, ways, level.found[ways as usize..].iter().sum()))
+            wanted.map(move |(lines, found)| (lines, ways, found[ways as usize..].iter().sum()))
         };
         WAYS.into_iter().flat_map(of_ways)
     }
 }
 
-impl Level {
-    /// A line comes to the front of its set.
+impl<const LINES: usize> Level<LINES> {
+    fn new(sets: u64) -> Level<LINES> {
+        Level { lines: Words::new(sets as usize * LINES), found: [0; MOST_WAYS + 1] }
+    }
+
+    /// Where a line may be.
     #[inline(always)]
-    fn bring_to_front(&mut self, first: usize, key: u64) {
-        let lines = &mut self.lines[first..first + self.ways];
-        let place = match <&mut [u64; MOST_WAYS]>::try_from(&mut *lines) {
-            Ok(lines) => bring_to_front(lines, key),
-            Err(_) => bring_to_front_of_any(lines, key).unwrap_or(MOST_WAYS),
-        };
-        self.found[place] += 1;
+    fn set(&mut self, line: u64) -> &mut [u64; LINES] {
+        let (sets, _) = self.lines.as_chunks_mut();
+        let mask = sets.len() - 1;
+        &mut sets[line as usize & mask]
+    }
+
+    /// Uses a line. Says whether it was the first in its set.
+    fn touch(&mut self, line: u64) -> bool {
+        let place = bring_to_front_of_any(self.set(line), line + 1);
+        self.found[place.unwrap_or(MOST_WAYS)] += u64::from(place != Some(0));
+        place == Some(0)
+    }
+
+    /// How many sets, and what was found.
+    fn counts(&self) -> (u64, &[u64; MOST_WAYS + 1]) {
+        ((self.lines.len() / LINES) as u64, &self.found)
     }
 }

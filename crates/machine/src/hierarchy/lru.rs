@@ -1,14 +1,20 @@
 //! Fully associative caches of several sizes at once, which replace the least recently used.
 
+use super::recent::Recent;
+
 /// What such caches hold: a stack of keys, the last used on top, of which a cache of N entries holds the
-/// topmost N (Mattson and others, "Evaluation techniques for storage hierarchies", 1970).
+/// topmost N (Mattson and others, "Evaluation techniques for storage hierarchies", 1970). The topmost keys, which all
+/// caches hold, are kept apart: nothing else changes when they are used. The list begins below them.
 #[derive(Debug)]
 pub struct Stack {
-    /// Entries of each cache, the smallest first.
+    recent: Recent,
+    /// Entries of each cache, the smallest first, but those that hold the recent keys.
     capacities: Box<[u32]>,
     /// Of each cache that is full, the lowest node that it holds.
     lowest: Box<[u32]>,
     nodes: Vec<Node>,
+    /// Nodes that are in the list.
+    listed: u32,
     top: u32,
     bottom: u32,
     /// Each node at the hash of its key, or behind where other nodes are.
@@ -29,10 +35,14 @@ const NONE: u32 = u32::MAX;
 impl Stack {
     /// Of caches with these numbers of entries, each larger than the one before.
     pub fn new(capacities: &[u32]) -> Stack {
+        // The smallest cache holds one more at least.
+        let recent = (capacities[0] - 1).min(Recent::MOST as u32);
         Stack {
-            capacities: capacities.into(),
+            recent: Recent::new(recent as usize),
+            capacities: capacities.iter().map(|entries| entries - recent).collect(),
             lowest: vec![NONE; capacities.len()].into(),
             nodes: Vec::new(),
+            listed: 0,
             top: NONE,
             bottom: NONE,
             table: vec![NONE; 64].into(),
@@ -42,48 +52,61 @@ impl Stack {
     /// Uses a key. Returns how many of the caches, from the smallest on, did not have it.
     #[inline(always)]
     pub fn touch(&mut self, key: u64) -> usize {
-        match self.nodes.get(self.top as usize) {
-            Some(node) if node.key == key => 0,
-            _ => self.touch_below(key),
-        }
+        if self.recent.touch(key) { 0 } else { self.touch_below(key) }
     }
 
     fn touch_below(&mut self, key: u64) -> usize {
         let place = self.place(key);
-        let node = self.table[place];
-        if node == NONE {
-            self.enter(key, place);
-            return self.capacities.len();
+        let last = self.capacities.len() - 1;
+        let (node, zone, missed) = match (self.table[place], self.lowest[last]) {
+            (NONE, NONE) => (self.add(key, place), None, last + 1),
+            (NONE, lowest) => {
+                // What the largest cache has at last makes way.
+                self.rename(lowest, key);
+                (lowest, Some(last), last + 1)
+            }
+            (node, _) => {
+                let zone = self.nodes[node as usize].zone as usize;
+                (node, Some(zone), zone)
+            }
+        };
+        if let Some(coming) = self.recent.enter(key, node) {
+            match zone {
+                Some(zone) => self.take_out(node, zone, coming),
+                None => self.sink(last, coming),
+            }
+            self.put_on_top(coming);
+            if zone.is_none() {
+                self.count_one_more();
+            }
         }
-        let zone = self.nodes[node as usize].zone as usize;
-        self.take_out(node, zone);
-        self.put_on_top(node);
-        zone
+        missed
     }
 
-    /// A new key, whose place in the table is known.
-    fn enter(&mut self, key: u64, place: usize) {
-        let last = self.capacities.len() - 1;
-        let lowest = self.lowest[last];
-        if lowest != NONE {
-            // What the largest cache has at last makes way.
-            self.take_out(lowest, last);
-            self.forget(self.nodes[lowest as usize].key);
-            self.nodes[lowest as usize].key = key;
-            let place = self.place(key);
-            self.table[place] = lowest;
-            return self.put_on_top(lowest);
-        }
+    /// A new node, which is not in the list, for a key whose place in the table is known.
+    fn add(&mut self, key: u64, place: usize) -> u32 {
         let node = self.nodes.len() as u32;
         self.nodes.push(Node { key, above: NONE, below: NONE, zone: 0 });
         self.table[place] = node;
-        self.sink(last, node);
-        self.put_on_top(node);
-        if let Ok(filled) = self.capacities.binary_search(&(node + 1)) {
-            self.lowest[filled] = self.bottom;
-        }
         if self.nodes.len() * 2 > self.table.len() {
             self.grow();
+        }
+        node
+    }
+
+    /// A node gets another key, which is new.
+    fn rename(&mut self, node: u32, key: u64) {
+        self.forget(self.nodes[node as usize].key);
+        self.nodes[node as usize].key = key;
+        let place = self.place(key);
+        self.table[place] = node;
+    }
+
+    /// The list has become longer.
+    fn count_one_more(&mut self) {
+        self.listed += 1;
+        if let Ok(filled) = self.capacities.binary_search(&self.listed) {
+            self.lowest[filled] = self.bottom;
         }
     }
 
@@ -98,12 +121,12 @@ impl Stack {
         }
     }
 
-    /// Takes a node out from where it is, to come on top.
-    fn take_out(&mut self, node: u32, zone: usize) {
-        self.sink(zone, node);
+    /// Takes a node out from where it is, as another one, or the same, comes on top.
+    fn take_out(&mut self, node: u32, zone: usize, coming: u32) {
+        self.sink(zone, coming);
         let Node { above, below, .. } = self.nodes[node as usize];
-        if self.lowest[zone] == node && above != NONE {
-            self.lowest[zone] = above;
+        if self.lowest[zone] == node {
+            self.lowest[zone] = if above == NONE { coming } else { above };
         }
         match above {
             NONE => self.top = below,

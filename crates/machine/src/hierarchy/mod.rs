@@ -5,6 +5,7 @@ mod classes;
 mod flow;
 mod lru;
 mod near;
+mod recent;
 mod shared;
 mod tags;
 

@@ -9,8 +9,9 @@ mod order;
 use trace::Words;
 
 use crate::description::Replacement;
-use matching::matches;
-use order::{Order, last_way, oldest};
+pub use matching::matches;
+pub use order::{IN_ORDER, last_way, put_first};
+use order::{Order, oldest};
 
 /// What is in a slot: a key, which has less than 63 bits, and whether it was changed in the lowest bit.
 type Entry = u64;

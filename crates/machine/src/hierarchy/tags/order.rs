@@ -28,7 +28,7 @@ const FEW: usize = 1024;
 /// One in each four bits.
 const ONES: u64 = 0x1111_1111_1111_1111;
 /// Each way in its own place.
-const IN_ORDER: u64 = 0xfedc_ba98_7654_3210;
+pub const IN_ORDER: u64 = 0xfedc_ba98_7654_3210;
 
 impl Order {
     pub fn new(sets: usize, ways: usize, replacement: Replacement, has_times: bool) -> Order {
@@ -102,7 +102,7 @@ fn following(way: u32, ways: usize) -> u32 {
 
 /// Puts a way before the others of its set. Nothing of it has to be guessed.
 #[inline(always)]
-fn put_first(order: &mut u64, way: u64) {
+pub fn put_first(order: &mut u64, way: u64) {
     let differences = *order ^ (way * ONES);
     // The highest bit of the lowest four that are zero, and of none below.
     let zero = differences.wrapping_sub(ONES) & !differences & ONES << 3;
