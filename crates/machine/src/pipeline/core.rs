@@ -292,7 +292,7 @@ impl Remembering {
                     Some(details) => sum.add(details),
                 }
                 *recent = number;
-                return memo.repeat(number);
+                return memo.repeat(number, !issue.heard.is_empty());
             }
         }
         self.find_course(piece, entry, addresses, found.is_none().then_some(beginning));

@@ -19,12 +19,15 @@ pub(super) struct Course {
     stores: u16,
     /// Instructions that were issued in the last cycle, which may not be over.
     pub open: u8,
-    /// Numbers of cycles, by the indices of their causes.
+    /// Numbers of cycles, by the indices of their causes; nothing if they do not fit.
     spent: [(u8, u8); 4],
 }
 
 /// A store, by its number in the block, and when it was issued.
 pub(super) type StoreTime = (u32, u32);
+
+/// A load in the cycle behind a store, and that store: an access of the block, or none for the last one before it.
+pub(super) type Compared = (Option<u32>, u32);
 
 impl Course {
     /// What instructions did, if that can be repeated. Appends its stores.
@@ -54,7 +57,10 @@ impl Course {
 pub(super) struct Known<'a> {
     pub course: &'a Course,
     pub stores: &'a [StoreTime],
-    /// What does not go without saying.
+    /// As in [`Details`].
+    pub lines: &'a [u32],
+    pub compared: &'a [Compared],
+    /// What the course has no room for.
     pub details: Option<&'a Details>,
 }
 
@@ -67,9 +73,8 @@ pub(super) struct Details {
     pub stores: Vec<(u32, u64)>,
     /// The lines that are still on their way, by their numbers.
     pub lines: Box<[u32]>,
-    /// Loads in the cycle behind a store, and that store: an access of the block, or none for the last one before
-    /// it. They were not of the same data.
-    pub compared: Vec<(Option<u32>, u32)>,
+    /// What was not of the same data.
+    pub compared: Vec<Compared>,
     /// It depends on more than states and what is heard of memory.
     pub is_unique: bool,
     /// Numbers of cycles, by the indices of their causes.
@@ -83,9 +88,9 @@ pub(super) struct Details {
 }
 
 impl Details {
-    /// Whether a [`Course`] says everything that matters to what follows.
-    pub fn is_plain(&self) -> bool {
-        self.lines.is_empty() && self.compared.is_empty() && self.short_spent().is_some()
+    /// Whether a [`Course`] says all that was spent.
+    pub fn is_short(&self) -> bool {
+        self.short_spent().is_some()
     }
 
     /// What was spent, in few bytes if it fits into them.
@@ -150,20 +155,18 @@ impl Issue {
     /// addresses must come out as it did then, and stores must find place in the write buffer.
     #[inline(always)]
     pub fn repeats(&mut self, known: Known, addresses: &[u64]) -> bool {
-        known.details.is_none_or(|details| self.keeps_apart(details, addresses))
+        known.compared.iter().all(|&compared| self.is_apart(compared, addresses))
             && (known.stores.is_empty()
                 || self.write_buffer.has_room(known.stores.len(), self.board.last)
                 || self.finds_room(known.stores, addresses))
     }
 
-    fn keeps_apart(&self, details: &Details, addresses: &[u64]) -> bool {
-        !details.compared.iter().any(|&(store, load)| {
-            let stored = match store {
-                None => self.stored,
-                Some(store) => Stored::new(addresses[store as usize], self.served.get(store)),
-            };
-            stored.is_of(addresses[load as usize])
-        })
+    fn is_apart(&self, (store, load): Compared, addresses: &[u64]) -> bool {
+        let stored = match store {
+            None => self.stored,
+            Some(store) => Stored::new(addresses[store as usize], self.served.get(store)),
+        };
+        !stored.is_of(addresses[load as usize])
     }
 
     /// Whether there is room whenever a store comes, though not for all of them at the beginning.
@@ -192,9 +195,10 @@ impl Issue {
             self.front.arrived = now + u64::from(known.course.arrived);
         }
         self.board.last = now + u64::from(known.course.cycles);
-        match known.details {
-            None => self.lines.clear(),
-            Some(details) => self.keep_lines(&details.lines),
+        if known.lines.is_empty() {
+            self.lines.clear();
+        } else {
+            self.keep_lines(known.lines);
         }
     }
 

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::mem;
+use std::ops::Range;
 
-use super::course::{Course, Details, Known, StoreTime};
+use super::course::{Compared, Course, Details, Known, StoreTime};
 use super::cycles::Cause;
 use super::front::Entry;
 use super::hear::Heard;
@@ -33,8 +34,7 @@ struct Transition {
     /// The first of what was heard, and how much that was.
     first: Heard,
     count: u8,
-    /// The course says everything.
-    is_plain: bool,
+    holds: Holds,
     settles_in: u16,
     to: u32,
     executions: u64,
@@ -43,8 +43,21 @@ struct Transition {
 
 const _: () = assert!(mem::size_of::<Transition>() == 64);
 
+/// How much a course says of what was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    All,
+    /// All but lines and what was compared.
+    Spent,
+    /// What was spent is in the details only.
+    Little,
+}
+
 /// What is seldom looked at of a transition.
 struct Behind {
+    /// Where its lines are, and what was compared.
+    lines: Range<u32>,
+    compared: Range<u32>,
     heard: Box<[Heard]>,
     details: Box<Details>,
     /// The transition of the same piece before this one, from 1; 0 if this is the first.
@@ -60,6 +73,9 @@ struct At {
 
 const NEVER: u16 = u16::MAX;
 
+/// Stands for no transition.
+const NONE: u32 = u32::MAX;
+
 /// What was found so far.
 pub(super) struct Memo {
     /// The first one is that in which nothing is left of what was before.
@@ -71,8 +87,14 @@ pub(super) struct Memo {
     transitions: Vec<Transition>,
     /// What is seldom looked at of them.
     behind: Vec<Behind>,
-    /// The stores of all courses.
+    /// Behind each the transition that was made last: one having heard nothing, and one having heard something.
+    next: Vec<[u32; 2]>,
+    /// The transition that led to the current state, or [`NONE`].
+    previous: u32,
+    /// The stores of all courses, the lines that they leave on their way, and what they compare.
     stores: Vec<StoreTime>,
+    lines: Vec<u32>,
+    compared: Vec<Compared>,
     /// The instructions that all transitions issue.
     instructions: usize,
     /// Finds transitions by their beginnings and what was heard: their numbers, from 1. Half of it is free.
@@ -89,7 +111,11 @@ impl Memo {
             open: 0,
             transitions: Vec::new(),
             behind: Vec::new(),
+            next: Vec::new(),
+            previous: NONE,
             stores: Vec::new(),
+            lines: Vec::new(),
+            compared: Vec::new(),
             instructions: 0,
             table: vec![0; 2],
         };
@@ -116,7 +142,7 @@ impl Memo {
     pub fn settle(&mut self, cycles: u64) -> bool {
         let settles = cycles > 0 && self.at.settles_in != NEVER && cycles >= u64::from(self.at.settles_in);
         if settles {
-            (self.at, self.open) = (At { state: 0, settles_in: 0 }, 0);
+            (self.at, self.open, self.previous) = (At { state: 0, settles_in: 0 }, 0, NONE);
         }
         settles
     }
@@ -127,9 +153,12 @@ impl Memo {
         Beginning { state_and_entry: self.at.state * Entry::COUNT + entry as u32, piece }
     }
 
-    /// The number of a transition, if it is known. It is probably this one.
+    /// The number of a transition, if it is known. Mostly it is the one that was made last behind the same one; in
+    /// the state in which nothing is left of what was before it is probably `recent`.
     #[inline(always)]
-    pub fn find(&self, beginning: Beginning, heard: &[Heard], probably: u32) -> Option<u32> {
+    pub fn find(&self, beginning: Beginning, heard: &[Heard], recent: u32) -> Option<u32> {
+        let next = self.next.get(self.previous as usize);
+        let probably = next.map_or(recent, |next| next[usize::from(!heard.is_empty())]);
         if self.is(probably, beginning, heard) { Some(probably) } else { self.look_up(beginning, heard) }
     }
 
@@ -157,14 +186,25 @@ impl Memo {
     /// The course of a transition.
     #[inline(always)]
     pub fn known(&self, number: u32) -> Known<'_> {
-        let Transition { course, is_plain, .. } = &self.transitions[number as usize];
-        let details = (!is_plain).then(|| &*self.behind[number as usize].details);
-        Known { course, stores: course.stores(&self.stores), details }
+        let Transition { course, holds, .. } = &self.transitions[number as usize];
+        let stores = course.stores(&self.stores);
+        let mut known = Known { course, stores, lines: &[], compared: &[], details: None };
+        if *holds != Holds::All {
+            let Behind { lines, compared, details, .. } = &self.behind[number as usize];
+            known.lines = &self.lines[lines.start as usize..lines.end as usize];
+            known.compared = &self.compared[compared.start as usize..compared.end as usize];
+            known.details = (*holds == Holds::Little).then_some(details);
+        }
+        known
     }
 
     /// A transition is made once more.
     #[inline(always)]
-    pub fn repeat(&mut self, number: u32) {
+    pub fn repeat(&mut self, number: u32, has_heard: bool) {
+        if let Some(next) = self.next.get_mut(self.previous as usize) {
+            next[usize::from(has_heard)] = number;
+        }
+        self.previous = number;
         let transition = &mut self.transitions[number as usize];
         transition.executions += 1;
         self.at = At { state: transition.to, settles_in: transition.settles_in };
@@ -185,17 +225,26 @@ impl Memo {
         let (Some(course), Ok(count)) = (course, u8::try_from(heard.len())) else { return Err(details) };
         let number = self.transitions.len() as u32;
         self.instructions += details.sites.len();
+        let lines = append(&mut self.lines, &details.lines);
+        let compared = append(&mut self.compared, &details.compared);
+        let holds = match details.is_short() {
+            true if lines.is_empty() && compared.is_empty() => Holds::All,
+            true => Holds::Spent,
+            false => Holds::Little,
+        };
         self.transitions.push(Transition {
             beginning,
             first: heard.first().copied().unwrap_or(Heard::Nothing),
             count,
-            is_plain: details.is_plain(),
+            holds,
             settles_in: self.at.settles_in,
             to: self.at.state,
             executions: 1,
             course,
         });
-        self.behind.push(Behind { heard: heard.into(), details, before });
+        self.behind.push(Behind { heard: heard.into(), lines, compared, details, before });
+        self.next.push([NONE; 2]);
+        self.previous = number;
         if 2 * self.transitions.len() <= self.table.len() {
             self.note(number);
         } else {
@@ -219,6 +268,7 @@ impl Memo {
     /// The current state is this one, of which nothing is left after so many cycles.
     pub fn enter(&mut self, state: State, settles_in: Option<u64>) {
         self.open = state.open as u8;
+        self.previous = NONE;
         self.at = match self.numbers.get(&state) {
             Some(&at) => at,
             None => {
@@ -255,6 +305,13 @@ impl Memo {
             number = *before as usize;
         }
     }
+}
+
+/// Puts more behind a list. Says where it is.
+fn append<T: Copy>(list: &mut Vec<T>, more: &[T]) -> Range<u32> {
+    let first = list.len() as u32;
+    list.extend(more);
+    first..list.len() as u32
 }
 
 /// Where the search for a transition starts.
