@@ -100,6 +100,12 @@ impl CacheState {
         !self.victims.is_empty() || !self.stream.is_empty()
     }
 
+    /// Whether the block at an address waits in the write buffer.
+    #[inline(always)]
+    pub fn is_waiting(&self, address: u64) -> bool {
+        self.writes.contains(&(address >> self.shift))
+    }
+
     /// Takes a line out of those that were replaced. Returns whether it was changed, if it was there.
     pub fn take_victim(&mut self, key: u64) -> Option<bool> {
         let place = self.victims.iter().position(|victim| victim.key == key)?;

@@ -4,7 +4,7 @@
 use super::cache::CacheState;
 use super::near::Outcome;
 use super::tags::Left;
-use super::{DATA, Hierarchy, Request, Served, Simple};
+use super::{DATA, Hierarchy, INSTRUCTIONS, Request, Served, Simple};
 use crate::description::{Prefetch, Write};
 
 /// A cache on the path of a side.
@@ -92,46 +92,66 @@ impl Hierarchy {
         served
     }
 
-    /// An access of the processor to a side whose nearest cache brings in what it misses without more. None if its
-    /// translation is not there.
+    /// An access of the processor to a side whose nearest cache is simple. None if nothing was done: this is not, or
+    /// the translation is not there.
     #[inline(always)]
     pub(super) fn go_simply(&mut self, side: usize, address: u64, request: Request) -> Option<Served> {
-        let Simple { index, behind } = self.simple[side]?;
+        let simple = self.simple[side]?;
+        if side == DATA
+            && !simple.stores_too
+            && (request == Request::Store || self.caches[simple.index].is_waiting(address))
+        {
+            // What is to be read may have to be written first.
+            return None;
+        }
         self.now += 1;
         let is_change = request == Request::Store && self.stores == Write::Back;
         match self.near[side].access(address, is_change, self.now) {
             Outcome::Untranslated => None,
             Outcome::Hit => Some(Served::default()),
             Outcome::Missed(left) => {
-                self.caches[index].counts.misses[request as usize] += 1;
-                let served = match behind {
-                    Some(behind) if !self.is_behind(behind, address, request) => {
-                        self.bring_in_behind(At { side, depth: 1, index: behind }, address, request)
-                    }
-                    _ => Served { missed: 1, level: 1, untranslated: 0 },
-                };
+                let at = At { side, depth: 0, index: simple.index };
+                self.caches[simple.index].counts.misses[request as usize] += 1;
+                let served = self.read_simply(simple, at, address, request);
                 if let Some(left) = left
                     && left.is_changed
                 {
-                    self.leave(At { side, depth: 0, index }, left);
+                    self.leave(at, left);
                 }
                 Some(served)
             }
         }
     }
 
-    /// Whether the cache behind a simple one holds an address; counts the request.
+    /// Reads what a simple cache has missed.
     #[inline(always)]
-    fn is_behind(&mut self, index: usize, address: u64, request: Request) -> bool {
-        let cache = &mut self.caches[index];
-        self.now += 1;
-        let is_there = cache.tags.touch(address >> cache.shift, false, self.now);
-        cache.counts.requests[request as usize] += 1;
-        cache.counts.misses[request as usize] += u64::from(!is_there);
-        is_there
+    fn read_simply(&mut self, simple: Simple, at: At, address: u64, request: Request) -> Served {
+        if at.side == INSTRUCTIONS && simple.streams {
+            return self.read_in_stream(simple, at, address, request);
+        }
+        match simple.behind {
+            Some(behind) if !self.holds_behind(behind, address, request, false) => {
+                self.bring_in_behind(At { depth: 1, index: behind, ..at }, address, request)
+            }
+            _ => Served { missed: 1, level: 1, untranslated: 0 },
+        }
     }
 
-    /// Uses what is at an address if a cache has it. Notes why it does not.
+    /// The same, where lines are prefetched in a stream.
+    #[inline(never)]
+    fn read_in_stream(&mut self, simple: Simple, at: At, address: u64, request: Request) -> Served {
+        let cache = &mut self.caches[at.index];
+        if let Some(taken) = cache.take_from_stream(address >> cache.shift) {
+            cache.counts.from_stream += 1;
+            self.prefetch(at, taken);
+            return Served { missed: 1, level: 0, untranslated: 0 };
+        }
+        let served = self.read_simply(Simple { streams: false, ..simple }, at, address, request);
+        self.prefetch_behind(at, address);
+        served
+    }
+
+    /// Uses what is at an address if a nearest cache has it. Notes why it does not.
     #[inline(always)]
     fn touch(&mut self, at: At, address: u64, request: Request, is_change: bool) -> bool {
         let cache = &mut self.caches[at.index];
@@ -141,11 +161,8 @@ impl Hierarchy {
             Some(side) => self.near[side].touch_line(key, is_change, self.now),
             None => cache.tags.touch(key, is_change, self.now),
         };
-        if let Some(classes) = &mut self.classes {
-            let class = classes.of_cache(at.index, key);
-            if !is_there && request.is_of_processor() {
-                self.cache_class[at.depth] = class;
-            }
+        if self.classes.is_some() {
+            self.note_class(at, address, request, is_there);
         }
         is_there
     }
@@ -153,17 +170,40 @@ impl Hierarchy {
     /// Whether a cache behind the nearest holds an address; counts the request.
     #[inline(always)]
     fn looks_up(&mut self, at: At, address: u64, request: Request, is_change: bool) -> bool {
-        let is_there = self.touch(at, address, request, is_change);
-        let counts = &mut self.caches[at.index].counts;
-        counts.requests[request as usize] += 1;
-        counts.misses[request as usize] += u64::from(!is_there);
+        let is_there = self.holds_behind(at.index, address, request, is_change);
+        if self.classes.is_some() {
+            self.note_class(at, address, request, is_there);
+        }
         is_there
     }
 
+    /// The same, where nobody asks why it misses.
+    #[inline(always)]
+    fn holds_behind(&mut self, index: usize, address: u64, request: Request, is_change: bool) -> bool {
+        let cache = &mut self.caches[index];
+        self.now += 1;
+        let is_there = cache.tags.touch(address >> cache.shift, is_change, self.now);
+        cache.counts.requests[request as usize] += 1;
+        cache.counts.misses[request as usize] += u64::from(!is_there);
+        is_there
+    }
+
+    /// Notes why a cache missed, if it did.
+    #[inline(never)]
+    fn note_class(&mut self, at: At, address: u64, request: Request, is_there: bool) {
+        if let Some(classes) = &mut self.classes {
+            let class = classes.of_cache(at.index, address >> self.caches[at.index].shift);
+            if !is_there && request.is_of_processor() {
+                self.cache_class[at.depth] = class;
+            }
+        }
+    }
+
     /// Reads a line of a cache behind the nearest.
+    #[inline(always)]
     fn read(&mut self, at: At, address: u64, request: Request) {
         if !self.looks_up(at, address, request, false) {
-            self.bring_in(at, address, request, false);
+            self.bring_in_behind(at, address, request);
         }
     }
 

@@ -11,7 +11,7 @@ mod tags;
 
 use trace::Words;
 
-use crate::description::{Crossing, Machine, Write};
+use crate::description::{Crossing, Machine, Prefetch, Write};
 pub use cache::Counts;
 use cache::{BufferState, CacheState};
 pub use classes::Class;
@@ -105,11 +105,30 @@ impl Path {
     }
 }
 
-/// A nearest cache, and the one behind it.
+/// A nearest cache of which what it misses can be in its place before it is asked for.
 #[derive(Clone, Copy, Debug)]
 struct Simple {
     index: usize,
     behind: Option<usize>,
+    /// Whether it prefetches a stream, of instructions.
+    streams: bool,
+    /// Whether stores that miss bring in a line and do nothing else; if not, only loads are simple.
+    stores_too: bool,
+}
+
+impl Simple {
+    /// If a cache of a machine, at an index, the nearest of a side, is so simple.
+    fn new(machine: &Machine, side: usize, index: usize, behind: Option<usize>) -> Option<Simple> {
+        let cache = &machine.caches[index];
+        let streams = side == INSTRUCTIONS && matches!(cache.prefetch, Some(Prefetch::Stream(_)));
+        // Where others take lines away, which one leaves must not depend on that, nor may one that was changed.
+        let goes_alone = cache.ways == 1 && cache.write == Write::Through && !streams;
+        let is_simple = cache.victim_lines == 0
+            && (cache.prefetch.is_none() || streams)
+            && (goes_alone || !is_included(machine, &cache.name));
+        let stores_too = cache.allocate_on_write && cache.write != Write::Through;
+        is_simple.then_some(Simple { index, behind, streams, stores_too })
+    }
 }
 
 /// Caches and translation buffers of a machine with one processor.
@@ -134,7 +153,7 @@ pub struct Hierarchy {
     paths: [Path; 2],
     /// What stores to the nearest cache of data do.
     stores: Write,
-    /// Of each side, the nearest cache if it brings in whatever it misses, and nothing else happens there.
+    /// Of each side, the nearest cache if little happens there when it misses.
     simple: [Option<Simple>; 2],
     /// Whether an access to data can take away instructions from the nearest cache.
     can_expel_instructions: bool,
@@ -195,11 +214,7 @@ impl Hierarchy {
             (buffer.near, buffer.tags) = (Some(side), Tags::none());
             (buffer.shift, machine.translation_buffers[index].tags(true))
         });
-        let brings_in_all = lines.allocate_on_write && lines.write != Write::Through;
-        let is_simple =
-            cache.is_plain && (side == INSTRUCTIONS || brings_in_all) && !is_included(machine, &lines.name);
-        let simple = Simple { index: path.caches[0], behind: cache.behind[side] };
-        self.simple[side] = Some(simple).filter(|_| is_simple);
+        self.simple[side] = Simple::new(machine, side, path.caches[0], cache.behind[side]);
         self.near[side] = Near::new(cache.shift, lines.tags(true).at(entries, times), pages, known.into());
     }
 
