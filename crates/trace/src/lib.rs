@@ -31,7 +31,7 @@ mod writer;
 pub use consumer::{Consumer, Thread};
 pub use counts::{Block, BlockId, Counts, LoadedImage, Unit};
 pub use dictionary::{Function, Header, Image, Stream};
-pub use lookaside::{Array, Keep, Lookaside, Side, Stores, Unusual, Words};
+pub use lookaside::{Array, Keep, Lookaside, Side, Unusual, Words};
 pub use reader::{Chunk, Error, Problem, Trace};
 pub use seek::Place;
 pub use writer::{ChunkPacker, Known, Packed, Process, Seal, StreamWriter, Writer};

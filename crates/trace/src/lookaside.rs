@@ -161,8 +161,9 @@ pub struct Lookaside {
     pub code: Side,
     /// Lines of data.
     pub data: Side,
-    /// What stores do.
-    pub stores: Stores,
+    /// By slot of a line of data, words of which a store sets the lowest bit beside noting the time; none if it does what
+    /// a load does.
+    pub marks: Option<*mut u64>,
     /// Hears of a use that is not usual. It is told the address that is in the word `consumer`, and an [`Unusual`].
     ///
     /// # Safety
@@ -225,17 +226,6 @@ pub struct Side {
     pub known: *mut u64,
     /// By slot, when the line was used last.
     pub times: *mut u64,
-}
-
-/// What a store does to a known line.
-#[derive(Clone, Copy, Debug)]
-pub enum Stores {
-    /// What a load does.
-    AsLoads,
-    /// It sets the lowest bit of the slot's word, too.
-    Mark(*mut u64),
-    /// More: a store is never usual.
-    Unusual,
 }
 
 // SAFETY: the pointers are used by one thread at a time, as the engine sees to.

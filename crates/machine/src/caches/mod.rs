@@ -168,11 +168,8 @@ impl Consumer for Caches {
 
     fn lookaside(&mut self) -> Option<Lookaside> {
         self.let_tell();
-        self.hierarchy.lookaside(match self.hierarchy.stores() {
-            Write::Back => unusual::<BACK>,
-            Write::Through => unusual::<THROUGH>,
-            Write::Ignored => unusual::<IGNORED>,
-        })
+        let is_ignored = self.hierarchy.stores() == Write::Ignored;
+        self.hierarchy.lookaside(if is_ignored { unusual::<IGNORED> } else { unusual::<BACK> })
     }
 
     fn first_instruction(&self, block: u32) -> u32 {

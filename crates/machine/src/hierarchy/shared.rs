@@ -1,6 +1,6 @@
 //! What compiled code of a program that runs and the hierarchy share, beside what is in [`Near`](super::Near).
 
-use trace::{Lookaside, Stores, Words};
+use trace::{Lookaside, Words};
 
 use super::{DATA, Hierarchy, INSTRUCTIONS};
 use crate::description::Write;
@@ -26,20 +26,21 @@ impl Shared {
 }
 
 impl Hierarchy {
-    /// What compiled code needs to see for itself what is known. `unusual` is told of the rest.
+    /// What compiled code needs to see for itself what is known. `unusual` is told of the rest. Nothing where stores are
+    /// written through: each has more to do than to note a time, and telling one by one takes longer than records.
     pub(crate) fn lookaside(
         &self,
         unusual: unsafe extern "C" fn(consumer: *mut u8, what: u64),
     ) -> Option<Lookaside> {
         let Shared { now, consumer, records } = self.shared.as_ref().filter(|_| self.is_order_free())?;
         let [code, data] = [INSTRUCTIONS, DATA].map(|side| self.near[side].side());
-        let stores = match self.stores {
-            Write::Ignored => Stores::AsLoads,
-            Write::Back => Stores::Mark(self.near[DATA].entries()),
-            Write::Through => Stores::Unusual,
+        let marks = match self.stores {
+            Write::Ignored => None,
+            Write::Back => Some(self.near[DATA].entries()),
+            Write::Through => return None,
         };
         let (now, consumer, keep) = (now.address(), consumer.address(), now.keep());
-        Some(Lookaside { records: records.address(), now, code, data, stores, unusual, consumer, keep })
+        Some(Lookaside { records: records.address(), now, code, data, marks, unusual, consumer, keep })
     }
 
     /// Goes on from the time that compiled code has come to, `before` its next use.

@@ -1,7 +1,7 @@
 //! Passing over what is usual for a consumer: see [`Lookaside`].
 
 use isa::Flags;
-use trace::{BlockId, Lookaside, Side, Stores};
+use trace::{BlockId, Lookaside, Side};
 
 use super::*;
 
@@ -69,10 +69,6 @@ impl Emitter<'_> {
     /// An access is made.
     fn look_at_data(&mut self, lookaside: &Lookaside, step: &Step, what: Unusual) {
         let (side, (unusual, back)) = (lookaside.data, self.otherwise(what, None));
-        if what.is_store && matches!(lookaside.stores, Stores::Unusual) {
-            self.assembler.jump(unusual);
-            return self.assembler.place(back);
-        }
         let address = Place { base: RECORD, displacement: 8 * i32::from(what.index) };
         self.assembler.load(Size::Quad, RAX, address);
         // What is aligned is in one line.
@@ -91,11 +87,9 @@ impl Emitter<'_> {
         self.assembler.jump_if(Condition::NotEqual, unusual);
         self.assembler.load_zero_extended(Size::Word, RCX, known(SLOT));
         self.note_use(lookaside, &side, what.number);
-        if let Stores::Mark(entries) = lookaside.stores
-            && what.is_store
-        {
-            let entry = Operand::Indexed(RECORD, RCX, SLOT_SCALE, words(lookaside, entries));
-            self.assembler.set_bits(entry, 1);
+        if let Some(marks) = lookaside.marks.filter(|_| what.is_store) {
+            let mark = Operand::Indexed(RECORD, RCX, SLOT_SCALE, words(lookaside, marks));
+            self.assembler.set_bits(mark, 1);
         }
         self.assembler.place(back);
     }
