@@ -9,6 +9,7 @@ pub mod predictor;
 mod script;
 mod storage;
 mod time;
+mod warm;
 
 pub use caches::{Caches, Structure, UnitMisses};
 pub use curves::{Curve, Curves, Point};
@@ -21,3 +22,4 @@ pub use pipeline::{Cause, Cycles, Side, SiteCycles};
 pub use predictor::Predictions;
 pub use storage::{Demand, Storage, Throughput};
 pub use time::{Time, TimeError, UnitTime};
+pub use warm::{Model, Warming};

@@ -141,6 +141,11 @@ impl Predicting {
         self.counts
     }
 
+    /// Forgets what was counted.
+    pub fn forget_counts(&mut self) {
+        self.counts = Predictions::default();
+    }
+
     /// A conditional branch at `address` went on at `target`, or not. Says whether that was predicted.
     #[inline]
     pub fn branch(&mut self, address: u64, target: u64, is_taken: bool) -> bool {

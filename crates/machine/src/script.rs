@@ -132,6 +132,11 @@ impl Scripts {
         self.sites += words.len() as u32;
     }
 
+    /// No block was executed so far.
+    pub fn forget_executions(&self) {
+        self.scripts.iter().for_each(|script| script.executions.set(0));
+    }
+
     /// A block's.
     #[inline(always)]
     pub fn get(&self, block: u32) -> Option<&Script> {

@@ -9,7 +9,7 @@ use trace::{Block, Consumer, Thread};
 use crate::Cause;
 use crate::pipeline::{Attached, Core, LEVELS, MemorySystem, Timing};
 use crate::predictor::Predicting;
-use crate::{Cache, Cycles, Machine, Predictions, SiteCycles};
+use crate::{Cache, Cycles, Machine, Model, Predictions, SiteCycles};
 
 /// Why a machine has no time.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -236,6 +236,18 @@ impl<M: MemorySystem> Consumer for Time<M> {
             }
         }
         self.shapes = shapes;
+    }
+}
+
+impl<M: MemorySystem> Model for Time<M> {
+    fn forget_counts(&mut self) {
+        self.core.forget_counts();
+        self.executions.fill(0);
+        self.instructions = 0;
+        self.others.clear();
+        self.since = Spent::default();
+        self.begun.clear();
+        self.units.clear();
     }
 }
 

@@ -3,11 +3,12 @@
 mod plain;
 
 use pathlength_machine::{
-    Cache, Caches, Class, Crossing, Curves, Hierarchy, Holds, Machine, Prefetch, Replacement, Request,
-    TranslationBuffer, Write,
+    Cache, Caches, Class, Crossing, Curves, Hierarchy, Holds, Machine, Model, Prefetch, Replacement, Request,
+    TranslationBuffer, Warming, Write,
 };
 use plain::{Plain, Sets, Way};
 use proptest::prelude::*;
+use trace::record::{Event, Mark};
 use trace::{Block, Consumer, Thread};
 
 /// A small machine at random, in TOML: so small that everything happens.
@@ -362,8 +363,77 @@ proptest! {
     }
 }
 
+/// A model that heard all, one that heard what is before a place, and one that counts what is behind it.
+fn parts<M: Model>(
+    make: impl Fn() -> M,
+    blocks: &[(u64, Vec<u32>)],
+    heard: &[(u32, Vec<u64>)],
+    place: usize,
+) -> [M; 3] {
+    let ready = || {
+        let mut model = make();
+        blocks.iter().for_each(|(address, words)| model.define(&Block::new(*address, &words[..])));
+        model
+    };
+    let [mut all, mut before] = [ready(), ready()];
+    let mut behind = Warming::new(ready(), Some(7));
+    for (number, (space, records)) in heard.iter().enumerate() {
+        all.executed(thread(*space), records);
+        if number < place {
+            before.executed(thread(*space), records);
+        }
+        // The unit's predecessor, which is not counted, begins as well.
+        let unit = if number < place { 6 } else { 7 };
+        let begins = Event::Mark(Mark::UnitBegins(unit)).word();
+        behind.executed(thread(*space), &[&[begins], &records[..]].concat());
+    }
+    assert_eq!(behind.is_warming(), place == heard.len());
+    [all, before, behind.model]
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    /// What warms up is not counted, and what is counted behind it is what there would be more.
+    #[test]
+    fn counts_go_on_from_what_warmed_up(
+        text in machine(),
+        blocks in blocks(),
+        executions in executions(),
+        place in any::<prop::sample::Index>(),
+    ) {
+        let machine = Machine::from_toml(&text).expect(&text);
+        let mut heard = Vec::new();
+        each(&blocks, &executions, |space, block, _, _, addresses| {
+            heard.push((space, [&[!(block as u64)], addresses].concat()));
+        });
+        prop_assume!(!heard.is_empty());
+        let place = place.index(heard.len());
+        let [all, before, behind] = parts(|| Caches::new(&machine), &blocks, &heard, place);
+        prop_assert_eq!(behind.instructions(), all.instructions() - before.instructions());
+        let structures = [&all, &before, &behind].map(Caches::structures);
+        for (structure, behind) in structures[2].iter().enumerate() {
+            let [all, before] = [0, 1].map(|model| &structures[model][structure]);
+            prop_assert_eq!(behind.accesses, all.accesses - before.accesses, "{} of\n{}", behind.name, text);
+            prop_assert_eq!(behind.misses, all.misses - before.misses, "{} of\n{}", behind.name, text);
+            let written = [all, before, behind].map(|one| one.counts.as_ref().map_or(0, |counts| counts.written_back));
+            prop_assert_eq!(written[2], written[0] - written[1]);
+        }
+        let streams = [Holds::Instructions, Holds::Data];
+        let curves = parts(|| Curves::new(32, 4 << 10, &streams).unwrap(), &blocks, &heard, place);
+        prop_assert_eq!(curves[2].instructions(), behind.instructions());
+        let [all, before, behind] = curves.map(|curves| curves.curves());
+        for stream in 0..streams.len() {
+            let points = behind[stream].points.iter().zip(&all[stream].points).zip(&before[stream].points);
+            for ((behind, all), before) in points {
+                prop_assert_eq!(behind.misses, all.misses - before.misses, "{:?}", behind);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     /// Each access of a random machine goes as far as in the plain model.
     #[test]

@@ -14,6 +14,10 @@ use crate::ranges;
 pub struct HeardOptions {
     #[command(flatten)]
     pub plan: PlanOptions,
+    /// Calls of the unit's function between those left out and those of --units that warm the machine up: they are heard,
+    /// and not counted.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "unit")]
+    pub warm_up: u64,
     /// The processor that a program is run on, instead of the machine's: ev4, ev5, ev56, pca56, ev6 or ev67.
     #[arg(long)]
     pub cpu: Option<isa::Cpu>,

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use analysis::models::Rows;
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
-use analysis::table::Table;
+use analysis::table::{Table, separated};
 use anyhow::bail;
 use engine::{Configuration, Plan};
 use lab::live::{self, Live};
 use lab::measure::Ending;
-use machine::Machine;
+use machine::{Machine, Model, Warming};
 use trace::{Consumer, Trace};
 
 use super::show::tell_problems;
@@ -49,7 +49,7 @@ pub fn check_rows(by: Option<Rows>, options: &HeardOptions) -> anyhow::Result<()
 }
 
 /// Lets a model hear what is asked for, of these machines.
-pub fn hear<M: Consumer + 'static>(
+pub fn hear<M: Model + 'static>(
     options: &HeardOptions,
     machines: &[Machine],
     model: M,
@@ -57,7 +57,21 @@ pub fn hear<M: Consumer + 'static>(
     if Trace::is_trace(&options.file) { replay(options, model) } else { run(options, machines, model) }
 }
 
-fn run<M: Consumer + 'static>(
+/// A model that counts from a unit on, if units before it are to warm it up.
+fn warming<M: Model>(options: &HeardOptions, model: M, first: u64) -> Warming<M> {
+    Warming::new(model, (options.warm_up > 0).then(|| first.saturating_add(options.warm_up)))
+}
+
+/// The model, which has heard everything, if something counts.
+fn warmed<M: Model>(options: &HeardOptions, warming: Warming<M>) -> anyhow::Result<M> {
+    if warming.is_warming() {
+        let (unit, calls) = (options.plan.unit.as_deref().unwrap_or_default(), options.warm_up);
+        bail!("all calls of {unit} that were heard warmed the machine up: give less than --warm-up {calls}");
+    }
+    Ok(warming.model)
+}
+
+fn run<M: Model + 'static>(
     options: &HeardOptions,
     machines: &[Machine],
     model: M,
@@ -67,9 +81,15 @@ fn run<M: Consumer + 'static>(
     }
     let engine = EngineOptions { cpu: cpu(options, machines), sysroot: options.sysroot.clone() };
     let configuration = configuration(&engine, &options.file, &options.arguments, true);
-    let live = run_live(&configuration, &plan(&options.plan), model, options.host_processors)?;
+    let mut plan = plan(&options.plan);
+    if let Some(unit) = &mut plan.unit {
+        unit.units = unit.units.map(|units| units.saturating_add(options.warm_up));
+    }
+    let model = warming(options, model, options.plan.skip);
+    let live = run_live(&configuration, &plan, model, options.host_processors)?;
     let note = note(options, &live.trace);
-    Ok(Heard { model: live.model, trace: live.trace, note, ending: Some(live.ending), is_whole: true })
+    let model = warmed(options, live.model)?;
+    Ok(Heard { model, trace: live.trace, note, ending: Some(live.ending), is_whole: true })
 }
 
 /// Lets a model hear a program while it runs, on one or two of the host's processors.
@@ -89,9 +109,10 @@ pub fn run_live<M: Consumer + 'static>(
     Ok(live)
 }
 
-fn replay<M: Consumer>(options: &HeardOptions, mut model: M) -> anyhow::Result<Heard<M>> {
+fn replay<M: Model>(options: &HeardOptions, model: M) -> anyhow::Result<Heard<M>> {
     let trace = Trace::open(&options.file)?;
     let wanted = wanted(options, &trace)?;
+    let mut model = warming(options, model, wanted.units.as_ref().map_or(0, |units| *units.start()));
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
@@ -114,15 +135,19 @@ fn replay<M: Consumer>(options: &HeardOptions, mut model: M) -> anyhow::Result<H
     }
     tell_problems(&trace, &options.file);
     let note = note(options, &trace);
-    Ok(Heard { model, trace, note, ending: None, is_whole })
+    Ok(Heard { model: warmed(options, model)?, trace, note, ending: None, is_whole })
 }
 
 /// What a reader must know of what was not heard.
 fn note(options: &HeardOptions, trace: &Trace) -> Option<String> {
     let plan = &options.plan;
     if let Some(unit) = &trace.header().unit {
+        let beginning = match options.warm_up {
+            0 => "caches begin empty, and".to_string(),
+            calls => format!("{} warm up and are not counted, and caches", separated(&calls.to_string())),
+        };
         return Some(format!(
-            "Only calls of {unit} are heard: caches begin empty, and keep between two calls what they have."
+            "Only calls of {unit} are heard: {beginning} keep between two calls what they have."
         ));
     }
     let is_part = plan.from.is_some() || plan.until.is_some();
@@ -155,7 +180,8 @@ fn wanted(options: &HeardOptions, trace: &Trace) -> anyhow::Result<Wanted> {
     if plan.unit.is_some() && matches!(trace.unit(first), Ok(None)) {
         bail!("{file} has no unit of work {first}: leave out fewer than {} with --skip", plan.skip);
     }
-    let last = plan.units.map_or(u64::MAX, |units| first.saturating_add(units).saturating_sub(1));
+    let heard = plan.units.map(|units| units.saturating_add(options.warm_up));
+    let last = heard.map_or(u64::MAX, |units| first.saturating_add(units).saturating_sub(1));
     let processes = options.processes.iter().map(|&process| (process, None));
     Ok(Wanted {
         threads: options.threads.iter().copied().chain(processes).collect(),

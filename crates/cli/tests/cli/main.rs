@@ -20,3 +20,4 @@ mod support;
 mod time;
 mod trace;
 mod usual;
+mod warm_up;

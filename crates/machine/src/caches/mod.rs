@@ -6,7 +6,7 @@ mod tally;
 use trace::{Block, Consumer, Lookaside, Thread, Unusual};
 
 use crate::script::{Script, Scripts};
-use crate::{Class, Counts, Hierarchy, Machine, Request, Write};
+use crate::{Class, Counts, Hierarchy, Machine, Model, Request, Write};
 use replay::Replay;
 use tally::Tally;
 pub use tally::UnitMisses;
@@ -184,6 +184,14 @@ impl Consumer for Caches {
             self.tally.executed(instructions * executions, accesses * executions);
         }
         self.let_tell();
+    }
+}
+
+impl Model for Caches {
+    fn forget_counts(&mut self) {
+        self.scripts.forget_executions();
+        self.hierarchy.forget_counts();
+        self.tally.forget();
     }
 }
 

@@ -51,6 +51,11 @@ impl Tally {
         }
     }
 
+    /// Forgets everything, and that units have begun.
+    pub fn forget(&mut self) {
+        *self = Tally::new(self.caches, self.misses.len());
+    }
+
     /// Counts instructions, and loads and stores.
     #[inline]
     pub fn executed(&mut self, instructions: u64, accesses: u64) {

@@ -6,10 +6,10 @@ mod sets;
 use trace::record::Event;
 use trace::{Block, Consumer, Thread};
 
-use crate::Error;
 use crate::description::Holds;
 use crate::hierarchy::{Hierarchy, Stack};
 use crate::script::{Access, Scripts};
+use crate::{Error, Model};
 #[cfg(target_arch = "x86_64")]
 use front::Avx2;
 use front::{Any, Front};
@@ -180,6 +180,16 @@ impl Consumer for Curves {
             heard = counting.hear(&Heard { scripts, line_shift: *line_shift, space, records });
         }
         self.instructions += heard;
+    }
+}
+
+impl Model for Curves {
+    fn forget_counts(&mut self) {
+        self.instructions = 0;
+        for counting in &mut self.curves {
+            counting.missed.fill(0);
+            counting.sets.forget_counts();
+        }
     }
 }
 

@@ -62,6 +62,14 @@ impl AllSets {
         let _ = self.of_four.touch(line) || self.of_two.touch(line) || self.of_one.touch(line);
     }
 
+    /// Forgets what was found where.
+    pub fn forget_counts(&mut self) {
+        self.levels.iter_mut().for_each(Level::forget_counts);
+        self.of_four.forget_counts();
+        self.of_two.forget_counts();
+        self.of_one.forget_counts();
+    }
+
     /// The caches: lines, ways, misses; by ways, then by size.
     pub fn misses(&self) -> impl Iterator<Item = (u64, u32, u64)> {
         let levels = (self.levels.iter().map(Level::counts)).chain([
@@ -97,6 +105,10 @@ impl<const LINES: usize> Level<LINES> {
         let place = bring_to_front_of_any(self.set(line), line + 1);
         self.found[place.unwrap_or(MOST_WAYS)] += u64::from(place != Some(0));
         place == Some(0)
+    }
+
+    fn forget_counts(&mut self) {
+        self.found.fill(0);
     }
 
     /// How many sets, and what was found.

@@ -428,6 +428,12 @@ impl Hierarchy {
         self.buffer_class[depth]
     }
 
+    /// Forgets what was counted.
+    pub(crate) fn forget_counts(&mut self) {
+        self.caches.iter_mut().for_each(|cache| cache.counts = Counts::default());
+        self.buffers.iter_mut().for_each(|buffer| buffer.misses = Default::default());
+    }
+
     /// Misses of each translation buffer by the kind of request, in the order of the machine's.
     pub fn buffer_misses(&self) -> impl Iterator<Item = [u64; Request::OF_PROCESSOR]> {
         self.buffers.iter().map(|buffer| buffer.misses)

@@ -198,6 +198,17 @@ impl<M: MemorySystem> Core<M> {
         pipeline.issue.front.leave(*end, next, *traps);
     }
 
+    /// Forgets what was counted, but for a last cycle that may not be over.
+    pub fn forget_counts(&mut self) {
+        let Remembering { memo, sum, sites, issue } = &mut self.pipeline;
+        memo.forget_executions();
+        *sum = Sum::default();
+        sites.fill(SiteCycles::default());
+        self.blocks.iter_mut().flat_map(Block::pieces_mut).for_each(|piece| piece.dry = 0);
+        issue.front.predictor.forget_counts();
+        self.memory.forget_counts();
+    }
+
     /// Begins to remember anew: what all transitions cost is noted.
     #[cold]
     fn forget(&mut self) {

@@ -45,6 +45,10 @@ impl MemorySystem for Attached {
         self.hierarchy.set_space(space);
     }
 
+    fn forget_counts(&mut self) {
+        self.hierarchy.forget_counts();
+    }
+
     #[inline(always)]
     fn fetch(&mut self, address: u64) -> Served {
         let served = self.hierarchy.fetch(address);

@@ -296,6 +296,11 @@ impl Memo {
         self.enter(state, (at.settles_in != NEVER).then_some(at.settles_in.into()));
     }
 
+    /// No transition was made so far.
+    pub fn forget_executions(&mut self) {
+        self.transitions.iter_mut().for_each(|transition| transition.executions = 0);
+    }
+
     /// Adds what the instructions of a piece cost by its transitions, the newest of which is this.
     pub fn add_sites(&self, newest: u32, sites: &mut [SiteCycles]) {
         let mut number = newest as usize;

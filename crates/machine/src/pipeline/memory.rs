@@ -26,6 +26,8 @@ pub trait MemorySystem: Send {
     fn load(&mut self, address: u64, bytes: u8) -> Served;
     /// So many bytes are stored.
     fn store(&mut self, address: u64, bytes: u8) -> Served;
+    /// What was counted is forgotten.
+    fn forget_counts(&mut self) {}
 }
 
 /// Memory in which nothing is ever missing.
