@@ -363,6 +363,19 @@ proptest! {
     }
 }
 
+/// The largest caches that may be asked for have room for 64 million lines; only what is used costs memory.
+#[test]
+fn what_no_cache_has_costs_no_memory() {
+    let pages = || -> u64 {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+        text.split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    let before = pages();
+    let curves = Curves::new(16, 1 << 30, &[Holds::Instructions, Holds::Data, Holds::Both]).unwrap();
+    assert!(pages() < before + (64 << 20) / 4096);
+    assert!(curves.curves().iter().all(|curve| curve.points.iter().all(|point| point.misses == 0)));
+}
+
 /// A model that heard all, one that heard what is before a place, and one that counts what is behind it.
 fn parts<M: Model>(
     make: impl Fn() -> M,

@@ -5,10 +5,13 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+/// Words of a line of the host's caches.
+const LINE: usize = 8;
+
 /// Memory of words at a fixed place.
 #[derive(Debug)]
 struct Memory {
-    first: NonNull<u64>,
+    start: NonNull<u64>,
     layout: Layout,
 }
 
@@ -20,7 +23,7 @@ unsafe impl Sync for Memory {}
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout; all pieces are gone.
-        unsafe { dealloc(self.first.as_ptr().cast(), self.layout) };
+        unsafe { dealloc(self.start.as_ptr().cast(), self.layout) };
     }
 }
 
@@ -50,15 +53,19 @@ impl Words {
     /// # Panics
     /// If their bytes cannot be counted.
     pub fn together<const N: usize>(counts: [usize; N]) -> [Words; N] {
-        // A line of the host's caches, and never nothing.
-        let all = counts.iter().sum::<usize>().max(1);
-        let layout = Layout::array::<u64>(all).and_then(|layout| layout.align_to(64)).expect("few words");
+        // Room to begin with a line of the host's caches. If that were asked for, all would be written to make it zero, and
+        // what is never used would cost memory.
+        let all = counts.iter().sum::<usize>() + LINE - 1;
+        let layout = Layout::array::<u64>(all).expect("few words");
         // SAFETY: the layout has at least one word.
-        let Some(first) = NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<u64>()) else {
+        let Some(start) = NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<u64>()) else {
             handle_alloc_error(layout)
         };
-        let memory = Arc::new(Memory { first, layout });
-        let mut next = first;
+        let memory = Arc::new(Memory { start, layout });
+        let before = start.align_offset(LINE * size_of::<u64>());
+        assert!(before < LINE, "words can be at the beginning of a line");
+        // SAFETY: that many are there beside the sum of all.
+        let mut next = unsafe { start.add(before) };
         counts.map(|count| {
             let words = Words { first: next, count, memory: memory.clone() };
             // SAFETY: the sum of all is what was allocated.
