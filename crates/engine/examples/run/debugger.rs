@@ -88,6 +88,8 @@ impl Debugger {
                     Err(error) if error.raw_os_error() == Some(EMFILE) => {}
                     // Or it may unmap that.
                     Err(_) if self.session.read(registers.pc, &mut word) < word.len() => {}
+                    // As for any debugger, Linux has no copy of it to write to.
+                    Err(_) if is_shared(registers.pc) => {}
                     Err(error) => panic!("what can be executed can be written: {error}"),
                 }
                 self.places.push(registers.pc);
@@ -126,4 +128,16 @@ impl Debugger {
         let default = if self.rng.u8(..4) == 0 { Order::Stay } else { Order::Run };
         self.session.resume(&BTreeMap::from([(thread, (order, signal))]), &default);
     }
+}
+
+/// Whether an address is in a mapping that others see, too. The guest's are the host's.
+fn is_shared(address: u64) -> bool {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let hexadecimal = |digits| u64::from_str_radix(digits, 16).unwrap_or(0);
+    maps.lines().any(|line| {
+        let mut fields = line.split(' ');
+        let (first, end) = fields.next().and_then(|range| range.split_once('-')).unwrap_or_default();
+        (hexadecimal(first)..hexadecimal(end)).contains(&address)
+            && fields.next().is_some_and(|access| access.ends_with('s'))
+    })
 }
