@@ -57,6 +57,11 @@ pub fn hear<M: Model + 'static>(
     if Trace::is_trace(&options.file) { replay(options, model) } else { run(options, machines, model) }
 }
 
+/// How many units are heard: those that warm the machine up, and those that count.
+fn heard_units(options: &HeardOptions) -> Option<u64> {
+    options.plan.units.map(|units| units.saturating_add(options.warm_up))
+}
+
 /// A model that counts from a unit on, if units before it are to warm it up.
 fn warming<M: Model>(options: &HeardOptions, model: M, first: u64) -> Warming<M> {
     Warming::new(model, (options.warm_up > 0).then(|| first.saturating_add(options.warm_up)))
@@ -83,7 +88,7 @@ fn run<M: Model + 'static>(
     let configuration = configuration(&engine, &options.file, &options.arguments, true);
     let mut plan = plan(&options.plan);
     if let Some(unit) = &mut plan.unit {
-        unit.units = unit.units.map(|units| units.saturating_add(options.warm_up));
+        unit.units = heard_units(options);
     }
     let model = warming(options, model, options.plan.skip);
     let live = run_live(&configuration, &plan, model, options.host_processors)?;
@@ -180,8 +185,7 @@ fn wanted(options: &HeardOptions, trace: &Trace) -> anyhow::Result<Wanted> {
     if plan.unit.is_some() && matches!(trace.unit(first), Ok(None)) {
         bail!("{file} has no unit of work {first}: leave out fewer than {} with --skip", plan.skip);
     }
-    let heard = plan.units.map(|units| units.saturating_add(options.warm_up));
-    let last = heard.map_or(u64::MAX, |units| first.saturating_add(units).saturating_sub(1));
+    let last = heard_units(options).map_or(u64::MAX, |units| first.saturating_add(units).saturating_sub(1));
     let processes = options.processes.iter().map(|&process| (process, None));
     Ok(Wanted {
         threads: options.threads.iter().copied().chain(processes).collect(),

@@ -36,10 +36,10 @@ impl Stack {
     /// Of caches with these numbers of entries, each larger than the one before.
     pub fn new(capacities: &[u32]) -> Stack {
         // The smallest cache holds one more at least.
-        let recent = (capacities[0] - 1).min(Recent::MOST as u32);
+        let recent = Recent::new(capacities[0] as usize - 1);
         Stack {
-            recent: Recent::new(recent as usize),
-            capacities: capacities.iter().map(|entries| entries - recent).collect(),
+            capacities: capacities.iter().map(|entries| entries - recent.most() as u32).collect(),
+            recent,
             lowest: vec![NONE; capacities.len()].into(),
             nodes: Vec::new(),
             listed: 0,

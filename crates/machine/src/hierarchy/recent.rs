@@ -1,6 +1,6 @@
 //! A few keys, of which the one used longest ago makes way for a new one.
 
-use super::tags::{IN_ORDER, last_way, matches, put_first};
+use super::tags::{IN_ORDER, MOST_IN_ORDER, last_way, matches, put_first};
 
 /// The keys used last, at most [`MOST`](Recent::MOST), and what belongs to each.
 #[derive(Debug)]
@@ -17,12 +17,17 @@ pub struct Recent {
 
 impl Recent {
     /// How many there can be.
-    pub const MOST: usize = 16;
+    pub const MOST: usize = MOST_IN_ORDER;
 
-    /// At most so many.
+    /// At most so many, and no more than [`MOST`](Recent::MOST).
     pub fn new(most: usize) -> Recent {
         let (low, keys, values) = ([[0; 8]; 2], [0; Recent::MOST], [0; Recent::MOST]);
         Recent { low, keys, values, order: IN_ORDER, used: 0, most: most.min(Recent::MOST) }
+    }
+
+    /// How many they may be.
+    pub fn most(&self) -> usize {
+        self.most
     }
 
     /// Uses a key if it is there.

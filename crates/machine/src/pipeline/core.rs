@@ -298,9 +298,9 @@ impl Remembering {
             let known = memo.known(number);
             if issue.repeats(known, addresses) {
                 issue.repeat(known, addresses);
-                match known.details {
+                match known.costs {
                     None => sum.add_short(known.course),
-                    Some(details) => sum.add(details),
+                    Some(costs) => sum.add(costs),
                 }
                 *recent = number;
                 return memo.repeat(number, !issue.heard.is_empty());
@@ -314,17 +314,17 @@ impl Remembering {
     #[inline(never)]
     fn find_course(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64], new: Option<Beginning>) {
         let Remembering { issue, memo, sum, sites } = self;
-        let details = Box::new(issue.execute(piece, memo.state(), entry, addresses));
-        sum.add(&details);
+        let details = issue.execute(piece, memo.state(), entry, addresses);
+        sum.add(&details.costs);
         let (state, settles_in) = issue.state();
         memo.enter(state, settles_in);
         let remembered = match new {
             Some(beginning) => memo.add(beginning, &issue.heard, details, piece.newest),
-            None => Err(details),
+            None => Err(details.costs),
         };
         match remembered {
             Ok(number) => piece.newest = number + 1,
-            Err(details) => details.add_sites(1, &mut sites[piece.first as usize..]),
+            Err(costs) => costs.add_sites(1, &mut sites[piece.first as usize..]),
         }
     }
 }

@@ -39,7 +39,7 @@ impl Course {
             first_store: short(stores.len() as u64)?,
             stores: details.stores.len().try_into().ok()?,
             open: open as u8,
-            spent: details.short_spent().unwrap_or_default(),
+            spent: details.costs.short_spent().unwrap_or_default(),
         };
         stores.extend(details.stores.iter().map(|&(store, time)| (store, time as u32)));
         Some(course)
@@ -60,8 +60,8 @@ pub(super) struct Known<'a> {
     /// As in [`Details`].
     pub lines: &'a [u32],
     pub compared: &'a [Compared],
-    /// What the course has no room for.
-    pub details: Option<&'a Details>,
+    /// What it cost, if the course has no room for that.
+    pub costs: Option<&'a Costs>,
 }
 
 /// All that a piece did.
@@ -77,6 +77,12 @@ pub(super) struct Details {
     pub compared: Vec<Compared>,
     /// It depends on more than states and what is heard of memory.
     pub is_unique: bool,
+    pub costs: Costs,
+}
+
+/// What a piece cost.
+#[derive(Default)]
+pub(super) struct Costs {
     /// Numbers of cycles, by the indices of their causes.
     spent: Vec<(u8, u64)>,
     /// Instructions that were emulated.
@@ -87,8 +93,8 @@ pub(super) struct Details {
     pub sites: Box<[SiteCycles]>,
 }
 
-impl Details {
-    /// Whether a [`Course`] says all that was spent.
+impl Costs {
+    /// Whether a [`Course`] has room for them.
     pub fn is_short(&self) -> bool {
         self.short_spent().is_some()
     }
@@ -133,15 +139,15 @@ pub(crate) struct Sum {
 
 impl Sum {
     /// Adds what a course cost.
-    pub(super) fn add(&mut self, details: &Details) {
-        for &(cause, cycles) in &details.spent {
+    pub(super) fn add(&mut self, costs: &Costs) {
+        for &(cause, cycles) in &costs.spent {
             self.cycles.0[cause as usize] += cycles;
         }
-        self.emulated += details.emulated;
-        self.replays += details.replays;
+        self.emulated += costs.emulated;
+        self.replays += costs.replays;
     }
 
-    /// The same of one whose details are of no account.
+    /// The same of one that has room for it.
     #[inline(always)]
     pub(super) fn add_short(&mut self, course: &Course) {
         for (cause, cycles) in course.spent {

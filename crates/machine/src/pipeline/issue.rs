@@ -141,7 +141,7 @@ impl Issue {
     pub fn execute(&mut self, piece: &Piece, state: &State, entry: Entry, addresses: &[u64]) -> Details {
         let start = self.board.last;
         state.restore(&mut self.board);
-        self.course.sites = vec![SiteCycles::default(); piece.length as usize].into();
+        self.course.costs.sites = vec![SiteCycles::default(); piece.length as usize].into();
         self.access = piece.accesses.start;
         if entry != Entry::SameGroup {
             self.begin_group(entry, 0);
@@ -248,7 +248,7 @@ impl Issue {
     #[inline(always)]
     fn close(&mut self) {
         if self.board.open > 0 {
-            self.course.spend(self.board.open, 1);
+            self.course.costs.spend(self.board.open, 1);
         }
         self.board.open = 0;
     }
@@ -258,7 +258,7 @@ impl Issue {
         debug_assert!(time == self.board.last || time == self.board.last + 1);
         if time > self.board.last {
             self.close();
-            self.course.sites[place].issuing += 1;
+            self.course.costs.sites[place].issuing += 1;
             self.board.last = time;
         }
         self.board.open = (self.board.open + 1).min(WIDEST);
@@ -277,8 +277,8 @@ impl Issue {
         let cycles = until - self.board.last - 1;
         self.close();
         self.board.last = until - 1;
-        self.course.spend(cause.index(), cycles);
-        let Some(site) = self.course.sites.get_mut(place) else { return };
+        self.course.costs.spend(cause.index(), cycles);
+        let Some(site) = self.course.costs.sites.get_mut(place) else { return };
         match cause.side() {
             Side::Dry => site.dry += cycles,
             _ => site.frozen += cycles,

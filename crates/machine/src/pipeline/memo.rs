@@ -8,7 +8,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::mem;
 use std::ops::Range;
 
-use super::course::{Compared, Course, Details, Known, StoreTime};
+use super::course::{Compared, Costs, Course, Details, Known, StoreTime};
 use super::cycles::Cause;
 use super::front::Entry;
 use super::hear::Heard;
@@ -49,7 +49,7 @@ enum Holds {
     All,
     /// All but lines and what was compared.
     Spent,
-    /// What was spent is in the details only.
+    /// What was spent is in the costs only.
     Little,
 }
 
@@ -59,7 +59,7 @@ struct Behind {
     lines: Range<u32>,
     compared: Range<u32>,
     heard: Box<[Heard]>,
-    details: Box<Details>,
+    costs: Box<Costs>,
     /// The transition of the same piece before this one, from 1; 0 if this is the first.
     before: u32,
 }
@@ -153,8 +153,8 @@ impl Memo {
         Beginning { state_and_entry: self.at.state * Entry::COUNT + entry as u32, piece }
     }
 
-    /// The number of a transition, if it is known. Mostly it is the one that was made last behind the same one; in
-    /// the state in which nothing is left of what was before it is probably `recent`.
+    /// The number of a transition, if it is known. Mostly it is the one that was made last behind the same one;
+    /// where none led to the current state it is probably `recent`.
     #[inline(always)]
     pub fn find(&self, beginning: Beginning, heard: &[Heard], recent: u32) -> Option<u32> {
         let next = self.next.get(self.previous as usize);
@@ -188,12 +188,12 @@ impl Memo {
     pub fn known(&self, number: u32) -> Known<'_> {
         let Transition { course, holds, .. } = &self.transitions[number as usize];
         let stores = course.stores(&self.stores);
-        let mut known = Known { course, stores, lines: &[], compared: &[], details: None };
+        let mut known = Known { course, stores, lines: &[], compared: &[], costs: None };
         if *holds != Holds::All {
-            let Behind { lines, compared, details, .. } = &self.behind[number as usize];
+            let Behind { lines, compared, costs, .. } = &self.behind[number as usize];
             known.lines = &self.lines[lines.start as usize..lines.end as usize];
             known.compared = &self.compared[compared.start as usize..compared.end as usize];
-            known.details = (*holds == Holds::Little).then_some(details);
+            known.costs = (*holds == Holds::Little).then_some(costs);
         }
         known
     }
@@ -212,22 +212,25 @@ impl Memo {
     }
 
     /// A piece took a course for the first time, having begun so, that led to the current state. It is remembered
-    /// if it can be repeated; its number is told, or else the details are given back. `before` is the newest
+    /// if it can be repeated; its number is told, or else what it cost is given back. `before` is the newest
     /// transition of the same piece.
     pub fn add(
         &mut self,
         beginning: Beginning,
         heard: &[Heard],
-        details: Box<Details>,
+        details: Details,
         before: u32,
-    ) -> Result<u32, Box<Details>> {
+    ) -> Result<u32, Costs> {
         let course = Course::of(&details, self.open(), &mut self.stores).filter(|_| !self.is_full());
-        let (Some(course), Ok(count)) = (course, u8::try_from(heard.len())) else { return Err(details) };
+        let (Some(course), Ok(count)) = (course, u8::try_from(heard.len())) else {
+            return Err(details.costs);
+        };
         let number = self.transitions.len() as u32;
-        self.instructions += details.sites.len();
-        let lines = append(&mut self.lines, &details.lines);
-        let compared = append(&mut self.compared, &details.compared);
-        let holds = match details.is_short() {
+        let Details { lines, compared, costs, .. } = details;
+        self.instructions += costs.sites.len();
+        let lines = append(&mut self.lines, &lines);
+        let compared = append(&mut self.compared, &compared);
+        let holds = match costs.is_short() {
             true if lines.is_empty() && compared.is_empty() => Holds::All,
             true => Holds::Spent,
             false => Holds::Little,
@@ -242,7 +245,7 @@ impl Memo {
             executions: 1,
             course,
         });
-        self.behind.push(Behind { heard: heard.into(), lines, compared, details, before });
+        self.behind.push(Behind { heard: heard.into(), lines, compared, costs: costs.into(), before });
         self.next.push([NONE; 2]);
         self.previous = number;
         if 2 * self.transitions.len() <= self.table.len() {
@@ -305,8 +308,8 @@ impl Memo {
     pub fn add_sites(&self, newest: u32, sites: &mut [SiteCycles]) {
         let mut number = newest as usize;
         while number != 0 {
-            let Behind { details, before, .. } = &self.behind[number - 1];
-            details.add_sites(self.transitions[number - 1].executions, sites);
+            let Behind { costs, before, .. } = &self.behind[number - 1];
+            costs.add_sites(self.transitions[number - 1].executions, sites);
             number = *before as usize;
         }
     }

@@ -10,7 +10,7 @@ use trace::Words;
 
 use crate::description::Replacement;
 pub use matching::matches;
-pub use order::{IN_ORDER, last_way, put_first};
+pub use order::{IN_ORDER, MOST_IN_ORDER, last_way, put_first};
 use order::{Order, oldest};
 
 /// What is in a slot: a key, which has less than 63 bits, and whether it was changed in the lowest bit.

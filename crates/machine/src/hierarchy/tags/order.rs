@@ -21,7 +21,7 @@ pub enum Order {
 }
 
 /// Ways that have room in a word.
-const MOST_IN_ORDER: usize = 16;
+pub const MOST_IN_ORDER: usize = 16;
 /// Entries that are so few that their times do not fill the host's caches: noting one is all that a use takes.
 const FEW: usize = 1024;
 
