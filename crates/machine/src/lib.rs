@@ -4,6 +4,7 @@ mod caches;
 mod curves;
 mod description;
 mod hierarchy;
+mod numbers;
 pub mod pipeline;
 pub mod predictor;
 mod script;

@@ -363,6 +363,43 @@ proptest! {
     }
 }
 
+/// Programs use far more memory than small caches hold, and come back to it.
+#[test]
+fn curves_of_much_memory_are_separate_runs() {
+    let (line, largest, pieces) = (64, 64 << 10, 1u64 << 17);
+    let mut curves = Curves::new(line, largest, &[Holds::Data]).unwrap();
+    curves.define(&Block::new(0x1_2000_0000, [0xa41e_0000])); // ldq v0,0(sp)
+    // Far places once, and near ones, which move slowly, again and again.
+    let mut random = 1u64;
+    let lines: Vec<u64> = (0..4 * pieces)
+        .map(|number| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            if number % 4 == 0 {
+                64 * (number / 4)
+            } else {
+                (64 * 64 * (random % 20) + number / 1000) % (1 << 20)
+            }
+        })
+        .collect();
+    let records: Vec<u64> = lines.iter().flat_map(|number| [!0, number * line]).collect();
+    curves.executed(Thread::default(), &records);
+    for point in curves.curves()[0].points.iter().filter(|point| point.size.is_power_of_two()) {
+        let entries = point.size / line;
+        let ways = point.ways.unwrap_or(entries as u32);
+        let mut sets = Sets::new(entries / u64::from(ways), ways, Replacement::Lru);
+        let is_miss = |&&line: &&u64| {
+            !sets.touch(line, false) && {
+                sets.fill(line, false);
+                true
+            }
+        };
+        let misses = lines.iter().filter(is_miss).count() as u64;
+        assert_eq!(point.misses, misses, "{point:?}");
+    }
+}
+
 /// The largest caches that may be asked for have room for 64 million lines; only what is used costs memory.
 #[test]
 fn what_no_cache_has_costs_no_memory() {

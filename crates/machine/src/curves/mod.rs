@@ -3,11 +3,14 @@
 mod front;
 mod sets;
 
+use std::mem::take;
+
 use trace::record::Event;
 use trace::{Block, Consumer, Thread};
 
 use crate::description::Holds;
 use crate::hierarchy::{Hierarchy, Stack};
+use crate::numbers::{Line, Numbers};
 use crate::script::{Access, Scripts};
 use crate::{Error, Model};
 #[cfg(target_arch = "x86_64")]
@@ -19,6 +22,8 @@ use sets::AllSets;
 const SMALLEST: u64 = 1024;
 /// Bytes of the largest that may be asked for.
 const LARGEST: u64 = 1 << 30;
+/// Lines that are counted together, mostly.
+const MANY: usize = 1024;
 
 /// Caches of instructions, of data, and of both, of all sizes from 1 KB up: fully associative ones, and those
 /// with 1, 2, 4 and 8 ways. All replace the least recently used line, and bring in a line for a store as for a
@@ -52,7 +57,13 @@ pub struct Curves {
 #[derive(Debug)]
 struct Counting {
     holds: Holds,
+    /// The line that was asked for last.
     last: u64,
+    /// Room for lines that are asked for, by their numbers in memory.
+    asked: Vec<u64>,
+    /// The same, as they are counted.
+    lines: Vec<Line>,
+    numbers: Numbers,
     stack: Stack,
     sizes: Vec<u64>,
     /// How often so many of the fully associative caches, from the smallest on, missed.
@@ -114,6 +125,9 @@ impl Counting {
         Counting {
             holds,
             last: u64::MAX,
+            asked: vec![0; MANY],
+            lines: Vec::new(),
+            numbers: Numbers::new(),
             stack: Stack::new(&entries),
             missed: vec![0; sizes.len() + 1],
             sizes,
@@ -121,32 +135,46 @@ impl Counting {
         }
     }
 
-    /// A line is asked for.
+    /// Counts lines that are asked for, of which no two follow each other that are the same.
+    fn count(&mut self, asked: &[u64]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(front) = Avx2::new() {
+            // SAFETY: the host has it.
+            return unsafe { self.count_with_avx2(front, asked) };
+        }
+        self.count_with(Any, asked);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn count_with_avx2(&mut self, front: Avx2, asked: &[u64]) {
+        self.count_with(front, asked);
+    }
+
     #[inline(always)]
-    fn touch(&mut self, front: impl Front, line: u64) {
-        if line != self.last {
-            self.last = line;
-            self.missed[self.stack.touch(line)] += 1;
-            self.sets.touch(front, line);
+    fn count_with(&mut self, front: impl Front, asked: &[u64]) {
+        self.lines.clear();
+        self.lines.extend(asked.iter().map(|&line| self.numbers.line(line)));
+        for line in &self.lines {
+            self.missed[self.stack.touch(line.number)] += 1;
+        }
+        self.sets.touch(front, &mut self.lines);
+        if self.numbers.are_many() {
+            self.leave_out();
         }
     }
 
-    /// Accesses ask for data.
-    #[inline(always)]
-    fn touch_data<'a>(
-        &mut self,
-        front: impl Front,
-        heard: &Heard,
-        accesses: impl Iterator<Item = (&'a u64, &'a Access)>,
-    ) {
-        for (&address, does) in accesses {
-            let first = address ^ heard.space;
-            let last = first.wrapping_add(does.more());
-            self.touch(front, first >> heard.line_shift);
-            if (first ^ last) >> heard.line_shift != 0 {
-                self.touch(front, last >> heard.line_shift);
-            }
-        }
+    /// Leaves out the numbers of lines that no cache holds any more.
+    #[cold]
+    #[inline(never)]
+    fn leave_out(&mut self) {
+        let Counting { numbers, stack, sets, .. } = self;
+        let renumbered = numbers.leave_out(|tell| {
+            stack.keys().for_each(&mut *tell);
+            sets.numbers().for_each(|number| tell(*number));
+        });
+        stack.rename(|key| renumbered.number(key));
+        sets.numbers().for_each(|number| *number = renumbered.number(*number));
     }
 
     fn curve(&self, line: u64) -> Curve {
@@ -202,29 +230,13 @@ struct Heard<'a> {
 }
 
 impl Counting {
-    /// Hears what was executed. Returns how many instructions that were.
+    /// Goes through records for the lines of this stream. Returns how many instructions that were.
     fn hear(&mut self, heard: &Heard) -> u64 {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(front) = Avx2::new() {
-            // SAFETY: the host has it.
-            return unsafe { self.follow_with_avx2(front, heard) };
-        }
-        self.follow(Any, heard)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn follow_with_avx2(&mut self, front: Avx2, heard: &Heard) -> u64 {
-        self.follow(front, heard)
-    }
-
-    /// Goes through records for the lines of one stream.
-    #[inline(always)]
-    fn follow(&mut self, front: impl Front, heard: &Heard) -> u64 {
         let Heard { scripts, line_shift, space, records } = *heard;
         let [code, data] = [true, false].map(|instructions| self.holds.has(instructions));
         let mut instructions = 0;
         let mut words = records;
+        let (mut asked, mut count, mut last) = (take(&mut self.asked), 0, self.last);
         while let Some((&word, rest)) = words.split_first() {
             words = rest;
             let block = match Event::new(word) {
@@ -236,18 +248,46 @@ impl Counting {
             let Some((addresses, rest)) = rest.split_at_checked(script.accesses as usize) else { break };
             words = rest;
             instructions += u64::from(script.instructions);
+            let most = script.lines as usize + 2 * addresses.len();
+            if most > asked.len() - count {
+                self.count(&asked[..count]);
+                count = 0;
+                asked.resize(asked.len().max(most), 0);
+            }
+            // Whether it is the same as the last one cannot be guessed, so that nothing depends on a guess.
+            let mut ask = |line: u64| {
+                asked[count] = line;
+                count += usize::from(line != last);
+                last = line;
+            };
             let mut accesses = addresses.iter().zip(scripts.accesses(script));
             if !code {
-                self.touch_data(front, heard, accesses);
+                accesses.for_each(|access| heard.lines(access, &mut ask));
                 continue;
             }
             for line in scripts.lines(script.own_lines()) {
-                self.touch(front, (line.address ^ space) >> line_shift);
+                ask((line.address ^ space) >> line_shift);
                 if data {
-                    self.touch_data(front, heard, accesses.by_ref().take(line.accesses as usize));
+                    let own = accesses.by_ref().take(line.accesses as usize);
+                    own.for_each(|access| heard.lines(access, &mut ask));
                 }
             }
         }
+        self.count(&asked[..count]);
+        (self.asked, self.last) = (asked, last);
         instructions
+    }
+}
+
+impl Heard<'_> {
+    /// Tells the lines that an access asks for.
+    #[inline(always)]
+    fn lines(&self, (&address, does): (&u64, &Access), tell: &mut impl FnMut(u64)) {
+        let first = address ^ self.space;
+        let last = first.wrapping_add(does.more());
+        tell(first >> self.line_shift);
+        if (first ^ last) >> self.line_shift != 0 {
+            tell(last >> self.line_shift);
+        }
     }
 }

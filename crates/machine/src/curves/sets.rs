@@ -3,9 +3,15 @@
 use trace::Words;
 
 use super::front::{Front, bring_to_front_of_any};
+use crate::numbers::Line;
 
 /// Lines of the largest sets.
 const MOST_WAYS: usize = 8;
+/// Levels that a line goes through in one step. What one does to a set has to wait until the same was done for the line
+/// before, and the others go on meanwhile.
+const GROUP: usize = 4;
+/// No line's number.
+const NONE: u32 = 0;
 /// The numbers of ways that are told.
 const WAYS: [u32; 4] = [1, 2, 4, 8];
 
@@ -27,9 +33,10 @@ pub struct AllSets {
 /// Some number of sets, a power of two.
 #[derive(Debug)]
 struct Level<const LINES: usize> {
-    /// The number of each line plus 1, or 0 for none: what is never used costs no memory.
-    lines: Words,
-    /// How often a line was found so far behind the first; at last, not at all.
+    /// The small number of each line, or [`NONE`], two in a word: what is never used costs no memory.
+    words: Words,
+    last_set: u32,
+    /// How often a line was found so far behind the first, or not at all; what was the first may not be counted.
     found: [u64; MOST_WAYS + 1],
 }
 
@@ -47,19 +54,27 @@ impl AllSets {
         }
     }
 
-    /// Uses a line.
+    /// Uses lines, one after the other. What is left of them is of no use.
     #[inline(always)]
-    pub fn touch(&mut self, front: impl Front, line: u64) {
-        let key = line + 1;
-        for level in &mut self.levels {
-            let set = level.set(line);
-            if set[0] == key {
-                return;
-            }
-            let place = front.bring_to_front(set, key);
-            level.found[place] += 1;
+    pub fn touch(&mut self, front: impl Front, lines: &mut [Line]) {
+        let mut left = lines.len();
+        let (groups, others) = self.levels.as_chunks_mut::<GROUP>();
+        for group in groups {
+            left = touch_group(front, group, &mut lines[..left]);
         }
-        let _ = self.of_four.touch(line) || self.of_two.touch(line) || self.of_one.touch(line);
+        for level in others {
+            left = touch_group(front, std::array::from_mut(level), &mut lines[..left]);
+        }
+        left = self.of_four.touch(&mut lines[..left]);
+        left = self.of_two.touch(&mut lines[..left]);
+        self.of_one.touch(&mut lines[..left]);
+    }
+
+    /// The numbers of lines that are held, each perhaps several times.
+    pub fn numbers(&mut self) -> impl Iterator<Item = &mut u32> {
+        let levels = self.levels.iter_mut().map(Level::lines_mut);
+        let others = [self.of_four.lines_mut(), self.of_two.lines_mut(), self.of_one.lines_mut()];
+        levels.chain(others).flatten().filter(|number| **number != NONE)
     }
 
     /// Forgets what was found where.
@@ -87,24 +102,60 @@ impl AllSets {
     }
 }
 
+/// Uses lines in several levels. Leaves those that were not the first in their sets at the last level, and returns how
+/// many. Which ones cannot be guessed, so that nothing depends on a guess; using a line that is the first changes nothing.
+#[inline(always)]
+fn touch_group<const N: usize>(
+    front: impl Front,
+    levels: &mut [Level<MOST_WAYS>; N],
+    lines: &mut [Line],
+) -> usize {
+    let mut left = 0;
+    for index in 0..lines.len() {
+        let line = lines[index];
+        let mut place = 0;
+        for level in levels.iter_mut() {
+            place = front.bring_to_front(level.set(line), line.number);
+            level.found[place] += 1;
+        }
+        lines[left] = line;
+        left += usize::from(place != 0);
+    }
+    left
+}
+
 impl<const LINES: usize> Level<LINES> {
+    /// Of so many sets: a power of two, at most 2^32.
     fn new(sets: u64) -> Level<LINES> {
-        Level { lines: Words::new(sets as usize * LINES), found: [0; MOST_WAYS + 1] }
+        let lines = sets as usize * LINES;
+        Level { words: Words::new(lines.div_ceil(2)), last_set: (sets - 1) as u32, found: [0; MOST_WAYS + 1] }
     }
 
     /// Where a line may be.
     #[inline(always)]
-    fn set(&mut self, line: u64) -> &mut [u64; LINES] {
-        let (sets, _) = self.lines.as_chunks_mut();
-        let mask = sets.len() - 1;
-        &mut sets[line as usize & mask]
+    fn set(&mut self, line: Line) -> &mut [u32; LINES] {
+        let set = line.low & self.last_set;
+        // SAFETY: there are as many sets, of so many halves of words each.
+        unsafe { &mut *self.words.as_mut_ptr().cast::<[u32; LINES]>().add(set as usize) }
     }
 
-    /// Uses a line. Says whether it was the first in its set.
-    fn touch(&mut self, line: u64) -> bool {
-        let place = bring_to_front_of_any(self.set(line), line + 1);
-        self.found[place.unwrap_or(MOST_WAYS)] += u64::from(place != Some(0));
-        place == Some(0)
+    /// The lines of all sets.
+    fn lines_mut(&mut self) -> &mut [u32] {
+        // SAFETY: each word has two halves.
+        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), 2 * self.words.len()) }
+    }
+
+    /// As [`touch_group`], in a level of short sets, which few lines reach.
+    fn touch(&mut self, lines: &mut [Line]) -> usize {
+        let mut left = 0;
+        for index in 0..lines.len() {
+            let line = lines[index];
+            let place = bring_to_front_of_any(self.set(line), line.number).unwrap_or(MOST_WAYS);
+            self.found[place] += 1;
+            lines[left] = line;
+            left += usize::from(place != 0);
+        }
+        left
     }
 
     fn forget_counts(&mut self) {
@@ -113,6 +164,6 @@ impl<const LINES: usize> Level<LINES> {
 
     /// How many sets, and what was found.
     fn counts(&self) -> (u64, &[u64; MOST_WAYS + 1]) {
-        ((self.lines.len() / LINES) as u64, &self.found)
+        (u64::from(self.last_set) + 1, &self.found)
     }
 }

@@ -1,9 +1,8 @@
 //! Why accesses miss.
 
-use std::collections::HashSet;
-
 use super::Stack;
 use crate::description::Machine;
+use crate::numbers::Numbers;
 
 /// Why an access misses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,7 +36,9 @@ pub struct Classes {
 #[derive(Debug)]
 struct Ideal {
     held: Stack,
-    seen: HashSet<u64>,
+    numbers: Numbers,
+    /// By number, whether anybody has asked for it.
+    seen: Vec<bool>,
 }
 
 impl Classes {
@@ -62,16 +63,19 @@ impl Classes {
 
 impl Ideal {
     fn new(entries: u32) -> Ideal {
-        Ideal { held: Stack::new(&[entries]), seen: HashSet::new() }
+        Ideal { held: Stack::new(&[entries]), numbers: Numbers::new(), seen: Vec::new() }
     }
 
     fn touch(&mut self, key: u64) -> Class {
-        if self.held.touch(key) == 0 {
-            Class::Conflict
-        } else if self.seen.insert(key) {
-            Class::Compulsory
-        } else {
-            Class::Capacity
+        let number = self.numbers.line(key).number;
+        let place = number as usize;
+        if self.held.touch(number) == 0 {
+            return Class::Conflict;
         }
+        if self.seen.len() <= place {
+            self.seen.resize(place + 1, false);
+        }
+        let was_seen = std::mem::replace(&mut self.seen[place], true);
+        if was_seen { Class::Capacity } else { Class::Compulsory }
     }
 }

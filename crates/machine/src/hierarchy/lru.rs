@@ -4,7 +4,8 @@ use super::recent::Recent;
 
 /// What such caches hold: a stack of keys, the last used on top, of which a cache of N entries holds the
 /// topmost N (Mattson and others, "Evaluation techniques for storage hierarchies", 1970). The topmost keys, which all
-/// caches hold, are kept apart: nothing else changes when they are used. The list begins below them.
+/// caches hold, are kept apart: nothing else changes when they are used. The list begins below them. Keys are small numbers:
+/// each costs memory, and all below it.
 #[derive(Debug)]
 pub struct Stack {
     recent: Recent,
@@ -12,21 +13,19 @@ pub struct Stack {
     capacities: Box<[u32]>,
     /// Of each cache that is full, the lowest node that it holds.
     lowest: Box<[u32]>,
+    /// What belongs to each key.
     nodes: Vec<Node>,
     /// Nodes that are in the list.
     listed: u32,
     top: u32,
     bottom: u32,
-    /// Each node at the hash of its key, or behind where other nodes are.
-    table: Box<[u32]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    key: u64,
     above: u32,
     below: u32,
-    /// The smallest cache that holds it.
+    /// The smallest cache that holds it, if it is in the list.
     zone: u32,
 }
 
@@ -45,61 +44,68 @@ impl Stack {
             listed: 0,
             top: NONE,
             bottom: NONE,
-            table: vec![NONE; 64].into(),
         }
     }
 
     /// Uses a key. Returns how many of the caches, from the smallest on, did not have it.
     #[inline(always)]
-    pub fn touch(&mut self, key: u64) -> usize {
+    pub fn touch(&mut self, key: u32) -> usize {
         if self.recent.touch(key) { 0 } else { self.touch_below(key) }
     }
 
-    fn touch_below(&mut self, key: u64) -> usize {
-        let place = self.place(key);
+    /// The node of a key, which may be a new one.
+    #[inline(always)]
+    fn node(&mut self, key: u32) -> &mut Node {
+        let place = key as usize;
+        if self.nodes.len() <= place {
+            self.nodes.resize(place + 1, Node { above: NONE, below: NONE, zone: NONE });
+        }
+        &mut self.nodes[place]
+    }
+
+    fn touch_below(&mut self, key: u32) -> usize {
+        let zone = self.node(key).zone;
         let last = self.capacities.len() - 1;
-        let (node, zone, missed) = match (self.table[place], self.lowest[last]) {
-            (NONE, NONE) => (self.add(key, place), None, last + 1),
-            (NONE, lowest) => {
-                // What the largest cache has at last makes way.
-                self.rename(lowest, key);
-                (lowest, Some(last), last + 1)
-            }
-            (node, _) => {
-                let zone = self.nodes[node as usize].zone as usize;
-                (node, Some(zone), zone)
-            }
+        let (leaving, missed) = match (zone, self.lowest[last]) {
+            (NONE, NONE) => (None, last + 1),
+            // What the largest cache has at last makes way.
+            (NONE, lowest) => (Some((lowest, last)), last + 1),
+            (zone, _) => (Some((key, zone as usize)), zone as usize),
         };
-        if let Some(coming) = self.recent.enter(key, node) {
-            match zone {
-                Some(zone) => self.take_out(node, zone, coming),
+        if let Some(coming) = self.recent.enter(key) {
+            match leaving {
+                Some((node, zone)) => self.take_out(node, zone, coming),
                 None => self.sink(last, coming),
             }
             self.put_on_top(coming);
-            if zone.is_none() {
+            if leaving.is_none() {
                 self.count_one_more();
             }
         }
         missed
     }
 
-    /// A new node, which is not in the list, for a key whose place in the table is known.
-    fn add(&mut self, key: u64, place: usize) -> u32 {
-        let node = self.nodes.len() as u32;
-        self.nodes.push(Node { key, above: NONE, below: NONE, zone: 0 });
-        self.table[place] = node;
-        if self.nodes.len() * 2 > self.table.len() {
-            self.grow();
-        }
-        node
+    /// The keys that are held.
+    pub fn keys(&mut self) -> impl Iterator<Item = u32> {
+        let below = |&key: &u32| Some(self.nodes[key as usize].below).filter(|&below| below != NONE);
+        let listed = std::iter::successors(Some(self.top).filter(|&top| top != NONE), below);
+        listed.chain(self.recent.keys_mut().iter().copied())
     }
 
-    /// A node gets another key, which is new.
-    fn rename(&mut self, node: u32, key: u64) {
-        self.forget(self.nodes[node as usize].key);
-        self.nodes[node as usize].key = key;
-        let place = self.place(key);
-        self.table[place] = node;
+    /// Gives all keys that are held new ones.
+    pub fn rename(&mut self, rename: impl Fn(u32) -> u32) {
+        let rename = |key| if key == NONE { NONE } else { rename(key) };
+        let before = std::mem::take(&mut self.nodes);
+        let mut key = self.top;
+        while key != NONE {
+            let Node { above, below, zone } = before[key as usize];
+            *self.node(rename(key)) = Node { above: rename(above), below: rename(below), zone };
+            key = below;
+        }
+        let ends = [&mut self.top, &mut self.bottom].into_iter();
+        for key in ends.chain(&mut self.lowest).chain(self.recent.keys_mut()) {
+            *key = rename(*key);
+        }
     }
 
     /// The list has become longer.
@@ -136,6 +142,7 @@ impl Stack {
             NONE => self.bottom = above,
             below => self.nodes[below as usize].above = above,
         }
+        self.nodes[node as usize].zone = NONE;
     }
 
     fn put_on_top(&mut self, node: u32) {
@@ -144,49 +151,6 @@ impl Stack {
             NONE => self.bottom = node,
             below => self.nodes[below as usize].above = node,
         }
-        let on_top = &mut self.nodes[node as usize];
-        (on_top.above, on_top.below, on_top.zone) = (NONE, below, 0);
-    }
-
-    /// Where in the table a key would be if nothing were in its way (Fibonacci hashing).
-    fn home(&self, key: u64) -> usize {
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.table.len().ilog2())) as usize
-    }
-
-    fn behind(&self, place: usize) -> usize {
-        (place + 1) & (self.table.len() - 1)
-    }
-
-    /// Where in the table a key is, or is to go.
-    fn place(&self, key: u64) -> usize {
-        let mut place = self.home(key);
-        while self.table[place] != NONE && self.nodes[self.table[place] as usize].key != key {
-            place = self.behind(place);
-        }
-        place
-    }
-
-    /// Takes a key out of the table; what is behind it moves up, unless it would come before its home.
-    fn forget(&mut self, key: u64) {
-        let mut hole = self.place(key);
-        let mut place = self.behind(hole);
-        while self.table[place] != NONE {
-            let home = self.home(self.nodes[self.table[place] as usize].key);
-            let mask = self.table.len() - 1;
-            if place.wrapping_sub(home) & mask >= place.wrapping_sub(hole) & mask {
-                self.table[hole] = self.table[place];
-                hole = place;
-            }
-            place = self.behind(place);
-        }
-        self.table[hole] = NONE;
-    }
-
-    fn grow(&mut self) {
-        self.table = vec![NONE; self.table.len() * 4].into();
-        for node in 0..self.nodes.len() {
-            let place = self.place(self.nodes[node].key);
-            self.table[place] = node as u32;
-        }
+        *self.node(node) = Node { above: NONE, below, zone: 0 };
     }
 }
