@@ -30,9 +30,6 @@ pub struct Tags {
     set_bits: u32,
     /// What distinguishes each entry's key from others of the set: a search looks at these only.
     tags: Box<[u32]>,
-    /// By the low bits of keys, ways where they may be: the last ones that were found or brought in. A power of two of
-    /// them, or none.
-    likely: Box<[u8]>,
     entries: Words,
     order: Order,
     /// When each slot was used, 0 if it is empty. There are no times if nobody needs them.
@@ -54,7 +51,6 @@ impl Tags {
     pub fn new(sets: u64, ways: u32, replacement: Replacement, has_times: bool) -> Tags {
         let slots = sets as usize * ways as usize;
         let order = Order::new(sets as usize, ways as usize, replacement, has_times);
-        let has_likely = !has_times && (8..=1 << u8::BITS).contains(&ways);
         let has_times = has_times || matches!(order, Order::Times);
         let times = Words::new(if has_times { slots } else { 0 });
         Tags {
@@ -62,7 +58,6 @@ impl Tags {
             last_set: sets - 1,
             set_bits: sets.ilog2(),
             tags: vec![LONG; slots].into(),
-            likely: vec![0; if has_likely { 2 * slots.next_power_of_two() } else { 0 }].into(),
             entries: entries(Words::new(slots)),
             order,
             times,
@@ -96,37 +91,12 @@ impl Tags {
         if key == self.last && !is_change {
             return true;
         }
-        let slot = self.find_likely(key);
+        let slot = self.find(key);
         if let Some(slot) = slot {
             self.last = key;
             self.touch_slot(slot, key, is_change, now);
         }
         slot.is_some()
-    }
-
-    /// Where a key is: most are where they were last.
-    #[inline(always)]
-    fn find_likely(&mut self, key: u64) -> Option<usize> {
-        let first = self.set(key) * self.ways;
-        let place = key as usize & self.likely.len().wrapping_sub(1);
-        if let Some(&way) = self.likely.get(place)
-            && self.is_here(first + usize::from(way), key)
-        {
-            return Some(first + usize::from(way));
-        }
-        let slot = self.find(key)?;
-        self.find_again(key, slot);
-        Some(slot)
-    }
-
-    /// A key is to be found in a slot.
-    #[inline(always)]
-    fn find_again(&mut self, key: u64, slot: usize) {
-        let place = key as usize & self.likely.len().wrapping_sub(1);
-        let way = slot - self.set(key) * self.ways;
-        if let Some(likely) = self.likely.get_mut(place) {
-            *likely = way as u8;
-        }
     }
 
     /// Uses the key that is in a slot. Returns whether a pointer shows elsewhere now ([`Tags::in_turn`]).
@@ -205,7 +175,6 @@ impl Tags {
     #[inline(always)]
     pub fn fill(&mut self, key: u64, is_changed: bool, now: u64) -> Option<Left> {
         let slot = self.choose(key);
-        self.find_again(key, slot);
         self.put(slot, key, is_changed, now)
     }
 
@@ -228,17 +197,20 @@ impl Tags {
         }
     }
 
-    /// Which slot of a set, from its first on, has a tag. All are looked at at once: where it is cannot be guessed.
+    /// Which slot of a set, from its first on, has a tag. Many are looked at at once: where it is cannot be guessed.
     #[inline(always)]
     fn search(&self, first: usize, wanted: u32) -> Option<usize> {
         let way_of = |ways: u32| (ways != 0).then(|| ways.trailing_zeros() as usize);
-        let tags = &self.tags[first..first + self.ways];
-        if let Ok(eight) = tags.try_into() {
-            return way_of(matches(eight, wanted)).map(|way| first + way);
-        }
-        let (eights, others) = tags.as_chunks();
+        let (eights, others) = self.tags[first..first + self.ways].as_chunks();
         let mut next = first;
-        for eight in eights {
+        let (pairs, last) = eights.as_chunks();
+        for [eight, other] in pairs {
+            if let Some(way) = way_of(matches(eight, wanted) | matches(other, wanted) << 8) {
+                return Some(next + way);
+            }
+            next += 16;
+        }
+        for eight in last {
             if let Some(way) = way_of(matches(eight, wanted)) {
                 return Some(next + way);
             }
@@ -257,12 +229,6 @@ impl Tags {
     fn tag(&self, key: u64) -> Option<u32> {
         let tag = key >> self.set_bits;
         (tag < u64::from(LONG)).then_some(tag as u32)
-    }
-
-    /// Whether a key is in a slot of its set.
-    #[inline(always)]
-    fn is_here(&self, slot: usize, key: u64) -> bool {
-        self.tag(key).map_or_else(|| self.is_in(slot, key), |tag| self.tags[slot] == tag)
     }
 
     /// Whether a key is in a slot.
