@@ -11,7 +11,7 @@ mod show;
 mod strides;
 
 pub use export::{ExportOptions, Form};
-pub use models::{CachesOptions, HeardOptions, MachinesOptions, TimeOptions};
+pub use models::{CachesOptions, CurvesOptions, HeardOptions, MachinesOptions, Stream, TimeOptions};
 pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
 pub use strides::{PatternsOf, StridesOptions};
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use analysis::models;
 use clap::{Args, ValueEnum};
+use machine::Holds;
 
 use super::{OutputOptions, PlanOptions};
 use crate::ranges;
@@ -72,14 +73,38 @@ impl From<Rows> for models::Rows {
     }
 }
 
+/// What a cache of any size may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stream {
+    /// Instructions.
+    Code,
+    /// What loads and stores access.
+    Data,
+    /// Both together. This takes as long as the other two.
+    Both,
+}
+
+impl From<Stream> for Holds {
+    fn from(stream: Stream) -> Holds {
+        match stream {
+            Stream::Code => Holds::Instructions,
+            Stream::Data => Holds::Data,
+            Stream::Both => Holds::Both,
+        }
+    }
+}
+
 /// Caches of all sizes.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Miss curves")]
 pub struct CurvesOptions {
-    /// Misses of caches of all sizes instead of a machine's: of code, of data and of both. With -o and a name that
+    /// Misses of caches of all sizes instead of a machine's. With -o and a name that
     /// ends with .html a page of charts.
     #[arg(long, conflicts_with_all = ["machines", "by", "classify"])]
     pub curves: bool,
+    /// What they hold: a table for each.
+    #[arg(long, value_delimiter = ',', default_value = "code,data,both", requires = "curves")]
+    pub streams: Vec<Stream>,
     /// Size of their lines.
     #[arg(long, value_name = "BYTES", default_value = "64", requires = "curves", value_parser = ranges::line_size)]
     pub line_size: u64,

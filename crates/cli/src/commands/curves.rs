@@ -5,29 +5,32 @@ use std::process::ExitCode;
 
 use analysis::models;
 use analysis::table::Table;
+use clap::ValueEnum;
 use machine::{Curves, Holds};
 use report::{Block, Error, Format, Page, Section};
 
 use super::hear::{Heard, hear};
-use crate::arguments::CachesOptions;
+use crate::arguments::{CachesOptions, CurvesOptions, Stream};
 
 /// Lets caches of all sizes hear the trace or the program, and writes the tables, or a page of charts.
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     let path = output.path.as_deref();
     let page = output.page();
+    let CurvesOptions { streams, line_size, largest, .. } = &options.curves;
+    let wanted = Stream::value_variants().iter().filter(|stream| streams.contains(stream));
+    let holds: Vec<Holds> = wanted.map(|&stream| stream.into()).collect();
     match page {
         Some(_) if output.format != Format::Table => {
             anyhow::bail!("a page has no other format: leave out --format {}", output.format)
         }
         Some(_) => {}
-        None => report::check(true, output.format, path)?,
+        None => report::check(holds.len() > 1, output.format, path)?,
     }
-    let streams = [Holds::Instructions, Holds::Data, Holds::Both];
-    let curves = Curves::new(options.curves.line_size, options.curves.largest, &streams)?;
+    let curves = Curves::new(*line_size, *largest, &holds)?;
     let heard = hear(&options.heard, &[], curves)?;
     let curves = heard.model.curves();
-    let table = |curve| models::curve(curve, options.curves.line_size, heard.model.instructions());
+    let table = |curve| models::curve(curve, *line_size, heard.model.instructions());
     let tables: Vec<Table> = curves.iter().map(table).collect();
     match page {
         Some(path) => write_page(&heard, tables, path)?,

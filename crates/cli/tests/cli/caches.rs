@@ -260,6 +260,16 @@ fn curves_are_what_caches_of_each_size_miss() {
         let misses = cell(&code, row, &heading) * instructions / 1000.0;
         assert_eq!(misses.round() as u64, column(&one, "misses")[0], "{size}, {ways}");
     }
+    // One table needs no folder.
+    let alone = folder.path("alone.csv");
+    let words = format!(
+        "caches --curves --streams code --largest 64K --format csv -o {} :ev5/modes work",
+        alone.display()
+    );
+    run(&words).quiet_success();
+    assert_eq!(csv(&fs::read_to_string(alone).unwrap()), code);
+    let two = run("caches --curves --streams data,code --largest 2K :ev5/tiny").quiet_success();
+    assert!(two.find("Code:") < two.find("Data:") && !two.contains("Code and data"), "{two}");
     let page = folder.path("page.html");
     run(&format!("caches --curves -o {} :ev5/tiny", page.display())).quiet_success();
     let text = fs::read_to_string(page).unwrap();

@@ -61,9 +61,12 @@ pub fn table(
     let five = directory.join("five.toml");
     fs::write(&five, FIVE)?;
     let instructions = instructions(pathlength, job, loaded, directory)?;
-    let runners = runners(pathlength, plugin.as_deref(), &five);
+    let recorded = recorded(pathlength, job, loaded, directory)?;
+    let live = runners(pathlength, plugin.as_deref(), &five);
+    let runners = live.iter().map(|runner| (job, runner));
+    let replays = replays(pathlength);
     let mut peer = f64::NAN;
-    for runner in &runners {
+    for (job, runner) in runners.chain(replays.iter().map(|runner| (&recorded, runner))) {
         eprintln!("{}: {}", job.title, runner.name);
         let used = best(runs, |used, _| used.total(), || measure(job, runner, loaded, directory));
         let best = match used {
@@ -106,6 +109,7 @@ fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner>
     };
     let time = [&[ours, "time", "--machine", "alphastation500"][..], &one].concat();
     let curves = [&[ours, "caches", "--curves"][..], &one].concat();
+    let two_curves = [&[ours, "caches", "--curves", "--streams", "code,data"][..], &one].concat();
     let cachegrind =
         Runner { is_native: true, ..runner("cachegrind, natively", &[&grind[..], &sizes].concat()) };
     plugin
@@ -117,9 +121,30 @@ fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner>
             runner("and on two processors", &caches(five, two)),
             runner("pathlength caches, alphastation500", &caches("alphastation500", one)),
             runner("pathlength caches, all sizes", &curves),
+            runner("of code and of data only", &two_curves),
             runner("pathlength time, alphastation500", &time),
         ])
         .collect()
+}
+
+/// What hears a trace.
+fn replays(pathlength: &Path) -> [Runner; 2] {
+    let runner = |name, options: &[&str]| {
+        let words = [&["caches"], options].concat();
+        Runner::new(name, [pathlength].into_iter().chain(words.into_iter().map(Path::new)))
+    };
+    [
+        runner("pathlength caches, those of QEMU's plugin", &["--machine", "qemu"]),
+        runner("pathlength caches, all sizes", &["--curves"]),
+    ]
+}
+
+/// A job that is the trace of one.
+fn recorded(pathlength: &Path, job: &Job, loaded: &Path, directory: &Path) -> Result<Job, Error> {
+    let trace = directory.join("models.trace");
+    measure(job, &Runner::writing("pathlength trace", pathlength, &["trace"], &trace), loaded, directory)?;
+    let title = format!("{}, recorded", job.title);
+    Ok(Job { title, native: trace.clone(), alpha: trace, arguments: Vec::new() })
 }
 
 /// How many instructions a job executes.
