@@ -11,7 +11,9 @@ pub struct Stack {
     recent: Recent,
     /// Entries of each cache, the smallest first, but those that hold the recent keys.
     capacities: Box<[u32]>,
-    /// Of each cache that is full, the lowest node that it holds.
+    /// Caches that are full: the first ones.
+    full: usize,
+    /// The lowest node that each of them holds.
     lowest: Box<[u32]>,
     /// What belongs to each key.
     nodes: Vec<Node>,
@@ -29,7 +31,7 @@ struct Node {
     zone: u32,
 }
 
-const NONE: u32 = u32::MAX;
+const NONE: u32 = Recent::NONE;
 
 impl Stack {
     /// Of caches with these numbers of entries, each larger than the one before.
@@ -39,6 +41,7 @@ impl Stack {
         Stack {
             capacities: capacities.iter().map(|entries| entries - recent.most() as u32).collect(),
             recent,
+            full: 0,
             lowest: vec![NONE; capacities.len()].into(),
             nodes: Vec::new(),
             listed: 0,
@@ -65,21 +68,21 @@ impl Stack {
 
     fn touch_below(&mut self, key: u32) -> usize {
         let zone = self.node(key).zone;
-        let last = self.capacities.len() - 1;
-        let (leaving, missed) = match (zone, self.lowest[last]) {
-            (NONE, NONE) => (None, last + 1),
+        let (last, is_full) = (self.capacities.len() - 1, self.full == self.capacities.len());
+        let (leaving, missed) = match zone {
             // What the largest cache has at last makes way.
-            (NONE, lowest) => (Some((lowest, last)), last + 1),
-            (zone, _) => (Some((key, zone as usize)), zone as usize),
+            NONE if is_full => (Some((self.lowest[last], last)), last + 1),
+            NONE => (None, last + 1),
+            zone => (Some((key, zone as usize)), zone as usize),
         };
         if let Some(coming) = self.recent.enter(key) {
-            match leaving {
-                Some((node, zone)) => self.take_out(node, zone, coming),
-                None => self.sink(last, coming),
+            if let Some((node, zone)) = leaving {
+                self.take_out(node, zone, coming);
             }
             self.put_on_top(coming);
-            if leaving.is_none() {
-                self.count_one_more();
+            match leaving {
+                Some((_, zone)) => self.sink(zone),
+                None => self.count_one_more(),
             }
         }
         missed
@@ -110,26 +113,25 @@ impl Stack {
 
     /// The list has become longer.
     fn count_one_more(&mut self) {
+        self.sink(self.full);
         self.listed += 1;
-        if let Ok(filled) = self.capacities.binary_search(&self.listed) {
-            self.lowest[filled] = self.bottom;
+        if self.capacities[self.full] == self.listed {
+            self.lowest[self.full] = self.bottom;
+            self.full += 1;
         }
     }
 
-    /// Of the first caches, the lowest node goes to the next cache, as another node comes on top.
-    fn sink(&mut self, caches: usize, coming: u32) {
-        for (cache, lowest) in self.lowest[..caches].iter_mut().enumerate() {
-            if *lowest != NONE {
-                let sinking = &mut self.nodes[*lowest as usize];
-                sinking.zone = cache as u32 + 1;
-                *lowest = if sinking.above == NONE { coming } else { sinking.above };
-            }
+    /// Of the first caches, the lowest node goes to the next cache, as another node has come on top.
+    fn sink(&mut self, caches: usize) {
+        for (cache, lowest) in (0..).zip(&mut self.lowest[..caches.min(self.full)]) {
+            let sinking = &mut self.nodes[*lowest as usize];
+            sinking.zone = cache + 1;
+            *lowest = sinking.above;
         }
     }
 
-    /// Takes a node out from where it is, as another one, or the same, comes on top.
+    /// Takes a node out from where it is, as another one, or the same, will come on top.
     fn take_out(&mut self, node: u32, zone: usize, coming: u32) {
-        self.sink(zone, coming);
         let Node { above, below, .. } = self.nodes[node as usize];
         if self.lowest[zone] == node {
             self.lowest[zone] = if above == NONE { coming } else { above };

@@ -13,12 +13,14 @@ pub struct Recent {
 }
 
 impl Recent {
+    /// What no key is.
+    pub const NONE: u32 = u32::MAX;
     /// How many there can be.
     pub const MOST: usize = MOST_IN_ORDER;
 
     /// At most so many, and no more than [`MOST`](Recent::MOST).
     pub fn new(most: usize) -> Recent {
-        Recent { keys: [[0; 8]; 2], order: IN_ORDER, used: 0, most: most.min(Recent::MOST) }
+        Recent { keys: [[Recent::NONE; 8]; 2], order: IN_ORDER, used: 0, most: most.min(Recent::MOST) }
     }
 
     /// How many they may be.
@@ -35,7 +37,7 @@ impl Recent {
     #[inline(always)]
     pub fn touch(&mut self, key: u32) -> bool {
         let [low, high] = [0, 1].map(|half| matches(&self.keys[half], key));
-        let places = (low | high << 8) & ((1 << self.used) - 1);
+        let places = low | high << 8;
         let is_there = places != 0;
         if is_there {
             put_first(&mut self.order, places.trailing_zeros().into());
