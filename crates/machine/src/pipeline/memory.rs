@@ -92,8 +92,9 @@ impl Misses {
         first.filter(|_| is_full)
     }
 
-    pub fn find(&self, line: u32) -> Option<Miss> {
-        self.list.iter().copied().find(|miss| miss.line == line)
+    /// A line, if it is still on its way at `time`.
+    pub fn find(&self, line: u32, time: u64) -> Option<Miss> {
+        self.list.iter().copied().find(|miss| miss.line == line && miss.as_if_issued > time)
     }
 
     pub fn add(&mut self, miss: Miss) {

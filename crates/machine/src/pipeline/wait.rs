@@ -166,9 +166,8 @@ impl Issue {
         if line == NO_LINE {
             return (time, Register::produced(step.class, time));
         }
-        let pending = if self.board.misses.until > time { self.board.misses.find(line) } else { None };
-        let (as_if_issued, level) = match pending {
-            Some(miss) => (miss.as_if_issued.max(time), miss.level),
+        let (as_if_issued, level) = match self.board.misses.find(line, time) {
+            Some(miss) => (miss.as_if_issued, miss.level),
             None if level == 0 => return (time, Register::produced(step.class, time)),
             None => {
                 let level = level.min(LEVELS as u8);

@@ -239,3 +239,39 @@ proptest! {
         check("dec3000", &program)?;
     }
 }
+
+/// A load that is issued once more, as a store was right before it, may find that its line has come in meanwhile, while
+/// others are still on their way: memory says then where it is now.
+#[test]
+fn a_line_that_has_come_in_is_not_on_its_way() {
+    let load = |text: &str, base, destination| Plain {
+        text: text.into(),
+        class: Class::Load,
+        sources: vec![(base, false)],
+        destination: Some(destination),
+        access: Some(false),
+    };
+    let store = Plain {
+        text: "stq r1,0(r3)".into(),
+        class: Class::Store,
+        sources: vec![(1, true), (3, false)],
+        destination: None,
+        access: Some(true),
+    };
+    let program = Program {
+        start: 0x10000,
+        blocks: vec![(
+            vec![
+                load("ldq r6,0(r4)", 4, 6),
+                load("ldq r2,0(r4)", 4, 2),
+                store,
+                load("ldq r1,0(r3)", 3, 1),
+                load("ldq r5,0(r1)", 1, 5),
+            ],
+            End::Falls,
+        )],
+        walk: vec![false],
+        data: vec![LEVEL_2 | 0x8000, LEVEL_1 | 0x8060, 0x8070, LEVEL_1 | 0x8070, 0x8000],
+    };
+    check("alphastation500", &program).unwrap();
+}
