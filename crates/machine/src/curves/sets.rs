@@ -7,8 +7,8 @@ use crate::numbers::Line;
 
 /// Lines of the largest sets.
 const MOST_WAYS: usize = 8;
-/// Levels that a line goes through in one step. What one does to a set has to wait until the same was done for the line
-/// before, and the others go on meanwhile.
+/// Levels that a line goes through in one step: while one waits for what was done to its set for the line before, the others
+/// go on.
 const GROUP: usize = 4;
 /// No line's number.
 const NONE: u32 = 0;

@@ -5,6 +5,7 @@ use super::tags::{IN_ORDER, MOST_IN_ORDER, last_way, matches, put_first};
 /// The keys used last, at most [`MOST`](Recent::MOST).
 #[derive(Debug)]
 pub struct Recent {
+    /// In their places, [`NONE`](Recent::NONE) where none is.
     keys: [[u32; 8]; 2],
     /// Places, four bits each, from that of the key used last.
     order: u64,
