@@ -227,7 +227,12 @@ fn check(name: &str, program: &Program) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    // What few programs do is found by many.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(4000),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn the_21164_is_as_the_plain_model(program in program()) {
