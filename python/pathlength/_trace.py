@@ -128,6 +128,7 @@ class Trace:
         *,
         by: Names = (),
         classify: bool = False,
+        warm_up: int = 0,
         stream: Union[int, Iterable[int], None] = None,
         progress: Progress = None,
         **wanted: Any,
@@ -136,8 +137,8 @@ class Trace:
 
         `machine` is one of `pathlength.machines()`, or a file that describes one. `by` asks for tables by "function",
         "line", "instruction" and "unit", too. With `classify` it is told why accesses miss, which takes several times
-        as long. Only blocks are heard of which all instructions are wanted. `progress` hears the number of
-        instructions gone through.
+        as long. The first `warm_up` units of work that are wanted are heard and not counted. Only blocks are heard of
+        which all instructions are wanted. `progress` hears the number of instructions gone through.
 
         >>> tables = pathlength.Trace("hello.trace").caches("dec3000", by="function")
         >>> tables["structures"]["structure"].to_pylist()
@@ -147,13 +148,15 @@ class Trace:
         """
         with meter(progress, " instructions", self.instructions) as show:
             chosen = self._wanted(stream, **wanted)
-            return _pathlength.caches(self._trace, chosen, os.fspath(machine), _list(by), classify, show)
+            name = os.fspath(machine)
+            return _pathlength.caches(self._trace, chosen, name, _list(by), classify, warm_up, show)
 
     def time(
         self,
         machine: Union[str, "os.PathLike[str]"] = "alphastation500",
         *,
         by: Names = (),
+        warm_up: int = 0,
         stream: Union[int, Iterable[int], None] = None,
         progress: Progress = None,
         **wanted: Any,
@@ -170,7 +173,7 @@ class Trace:
         """
         with meter(progress, " instructions", self.instructions) as show:
             chosen = self._wanted(stream, **wanted)
-            return _pathlength.time(self._trace, chosen, os.fspath(machine), _list(by), show)
+            return _pathlength.time(self._trace, chosen, os.fspath(machine), _list(by), warm_up, show)
 
     def strides(
         self,

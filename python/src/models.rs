@@ -17,6 +17,7 @@ pub fn machines(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 /// The tables of `pathlength caches`, by name.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "named in Python")]
 pub fn caches<'py>(
     py: Python<'py>,
     trace: &Trace,
@@ -24,6 +25,7 @@ pub fn caches<'py>(
     machine: &str,
     by: Vec<String>,
     classify: bool,
+    warm_up: u64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let described = Machine::find(machine).map_err(failed)?;
@@ -34,7 +36,7 @@ pub fn caches<'py>(
         let by = by.into_iter().flat_map(|rows| models::by(rows, &named, trace));
         std::iter::once(models::structures(&named, classify)).chain(by).collect()
     };
-    dict(py, hear(py, trace, wanted, caches, all, progress)?)
+    dict(py, hear(py, trace, wanted, warm_up, caches, all, progress)?)
 }
 
 /// The tables of `pathlength time`, by name.
@@ -45,6 +47,7 @@ pub fn time<'py>(
     wanted: &Wanted,
     machine: &str,
     by: Vec<String>,
+    warm_up: u64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let described = Machine::find(machine).map_err(failed)?;
@@ -54,7 +57,7 @@ pub fn time<'py>(
         let by = by.into_iter().flat_map(|rows| models::by(rows, &[(machine, time)], trace));
         models::times(&[(machine, &described, time)]).into_iter().chain(by).collect()
     };
-    dict(py, hear(py, trace, wanted, time, all, progress)?)
+    dict(py, hear(py, trace, wanted, warm_up, time, all, progress)?)
 }
 
 /// What rows are called in Python.

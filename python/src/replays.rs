@@ -9,8 +9,8 @@ use analysis::replay::summary::{self, Summary};
 use analysis::replay::{Absent, Accesses, Dictionary, Executed, Filter, Order, Replay, Visitor};
 use analysis::strides::{self, By, Patterns};
 use analysis::table::Table;
+use machine::{Model, Warming};
 use pyo3::prelude::*;
-use trace::Consumer;
 use trace::record::Mark;
 
 use crate::traces::Trace;
@@ -142,23 +142,49 @@ pub fn strides(
     })
 }
 
-/// Lets a model hear what is wanted, and makes tables of what it found out.
-pub fn hear<C: Consumer>(
+/// Lets a model hear what is wanted, and makes tables of what it found out behind the first `warm_up` units of work.
+pub fn hear<M: Model>(
     py: Python<'_>,
     trace: &Trace,
     wanted: &Wanted,
-    mut model: C,
-    found: impl FnOnce(&C, &trace::Trace) -> Vec<Table> + Send,
+    warm_up: u64,
+    model: M,
+    found: impl FnOnce(&M, &trace::Trace) -> Vec<Table> + Send,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
+    let first = first_counted(&trace.0, &wanted.0, warm_up)?;
     tables(py, trace, wanted, |replay| {
+        let mut model = Warming::new(model, first);
         let mut seen = 0;
         let problems = replay.tell(&mut model, &mut |more| {
             seen += more;
             tell(progress.as_ref(), seen)
         })?;
-        Ok((found(&model, replay.dictionary.trace), problems))
+        if model.is_warming() {
+            return Err(TraceError::new_err(format!(
+                "all units of work that were heard warmed the machine up: give less than warm_up={warm_up}"
+            )));
+        }
+        Ok((found(&model.model, replay.dictionary.trace), problems))
     })
+}
+
+/// The first unit of work that counts, if some before it do not.
+fn first_counted(
+    trace: &trace::Trace,
+    wanted: &analysis::replay::Wanted,
+    warm_up: u64,
+) -> PyResult<Option<u64>> {
+    if warm_up == 0 {
+        return Ok(None);
+    }
+    let Some(first) = trace.chunks().iter().filter_map(|chunk| chunk.first_unit).min() else {
+        return Err(TraceError::new_err(
+            "warm_up counts units of work, and there are none: record with unit=",
+        ));
+    };
+    let wanted = wanted.units.as_ref().map_or(0, |units| *units.start());
+    Ok(Some(first.max(wanted).saturating_add(warm_up)))
 }
 
 /// Gives Python a chance to be interrupted.

@@ -224,6 +224,23 @@ def test_machines_take_time(units):
     assert pc.sum(tables["cycles"]["cycles"]).as_py() == pc.sum(tables["lines"]["cycles"]).as_py() == time["cycles"]
 
 
+def test_machines_are_warmed_up(units):
+    all_units = units.caches("alphastation500", by="unit")["units"]
+    warmed = units.caches("alphastation500", by="unit", warm_up=1)
+    assert warmed["units"].equals(all_units.slice(1))
+    of_units = pc.sum(warmed["units"]["icache_misses"]).as_py()
+    assert warmed["structures"]["misses"][0].as_py() >= of_units > 0
+    numbers = all_units["unit"].to_pylist()
+    of_two = units.caches("alphastation500", by="unit", unit=range(numbers[1], numbers[2] + 1), warm_up=1)["units"]
+    assert of_two["unit"].to_pylist() == [numbers[2]]
+    (time,) = units.time("alphastation500", warm_up=1)["time"].to_pylist()
+    assert time["units"] == len(numbers) - 1
+    with pytest.raises(pathlength.TraceError, match="give less than warm_up=4"):
+        units.caches(warm_up=4)
+    with pytest.raises(OverflowError):
+        units.caches(warm_up=-1)
+
+
 def test_machines_that_are_none(units, tmp_path):
     with pytest.raises(pathlength.PathlengthError, match="alphastation5"):
         units.caches("alphastation5")
