@@ -178,7 +178,7 @@ fn first_counted(
     if warm_up == 0 {
         return Ok(None);
     }
-    let Some(first) = trace.chunks().iter().filter_map(|chunk| chunk.first_unit).min() else {
+    let Some(first) = trace.first_unit() else {
         return Err(TraceError::new_err(
             "warm_up counts units of work, and there are none: record with unit=",
         ));

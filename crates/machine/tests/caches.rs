@@ -3,8 +3,8 @@
 mod plain;
 
 use pathlength_machine::{
-    Cache, Caches, Class, Crossing, Curves, Hierarchy, Holds, Machine, Model, Prefetch, Replacement, Request,
-    TranslationBuffer, Warming, Write,
+    Cache, Caches, Class, Crossing, Curves, Hierarchy, Holds, Machine, Model, Point, Prefetch, Replacement,
+    Request, TranslationBuffer, Warming, Write,
 };
 use plain::{Plain, Sets, Way};
 use proptest::prelude::*;
@@ -347,20 +347,26 @@ proptest! {
             // The smallest cache has room for four lines of 256 bytes.
             prop_assert_eq!(curve.points.len(), 4 * 6 + 11 - usize::from(line > 1024 / 8));
             for point in &curve.points {
-                let entries = point.size / line;
-                let ways = point.ways.unwrap_or(entries as u32);
-                let mut sets = Sets::new(entries / u64::from(ways), ways, Replacement::Lru);
-                let mut misses = 0;
-                for &line in lines {
-                    if !sets.touch(line, false) {
-                        sets.fill(line, false);
-                        misses += 1;
-                    }
-                }
+                let misses = separate_run(point, line, lines);
                 prop_assert_eq!(point.misses, misses, "{:?} {:?}", curve.holds, point);
             }
         }
     }
+}
+
+/// The misses of one cache that is asked for lines of so many bytes.
+fn separate_run(point: &Point, line: u64, lines: &[u64]) -> u64 {
+    let entries = point.size / line;
+    let ways = point.ways.unwrap_or(entries as u32);
+    let mut sets = Sets::new(entries / u64::from(ways), ways, Replacement::Lru);
+    let mut misses = 0;
+    for &line in lines {
+        if !sets.touch(line, false) {
+            sets.fill(line, false);
+            misses += 1;
+        }
+    }
+    misses
 }
 
 /// Programs use far more memory than small caches hold, and come back to it.
@@ -386,16 +392,7 @@ fn curves_of_much_memory_are_separate_runs() {
     let records: Vec<u64> = lines.iter().flat_map(|number| [!0, number * line]).collect();
     curves.executed(Thread::default(), &records);
     for point in curves.curves()[0].points.iter().filter(|point| point.size.is_power_of_two()) {
-        let entries = point.size / line;
-        let ways = point.ways.unwrap_or(entries as u32);
-        let mut sets = Sets::new(entries / u64::from(ways), ways, Replacement::Lru);
-        let is_miss = |&&line: &&u64| {
-            !sets.touch(line, false) && {
-                sets.fill(line, false);
-                true
-            }
-        };
-        let misses = lines.iter().filter(is_miss).count() as u64;
+        let misses = separate_run(point, line, &lines);
         assert_eq!(point.misses, misses, "{point:?}");
     }
 }

@@ -32,6 +32,11 @@ impl Trace {
         })
     }
 
+    /// The number of the first unit of work, if there is one.
+    pub fn first_unit(&self) -> Option<u64> {
+        self.chunks().iter().filter_map(|chunk| chunk.first_unit).min()
+    }
+
     /// Where a unit of work begins, by its number: the place before its mark. `None` if the trace does not
     /// have it.
     pub fn unit(&self, number: u64) -> Result<Option<Place>, Error> {

@@ -98,8 +98,7 @@ impl From<Stream> for Holds {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Miss curves")]
 pub struct CurvesOptions {
-    /// Misses of caches of all sizes instead of a machine's. With -o and a name that
-    /// ends with .html a page of charts.
+    /// Misses of caches of all sizes instead of a machine's. With -o and a name that ends with .html a page of charts.
     #[arg(long, conflicts_with_all = ["machines", "by", "classify"])]
     pub curves: bool,
     /// What they hold: a table for each.

@@ -180,7 +180,7 @@ fn wanted(options: &HeardOptions, trace: &Trace) -> anyhow::Result<Wanted> {
             None => bail!("{file} has no units of work: record it with --unit {function}"),
         }
     }
-    let first = trace.chunks().iter().filter_map(|chunk| chunk.first_unit).min().unwrap_or(0);
+    let first = trace.first_unit().unwrap_or(0);
     let first = first.saturating_add(plan.skip);
     if plan.unit.is_some() && matches!(trace.unit(first), Ok(None)) {
         bail!("{file} has no unit of work {first}: leave out fewer than {} with --skip", plan.skip);

@@ -129,13 +129,10 @@ fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner>
 
 /// What hears a trace.
 fn replays(pathlength: &Path) -> [Runner; 2] {
-    let runner = |name, options: &[&str]| {
-        let words = [&["caches"], options].concat();
-        Runner::new(name, [pathlength].into_iter().chain(words.into_iter().map(Path::new)))
-    };
+    let ours = &*pathlength.to_string_lossy();
     [
-        runner("pathlength caches, those of QEMU's plugin", &["--machine", "qemu"]),
-        runner("pathlength caches, all sizes", &["--curves"]),
+        Runner::new("pathlength caches, those of QEMU's plugin", [ours, "caches", "--machine", "qemu"]),
+        Runner::new("pathlength caches, all sizes", [ours, "caches", "--curves"]),
     ]
 }
 

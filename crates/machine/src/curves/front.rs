@@ -1,30 +1,26 @@
-//! Lists of eight words, of which one comes to the front.
+//! Short lists of words, of which one comes to the front.
 
-/// A way to bring a word to the front of eight. All do the same, with more or less of what the host's processor has.
-pub trait Front: Copy {
+/// A way to bring a word to the front of a list. All do the same, with more or less of what the host's processor has.
+pub trait Front<const LENGTH: usize>: Copy {
     /// Brings a word to the front, and those before it one back: if it is not among them, the last one falls out. Returns
-    /// where it was, or 8. Where it is cannot be guessed, so that nothing depends on a guess.
-    fn bring_to_front(self, words: &mut [u32; 8], key: u32) -> usize;
+    /// where it was, or the length.
+    fn bring_to_front(self, words: &mut [u32; LENGTH], key: u32) -> usize;
 }
 
 /// On every host.
 #[derive(Clone, Copy)]
 pub struct Any;
 
-impl Front for Any {
+impl<const LENGTH: usize> Front<LENGTH> for Any {
     #[inline(always)]
-    fn bring_to_front(self, words: &mut [u32; 8], key: u32) -> usize {
-        bring_to_front_of_any(words, key).unwrap_or(8)
+    fn bring_to_front(self, words: &mut [u32; LENGTH], key: u32) -> usize {
+        let mut held = key;
+        let place = words.iter_mut().position(|word| {
+            std::mem::swap(word, &mut held);
+            held == key
+        });
+        place.unwrap_or(LENGTH)
     }
-}
-
-/// Brings a word to the front of a list of any length. None if it was not there.
-pub fn bring_to_front_of_any(words: &mut [u32], key: u32) -> Option<usize> {
-    let mut held = key;
-    words.iter_mut().position(|word| {
-        std::mem::swap(word, &mut held);
-        held == key
-    })
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -36,7 +32,8 @@ mod x86_64 {
 
     use super::Front;
 
-    /// On hosts with AVX2; whoever has one knows that the host is one.
+    /// On hosts with AVX2; whoever has one knows that the host is one. Where the word is cannot be guessed, so that nothing
+    /// depends on a guess.
     #[derive(Clone, Copy)]
     pub struct Avx2(());
 
@@ -46,7 +43,7 @@ mod x86_64 {
         }
     }
 
-    impl Front for Avx2 {
+    impl Front<8> for Avx2 {
         #[inline(always)]
         fn bring_to_front(self, words: &mut [u32; 8], key: u32) -> usize {
             // SAFETY: the host has AVX2, as there is a `self`.
@@ -95,7 +92,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Whether a way does what is done to a list step by step.
-    fn is_as_a_list(front: impl Front, keys: &[u32]) {
+    fn is_as_a_list(front: impl Front<8>, keys: &[u32]) {
         let (mut words, mut list) = ([0; 8], vec![0; 8]);
         for &key in keys {
             let place = list.iter().position(|&one| one == key);

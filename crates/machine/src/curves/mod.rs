@@ -152,7 +152,7 @@ impl Counting {
     }
 
     #[inline(always)]
-    fn count_with(&mut self, front: impl Front, asked: &[u64]) {
+    fn count_with(&mut self, front: impl Front<8>, asked: &[u64]) {
         self.lines.clear();
         self.lines.extend(asked.iter().map(|&line| self.numbers.line(line)));
         for line in &self.lines {

@@ -1,8 +1,10 @@
 //! Caches of all numbers of sets at once, that replace the least recently used.
 
+use std::array::from_mut;
+
 use trace::Words;
 
-use super::front::{Front, bring_to_front_of_any};
+use super::front::{Any, Front};
 use crate::numbers::Line;
 
 /// Lines of the largest sets.
@@ -36,7 +38,8 @@ struct Level<const LINES: usize> {
     /// The small number of each line, or [`NONE`], two in a word: what is never used costs no memory.
     words: Words,
     last_set: u32,
-    /// How often a line was found so far behind the first, or not at all; what was the first may not be counted.
+    /// How often a line was found so far behind the first, or, behind them all, not found; what was the first may not be
+    /// counted.
     found: [u64; MOST_WAYS + 1],
 }
 
@@ -56,18 +59,19 @@ impl AllSets {
 
     /// Uses lines, one after the other. What is left of them is of no use.
     #[inline(always)]
-    pub fn touch(&mut self, front: impl Front, lines: &mut [Line]) {
+    pub fn touch(&mut self, front: impl Front<MOST_WAYS>, lines: &mut [Line]) {
         let mut left = lines.len();
         let (groups, others) = self.levels.as_chunks_mut::<GROUP>();
         for group in groups {
             left = touch_group(front, group, &mut lines[..left]);
         }
         for level in others {
-            left = touch_group(front, std::array::from_mut(level), &mut lines[..left]);
+            left = touch_group(front, from_mut(level), &mut lines[..left]);
         }
-        left = self.of_four.touch(&mut lines[..left]);
-        left = self.of_two.touch(&mut lines[..left]);
-        self.of_one.touch(&mut lines[..left]);
+        // Few get here.
+        left = touch_group(Any, from_mut(&mut self.of_four), &mut lines[..left]);
+        left = touch_group(Any, from_mut(&mut self.of_two), &mut lines[..left]);
+        touch_group(Any, from_mut(&mut self.of_one), &mut lines[..left]);
     }
 
     /// The numbers of lines that are held, each perhaps several times.
@@ -105,9 +109,9 @@ impl AllSets {
 /// Uses lines in several levels. Leaves those that were not the first in their sets at the last level, and returns how
 /// many. Which ones cannot be guessed, so that nothing depends on a guess; using a line that is the first changes nothing.
 #[inline(always)]
-fn touch_group<const N: usize>(
-    front: impl Front,
-    levels: &mut [Level<MOST_WAYS>; N],
+fn touch_group<const N: usize, const LINES: usize>(
+    front: impl Front<LINES>,
+    levels: &mut [Level<LINES>; N],
     lines: &mut [Line],
 ) -> usize {
     let mut left = 0;
@@ -143,19 +147,6 @@ impl<const LINES: usize> Level<LINES> {
     fn lines_mut(&mut self) -> &mut [u32] {
         // SAFETY: each word has two halves.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), 2 * self.words.len()) }
-    }
-
-    /// As [`touch_group`], in a level of short sets, which few lines reach.
-    fn touch(&mut self, lines: &mut [Line]) -> usize {
-        let mut left = 0;
-        for index in 0..lines.len() {
-            let line = lines[index];
-            let place = bring_to_front_of_any(self.set(line), line.number).unwrap_or(MOST_WAYS);
-            self.found[place] += 1;
-            lines[left] = line;
-            left += usize::from(place != 0);
-        }
-        left
     }
 
     fn forget_counts(&mut self) {
