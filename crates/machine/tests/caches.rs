@@ -40,13 +40,23 @@ fn machine() -> impl Strategy<Value = String> {
             },
         )
     };
+    // In a third of the machines what the nearest caches miss may wait.
+    let usual = (0..3u32, prop::sample::select(&["back", "ignored"])).prop_map(|(sets, write)| {
+        format!(
+            "size = {}\nways = 8\nwrite = \"{write}\"\nallocate_on_write = true\nlatency = 1\n",
+            (32 << sets) * 8
+        )
+    });
+    let nearest = (prop::bool::weighted(0.4), cache(1), cache(1), usual.clone(), usual);
+    let nearest = nearest
+        .prop_map(|(is_usual, i, d, usual_i, usual_d)| if is_usual { (usual_i, usual_d) } else { (i, d) });
     let includes = prop::sample::select(&["[]", "[\"d\"]", "[\"i\", \"d\"]"]);
     let crossing = prop::sample::select(&["both", "first"]);
     // Lines of data may be shorter than what is accessed.
     let data_line = prop::sample::select(&[32, 32, 4]);
     let shape = (0..6u8, includes, crossing, any::<bool>(), data_line);
-    (shape, cache(1), cache(1), cache(4), cache(16), buffer(), buffer(), buffer()).prop_map(
-        |((shape, includes, crossing, is_long, data_line), i, d, l2, l3, itb, dtb, far)| {
+    (shape, nearest, cache(4), cache(16), buffer(), buffer(), buffer()).prop_map(
+        |((shape, includes, crossing, is_long, data_line), (i, d), l2, l3, itb, dtb, far)| {
             let line = if is_long { 64 } else { 32 };
             let mut text =
                 format!("title = \"\"\n[processor]\nname = \"\"\nclock_mhz = 1\ncrossing = \"{crossing}\"\n");
@@ -200,7 +210,7 @@ fn what_is_written_on_is_used_in_its_turn() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
     /// Each instruction of random blocks has the misses that it has in the plain model.
     #[test]
@@ -440,6 +450,26 @@ fn parts<M: Model>(
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    /// A unit has the misses between its marks, whether they are told with what is executed or apart.
+    #[test]
+    fn misses_are_those_of_their_unit(text in machine(), blocks in blocks(), executions in executions()) {
+        let machine = Machine::from_toml(&text).expect(&text);
+        let mut told = Vec::new();
+        each(&blocks, &executions, |_, block, _, _, addresses| {
+            let unit = told.len() as u64 / 3;
+            told.push(vec![Event::Mark(Mark::UnitBegins(unit)).word()]);
+            told.push([&[!(block as u64)], addresses].concat());
+            told.push(vec![Event::Mark(Mark::UnitEnds(unit)).word()]);
+        });
+        let units = |pieces: &[Vec<u64>]| {
+            let mut caches = Caches::new(&machine);
+            blocks.iter().for_each(|(address, words)| caches.define(&Block::new(*address, &words[..])));
+            pieces.iter().for_each(|piece| caches.executed(thread(0), piece));
+            caches.units().to_vec()
+        };
+        prop_assert_eq!(units(&told), units(&[told.concat()]));
+    }
 
     /// What warms up is not counted, and what is counted behind it is what there would be more.
     #[test]

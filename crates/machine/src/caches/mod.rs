@@ -77,6 +77,7 @@ impl Caches {
 
     /// What happened at each structure: the machine's caches in order, then its translation buffers.
     pub fn structures(&self) -> Vec<Structure> {
+        debug_assert!(self.hierarchy.has_gone_on());
         let counts: Vec<&Counts> = self.hierarchy.counts().collect();
         let of_processor = self.of_processor();
         let buffer_misses: Vec<_> = self.hierarchy.buffer_misses().collect();
@@ -178,6 +179,7 @@ impl Consumer for Caches {
 
     fn passed(&mut self, block: u32, executions: u64) {
         self.hierarchy.take_time(0);
+        self.replay().go_on();
         if let Some(script) = self.scripts.get(block) {
             script.executions.update(|times| times + executions);
             let [instructions, accesses] = [script.instructions, script.accesses].map(u64::from);
@@ -189,6 +191,7 @@ impl Consumer for Caches {
 
 impl Model for Caches {
     fn forget_counts(&mut self) {
+        self.replay().go_on();
         self.scripts.forget_executions();
         self.hierarchy.forget_counts();
         self.tally.forget();

@@ -8,7 +8,7 @@ use trace::record::Event;
 use super::Tally;
 use crate::hierarchy::Lens;
 use crate::script::{Access, Script, Scripts};
-use crate::{Hierarchy, Request, Served};
+use crate::{Hierarchy, Request};
 
 /// What works on records.
 pub struct Replay<'a> {
@@ -31,6 +31,7 @@ impl Replay<'_> {
             let block = match Event::new(word) {
                 Event::Block(block) => block,
                 Event::Mark(mark) => {
+                    self.go_on();
                     self.tally.executed(take(&mut instructions), take(&mut accesses));
                     self.tally.mark(mark);
                     continue;
@@ -67,6 +68,26 @@ impl Replay<'_> {
         }
         self.tally.executed(instructions, accesses);
         self.hierarchy.set_now(now);
+        self.go_on();
+    }
+
+    /// What waits goes through the levels behind the nearest.
+    pub fn go_on(&mut self) {
+        if self.hierarchy.has_gone_on() {
+            return;
+        }
+        let (hierarchy, sites) = (&mut *self.hierarchy, self.scripts.sites());
+        let nearest = [Request::Fetch, Request::Load].map(|request| hierarchy.caches_of(request)[0]);
+        let mut counts = nearest.map(|cache| self.tally.lend(cache, sites));
+        let misses = hierarchy.go_on(
+            counts.each_mut().map(|counts| &mut counts[..]),
+            |hierarchy, request, site, served| {
+                self.tally.note_behind(hierarchy, request, site, sites, served);
+            },
+        );
+        for ((cache, counts), misses) in nearest.into_iter().zip(counts).zip(misses) {
+            self.tally.take_back(cache, counts, misses);
+        }
     }
 
     /// A use of memory at an address that is not known, or perhaps more than one.
@@ -117,9 +138,40 @@ impl Replay<'_> {
 
     #[inline(always)]
     fn fetch_now(&mut self, site: u32, address: u64, now: u64) -> u64 {
+        match self.goes_later(Request::Fetch, site, address, now) {
+            Some(now) => now,
+            None => self.go_now(Request::Fetch, site, address, now),
+        }
+    }
+
+    /// What is not in the nearest cache is asked for where the levels behind may hear of it later; the time then. None if
+    /// it has to be now.
+    #[inline(always)]
+    fn goes_later(&mut self, request: Request, site: u32, address: u64, now: u64) -> Option<u64> {
+        if !self.hierarchy.may_wait() || !self.hierarchy.go_later(request, address, site, now) {
+            return None;
+        }
+        Some(if self.hierarchy.must_go_on() { self.all_go_on(now) } else { now })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn all_go_on(&mut self, now: u64) -> u64 {
         self.hierarchy.set_now(now);
-        let served = self.hierarchy.fetch_far(address);
-        self.note(Request::Fetch, site, served);
+        self.go_on();
+        self.hierarchy.now()
+    }
+
+    /// The same now, behind all that waits.
+    #[inline(never)]
+    fn go_now(&mut self, request: Request, site: u32, address: u64, now: u64) -> u64 {
+        self.hierarchy.set_now(now);
+        self.go_on();
+        let served = match request {
+            Request::Fetch => self.hierarchy.fetch_far(address),
+            _ => self.hierarchy.data_far(address, request == Request::Store),
+        };
+        self.tally.note(self.hierarchy, request, site, self.scripts.sites(), served);
         self.hierarchy.now()
     }
 
@@ -150,11 +202,12 @@ impl Replay<'_> {
     #[cold]
     #[inline(never)]
     fn access_far(&mut self, first_site: u32, does: Access, address: u64, now: u64) -> u64 {
-        self.hierarchy.set_now(now);
-        let served = self.hierarchy.data_far(address, does.is_store());
         let request = if does.is_store() { Request::Store } else { Request::Load };
-        self.note(request, first_site + does.position(), served);
-        self.hierarchy.now()
+        let site = first_site + does.position();
+        match self.goes_later(request, site, address, now) {
+            Some(now) => now,
+            None => self.go_now(request, site, address, now),
+        }
     }
 
     /// The part of an access that is in another line.
@@ -171,10 +224,5 @@ impl Replay<'_> {
         let now = now + 1;
         let is_near = self.hierarchy.data_near(STORES, lens, last, does.is_store(), now);
         if is_near { now } else { self.access_far(first_site, does, last, now) }
-    }
-
-    #[inline(always)]
-    fn note(&mut self, request: Request, site: u32, served: Served) {
-        self.tally.note(self.hierarchy, request, site, self.scripts.sites(), served);
     }
 }

@@ -1,6 +1,7 @@
 //! Misses by instruction, and by unit of work.
 
 use std::collections::HashMap;
+use std::mem::take;
 
 use trace::record::Mark;
 
@@ -86,6 +87,34 @@ impl Tally {
         for (depth, &buffer) in untranslated.iter().enumerate() {
             self.count(self.caches + buffer, hierarchy.buffer_class(depth), site, sites);
         }
+    }
+
+    /// Counts a miss that the levels behind the nearest had, too; that of the nearest is counted elsewhere
+    /// ([`Tally::lend`]).
+    #[inline(never)]
+    pub fn note_behind(
+        &mut self,
+        hierarchy: &Hierarchy,
+        request: Request,
+        site: u32,
+        sites: usize,
+        served: Served,
+    ) {
+        let missed = &hierarchy.caches_of(request)[..served.missed as usize];
+        missed.iter().skip(1).for_each(|&structure| self.count(structure, Class::Unknown, site, sites));
+    }
+
+    /// Lends the counts of a structure's misses, which are not told apart, by site; all that are there.
+    pub fn lend(&mut self, structure: usize, sites: usize) -> Vec<u64> {
+        let mut counts = take(&mut self.sites[structure][Class::Unknown as usize]);
+        counts.resize(sites, 0);
+        counts
+    }
+
+    /// Takes them back, after so many misses.
+    pub fn take_back(&mut self, structure: usize, counts: Vec<u64>, misses: u64) {
+        self.misses[structure] += misses;
+        self.sites[structure][Class::Unknown as usize] = counts;
     }
 
     #[inline(always)]

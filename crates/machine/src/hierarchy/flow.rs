@@ -9,11 +9,11 @@ use crate::description::{Prefetch, Write};
 
 /// A cache on the path of a side.
 #[derive(Clone, Copy)]
-struct At {
-    side: usize,
+pub(super) struct At {
+    pub(super) side: usize,
     /// Caches that are nearer.
-    depth: usize,
-    index: usize,
+    pub(super) depth: usize,
+    pub(super) index: usize,
 }
 
 impl Hierarchy {
@@ -249,7 +249,7 @@ impl Hierarchy {
 
     /// Brings in a line that a cache behind the nearest has missed.
     #[inline(never)]
-    fn bring_in_behind(&mut self, at: At, address: u64, request: Request) -> Served {
+    pub(super) fn bring_in_behind(&mut self, at: At, address: u64, request: Request) -> Served {
         self.bring_in(at, address, request, false)
     }
 
@@ -330,7 +330,7 @@ impl Hierarchy {
     }
 
     /// A line leaves a cache for good, and all caches that it includes.
-    fn leave(&mut self, at: At, left: Left) {
+    pub(super) fn leave(&mut self, at: At, left: Left) {
         let cache = &self.caches[at.index];
         let (first, length) = (left.key << cache.shift, 1 << cache.shift);
         let is_changed = left.is_changed | self.expel_included(at.index, first, length);

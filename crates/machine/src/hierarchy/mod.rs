@@ -3,6 +3,7 @@
 mod cache;
 mod classes;
 mod flow;
+mod later;
 mod lru;
 mod near;
 mod recent;
@@ -16,6 +17,7 @@ pub use cache::Counts;
 use cache::{BufferState, CacheState};
 pub use classes::Class;
 use classes::Classes;
+use later::Later;
 pub(crate) use lru::Stack;
 pub(crate) use near::Lens;
 use near::Near;
@@ -167,6 +169,9 @@ pub struct Hierarchy {
     now: u64,
     /// What compiled code sees.
     shared: Option<Shared>,
+    /// Whether what the nearest caches miss may wait ([`Hierarchy::go_later`]), and what does.
+    may_wait: bool,
+    later: Later,
     classes: Option<Classes>,
     /// Why each cache of a path, and each translation buffer, missed when one did last.
     cache_class: Vec<Class>,
@@ -199,6 +204,7 @@ impl Hierarchy {
                 hierarchy.bring_near(side, machine, words);
             }
             hierarchy.shared = Some(shared);
+            hierarchy.may_wait = hierarchy.can_wait();
         }
         hierarchy.set_space(0);
         hierarchy
@@ -239,6 +245,8 @@ impl Hierarchy {
             near: [Near::none(), Near::none()],
             now: 0,
             shared: None,
+            may_wait: false,
+            later: Later::default(),
             fetching: piece(&instructions),
             has_near: false,
             simple: [None; 2],
@@ -406,6 +414,12 @@ impl Hierarchy {
     /// Whether fetches that the nearest structures serve, and accesses to data, change nothing for each other.
     pub(crate) fn is_order_free(&self) -> bool {
         self.has_near && !self.can_expel_instructions
+    }
+
+    /// Whether [`Hierarchy::go_later`] can be of use.
+    #[inline(always)]
+    pub(crate) fn may_wait(&self) -> bool {
+        self.may_wait
     }
 
     /// The caches that accesses of a side ask, from the nearest on: indices of the machine's.

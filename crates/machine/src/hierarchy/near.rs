@@ -2,7 +2,7 @@
 
 use trace::{Array, Lookaside, Side, Words};
 
-use super::tags::{Left, Tags};
+use super::tags::{Left, Tags, Use, matches};
 
 /// A nearest cache with its translation buffer.
 ///
@@ -142,19 +142,75 @@ impl Near {
         }
     }
 
-    /// Brings in a page.
-    pub fn fill_page(&mut self, page: u64, now: u64) {
-        if self.pages.is_by_time() {
-            for (&page_slot, &time) in self.page_of.iter().zip(self.lines.times()) {
-                self.pages.note_if_later(page_slot as usize, time);
+    /// The same, where sets have `WAYS` ways ([`Near::is_quick`]). Nothing was done if the page is not at hand, or the line's
+    /// number is too long.
+    #[inline(always)]
+    pub fn access_quickly<const WAYS: usize>(&mut self, place: u64, is_change: bool, now: u64) -> Outcome {
+        let (line, page) = (place >> self.lens.line_shift, place >> self.page_shift);
+        if self.page != page {
+            let slot = self.page_slots[page as usize % KNOWN] as usize;
+            if !self.pages.is_in(slot, page) {
+                return Outcome::Untranslated;
+            }
+            (self.page, self.page_slot) = (page, slot);
+        }
+        let Some(Use { slot, replaced }) = self.lines.use_or_bring_in::<WAYS>(line, is_change, now) else {
+            return Outcome::Untranslated;
+        };
+        // The page was used when the line was.
+        let page_of = std::mem::replace(&mut self.page_of[slot], self.page_slot as u32);
+        self.known[line as usize % KNOWN] = others(line) | (slot as u64) << Lookaside::SLOT_SHIFT;
+        match replaced {
+            None => Outcome::Hit,
+            Some((time, left)) => {
+                self.pages.note_if_later(page_of as usize, time);
+                if let Some(left) = left {
+                    self.forget(left.key);
+                }
+                Outcome::Missed(left)
             }
         }
-        let slot = self.pages.choose(page);
+    }
+
+    /// Whether [`Near::access_quickly`] does what [`Near::access`] does, where sets have so many ways.
+    pub fn is_quick(&self, ways: usize) -> bool {
+        self.lines.is_by_time_of(ways) && self.lines.slots() <= Lookaside::SLOTS && !self.pages.has_pointers()
+    }
+
+    /// Brings in a page.
+    pub fn fill_page(&mut self, page: u64, now: u64) {
+        let mut slot = self.pages.choose(page);
+        if self.pages.is_by_time() {
+            // That which would go may have been used later, as known lines of its were.
+            while self.note_lines_of(slot) {
+                slot = self.pages.choose(page);
+            }
+        }
         if let Some(left) = self.pages.put(slot, page, false, now) {
             self.forget_page(left.key);
         }
         self.enter_page(page, slot);
         self.forget_page_in_turn(page);
+    }
+
+    /// The page in a slot was used when its lines were. Returns whether that is news.
+    fn note_lines_of(&mut self, page_slot: usize) -> bool {
+        let before = self.pages.times()[page_slot];
+        let (eights, others) = self.page_of.as_chunks();
+        for (eight, first) in eights.iter().zip((0..).step_by(8)) {
+            let mut lines = matches(eight, page_slot as u32);
+            while lines != 0 {
+                let slot = first + lines.trailing_zeros() as usize;
+                self.pages.note_if_later(page_slot, self.lines.times()[slot]);
+                lines &= lines - 1;
+            }
+        }
+        for (page_of, &time) in others.iter().rev().zip(self.lines.times().iter().rev()) {
+            if *page_of as usize == page_slot {
+                self.pages.note_if_later(page_slot, time);
+            }
+        }
+        self.pages.times()[page_slot] != before
     }
 
     #[inline(always)]

@@ -46,6 +46,22 @@ pub struct Left {
     pub is_changed: bool,
 }
 
+impl Left {
+    /// What an entry holds.
+    #[inline(always)]
+    fn of(entry: Entry) -> Option<Left> {
+        (entry != EMPTY).then_some(Left { key: entry >> 1, is_changed: entry & 1 != 0 })
+    }
+}
+
+/// A use of a key that is there in any case afterwards.
+pub struct Use {
+    /// Where it is.
+    pub slot: usize,
+    /// If it was not there: when what was in its place was used last, and that, if anything was.
+    pub replaced: Option<(u64, Option<Left>)>,
+}
+
 impl Tags {
     /// Holding nothing. `has_times`: when keys are used can be noted ([`Tags::note`]).
     pub fn new(sets: u64, ways: u32, replacement: Replacement, has_times: bool) -> Tags {
@@ -89,6 +105,22 @@ impl Tags {
     #[inline(always)]
     pub fn touch(&mut self, key: u64, is_change: bool, now: u64) -> bool {
         if key == self.last && !is_change {
+            return true;
+        }
+        if let Order::Ways(orders) = &mut self.order
+            && self.ways == MOST_IN_ORDER
+            && key >> self.set_bits < u64::from(LONG)
+        {
+            // Mostly so of large caches.
+            let (set, tag) = ((key & self.last_set) as usize, (key >> self.set_bits) as u32);
+            let ways = ways_with(&self.tags.as_chunks::<MOST_IN_ORDER>().0[set], tag);
+            if ways == 0 {
+                return false;
+            }
+            let way = ways.trailing_zeros();
+            put_first(&mut orders[set], way.into());
+            self.entries[set * MOST_IN_ORDER + way as usize] |= u64::from(is_change);
+            self.last = key;
             return true;
         }
         let slot = self.find(key);
@@ -168,7 +200,7 @@ impl Tags {
         self.tags[slot] = self.tag(key).unwrap_or(LONG);
         self.last = key;
         self.touch_slot(slot, key, false, now);
-        (left != EMPTY).then_some(Left { key: left >> 1, is_changed: left & 1 != 0 })
+        Left::of(left)
     }
 
     /// Brings in and uses a key, which is not there. Returns what has to leave.
@@ -176,6 +208,39 @@ impl Tags {
     pub fn fill(&mut self, key: u64, is_changed: bool, now: u64) -> Option<Left> {
         let slot = self.choose(key);
         self.put(slot, key, is_changed, now)
+    }
+
+    /// Whether pointers show to keys ([`Tags::in_turn`]).
+    pub fn has_pointers(&self) -> bool {
+        matches!(self.order, Order::NotLastUsed(_))
+    }
+
+    /// Whether [`Tags::use_or_bring_in`] can be used with so many ways.
+    pub fn is_by_time_of(&self, ways: usize) -> bool {
+        self.is_by_time() && self.ways == ways
+    }
+
+    /// Uses a key, or brings it in, where sets have `WAYS` ways of which the one used longest ago goes. None if it is
+    /// too long.
+    #[inline(always)]
+    pub fn use_or_bring_in<const WAYS: usize>(&mut self, key: u64, is_change: bool, now: u64) -> Option<Use> {
+        let (tag, set) = (self.tag(key)?, self.set(key));
+        let tags = &mut self.tags.as_chunks_mut::<WAYS>().0[set];
+        let entries = &mut self.entries.as_chunks_mut::<WAYS>().0[set];
+        let times = &mut self.times.as_chunks_mut::<WAYS>().0[set];
+        let ways = ways_with(tags, tag);
+        if ways != 0 {
+            let way = ways.trailing_zeros() as usize % WAYS;
+            entries[way] |= u64::from(is_change);
+            times[way] = now;
+            return Some(Use { slot: set * WAYS + way, replaced: None });
+        }
+        let way = oldest(times) % WAYS;
+        tags[way] = tag;
+        let left = std::mem::replace(&mut entries[way], key << 1 | u64::from(is_change));
+        let time = std::mem::replace(&mut times[way], now);
+        self.last = key;
+        Some(Use { slot: set * WAYS + way, replaced: Some((time, Left::of(left))) })
     }
 
     #[inline(always)]
@@ -248,6 +313,14 @@ impl Tags {
     }
 }
 
+/// Which ways of a set have a tag: a bit each.
+#[inline(always)]
+fn ways_with<const WAYS: usize>(tags: &[u32; WAYS], wanted: u32) -> u32 {
+    let (eights, others) = tags.as_chunks();
+    let others = others.iter().rev().fold(0, |ways, &tag| ways << 1 | u32::from(tag == wanted));
+    eights.iter().rev().fold(others, |ways, eight| ways << 8 | matches(eight, wanted))
+}
+
 /// Those of nothing.
 fn entries(mut words: Words) -> Words {
     words.fill(EMPTY);
@@ -260,26 +333,37 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// In the order of their use the same keys leave as by times.
+        /// In the order of their use the same keys leave as by times; and as where all is done at once.
         #[test]
         fn the_least_recently_used_leaves(
             ways in prop::sample::select(&[2u32, 3, 8, 11, 16]),
-            uses in prop::collection::vec((0..10u8, 0..24u64, any::<bool>()), 1..300),
+            uses in prop::collection::vec((0..10u8, 0..48u64, any::<bool>()), 1..400),
         ) {
-            let [mut by_time, mut in_order] =
-                [true, false].map(|has_times| Tags::new(1024, ways, Replacement::Lru, has_times));
+            let [mut by_time, mut in_order, mut at_once] =
+                [true, false, true].map(|has_times| Tags::new(1024, ways, Replacement::Lru, has_times));
             prop_assert!(by_time.is_by_time() && !in_order.is_by_time());
             for ((what, key, is_change), now) in uses.into_iter().zip(1..) {
                 // Of two sets.
                 let key = ((key / 2) << 10) + key % 2;
                 if what == 0 {
-                    prop_assert_eq!(by_time.remove(key), in_order.remove(key));
+                    let removed = by_time.remove(key);
+                    prop_assert_eq!(in_order.remove(key), removed);
+                    prop_assert_eq!(at_once.remove(key), removed);
                     continue;
                 }
                 let is_there = by_time.touch(key, is_change, now);
                 prop_assert_eq!(is_there, in_order.touch(key, is_change, now));
+                let left = if is_there { None } else { by_time.fill(key, is_change, now) };
                 if !is_there {
-                    prop_assert_eq!(by_time.fill(key, is_change, now), in_order.fill(key, is_change, now));
+                    prop_assert_eq!(in_order.fill(key, is_change, now), left);
+                }
+                if what > 1 && at_once.is_by_time_of(8) {
+                    let found = at_once.use_or_bring_in::<8>(key, is_change, now).expect("a short key");
+                    prop_assert!(at_once.is_in(found.slot, key));
+                    prop_assert_eq!(found.replaced.is_none(), is_there);
+                    prop_assert_eq!(found.replaced.and_then(|(_, left)| left), left);
+                } else if !at_once.touch(key, is_change, now) {
+                    prop_assert_eq!(at_once.fill(key, is_change, now), left);
                 }
             }
         }
