@@ -225,6 +225,7 @@ impl Tags {
     #[inline(always)]
     pub fn use_or_bring_in<const WAYS: usize>(&mut self, key: u64, is_change: bool, now: u64) -> Option<Use> {
         let (tag, set) = (self.tag(key)?, self.set(key));
+        self.last = key;
         let tags = &mut self.tags.as_chunks_mut::<WAYS>().0[set];
         let entries = &mut self.entries.as_chunks_mut::<WAYS>().0[set];
         let times = &mut self.times.as_chunks_mut::<WAYS>().0[set];
@@ -239,7 +240,6 @@ impl Tags {
         tags[way] = tag;
         let left = std::mem::replace(&mut entries[way], key << 1 | u64::from(is_change));
         let time = std::mem::replace(&mut times[way], now);
-        self.last = key;
         Some(Use { slot: set * WAYS + way, replaced: Some((time, Left::of(left))) })
     }
 
