@@ -208,6 +208,15 @@ impl Caches {
         Replay { scripts, hierarchy, tally }
     }
 
+    /// What is unusual goes through all levels.
+    #[inline(never)]
+    fn unusual_now<const STORES: u8>(&mut self, what: Unusual) {
+        self.hierarchy.take_time(u64::from(what.number) - 1);
+        let address = self.hierarchy.recorded(what.index);
+        self.replay().unusual::<STORES>(what, address);
+        self.let_tell();
+    }
+
     /// Lets compiled code go on, and tell this what is unusual.
     fn let_tell(&mut self) {
         let own = (&raw mut *self).cast();
@@ -220,8 +229,7 @@ unsafe extern "C" fn unusual<const STORES: u8>(consumer: *mut u8, what: u64) {
     // SAFETY: what the caller has is from `let_tell`, which nobody has used the model after.
     let caches = unsafe { &mut *consumer.cast::<Caches>() };
     let what = Unusual::new(what);
-    caches.hierarchy.take_time(u64::from(what.number) - 1);
-    let address = caches.hierarchy.recorded(what.index);
-    caches.replay().unusual::<STORES>(what, address);
-    caches.let_tell();
+    if !caches.replay().unusual_later(what) {
+        caches.unusual_now::<STORES>(what);
+    }
 }

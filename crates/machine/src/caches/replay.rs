@@ -90,6 +90,20 @@ impl Replay<'_> {
         }
     }
 
+    /// A use of memory that is not known, while compiled code has the time, if what the nearest structures do is all
+    /// that need be done now; false if it is not, and nothing was done.
+    #[inline(always)]
+    pub fn unusual_later(&mut self, what: Unusual) -> bool {
+        let (address, now) = self.hierarchy.told(what);
+        let request = match (what.index, what.is_store) {
+            (0, _) => Request::Fetch,
+            (_, false) => Request::Load,
+            (_, true) => Request::Store,
+        };
+        !self.hierarchy.crosses(address, address.wrapping_add(what.more.into()))
+            && self.hierarchy.go_later(request, address, what.instruction, now)
+    }
+
     /// A use of memory at an address that is not known, or perhaps more than one.
     #[inline(always)]
     pub fn unusual<const STORES: u8>(&mut self, what: Unusual, address: u64) {
@@ -138,31 +152,19 @@ impl Replay<'_> {
 
     #[inline(always)]
     fn fetch_now(&mut self, site: u32, address: u64, now: u64) -> u64 {
-        match self.goes_later(Request::Fetch, site, address, now) {
-            Some(now) => now,
-            None => self.go_now(Request::Fetch, site, address, now),
-        }
+        self.far(Request::Fetch, site, address, now)
     }
 
-    /// What is not in the nearest cache is asked for where the levels behind may hear of it later; the time then. None if
-    /// it has to be now.
+    /// What the nearest structures do not have is asked for. Returns the time then.
     #[inline(always)]
-    fn goes_later(&mut self, request: Request, site: u32, address: u64, now: u64) -> Option<u64> {
-        if !self.hierarchy.may_wait() || !self.hierarchy.go_later(request, address, site, now) {
-            return None;
+    fn far(&mut self, request: Request, site: u32, address: u64, now: u64) -> u64 {
+        match self.hierarchy.go_later(request, address, site, now) {
+            true => now,
+            false => self.go_now(request, site, address, now),
         }
-        Some(if self.hierarchy.must_go_on() { self.all_go_on(now) } else { now })
     }
 
-    #[cold]
-    #[inline(never)]
-    fn all_go_on(&mut self, now: u64) -> u64 {
-        self.hierarchy.set_now(now);
-        self.go_on();
-        self.hierarchy.now()
-    }
-
-    /// The same now, behind all that waits.
+    /// The same through all levels now, behind all that waits.
     #[inline(never)]
     fn go_now(&mut self, request: Request, site: u32, address: u64, now: u64) -> u64 {
         self.hierarchy.set_now(now);
@@ -203,11 +205,7 @@ impl Replay<'_> {
     #[inline(never)]
     fn access_far(&mut self, first_site: u32, does: Access, address: u64, now: u64) -> u64 {
         let request = if does.is_store() { Request::Store } else { Request::Load };
-        let site = first_site + does.position();
-        match self.goes_later(request, site, address, now) {
-            Some(now) => now,
-            None => self.go_now(request, site, address, now),
-        }
+        self.far(request, first_site + does.position(), address, now)
     }
 
     /// The part of an access that is in another line.

@@ -12,7 +12,7 @@ use crate::description::Write;
 /// Ways of the nearest caches' sets, where misses can wait.
 const WAYS: usize = 8;
 /// Misses that wait, at most.
-const MOST: usize = 2048;
+const MOST: usize = 256;
 
 /// A miss of a nearest cache.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +25,18 @@ struct Miss {
 }
 
 /// Misses that wait, the oldest first.
-#[derive(Debug, Default)]
-pub struct Later(Vec<Miss>);
+#[derive(Debug)]
+pub struct Later {
+    misses: Box<[Miss; MOST + 1]>,
+    count: usize,
+}
+
+impl Default for Later {
+    fn default() -> Later {
+        let none = Miss { place: 0, site: 0, request: Request::Write };
+        Later { misses: Box::new([none; MOST + 1]), count: 0 }
+    }
+}
 
 impl Hierarchy {
     /// Whether what the nearest caches miss may wait.
@@ -40,9 +50,12 @@ impl Hierarchy {
     }
 
     /// Instructions are fetched, or data read or written, within a line: what the nearest structures do happens now, and
-    /// what follows has to wait for [`Hierarchy::go_on`]. False if nothing was done, as there is more to it.
+    /// what follows has to wait for [`Hierarchy::go_on`]. False if nothing was done: it cannot wait, or enough does.
     #[inline(always)]
     pub(crate) fn go_later(&mut self, request: Request, address: u64, site: u32, now: u64) -> bool {
+        if !self.may_wait || self.later.count >= MOST {
+            return false;
+        }
         let side = if request == Request::Fetch { INSTRUCTIONS } else { DATA };
         let place = address ^ self.lenses[side].space;
         let is_change = request == Request::Store && self.stores == Write::Back;
@@ -50,12 +63,12 @@ impl Hierarchy {
             Outcome::Untranslated => return false,
             Outcome::Hit => {}
             Outcome::Missed(left) => {
-                self.later.0.push(Miss { place, site, request });
-                if let Some(left) = left
-                    && left.is_changed
-                {
-                    self.later.0.push(Miss { place: left.key, site, request: Request::Write });
-                }
+                let Later { misses, count } = &mut self.later;
+                misses[*count] = Miss { place, site, request };
+                // Whether what left was changed cannot be guessed.
+                let (left, is_changed) = left.map_or((0, false), |left| (left.key, left.is_changed));
+                misses[*count + 1] = Miss { place: left, site, request: Request::Write };
+                *count += 1 + usize::from(is_changed);
             }
         }
         true
@@ -63,13 +76,7 @@ impl Hierarchy {
 
     /// Whether nothing waits.
     pub(crate) fn has_gone_on(&self) -> bool {
-        self.later.0.is_empty()
-    }
-
-    /// Whether so much waits that it should go on.
-    #[inline(always)]
-    pub(crate) fn must_go_on(&self) -> bool {
-        self.later.0.len() >= MOST
+        self.later.count == 0
     }
 
     /// What waits goes on. The misses of the nearest caches, of instructions and of data, are counted by the site of the
@@ -79,11 +86,12 @@ impl Hierarchy {
         nearest: [&mut [u64]; 2],
         mut note: impl FnMut(&Hierarchy, Request, u32, Served),
     ) -> [u64; 2] {
-        let mut misses = take(&mut self.later.0);
+        let count = take(&mut self.later.count);
         let mut requests = [0; Request::COUNT];
         let paths =
             self.simple.map(|simple| simple.map(|simple| (simple.index, simple.behind)).unwrap_or_default());
-        for Miss { place, site, request } in misses.drain(..) {
+        for number in 0..count {
+            let Miss { place, site, request } = self.later.misses[number];
             let side = usize::from(request != Request::Fetch);
             let (index, behind) = paths[side];
             if request == Request::Write {
@@ -108,7 +116,6 @@ impl Hierarchy {
                 self.caches[behind].counts.requests[request as usize] += requests[request as usize];
             }
         }
-        self.later.0 = misses;
         let [fetches, loads, stores, ..] = requests;
         [fetches, loads + stores]
     }

@@ -416,12 +416,6 @@ impl Hierarchy {
         self.has_near && !self.can_expel_instructions
     }
 
-    /// Whether [`Hierarchy::go_later`] can be of use.
-    #[inline(always)]
-    pub(crate) fn may_wait(&self) -> bool {
-        self.may_wait
-    }
-
     /// The caches that accesses of a side ask, from the nearest on: indices of the machine's.
     pub(crate) fn caches_of(&self, request: Request) -> &[usize] {
         &self.paths[side_of(request)].caches

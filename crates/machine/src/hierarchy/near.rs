@@ -147,18 +147,17 @@ impl Near {
     #[inline(always)]
     pub fn access_quickly<const WAYS: usize>(&mut self, place: u64, is_change: bool, now: u64) -> Outcome {
         let (line, page) = (place >> self.lens.line_shift, place >> self.page_shift);
-        if self.page != page {
-            let slot = self.page_slots[page as usize % KNOWN] as usize;
-            if !self.pages.is_in(slot, page) {
-                return Outcome::Untranslated;
-            }
-            (self.page, self.page_slot) = (page, slot);
+        // Whether it is the same page again cannot be guessed.
+        let page_slot = self.page_slots[page as usize % KNOWN];
+        if !self.pages.is_in(page_slot as usize, page) {
+            return Outcome::Untranslated;
         }
+        (self.page, self.page_slot) = (page, page_slot as usize);
         let Some(Use { slot, replaced }) = self.lines.use_or_bring_in::<WAYS>(line, is_change, now) else {
             return Outcome::Untranslated;
         };
         // The page was used when the line was.
-        let page_of = std::mem::replace(&mut self.page_of[slot], self.page_slot as u32);
+        let page_of = std::mem::replace(&mut self.page_of[slot], page_slot);
         self.known[line as usize % KNOWN] = others(line) | (slot as u64) << Lookaside::SLOT_SHIFT;
         match replaced {
             None => Outcome::Hit,

@@ -1,6 +1,6 @@
 //! What compiled code of a program that runs and the hierarchy share, beside what is in [`Near`](super::Near).
 
-use trace::{Lookaside, Words};
+use trace::{Lookaside, Unusual, Words};
 
 use super::{DATA, Hierarchy, INSTRUCTIONS};
 use crate::description::Write;
@@ -58,6 +58,13 @@ impl Hierarchy {
             shared.now[0] = self.now;
             shared.consumer[0] = consumer.expose_provenance() as u64;
         }
+    }
+
+    /// The address of a use that compiled code tells, and its time.
+    #[inline(always)]
+    pub(crate) fn told(&self, what: Unusual) -> (u64, u64) {
+        let now = self.shared.as_ref().map_or(0, |shared| shared.now[0]);
+        (self.recorded(what.index), now + u64::from(what.number))
     }
 
     /// A word of the record of the block that is executed.
