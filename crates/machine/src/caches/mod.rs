@@ -178,20 +178,18 @@ impl Consumer for Caches {
     }
 
     fn passed(&mut self, block: u32, executions: u64) {
-        self.hierarchy.take_time(0);
-        self.replay().go_on();
+        self.go_on();
         if let Some(script) = self.scripts.get(block) {
             script.executions.update(|times| times + executions);
             let [instructions, accesses] = [script.instructions, script.accesses].map(u64::from);
             self.tally.executed(instructions * executions, accesses * executions);
         }
-        self.let_tell();
     }
 }
 
 impl Model for Caches {
     fn forget_counts(&mut self) {
-        self.replay().go_on();
+        self.go_on();
         self.scripts.forget_executions();
         self.hierarchy.forget_counts();
         self.tally.forget();
@@ -206,6 +204,13 @@ impl Caches {
     fn replay(&mut self) -> Replay<'_> {
         let Caches { hierarchy, scripts, tally, .. } = self;
         Replay { scripts, hierarchy, tally }
+    }
+
+    /// What compiled code told goes through all levels before anything else happens.
+    fn go_on(&mut self) {
+        self.hierarchy.take_time(0);
+        self.replay().go_on();
+        self.let_tell();
     }
 
     /// What is unusual goes through all levels.

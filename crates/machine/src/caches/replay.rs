@@ -72,10 +72,15 @@ impl Replay<'_> {
     }
 
     /// What waits goes through the levels behind the nearest.
+    #[inline(always)]
     pub fn go_on(&mut self) {
-        if self.hierarchy.has_gone_on() {
-            return;
+        if !self.hierarchy.has_gone_on() {
+            self.go_on_behind();
         }
+    }
+
+    #[inline(never)]
+    fn go_on_behind(&mut self) {
         let (hierarchy, sites) = (&mut *self.hierarchy, self.scripts.sites());
         let nearest = [Request::Fetch, Request::Load].map(|request| hierarchy.caches_of(request)[0]);
         let mut counts = nearest.map(|cache| self.tally.lend(cache, sites));
@@ -165,7 +170,7 @@ impl Replay<'_> {
     }
 
     /// The same through all levels now, behind all that waits.
-    #[inline(never)]
+    #[inline(always)]
     fn go_now(&mut self, request: Request, site: u32, address: u64, now: u64) -> u64 {
         self.hierarchy.set_now(now);
         self.go_on();
