@@ -58,7 +58,11 @@ impl Near {
     /// buffer, whose pages have no fewer. What is known is in these words, of which there are [`KNOWN`].
     pub fn new(line_shift: u32, lines: Tags, pages: Option<(u32, Tags)>, mut known: Array<KNOWN>) -> Near {
         let page = pages.as_ref().map_or(0, |_| u64::MAX);
-        let (page_shift, pages) = pages.unwrap_or_else(|| (ALL, Tags::none()));
+        let (page_shift, pages) = pages.unwrap_or_else(|| {
+            let mut one = Tags::none();
+            one.fill(0, false, 0);
+            (ALL, one)
+        });
         known.fill(NOTHING);
         Near {
             lens: Lens { space: 0, line_shift },
