@@ -40,7 +40,7 @@ fn machine() -> impl Strategy<Value = String> {
             },
         )
     };
-    // In a third of the machines what the nearest caches miss may wait.
+    // In many machines what the nearest caches miss may wait.
     let usual = (0..3u32, prop::sample::select(&["back", "ignored"])).prop_map(|(sets, write)| {
         format!(
             "size = {}\nways = 8\nwrite = \"{write}\"\nallocate_on_write = true\nlatency = 1\n",

@@ -15,7 +15,7 @@ fn any<'a>(random: &mut fastrand::Rng, of: &[&'a str]) -> &'a str {
     of[random.usize(..of.len())]
 }
 
-/// A machine with small caches, so that much misses. Like most, it has sets of eight ways.
+/// A machine with small caches, so that much misses. One like most has sets of eight ways, and what it misses may wait.
 fn machine(random: &mut fastrand::Rng, is_like_most: bool) -> String {
     let mut text = String::from("base = \"qemu\"\n");
     for (cache, sizes) in

@@ -87,7 +87,7 @@ impl Replay<'_> {
         let misses = hierarchy.go_on(
             counts.each_mut().map(|counts| &mut counts[..]),
             |hierarchy, request, site, served| {
-                self.tally.note_behind(hierarchy, request, site, sites, served);
+                self.tally.note_from(1, hierarchy, request, site, sites, served);
             },
         );
         for ((cache, counts), misses) in nearest.into_iter().zip(counts).zip(misses) {
@@ -114,7 +114,7 @@ impl Replay<'_> {
     pub fn unusual<const STORES: u8>(&mut self, what: Unusual, address: u64) {
         let now = self.hierarchy.now();
         let now = if what.index == 0 {
-            self.fetch_now(what.instruction, address, now + 1)
+            self.far(Request::Fetch, what.instruction, address, now + 1)
         } else {
             let access = Access::new(0, what.more, what.is_store);
             self.access::<STORES>(self.hierarchy.lenses()[1], what.instruction, &[access], &[address], now)
@@ -152,11 +152,6 @@ impl Replay<'_> {
     #[cold]
     #[inline(never)]
     fn fetch_far(&mut self, site: u32, address: u64, now: u64) -> u64 {
-        self.fetch_now(site, address, now)
-    }
-
-    #[inline(always)]
-    fn fetch_now(&mut self, site: u32, address: u64, now: u64) -> u64 {
         self.far(Request::Fetch, site, address, now)
     }
 

@@ -73,27 +73,15 @@ impl Tally {
                 let nearest = hierarchy.caches_of(request)[0];
                 self.count(nearest, hierarchy.cache_class(0), site, sites);
             }
-            _ => self.note_all(hierarchy, request, site, sites, served),
+            _ => self.note_from(0, hierarchy, request, site, sites, served),
         }
     }
 
+    /// The same, but without the caches nearer than a depth: what those miss is counted elsewhere ([`Tally::lend`]).
     #[inline(never)]
-    fn note_all(&mut self, hierarchy: &Hierarchy, request: Request, site: u32, sites: usize, served: Served) {
-        let missed = &hierarchy.caches_of(request)[..served.missed as usize];
-        for (depth, &structure) in missed.iter().enumerate() {
-            self.count(structure, hierarchy.cache_class(depth), site, sites);
-        }
-        let untranslated = &hierarchy.buffers_of(request)[..served.untranslated as usize];
-        for (depth, &buffer) in untranslated.iter().enumerate() {
-            self.count(self.caches + buffer, hierarchy.buffer_class(depth), site, sites);
-        }
-    }
-
-    /// Counts a miss that the levels behind the nearest had, too; that of the nearest is counted elsewhere
-    /// ([`Tally::lend`]).
-    #[inline(never)]
-    pub fn note_behind(
+    pub fn note_from(
         &mut self,
+        nearest: usize,
         hierarchy: &Hierarchy,
         request: Request,
         site: u32,
@@ -101,7 +89,13 @@ impl Tally {
         served: Served,
     ) {
         let missed = &hierarchy.caches_of(request)[..served.missed as usize];
-        missed.iter().skip(1).for_each(|&structure| self.count(structure, Class::Unknown, site, sites));
+        for (depth, &structure) in missed.iter().enumerate().skip(nearest) {
+            self.count(structure, hierarchy.cache_class(depth), site, sites);
+        }
+        let untranslated = &hierarchy.buffers_of(request)[..served.untranslated as usize];
+        for (depth, &buffer) in untranslated.iter().enumerate() {
+            self.count(self.caches + buffer, hierarchy.buffer_class(depth), site, sites);
+        }
     }
 
     /// Lends the counts of a structure's misses, which are not told apart, by site; all that are there.

@@ -6,7 +6,7 @@ use std::mem::take;
 use super::flow::At;
 use super::near::Outcome;
 use super::tags::Left;
-use super::{DATA, Hierarchy, INSTRUCTIONS, Request, Served};
+use super::{DATA, Hierarchy, INSTRUCTIONS, Request, Served, side_of};
 use crate::description::Write;
 
 /// Ways of the nearest caches' sets, where misses can wait.
@@ -56,7 +56,7 @@ impl Hierarchy {
         if !self.may_wait || self.later.count >= MOST {
             return false;
         }
-        let side = if request == Request::Fetch { INSTRUCTIONS } else { DATA };
+        let side = side_of(request);
         let place = address ^ self.lenses[side].space;
         let is_change = request == Request::Store && self.stores == Write::Back;
         match self.near[side].access_quickly::<WAYS>(place, is_change, now) {
@@ -92,7 +92,7 @@ impl Hierarchy {
             self.simple.map(|simple| simple.map(|simple| (simple.index, simple.behind)).unwrap_or_default());
         for number in 0..count {
             let Miss { place, site, request } = self.later.misses[number];
-            let side = usize::from(request != Request::Fetch);
+            let side = side_of(request);
             let (index, behind) = paths[side];
             if request == Request::Write {
                 self.leave(At { side, depth: 0, index }, Left { key: place, is_changed: true });
@@ -110,7 +110,7 @@ impl Hierarchy {
             }
         }
         for request in Request::ALL {
-            let (index, behind) = paths[usize::from(request != Request::Fetch)];
+            let (index, behind) = paths[side_of(request)];
             self.caches[index].counts.misses[request as usize] += requests[request as usize];
             if let Some(behind) = behind {
                 self.caches[behind].counts.requests[request as usize] += requests[request as usize];

@@ -107,12 +107,12 @@ impl Tags {
         if key == self.last && !is_change {
             return true;
         }
+        let (tag, set) = (self.tag(key), self.set(key));
         if let Order::Ways(orders) = &mut self.order
             && self.ways == MOST_IN_ORDER
-            && key >> self.set_bits < u64::from(LONG)
+            && let Some(tag) = tag
         {
             // Mostly so of large caches.
-            let (set, tag) = ((key & self.last_set) as usize, (key >> self.set_bits) as u32);
             let ways = ways_with(&self.tags.as_chunks::<MOST_IN_ORDER>().0[set], tag);
             if ways == 0 {
                 return false;
