@@ -72,7 +72,7 @@ impl Totals {
     /// Adds what a thread counted.
     fn add(&mut self, counter: &Counter, cache: &BlockCache) {
         let mut executions = counter.executions.clone();
-        cache.executions().for_each(|(id, times)| executions.add(id, times));
+        cache.executions(|id, times| executions.add(id, times));
         for (block, id) in cache.blocks().iter().zip(0..) {
             let total = self.id(block);
             self.executions.add(total, executions.0.get(id).copied().unwrap_or(0));
@@ -247,7 +247,7 @@ impl<'a> UnitCounter<'a> {
     #[cold]
     fn take(&mut self, is_open: bool, cache: &BlockCache) {
         let executions = self.executions(is_open);
-        cache.take_executions().for_each(|(id, times)| executions.add(id, times));
+        cache.take_executions(|id, times| executions.add(id, times));
     }
 
     /// Where executions are counted, within a unit or outside.

@@ -37,6 +37,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "late.c", "late", &["-pthread"]);
         compile(&folder, switches, "modes.c", "modes", &[]);
         compile(&folder, switches, "odd.c", "odd", &[]);
+        compile(&folder, switches, "skips.c", "skips", &[]);
         compile(&folder, switches, "stores.c", "stores", &[]);
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
         compile(&folder, switches, "tiny.c", "tiny", &[]);

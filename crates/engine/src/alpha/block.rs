@@ -179,14 +179,14 @@ impl BlockCache {
         self.blocks[id as usize].heat = COLD;
     }
 
-    /// What compiled code that counts has executed how often since that was taken; a block maybe in parts.
-    pub fn executions(&self) -> impl Iterator<Item = (BlockId, u64)> {
-        self.counters.executions()
+    /// Tells what compiled code that counts has executed how often since that was taken; a block maybe in parts.
+    pub fn executions(&self, tell: impl FnMut(BlockId, u64)) {
+        self.counters.executions(tell);
     }
 
     /// Takes the same: from then on it is counted anew.
-    pub fn take_executions(&self) -> impl Iterator<Item = (BlockId, u64)> {
-        self.counters.take()
+    pub fn take_executions(&self, tell: impl FnMut(BlockId, u64)) {
+        self.counters.take(tell);
     }
 
     /// Instructions in memory may have changed: every block is checked again before it runs, and no compiled code

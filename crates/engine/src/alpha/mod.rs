@@ -11,6 +11,7 @@ pub mod compiler;
 mod counters;
 pub mod cpu;
 pub mod float;
+mod flow;
 pub mod interpreter;
 pub mod meaning;
 pub mod records;

@@ -35,7 +35,7 @@ pub struct Site {
 
 impl Site {
     /// Makes the registers what they are for the guest.
-    pub fn complete(&self, _: &mut Cpu) {}
+    pub fn complete(&self, _: &mut Cpu, _: &BlockCache) {}
 }
 
 impl Compiler {

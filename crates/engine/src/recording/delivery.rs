@@ -94,9 +94,9 @@ impl Delivery {
     }
 
     /// Delivers how often blocks were executed without records.
-    pub(super) fn passed(&self, executions: impl Iterator<Item = (BlockId, u64)>) {
+    pub(super) fn passed(&self, executions: &[(BlockId, u64)]) {
         let mut consumer = lock(&self.target.consumer);
-        executions.for_each(|(block, times)| consumer.passed(block, times));
+        executions.iter().for_each(|&(block, times)| consumer.passed(block, times));
     }
 
     /// The number of a thread that delivers for the first time.

@@ -353,8 +353,9 @@ impl Tracer {
     pub(super) fn counted(&mut self, cache: &BlockCache) {
         self.learn_all(cache);
         let Some(delivery) = self.session.delivery() else { return };
-        let executions = cache.take_executions().map(|(id, executions)| (self.number(id), executions));
-        delivery.passed(executions);
+        let mut passed = Vec::new();
+        cache.take_executions(|id, executions| passed.push((self.number(id), executions)));
+        delivery.passed(&passed);
     }
 
     /// Makes all blocks of the cache known to the consumer.

@@ -22,6 +22,7 @@ use super::registers::{
 use super::stubs::Stubs;
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::{Cpu, HostSide, register::SINK};
+use crate::alpha::flow::Flow;
 use crate::alpha::meaning::{Break, Step, execute};
 
 mod bytes;
@@ -42,15 +43,31 @@ pub(super) struct Emitted {
     pub(super) entries: Vec<(usize, usize)>,
 }
 
-/// Writes a region's code, for the place where the arena ends; the counters of its blocks begin at `counters`. None
-/// if there is no room in it.
+/// How executions of a region's blocks are counted.
+#[derive(Clone, Copy)]
+pub(super) struct Counted<'a> {
+    pub(super) flow: &'a Flow,
+    /// The number of the first counter.
+    pub(super) first: usize,
+    /// Where the counter with number 0 is.
+    pub(super) base: u64,
+}
+
+impl Counted<'_> {
+    /// Where a cell of the flow is.
+    fn place(&self, cell: usize) -> Operand {
+        Operand::Near(self.base + 8 * (self.first + cell) as u64)
+    }
+}
+
+/// Writes a region's code, for the place where the arena ends. None if there is no room in it.
 pub(super) fn emit(
     region: &Region,
     cache: &BlockCache,
     registers: &Registers,
     usual: Option<Usual>,
     stubs: &Stubs,
-    counters: u64,
+    counted: Option<Counted>,
     entries: &mut Entries,
 ) -> Option<Emitted> {
     let mut assembler = Assembler::new(entries.arena.next());
@@ -67,7 +84,7 @@ pub(super) fn emit(
         registers,
         usual,
         stubs,
-        counters,
+        counted,
         entries,
         labels,
         is_loop,
@@ -88,12 +105,12 @@ pub(super) fn emit(
 enum Behind {
     /// The interpreter is to execute an instruction of a block.
     Fault { label: Label, block: usize, at: usize, narrow: u32 },
-    /// Leave for an address of the guest.
-    Leave { label: Label, address: u64 },
+    /// Leave for an address of the guest; count that first.
+    Leave { label: Label, address: u64, lost: Option<Operand> },
     /// Go on in a stub: the address is in rax.
     Stub { label: Label, stub: u64 },
-    /// Go on in other code.
-    Elsewhere { label: Label, address: u64 },
+    /// Go on in other code; count that first.
+    Elsewhere { label: Label, address: u64, lost: Option<Operand> },
     /// There is no room for another record.
     HandOn { label: Label, back: Label },
     /// What a block does is not usual; instructions are fetched from an address.
@@ -117,15 +134,14 @@ struct Emitter<'a> {
     /// If only what is not usual is told.
     usual: Option<Usual<'a>>,
     stubs: &'a Stubs,
-    /// Where the first block's counter is.
-    counters: u64,
+    counted: Option<Counted<'a>>,
     entries: &'a mut Entries,
     /// Of the blocks.
     labels: Vec<Label>,
     /// Whether control comes back to a block.
     is_loop: Vec<bool>,
-    /// For each block: `known`, and whether control may come there from anywhere.
-    beginnings: Vec<(u32, bool)>,
+    /// For each block: `known`.
+    beginnings: Vec<u32>,
     /// Registers, a bit each, that hold addresses in the guest's address space.
     known: u32,
     /// Registers, a bit each, of which the host's hold the low half only: what lies above is its sign.
@@ -159,7 +175,7 @@ impl Emitter<'_> {
         for site in &mut self.sites {
             site.position = code.position(site.position as usize) as u32;
         }
-        let entered = self.labels.iter().enumerate().filter(|(index, _)| self.beginnings[*index].1);
+        let entered = self.labels.iter().enumerate().filter(|(index, _)| self.region.is_entry[*index]);
         let entries = entered.filter_map(|(index, &label)| Some((index, code.label(label)?))).collect();
         Some(Emitted { code: code.bytes, sites: self.sites, entries })
     }
@@ -167,13 +183,13 @@ impl Emitter<'_> {
     fn block(&mut self, index: usize) {
         self.index = index;
         self.assembler.place(self.labels[index]);
-        self.known = self.beginnings[index].0;
+        self.known = self.beginnings[index];
         self.flags = NO_FLAGS;
         debug_assert_eq!(self.narrow, 0);
         let cache = self.cache;
         let block: &Block = cache.block(self.region.blocks[index]);
         if self.is_loop[index] {
-            let leave = self.leave_for(block.address);
+            let leave = self.leave_before(index);
             self.poll(leave);
         }
         self.count(block);
@@ -217,7 +233,7 @@ impl Emitter<'_> {
             self.accesses = 0;
         }
         if self.registers.counts_blocks() {
-            self.assembler.increment(self.counter());
+            self.count_execution();
         }
         if self.registers.is_limited() {
             let leave = self.leave_for(block.address);
@@ -236,6 +252,17 @@ impl Emitter<'_> {
         }
     }
 
+    /// Where to count that control is lost behind the block.
+    fn lost_behind(&self) -> Option<Operand> {
+        self.counted.and_then(|counted| Some(counted.place(counted.flow.lost_behind(self.index)?)))
+    }
+
+    fn count_loss(&mut self, lost: Option<Operand>) {
+        if let Some(lost) = lost {
+            self.assembler.increment(lost);
+        }
+    }
+
     /// Notes the address of an access in the block's record. May take rcx.
     fn note(&mut self, place: Place) {
         if self.registers.traces() {
@@ -249,9 +276,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where the block's executions are counted.
-    fn counter(&self) -> Operand {
-        Operand::Near(self.counters + 8 * self.index as u64)
+    /// Counts an execution of the block, if that does not follow from others.
+    fn count_execution(&mut self) {
+        if let Some(counted) = self.counted
+            && let Some(cell) = counted.flow.counter(self.index)
+        {
+            self.assembler.increment(counted.place(cell));
+        }
     }
 
     /// Ends the block's record. Flags stay as they are, unless what is usual is passed over; that takes rax and rcx, too.
@@ -415,7 +446,15 @@ impl Emitter<'_> {
     /// Where to jump to leave for an address.
     fn leave_for(&mut self, address: u64) -> Label {
         let label = self.assembler.label();
-        self.behind.push(Behind::Leave { label, address });
+        self.behind.push(Behind::Leave { label, address, lost: None });
+        label
+    }
+
+    /// Where to jump to leave before a block, which is not counted yet.
+    fn leave_before(&mut self, block: usize) -> Label {
+        let (label, address) = (self.assembler.label(), self.cache.block(self.region.blocks[block]).address);
+        let lost = self.counted.and_then(|counted| Some(counted.place(counted.flow.lost_before(block)?)));
+        self.behind.push(Behind::Leave { label, address, lost });
         label
     }
 
@@ -429,7 +468,14 @@ impl Emitter<'_> {
     /// What is written next may fault: the interpreter takes over at an instruction of a block.
     fn may_fault(&mut self, block: usize, at: usize, narrow: u32) {
         let position = self.assembler.position() as u32;
-        self.sites.push(Site { position, block: self.region.blocks[block], index: at as u32, narrow });
+        let lost = self.counted.and_then(|counted| {
+            // The block is counted where it begins, or else where it ends.
+            let is_counted = self.registers.counts_blocks();
+            let (before, behind) = (counted.flow.lost_before(block), counted.flow.lost_behind(block));
+            Some((counted.first + if is_counted { behind } else { before }?) as u32)
+        });
+        let (block, index) = (self.region.blocks[block], at as u32);
+        self.sites.push(Site { position, block, index, narrow, lost });
     }
 
     fn rare(&mut self, rare: Behind) {
@@ -439,8 +485,9 @@ impl Emitter<'_> {
                 self.may_fault(block, at, narrow);
                 self.assembler.halt();
             }
-            Behind::Leave { label, address } => {
+            Behind::Leave { label, address, lost } => {
                 self.assembler.place(label);
+                self.count_loss(lost);
                 self.assembler.constant(RAX, address);
                 self.assembler.jump_to(self.stubs.leave);
             }
@@ -448,8 +495,9 @@ impl Emitter<'_> {
                 self.assembler.place(label);
                 self.assembler.jump_to(stub);
             }
-            Behind::Elsewhere { label, address } => {
+            Behind::Elsewhere { label, address, lost } => {
                 self.assembler.place(label);
+                self.count_loss(lost);
                 self.elsewhere(address);
             }
             Behind::Unusual { label, what, fetched, back } => {

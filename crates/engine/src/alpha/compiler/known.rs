@@ -33,22 +33,19 @@ fn behind(block: &Block, before: u32) -> u32 {
     })
 }
 
-/// Registers, a bit each, at the beginning of each block; and whether control may come there from anywhere.
-pub(super) fn at_beginnings(region: &Region, cache: &BlockCache) -> Vec<(u32, bool)> {
-    let mut known = vec![(u32::MAX, false); region.blocks.len()];
-    known[0] = (0, true);
-    for edge in region.edges.iter().flatten().filter(|edge| edge.is_open) {
-        known[edge.to] = (0, true);
-    }
+/// Registers, a bit each, at the beginning of each block.
+pub(super) fn at_beginnings(region: &Region, cache: &BlockCache) -> Vec<u32> {
+    let nothing_at_entries = |&is_entry: &bool| if is_entry { 0 } else { u32::MAX };
+    let mut known: Vec<u32> = region.is_entry.iter().map(nothing_at_entries).collect();
     let mut changed = true;
     while changed {
         changed = false;
         for (index, edges) in region.edges.iter().enumerate() {
-            let behind = behind(cache.block(region.blocks[index]), known[index].0);
+            let behind = behind(cache.block(region.blocks[index]), known[index]);
             for edge in edges {
-                let common = known[edge.to].0 & behind;
-                changed |= common != known[edge.to].0;
-                known[edge.to].0 = common;
+                let common = known[edge.to] & behind;
+                changed |= common != known[edge.to];
+                known[edge.to] = common;
             }
         }
     }

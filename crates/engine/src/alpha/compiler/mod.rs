@@ -29,6 +29,7 @@ use self::registers::Registers;
 use self::stubs::Stubs;
 use super::block::{Block, BlockCache};
 use super::cpu::Cpu;
+use super::flow::Flow;
 use super::interpreter::Interest;
 use crate::memory::Memory;
 
@@ -49,11 +50,16 @@ pub struct Site {
     pub index: u32,
     /// Registers, a bit each, whose upper halves are still to be filled with their signs.
     narrow: u32,
+    /// The counter that tells that control was lost here, if there is one.
+    lost: Option<u32>,
 }
 
 impl Site {
-    /// Makes the registers what they are for the guest.
-    pub fn complete(&self, cpu: &mut Cpu) {
+    /// Makes the registers, and what was counted, what they are for the guest.
+    pub fn complete(&self, cpu: &mut Cpu, cache: &BlockCache) {
+        if let Some(lost) = self.lost {
+            cache.counters.increment(lost as usize);
+        }
         for (value, number) in cpu.r.iter_mut().zip(0..31) {
             if self.narrow >> number & 1 != 0 {
                 *value = *value as i32 as u64;
@@ -117,19 +123,19 @@ impl Compiler {
         cache: &mut BlockCache,
     ) {
         let region = region::find(id, (hot / LEAST).max(1), wants, cache);
+        let flow = self.registers.has_counters().then(|| region.flow(cache));
         let (first, space) = self.entries.arena.counters();
-        let counters = cache.counters.next(region.blocks.len(), first, space);
-        let emitted = counters.and_then(|counters| {
+        let cells = flow.as_ref().map_or(0, Flow::cells);
+        let emitted = cache.counters.next(cells, first, space).and_then(|number| {
+            let base = first.as_ptr() as u64;
+            let counted = flow.as_ref().map(|flow| emit::Counted { flow, first: number, base });
             let usual = |lookaside| emit::Usual { lookaside, first_instruction };
             let usual = self.lookaside.as_ref().map(usual);
             let (registers, entries) = (&self.registers, &mut self.entries);
-            emit::emit(&region, cache, registers, usual, &self.stubs, counters, entries)
+            emit::emit(&region, cache, registers, usual, &self.stubs, counted, entries)
         });
         let Some(emitted) = emitted else { return cache.cool(id) };
         let Some(code) = self.entries.arena.add(&emitted.code) else { return cache.cool(id) };
-        if self.registers.has_counters() {
-            cache.counters.add(&region.blocks);
-        }
         let start = (code - self.entries.arena.start()) as u32;
         let moved = emitted.sites.iter().map(|site| Site { position: start + site.position, ..*site });
         self.sites.extend(moved);
@@ -140,6 +146,9 @@ impl Compiler {
                 self.entries.set(cache.block(id).address, code);
                 cache.set_code(id, code as *const u8);
             }
+        }
+        if let Some(flow) = flow {
+            cache.counters.add(flow.terms(&region.blocks));
         }
     }
 

@@ -6,6 +6,7 @@ use isa::{Flags, Op};
 use trace::BlockId;
 
 use crate::alpha::block::{Block, BlockCache};
+use crate::alpha::flow::{Flow, Passage};
 use crate::alpha::meaning::pal;
 
 /// A way from one block to another.
@@ -22,6 +23,8 @@ pub(super) struct Region {
     pub(super) blocks: Vec<BlockId>,
     /// From each block.
     pub(super) edges: Vec<Vec<Edge>>,
+    /// Of each block: control may come there from anywhere.
+    pub(super) is_entry: Vec<bool>,
     by_address: HashMap<u64, usize>,
 }
 
@@ -32,6 +35,15 @@ impl Region {
     /// The block at an address.
     pub(super) fn at(&self, address: u64) -> Option<usize> {
         self.by_address.get(&address).copied()
+    }
+
+    /// How control flows through it.
+    pub(super) fn flow(&self, cache: &BlockCache) -> Flow {
+        let passage = |(index, &id): (usize, &BlockId)| {
+            let next = self.edges[index].iter().map(|edge| edge.to).collect();
+            Passage { is_entry: self.is_entry[index], next, heat: cache.block(id).heat }
+        };
+        Flow::new(&self.blocks.iter().enumerate().map(passage).collect::<Vec<_>>())
     }
 }
 
@@ -83,9 +95,14 @@ fn in_order(blocks: &[BlockId], by_address: &HashMap<u64, usize>, cache: &BlockC
     order.iter().enumerate().for_each(|(new, &old)| place[old] = new);
     let renumbered =
         |&old: &usize| edges[old].iter().map(|edge| Edge { to: place[edge.to], ..*edge }).collect::<Vec<_>>();
+    let edges: Vec<Vec<Edge>> = order.iter().map(renumbered).collect();
+    let mut is_entry = vec![false; blocks.len()];
+    is_entry[0] = true;
+    edges.iter().flatten().filter(|edge| edge.is_open).for_each(|edge| is_entry[edge.to] = true);
     Region {
         blocks: order.iter().map(|&old| blocks[old]).collect(),
-        edges: order.iter().map(renumbered).collect(),
+        edges,
+        is_entry,
         by_address: by_address.iter().map(|(&address, &old)| (address, place[old])).collect(),
     }
 }

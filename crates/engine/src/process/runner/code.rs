@@ -113,7 +113,7 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
     fn fault(&mut self, host: usize) -> (BlockId, usize) {
         let compiler = self.code.compiler.as_ref().expect("compiled code has a compiler");
         let site = compiler.site(host);
-        site.complete(self.cpu);
+        site.complete(self.cpu, self.cache);
         if self.code.interest == Interest::Nothing {
             // What does not count compiled code counts what the interpreter goes on with.
             self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;

@@ -77,7 +77,10 @@ impl Emitter<'_> {
         match self.region.at(address) {
             Some(next) if next == self.index + 1 => {}
             Some(next) => self.assembler.jump(self.labels[next]),
-            None => self.elsewhere(address),
+            None => {
+                self.count_loss(self.lost_behind());
+                self.elsewhere(address);
+            }
         }
     }
 
@@ -87,7 +90,7 @@ impl Emitter<'_> {
             Some(next) => self.labels[next],
             None => {
                 let label = self.assembler.label();
-                self.behind.push(Behind::Elsewhere { label, address });
+                self.behind.push(Behind::Elsewhere { label, address, lost: self.lost_behind() });
                 label
             }
         }

@@ -41,7 +41,7 @@ impl Emitter<'_> {
             }
         }
         self.assembler.address(Size::Quad, TIME, Place { base: TIME, displacement: number.into() });
-        self.assembler.increment(self.counter());
+        self.count_execution();
     }
 
     /// Where to jump to tell what is not usual, and the label to place where compiled code goes on.

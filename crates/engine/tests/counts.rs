@@ -1,5 +1,5 @@
-//! Counts of a program with threads are exact: every call of a function, in whatever thread, is
-//! counted, and is as long as it is in a program with one thread.
+//! Counts are exact: every call of a function, in whatever thread, is counted, and is as long as it is in a program
+//! with one thread; and nothing is counted that a signal keeps from being executed.
 
 mod guest;
 
@@ -7,8 +7,8 @@ use guest::Guest;
 use pathlength_engine::{End, UnitCounter, UnitOfWork};
 use trace::{Counts, Unit};
 
-/// `work(n)` takes a number of steps that depends on n; thread i makes 50 calls of `work(i)`.
-const SOURCE: &str = r#"
+/// In [`THREADS`], `work(n)` takes a number of steps that depends on n; thread i makes 50 calls of `work(i)`.
+const THREADS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
 long __attribute__((noinline)) work(long n) {
@@ -60,25 +60,69 @@ fn in_work(units: &[Unit], counts: &Counts) -> u64 {
         .sum()
 }
 
+/// Instructions of the blocks that were executed in a unit.
+fn in_blocks(unit: &Unit, counts: &Counts) -> u64 {
+    unit.blocks.iter().map(|(id, n)| counts.blocks[*id as usize].words.len() as u64 * n).sum()
+}
+
 #[test]
 fn every_call_in_every_thread_is_counted() {
-    const THREADS: usize = 12;
-    let guest = Guest::new(SOURCE, &["-O2"]);
-    let number = THREADS.to_string();
+    const NUMBER: usize = 12;
+    let guest = Guest::new(THREADS, &["-O2"]);
+    let number = NUMBER.to_string();
     let (mut one, one_counts) = count(&guest, &[&number]);
     let (mut several, several_counts) = count(&guest, &[&number, "threads"]);
-    assert_eq!(several.len(), 50 * THREADS);
+    assert_eq!(several.len(), 50 * NUMBER);
     assert!(several.iter().enumerate().all(|(index, unit)| unit.number == index as u64 && unit.returned));
     assert_eq!(in_work(&several, &several_counts), in_work(&one, &one_counts));
     for (units, counts) in [(&several, &several_counts), (&one, &one_counts)] {
         for unit in units {
-            let lengths =
-                unit.blocks.iter().map(|(id, n)| counts.blocks[*id as usize].words.len() as u64 * n);
-            assert_eq!(lengths.sum::<u64>(), unit.instructions);
+            assert_eq!(in_blocks(unit, counts), unit.instructions);
         }
     }
     one.sort_by_key(|unit| unit.instructions);
     several.sort_by_key(|unit| unit.instructions);
     let lengths = |units: &[Unit]| units.iter().map(|unit| unit.instructions).collect::<Vec<_>>();
     assert_eq!(lengths(&several), lengths(&one));
+}
+
+/// `work(n)` calls a loop with a choice in it, which a timer interrupts until that has happened n times. Mostly
+/// that is long ago: so `wait_until` is compiled as a whole, and its loop is not what other code enters.
+const INTERRUPTED: &str = r#"
+#include <signal.h>
+#include <sys/time.h>
+enum { SIGNALS = 20 };
+static volatile sig_atomic_t signals;
+static void tick(int signal) { signals++; }
+long __attribute__((noinline)) wait_until(long until) {
+    long sum = 0, i = 0;
+    do {
+        if (i & 3) __asm__ volatile("addq %0, %1, %0" : "+r"(sum) : "r"(i));
+        else __asm__ volatile("subq %0, %1, %0" : "+r"(sum) : "r"(i));
+        i++;
+    } while (signals < until || i < 8);
+    return sum;
+}
+long __attribute__((noinline)) work(long until) { return wait_until(until) + 1; }
+int main(void) {
+    struct itimerval often = {{0, 500}, {0, 500}}, never = {};
+    signal(SIGALRM, tick);
+    setitimer(ITIMER_REAL, &often, 0);
+    for (long unit = 1; unit <= 10; unit++) {
+        for (int i = 0; i < 100; i++) work(0);
+        work(unit * SIGNALS);
+    }
+    setitimer(ITIMER_REAL, &never, 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn what_signals_interrupt_is_counted_once() {
+    let guest = Guest::new(INTERRUPTED, &["-O2"]);
+    let (units, counts) = count(&guest, &[]);
+    assert_eq!(units.len(), 1010);
+    for unit in &units {
+        assert_eq!(in_blocks(unit, &counts), unit.instructions);
+    }
 }
