@@ -24,6 +24,8 @@ pub struct Near {
     page_slot: usize,
     /// Slots where pages were, by the low bits of their numbers.
     page_slots: Box<[u32; KNOWN]>,
+    /// Whether sets have one line, and accesses can be quick.
+    is_direct: bool,
 }
 
 /// How addresses are looked at: what a loop over accesses should have at hand.
@@ -68,6 +70,7 @@ impl Near {
             lens: Lens { space: 0, line_shift },
             page_shift,
             page_of: vec![0; lines.slots()].into(),
+            is_direct: lines.is_by_time_of(1) && lines.slots() <= Lookaside::SLOTS,
             lines,
             pages,
             known,
@@ -136,6 +139,12 @@ impl Near {
     /// An access to what is not known, where what misses comes in at once.
     #[inline(always)]
     pub fn access(&mut self, place: u64, is_change: bool, now: u64) -> Outcome {
+        if self.is_direct {
+            match self.access_quickly::<1>(place, is_change, now) {
+                Outcome::Untranslated => {}
+                outcome => return outcome,
+            }
+        }
         let line = place >> self.lens.line_shift;
         if !self.touch_page(place, now) {
             Outcome::Untranslated
@@ -146,20 +155,20 @@ impl Near {
         }
     }
 
-    /// The same, where sets have `WAYS` ways ([`Near::is_quick`]). Nothing was done if the page is not at hand, or the line's
-    /// number is too long.
+    /// The same, where sets have `WAYS` ways ([`Near::is_quick`]). Nothing was done if the page is not at hand, or using it
+    /// changes more than a time, or the line's number is too long.
     #[inline(always)]
     pub fn access_quickly<const WAYS: usize>(&mut self, place: u64, is_change: bool, now: u64) -> Outcome {
         let (line, page) = (place >> self.lens.line_shift, place >> self.page_shift);
         // Whether it is the same page again cannot be guessed.
         let page_slot = self.page_slots[page as usize % KNOWN];
-        if !self.pages.is_in(page_slot as usize, page) {
+        if !self.pages.is_in(page_slot as usize, page) || self.pages.in_turn(page) == Some(page) {
             return Outcome::Untranslated;
         }
-        (self.page, self.page_slot) = (page, page_slot as usize);
         let Some(Use { slot, replaced }) = self.lines.use_or_bring_in::<WAYS>(line, is_change, now) else {
             return Outcome::Untranslated;
         };
+        (self.page, self.page_slot) = (page, page_slot as usize);
         // The page was used when the line was.
         let page_of = std::mem::replace(&mut self.page_of[slot], page_slot);
         self.known[line as usize % KNOWN] = others(line) | (slot as u64) << Lookaside::SLOT_SHIFT;
@@ -177,7 +186,7 @@ impl Near {
 
     /// Whether [`Near::access_quickly`] does what [`Near::access`] does, where sets have so many ways.
     pub fn is_quick(&self, ways: usize) -> bool {
-        self.lines.is_by_time_of(ways) && self.lines.slots() <= Lookaside::SLOTS && !self.pages.has_pointers()
+        self.lines.is_by_time_of(ways) && self.lines.slots() <= Lookaside::SLOTS
     }
 
     /// Brings in a page.

@@ -210,14 +210,9 @@ impl Tags {
         self.put(slot, key, is_changed, now)
     }
 
-    /// Whether pointers show to keys ([`Tags::in_turn`]).
-    pub fn has_pointers(&self) -> bool {
-        matches!(self.order, Order::NotLastUsed(_))
-    }
-
     /// Whether [`Tags::use_or_bring_in`] can be used with so many ways.
     pub fn is_by_time_of(&self, ways: usize) -> bool {
-        self.is_by_time() && self.ways == ways
+        self.ways == ways && (self.is_by_time() || ways == 1)
     }
 
     /// Uses a key, or brings it in, where sets have `WAYS` ways of which the one used longest ago goes. None if it is
@@ -236,7 +231,7 @@ impl Tags {
             times[way] = now;
             return Some(Use { slot: set * WAYS + way, replaced: None });
         }
-        let way = oldest(times) % WAYS;
+        let way = if WAYS == 1 { 0 } else { oldest(times) % WAYS };
         tags[way] = tag;
         let left = std::mem::replace(&mut entries[way], key << 1 | u64::from(is_change));
         let time = std::mem::replace(&mut times[way], now);
