@@ -2,7 +2,7 @@
 
 use analysis::table::{Kind, Table, Value};
 use engine::{Configuration, Plan, UnitPlan};
-use machine::{Cause, Cycles, Demand, Machine, Storage, Time};
+use machine::{Cause, Cycles, Demand, Machine, Storage, Time, Warming};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, ModeResult, Run, Setting, Study};
@@ -67,18 +67,17 @@ impl Scheme {
 }
 
 impl SchemeTime {
-    fn new(machine: &Machine, time: &Time, first: u64) -> SchemeTime {
-        let mut all = Cycles::default();
-        let (mut units, mut instructions) = (0, 0);
-        for unit in time.units().iter().filter(|unit| unit.number >= first) {
-            (units, instructions) = (units + 1, instructions + unit.instructions);
+    fn new(machine: &Machine, time: &Time) -> SchemeTime {
+        let (units, mut instructions, mut all) = (time.units(), 0, Cycles::default());
+        for unit in units {
+            instructions += unit.instructions;
             all.add(&unit.cycles);
         }
         let cost =
             machine.emulation.as_ref().map_or(0.0, |one| one.microseconds * machine.processor.clock_mhz);
         let emulated = all.of(Cause::Emulation).checked_div(cost.round() as u64).unwrap_or(0);
         let causes = all.iter().filter(|(cause, _)| *cause != Cause::Emulation).collect();
-        SchemeTime { units, instructions, causes, emulated }
+        SchemeTime { units: units.len() as u64, instructions, causes, emulated }
     }
 
     /// Cycles of a transaction, of which each emulated instruction takes so many.
@@ -112,11 +111,10 @@ impl Setting<'_> {
             let times = machines.iter().map(Time::new).collect::<Result<Vec<Time>, _>>();
             let times = times.map_err(|error| error.to_string())?;
             let plan = Plan { unit: Some(unit), ..Plan::default() };
+            let times = Warming::new(times, Some(first));
             let heard = live::run(&configuration, &plan, times, false).map_err(|error| error.to_string())?;
-            let both = machines.iter().zip(&heard.model);
-            Ok::<_, String>(
-                both.map(|(machine, time)| SchemeTime::new(machine, time, first)).collect::<Vec<_>>(),
-            )
+            let both = machines.iter().zip(&heard.model.model);
+            Ok::<_, String>(both.map(|(machine, time)| SchemeTime::new(machine, time)).collect::<Vec<_>>())
         };
         let [original, byte_word] = self.both(time, &mut |()| {})?.map(|(times, _)| times);
         let times: Vec<SchemeTime> = original.into_iter().chain(byte_word).collect();
