@@ -9,8 +9,6 @@ use trace::{Counts, Unit};
 
 /// In [`THREADS`], `work(n)` takes a number of steps that depends on n; thread i makes 50 calls of `work(i)`.
 const THREADS: &str = r#"
-#include <pthread.h>
-#include <stdlib.h>
 long __attribute__((noinline)) work(long n) {
     long sum = 0;
     for (long i = 0; i < 100 * (n + 1); i++) __asm__ volatile("addq %0, %1, %0" : "+r"(sum) : "r"(i));
@@ -20,15 +18,6 @@ void *__attribute__((noinline)) body(void *number) {
     long sum = 0;
     for (int i = 0; i < 50; i++) sum += work((long)number);
     return (void *)sum;
-}
-int main(int count, char **arguments) {
-    pthread_t threads[64];
-    int wanted = atoi(arguments[1]), separate = count > 2;
-    for (long i = 0; i < wanted; i++)
-        if (separate) pthread_create(&threads[i], NULL, body, (void *)i);
-        else body((void *)i);
-    for (int i = 0; separate && i < wanted; i++) pthread_join(threads[i], NULL);
-    return 0;
 }
 "#;
 
@@ -68,7 +57,7 @@ fn in_blocks(unit: &Unit, counts: &Counts) -> u64 {
 #[test]
 fn every_call_in_every_thread_is_counted() {
     const NUMBER: usize = 12;
-    let guest = Guest::new(THREADS, &["-O2"]);
+    let guest = Guest::with_threads(THREADS, &["-O2"]);
     let number = NUMBER.to_string();
     let (mut one, one_counts) = count(&guest, &[&number]);
     let (mut several, several_counts) = count(&guest, &[&number, "threads"]);

@@ -12,8 +12,6 @@ use trace::{Block, Consumer, Image, Thread, Trace};
 
 /// Calls `work` from one thread or from several, at different depths, until it has read and written much.
 const SOURCE: &str = r#"
-#include <pthread.h>
-#include <stdlib.h>
 #include <unistd.h>
 long table[1 << 12];
 long __attribute__((noinline)) work(long n) {
@@ -29,15 +27,6 @@ void *__attribute__((noinline)) body(void *number) {
     long sum = 0;
     for (int i = 0; i < 100; i++) sum += work((long)number + i % 3);
     return (void *)sum;
-}
-int main(int count, char **arguments) {
-    pthread_t threads[64];
-    int wanted = atoi(arguments[1]), separate = count > 2;
-    for (long i = 0; i < wanted; i++)
-        if (separate) pthread_create(&threads[i], NULL, body, (void *)i);
-        else body((void *)i);
-    for (int i = 0; separate && i < wanted; i++) pthread_join(threads[i], NULL);
-    return 0;
 }
 "#;
 
@@ -101,7 +90,7 @@ impl Consumer for Closing {
 }
 
 fn guest() -> Guest {
-    Guest::new(SOURCE, &["-O1"])
+    Guest::with_threads(SOURCE, &["-O1"])
 }
 
 /// The plans that are tried.

@@ -77,8 +77,7 @@ impl Counters {
 
     /// Adds one to one of them.
     pub(super) fn increment(&self, counter: usize) {
-        let counter = &self.in_use()[counter];
-        counter.set(counter.get() + 1);
+        self.in_use()[counter].update(|count| count + 1);
     }
 
     fn in_use(&self) -> &[Cell<u64>] {

@@ -261,22 +261,21 @@ mod tests {
             let flow = Flow::new(&blocks);
             let entries: Vec<usize> = (0..blocks.len()).filter(|&block| blocks[block].is_entry).collect();
             let (cells, mut expected) = (vec![Cell::new(0); flow.cells()], vec![0; blocks.len()]);
+            let increment = |cell: Option<usize>| cell.into_iter().for_each(|cell| cells[cell].update(|count| count + 1));
             for way in &ways {
                 let mut at = way.first().map(|&first| entries[usize::from(first) % entries.len()]);
                 let mut choices = way.iter().map(|&choice| usize::from(choice));
                 while let Some(block) = at.take() {
                     let choice = choices.next();
                     if choice.is_none_or(|choice| choice % 32 == 0) {
-                        flow.lost_before(block).into_iter().for_each(|cell| cells[cell].set(cells[cell].get() + 1));
+                        increment(flow.lost_before(block));
                         break;
                     }
                     expected[block] += 1;
-                    flow.counter(block).into_iter().for_each(|cell| cells[cell].set(cells[cell].get() + 1));
+                    increment(flow.counter(block));
                     let (next, choice) = (&blocks[block].next, choices.next());
                     match choice.map(|choice| (choice % 32, choice % (next.len() + 1))) {
-                        None | Some((0, _)) => {
-                            flow.lost_behind(block).into_iter().for_each(|cell| cells[cell].set(cells[cell].get() + 1));
-                        }
+                        None | Some((0, _)) => increment(flow.lost_behind(block)),
                         Some((_, way)) => {
                             let must_stay = !next.is_empty() && !next.iter().any(|&next| blocks[next].is_entry);
                             at = next.get(if must_stay { way % next.len() } else { way }).copied();

@@ -20,7 +20,28 @@ pub struct Guest {
 /// begins is out of the other's reach.
 static TURN: Mutex<()> = Mutex::new(());
 
+/// Calls `body(i)` for each i below the first argument: one after the other, or, if there is a second one, each in a
+/// thread of its own.
+const MAIN: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+int main(int count, char **arguments) {
+    pthread_t threads[64];
+    int wanted = atoi(arguments[1]), separate = count > 2;
+    for (long i = 0; i < wanted; i++)
+        if (separate) pthread_create(&threads[i], NULL, body, (void *)i);
+        else body((void *)i);
+    for (int i = 0; separate && i < wanted; i++) pthread_join(threads[i], NULL);
+    return 0;
+}
+"#;
+
 impl Guest {
+    /// Compiles one that has a function `body`, and calls that in one thread or in several: see [`MAIN`].
+    pub fn with_threads(body: &str, switches: &[&str]) -> Guest {
+        Guest::new(&[body, MAIN].concat(), switches)
+    }
+
     /// Compiles it.
     pub fn new(source: &str, switches: &[&str]) -> Guest {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -70,7 +70,7 @@ impl Near {
             lens: Lens { space: 0, line_shift },
             page_shift,
             page_of: vec![0; lines.slots()].into(),
-            is_direct: lines.is_by_time_of(1) && lines.slots() <= Lookaside::SLOTS,
+            is_direct: is_quick(&lines, 1),
             lines,
             pages,
             known,
@@ -186,7 +186,7 @@ impl Near {
 
     /// Whether [`Near::access_quickly`] does what [`Near::access`] does, where sets have so many ways.
     pub fn is_quick(&self, ways: usize) -> bool {
-        self.lines.is_by_time_of(ways) && self.lines.slots() <= Lookaside::SLOTS
+        is_quick(&self.lines, ways)
     }
 
     /// Brings in a page.
@@ -324,6 +324,11 @@ impl Near {
             }
         }
     }
+}
+
+/// Whether lines in sets of so many ways can be used or brought in at once, and all of them be known.
+fn is_quick(lines: &Tags, ways: usize) -> bool {
+    lines.can_use_or_bring_in(ways) && lines.slots() <= Lookaside::SLOTS
 }
 
 /// The bits of a line's number that do not select the word where it is known.

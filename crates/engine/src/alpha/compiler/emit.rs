@@ -53,13 +53,6 @@ pub(super) struct Counted<'a> {
     pub(super) base: u64,
 }
 
-impl Counted<'_> {
-    /// Where a cell of the flow is.
-    fn place(&self, cell: usize) -> Operand {
-        Operand::Near(self.base + 8 * (self.first + cell) as u64)
-    }
-}
-
 /// Writes a region's code, for the place where the arena ends. None if there is no room in it.
 pub(super) fn emit(
     region: &Region,
@@ -105,12 +98,12 @@ pub(super) fn emit(
 enum Behind {
     /// The interpreter is to execute an instruction of a block.
     Fault { label: Label, block: usize, at: usize, narrow: u32 },
-    /// Leave for an address of the guest; count that first.
-    Leave { label: Label, address: u64, lost: Option<Operand> },
+    /// Leave for an address of the guest; add one to a counter first.
+    Leave { label: Label, address: u64, lost: Option<usize> },
     /// Go on in a stub: the address is in rax.
     Stub { label: Label, stub: u64 },
-    /// Go on in other code; count that first.
-    Elsewhere { label: Label, address: u64, lost: Option<Operand> },
+    /// Go on in other code; add one to a counter first.
+    Elsewhere { label: Label, address: u64, lost: Option<usize> },
     /// There is no room for another record.
     HandOn { label: Label, back: Label },
     /// What a block does is not usual; instructions are fetched from an address.
@@ -189,7 +182,7 @@ impl Emitter<'_> {
         let cache = self.cache;
         let block: &Block = cache.block(self.region.blocks[index]);
         if self.is_loop[index] {
-            let leave = self.leave_before(index);
+            let leave = self.leave_before();
             self.poll(leave);
         }
         self.count(block);
@@ -252,14 +245,23 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where to count that control is lost behind the block.
-    fn lost_behind(&self) -> Option<Operand> {
-        self.counted.and_then(|counted| Some(counted.place(counted.flow.lost_behind(self.index)?)))
+    /// The number of a counter of the region's, if it counts and has that.
+    fn counter(&self, cell: impl FnOnce(&Flow) -> Option<usize>) -> Option<usize> {
+        let Counted { flow, first, .. } = self.counted?;
+        Some(first + cell(flow)?)
     }
 
-    fn count_loss(&mut self, lost: Option<Operand>) {
-        if let Some(lost) = lost {
-            self.assembler.increment(lost);
+    /// The counter of losses of control behind the block.
+    fn lost_behind(&self) -> Option<usize> {
+        self.counter(|flow| flow.lost_behind(self.index))
+    }
+
+    /// Adds one to a counter, if there is one.
+    fn increment(&mut self, counter: Option<usize>) {
+        if let Some(Counted { base, .. }) = self.counted
+            && let Some(counter) = counter
+        {
+            self.assembler.increment(Operand::Near(base + 8 * counter as u64));
         }
     }
 
@@ -278,11 +280,7 @@ impl Emitter<'_> {
 
     /// Counts an execution of the block, if that does not follow from others.
     fn count_execution(&mut self) {
-        if let Some(counted) = self.counted
-            && let Some(cell) = counted.flow.counter(self.index)
-        {
-            self.assembler.increment(counted.place(cell));
-        }
+        self.increment(self.counter(|flow| flow.counter(self.index)));
     }
 
     /// Ends the block's record. Flags stay as they are, unless what is usual is passed over; that takes rax and rcx, too.
@@ -450,10 +448,11 @@ impl Emitter<'_> {
         label
     }
 
-    /// Where to jump to leave before a block, which is not counted yet.
-    fn leave_before(&mut self, block: usize) -> Label {
-        let (label, address) = (self.assembler.label(), self.cache.block(self.region.blocks[block]).address);
-        let lost = self.counted.and_then(|counted| Some(counted.place(counted.flow.lost_before(block)?)));
+    /// Where to jump to leave before the block, which is not counted yet.
+    fn leave_before(&mut self) -> Label {
+        let label = self.assembler.label();
+        let address = self.cache.block(self.region.blocks[self.index]).address;
+        let lost = self.counter(|flow| flow.lost_before(self.index));
         self.behind.push(Behind::Leave { label, address, lost });
         label
     }
@@ -468,12 +467,11 @@ impl Emitter<'_> {
     /// What is written next may fault: the interpreter takes over at an instruction of a block.
     fn may_fault(&mut self, block: usize, at: usize, narrow: u32) {
         let position = self.assembler.position() as u32;
-        let lost = self.counted.and_then(|counted| {
-            // The block is counted where it begins, or else where it ends.
-            let is_counted = self.registers.counts_blocks();
-            let (before, behind) = (counted.flow.lost_before(block), counted.flow.lost_behind(block));
-            Some((counted.first + if is_counted { behind } else { before }?) as u32)
-        });
+        // The block is counted where it begins, or else where it ends.
+        let is_counted = self.registers.counts_blocks();
+        let lost =
+            self.counter(|flow| if is_counted { flow.lost_behind(block) } else { flow.lost_before(block) });
+        let lost = lost.map(|counter| counter as u32);
         let (block, index) = (self.region.blocks[block], at as u32);
         self.sites.push(Site { position, block, index, narrow, lost });
     }
@@ -487,7 +485,7 @@ impl Emitter<'_> {
             }
             Behind::Leave { label, address, lost } => {
                 self.assembler.place(label);
-                self.count_loss(lost);
+                self.increment(lost);
                 self.assembler.constant(RAX, address);
                 self.assembler.jump_to(self.stubs.leave);
             }
@@ -497,7 +495,7 @@ impl Emitter<'_> {
             }
             Behind::Elsewhere { label, address, lost } => {
                 self.assembler.place(label);
-                self.count_loss(lost);
+                self.increment(lost);
                 self.elsewhere(address);
             }
             Behind::Unusual { label, what, fetched, back } => {

@@ -211,7 +211,7 @@ impl Tags {
     }
 
     /// Whether [`Tags::use_or_bring_in`] can be used with so many ways.
-    pub fn is_by_time_of(&self, ways: usize) -> bool {
+    pub fn can_use_or_bring_in(&self, ways: usize) -> bool {
         self.ways == ways && (self.is_by_time() || ways == 1)
     }
 
@@ -352,7 +352,7 @@ mod tests {
                 if !is_there {
                     prop_assert_eq!(in_order.fill(key, is_change, now), left);
                 }
-                if what > 1 && at_once.is_by_time_of(8) {
+                if what > 1 && at_once.can_use_or_bring_in(8) {
                     let found = at_once.use_or_bring_in::<8>(key, is_change, now).expect("a short key");
                     prop_assert!(at_once.is_in(found.slot, key));
                     prop_assert_eq!(found.replaced.is_none(), is_there);

@@ -78,7 +78,7 @@ impl Emitter<'_> {
             Some(next) if next == self.index + 1 => {}
             Some(next) => self.assembler.jump(self.labels[next]),
             None => {
-                self.count_loss(self.lost_behind());
+                self.increment(self.lost_behind());
                 self.elsewhere(address);
             }
         }
