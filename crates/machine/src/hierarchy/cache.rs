@@ -103,7 +103,9 @@ impl CacheState {
     /// Whether the block at an address waits in the write buffer.
     #[inline(always)]
     pub fn is_waiting(&self, address: u64) -> bool {
-        self.writes.contains(&(address >> self.shift))
+        // Which of them it is cannot be guessed.
+        let block = address >> self.shift;
+        self.writes.iter().fold(false, |is_waiting, &held| is_waiting | (held == block))
     }
 
     /// Takes a line out of those that were replaced. Returns whether it was changed, if it was there.

@@ -280,10 +280,19 @@ impl Hierarchy {
     /// Fetches so many more lines into the buffer beside a cache.
     fn prefetch(&mut self, at: At, lines: u64) {
         let cache = &mut self.caches[at.index];
-        let (end, shift) = (cache.stream.end, cache.shift);
-        cache.stream.end = end + lines;
-        if let Some(next) = self.behind(at) {
-            (end..end + lines).for_each(|line| self.read(next, line << shift, Request::Prefetch));
+        let (first, shift) = (cache.stream.end, cache.shift);
+        let end = first + lines;
+        cache.stream.end = end;
+        let Some(next) = self.behind(at) else { return };
+        // Those that are in one line of the next cache are one use of it.
+        let shift_between = self.caches[next.index].shift.saturating_sub(shift);
+        let mut line = first;
+        while line < end {
+            let behind = ((line >> shift_between) + 1) << shift_between;
+            let count = behind.min(end) - line;
+            self.read(next, line << shift, Request::Prefetch);
+            self.caches[next.index].counts.requests[Request::Prefetch as usize] += count - 1;
+            line += count;
         }
     }
 
@@ -407,7 +416,7 @@ impl Hierarchy {
         if cache.most_writes == 0 {
             return self.write_behind(at, address);
         }
-        if cache.writes.iter().rev().any(|&held| held == block) {
+        if cache.is_waiting(address) {
             cache.counts.merged += 1;
             return;
         }

@@ -248,8 +248,10 @@ impl Tags {
     pub fn find(&self, key: u64) -> Option<usize> {
         let first = self.set(key) * self.ways;
         if self.ways < 8 {
-            let entries = &self.entries[first..first + self.ways];
-            return entries.iter().position(|entry| entry >> 1 == key).map(|way| first + way);
+            // Which of them it is cannot be guessed.
+            let entries = self.entries[first..first + self.ways].iter().rev();
+            let ways = entries.fold(0, |ways, entry| ways << 1 | u32::from(entry >> 1 == key));
+            return (ways != 0).then(|| first + ways.trailing_zeros() as usize);
         }
         match self.tag(key) {
             Some(tag) => self.search(first, tag),
