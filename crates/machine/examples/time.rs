@@ -1,12 +1,12 @@
 //! How long a machine takes for a trace without values, and how long that took.
 //!
-//!     cargo run --release -p pathlength-machine --example time -- FILE [MACHINE] [TIMES] [perfect]
+//!     cargo run --release -p pathlength-machine --example time -- FILE [MACHINE] [TIMES] [perfect] [aside]
 
 use std::path::Path;
 use std::time::Instant;
 
 use pathlength_machine::pipeline::{MemorySystem, Perfect};
-use pathlength_machine::{Machine, Time};
+use pathlength_machine::{Machine, Model, Time};
 use trace::{Consumer, Thread, Trace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,10 +15,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let machine = Machine::find(argument(1, "alphastation500"))?;
     let trace = Trace::open(Path::new(argument(0, "program.trace")))?;
     let times: usize = argument(2, "1").parse()?;
-    if argument(3, "") == "perfect" {
-        show(Time::with_memory(&machine, Perfect)?, &trace, times)
+    let is_given = |word| arguments.iter().skip(3).any(|argument| argument == word);
+    if is_given("perfect") {
+        show(Time::with_memory(&machine, Perfect)?, &trace, times, is_given("aside"))
     } else {
-        show(Time::new(&machine)?, &trace, times)
+        show(Time::new(&machine)?, &trace, times, is_given("aside"))
     }
 }
 
@@ -26,7 +27,11 @@ fn show<M: MemorySystem>(
     mut time: Time<M>,
     trace: &Trace,
     times: usize,
+    aside: bool,
 ) -> Result<(), Box<dyn std::error::Error>> {
+    if aside {
+        time.work_aside()?;
+    }
     for block in trace.blocks() {
         time.define(block);
     }
@@ -43,8 +48,8 @@ fn show<M: MemorySystem>(
             time.executed(Thread::default(), piece);
         }
     }
-    let seconds = start.elapsed().as_secs_f64();
     let cycles = time.cycles();
+    let seconds = start.elapsed().as_secs_f64();
     let (total, instructions) = (cycles.total(), cycles.instructions());
     for (cause, number) in cycles.iter() {
         println!("{:>14} {:5.1} %  {cause:?}", number, 100.0 * number as f64 / total as f64);

@@ -1,6 +1,8 @@
 //! Models of machines: what was executed goes in, misses and cycles come out.
 
+mod aside;
 mod caches;
+mod clock;
 mod curves;
 mod description;
 mod hierarchy;
@@ -13,6 +15,7 @@ mod time;
 mod warm;
 
 pub use caches::{Caches, Structure, UnitMisses};
+pub use clock::UnitTime;
 pub use curves::{Curve, Curves, Point};
 pub use description::{
     Cache, Crossing, Error, Holds, Machine, Memory, Prefetch, Processor, Replacement, TranslationBuffer,
@@ -22,5 +25,5 @@ pub use hierarchy::{Class, Counts, Hierarchy, Request, Served};
 pub use pipeline::{Cause, Cycles, Side, SiteCycles};
 pub use predictor::Predictions;
 pub use storage::{Demand, Storage, Throughput};
-pub use time::{Time, TimeError, UnitTime};
+pub use time::{Time, TimeError};
 pub use warm::{Model, Warming};

@@ -1,13 +1,14 @@
 //! Cycles: a pipeline, its branch predictor and its memory hear what was executed.
 
-use std::collections::HashMap;
+use std::io;
 
-use trace::record::{Entries, Entry, Mark, Shape};
 use trace::{Block, Consumer, Thread};
 
 #[cfg(doc)]
 use crate::Cause;
-use crate::pipeline::{Attached, Core, LEVELS, MemorySystem, Timing};
+use crate::aside::{Aside, MOST};
+use crate::clock::{Clock, UnitTime};
+use crate::pipeline::{Asking, Attached, Core, LEVELS, MemorySystem, Timing};
 use crate::predictor::Predicting;
 use crate::{Cache, Cycles, Machine, Model, Predictions, SiteCycles};
 
@@ -37,34 +38,6 @@ pub enum TimeError {
     },
 }
 
-/// The cycles that one unit of work took.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnitTime {
-    /// The process that did it.
-    pub space: u32,
-    /// The unit's number.
-    pub number: u64,
-    /// Its instructions.
-    pub instructions: u64,
-    /// Its cycles, without those in which the processor worked for other processes. One at its beginning or its
-    /// end, in which instructions beside its own are issued, belongs to what came before.
-    pub cycles: Cycles,
-}
-
-/// What a process has had of the processor.
-#[derive(Clone, Debug, Default)]
-struct Spent {
-    instructions: u64,
-    cycles: Cycles,
-}
-
-impl Spent {
-    fn since(&self, earlier: &Spent) -> Spent {
-        let cycles = self.cycles.since(&earlier.cycles);
-        Spent { instructions: self.instructions - earlier.instructions, cycles }
-    }
-}
-
 /// How long a machine takes for what it hears.
 ///
 /// The machine has one processor, which executes what it hears in that order.
@@ -79,19 +52,8 @@ impl Spent {
 /// assert!(time.cycles().of(Cause::InstructionMiss(3)) > 0); // memory
 /// ```
 pub struct Time<M = Attached> {
-    core: Core<M>,
-    shapes: Vec<Shape>,
-    /// Executions of each block.
-    executions: Vec<u64>,
-    space: u32,
-    /// The cycles of the processes that are not executed now, and those before the current one was.
-    others: HashMap<u32, Spent>,
-    since: Spent,
-    /// Instructions so far.
-    instructions: u64,
-    /// The units that are not over: what their process had spent when they began.
-    begun: HashMap<(u32, u64), Spent>,
-    units: Vec<UnitTime>,
+    memory: Asking<M>,
+    aside: Aside,
 }
 
 impl Time {
@@ -118,136 +80,77 @@ impl<M: MemorySystem> Time<M> {
             (cpu, (emulation.microseconds * machine.processor.clock_mhz).round() as u32)
         });
         let (cpu, cycles) = emulation.unwrap_or_default();
-        let core =
-            Core::new(pipeline, Predicting::new(predictor), &timing(machine), memory, cpu, cycles.into());
-        Ok(Time {
-            core,
-            shapes: Vec::new(),
-            executions: Vec::new(),
-            space: 0,
-            others: HashMap::new(),
-            since: Spent::default(),
-            instructions: 0,
-            begun: HashMap::new(),
-            units: Vec::new(),
-        })
+        let timing = timing(machine);
+        let core = Core::new(pipeline, Predicting::new(predictor), &timing, cpu, cycles.into());
+        let memory = Asking::new(memory, timing.fetch_line);
+        Ok(Time { memory, aside: Aside::new(Clock::new(core)) })
     }
 
     /// All cycles so far.
     pub fn cycles(&self) -> Cycles {
-        self.core.sum().cycles
+        self.aside.clock().core.sum().cycles()
     }
 
     /// The units of work that ended as they should, in the order of their ends.
-    pub fn units(&self) -> &[UnitTime] {
-        &self.units
+    pub fn units(&self) -> Vec<UnitTime> {
+        self.aside.clock().units.clone()
     }
 
-    /// Executions of each block, in the order of their definitions.
-    pub fn executions(&self) -> &[u64] {
-        &self.executions
+    /// Executions of a block.
+    pub fn executions(&self, block: u32) -> u64 {
+        self.aside.clock().executions.get(block as usize).copied().unwrap_or_default()
     }
 
     /// The cycles of a block's instructions. Those of all blocks together are all cycles.
     pub fn sites(&self, block: u32) -> Vec<SiteCycles> {
-        self.core.sites(block as usize)
+        self.aside.clock().core.sites(block as usize)
     }
 
     /// Branches and jumps, and how they were predicted.
     pub fn predictions(&self) -> Predictions {
-        self.core.predictor().counts()
+        self.aside.clock().core.predictor().counts()
     }
 
     /// Instructions that the system emulated.
     pub fn emulated(&self) -> u64 {
-        self.core.sum().emulated
+        self.aside.clock().core.sum().emulated
     }
 
     /// Instructions that were issued in vain, and once more (replay traps).
     pub fn replays(&self) -> u64 {
-        self.core.sum().replays
+        self.aside.clock().core.sum().replays
     }
 
     /// Memory, with what it counted.
     pub fn memory(&self) -> &M {
-        &self.core.memory
-    }
-
-    /// What all processes have had.
-    fn spent(&self) -> Spent {
-        Spent { instructions: self.instructions, cycles: self.core.cycles().clone() }
-    }
-
-    /// What the current one has had.
-    fn own(&self) -> Spent {
-        let mut own = self.spent().since(&self.since);
-        if let Some(before) = self.others.get(&self.space) {
-            own.instructions += before.instructions;
-            own.cycles.add(&before.cycles);
-        }
-        own
-    }
-
-    fn enter(&mut self, space: u32) {
-        if space != self.space {
-            self.others.insert(self.space, self.own());
-            self.since = self.spent();
-            self.space = space;
-            self.core.enter(space);
-        }
-    }
-
-    fn mark(&mut self, mark: Mark) {
-        match mark {
-            Mark::UnitBegins(number) => {
-                self.begun.insert((self.space, number), self.own());
-            }
-            Mark::UnitLeft(number) => drop(self.begun.remove(&(self.space, number))),
-            Mark::UnitEnds(number) => {
-                if let Some(before) = self.begun.remove(&(self.space, number)) {
-                    let Spent { instructions, cycles } = self.own().since(&before);
-                    self.units.push(UnitTime { space: self.space, number, instructions, cycles });
-                }
-            }
-            Mark::Gap | Mark::Diverted => self.core.divert(),
-            Mark::Order(_) | Mark::SystemCall(_) | Mark::Heap(_) => {}
-        }
+        &self.memory.memory
     }
 }
 
 impl<M: MemorySystem> Consumer for Time<M> {
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(&block.words, false));
-        self.executions.push(0);
-        self.core.define(block.address, &block.words);
+        self.memory.define(block.address, &block.words);
+        self.aside.define(block);
     }
 
-    fn executed(&mut self, thread: Thread, records: &[u64]) {
-        self.enter(thread.process);
-        let shapes = std::mem::take(&mut self.shapes);
-        for entry in Entries::new(records, &shapes) {
-            match entry {
-                Entry::Execution(execution) => {
-                    self.executions[execution.block as usize] += 1;
-                    self.instructions += u64::from(shapes[execution.block as usize].instructions);
-                    self.core.execute(execution.block, execution.addresses);
-                }
-                Entry::Mark(mark) => self.mark(mark),
-            }
+    fn executed(&mut self, thread: Thread, mut records: &[u64]) {
+        self.memory.enter(thread.process);
+        while !records.is_empty() {
+            let words = self.memory.ask(records, MOST, self.aside.next(thread.process));
+            records = &records[words..];
         }
-        self.shapes = shapes;
     }
 }
 
 impl<M: MemorySystem> Model for Time<M> {
     fn forget_counts(&mut self) {
-        self.core.forget_counts();
-        self.executions.fill(0);
-        self.instructions = 0;
-        self.others.clear();
-        self.since = Spent::default();
-        self.begun.clear();
-        self.units.clear();
+        self.memory.memory.forget_counts();
+        self.aside.clock().forget_counts();
+    }
+
+    fn work_aside(&mut self) -> io::Result<bool> {
+        self.aside.begin_thread()?;
+        Ok(true)
     }
 }
 

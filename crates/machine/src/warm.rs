@@ -1,5 +1,7 @@
 //! Models that hear something before what counts.
 
+use std::io;
+
 use trace::record::{Event, Mark};
 use trace::{Block, BlockId, Consumer, Image, Lookaside, Thread};
 
@@ -7,11 +9,21 @@ use trace::{Block, BlockId, Consumer, Image, Lookaside, Thread};
 pub trait Model: Consumer {
     /// Forgets what was counted, and nothing of what the machine holds: all that it has heard warmed it up.
     fn forget_counts(&mut self);
+
+    /// From now on a thread of its own does a part of the work, behind the rest, if there is such a part. Nothing else
+    /// changes. Says whether there is.
+    fn work_aside(&mut self) -> io::Result<bool> {
+        Ok(false)
+    }
 }
 
 impl<M: Model> Model for Vec<M> {
     fn forget_counts(&mut self) {
         self.iter_mut().for_each(M::forget_counts);
+    }
+
+    fn work_aside(&mut self) -> io::Result<bool> {
+        self.iter_mut().try_fold(false, |is_aside, one| Ok(one.work_aside()? | is_aside))
     }
 }
 

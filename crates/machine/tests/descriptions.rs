@@ -149,7 +149,7 @@ fn an_impossible_machine_is_refused_with_the_field_and_the_reason() {
         (
             "miss_cycles = 30",
             "miss_cycles = -1",
-            "translation_buffers.dtb.miss_cycles: -1 is no number of cycles",
+            "translation_buffers.dtb.miss_cycles: -1 is no number of cycles up to a million",
         ),
     ];
     for (from, to, said) in table {

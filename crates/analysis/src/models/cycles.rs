@@ -145,7 +145,7 @@ impl Sites for Time {
 
     fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>> {
         let sites = self.sites(block);
-        let executions = self.executions()[block as usize];
+        let executions = self.executions(block);
         let row = |site: &machine::SiteCycles| {
             let all = site.issuing + site.dry + site.frozen;
             vec![all, executions, site.issuing, site.dry, site.frozen]

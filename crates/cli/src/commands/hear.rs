@@ -9,6 +9,7 @@ use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
 use analysis::table::{Table, separated};
 use anyhow::bail;
+use engine::linux::without_signals;
 use engine::{Configuration, Plan};
 use lab::live::{self, Live};
 use lab::measure::Ending;
@@ -79,7 +80,7 @@ fn warmed<M: Model>(options: &HeardOptions, warming: Warming<M>) -> anyhow::Resu
 fn run<M: Model + 'static>(
     options: &HeardOptions,
     machines: &[Machine],
-    model: M,
+    mut model: M,
 ) -> anyhow::Result<Heard<M>> {
     if !options.threads.is_empty() || !options.processes.is_empty() {
         bail!("--thread and --process choose from a trace, and {} is none", options.file.display());
@@ -90,22 +91,29 @@ fn run<M: Model + 'static>(
     if let Some(unit) = &mut plan.unit {
         unit.units = heard_units(options);
     }
+    let is_parallel = is_parallel(options.host_processors);
+    // The program's signals are its own threads'.
+    let is_aside = is_parallel && without_signals(|| model.work_aside())?;
     let model = warming(options, model, options.plan.skip);
-    let live = run_live(&configuration, &plan, model, options.host_processors)?;
+    let live = run_live(&configuration, &plan, model, is_parallel && !is_aside)?;
     let note = note(options, &live.trace);
     let model = warmed(options, live.model)?;
     Ok(Heard { model, trace: live.trace, note, ending: Some(live.ending), is_whole: true })
 }
 
-/// Lets a model hear a program while it runs, on one or two of the host's processors.
+/// Whether two of the host's processors are used.
+pub fn is_parallel(host_processors: Option<u32>) -> bool {
+    let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    host_processors.map_or_else(|| processors() > 1, |processors| processors > 1)
+}
+
+/// Lets a model hear a program while it runs; in a thread of its own if that `is_parallel`.
 pub fn run_live<M: Consumer + 'static>(
     configuration: &Configuration,
     plan: &Plan,
     model: M,
-    host_processors: Option<u32>,
+    is_parallel: bool,
 ) -> anyhow::Result<Live<M>> {
-    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let is_parallel = host_processors.map_or(processors > 1, |processors| processors > 1);
     let live = live::run(configuration, plan, model, is_parallel)?;
     // What was heard until somebody ended the program is not shown as if it were all.
     if matches!(live.ending, Ending::Killed { .. }) {
@@ -114,9 +122,12 @@ pub fn run_live<M: Consumer + 'static>(
     Ok(live)
 }
 
-fn replay<M: Model>(options: &HeardOptions, model: M) -> anyhow::Result<Heard<M>> {
+fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Heard<M>> {
     let trace = Trace::open(&options.file)?;
     let wanted = wanted(options, &trace)?;
+    if is_parallel(None) {
+        model.work_aside()?;
+    }
     let mut model = warming(options, model, wanted.units.as_ref().map_or(0, |units| *units.start()));
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);

@@ -13,7 +13,7 @@ use machine::Machine;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
 
-use super::hear::run_live;
+use super::hear::{is_parallel, run_live};
 use super::show::{go_through, tell_problems, wanted};
 use super::{check_ending, configuration};
 use crate::arguments::{PatternsOf, StridesOptions};
@@ -71,7 +71,7 @@ fn hear(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCo
     let heard: Vec<Heard> =
         counted(options).into_iter().map(|one| Heard::new(one.by, one.arrays, one.options)).collect();
     let plan = Plan { unit, heap: heard.iter().any(Heard::wants_heap), ..Plan::default() };
-    let live = run_live(&configuration, &plan, heard, None)?;
+    let live = run_live(&configuration, &plan, heard, is_parallel(None))?;
     let names = Names::of_trace(&live.trace);
     let dictionary = Dictionary::new(&live.trace, &names);
     let all: Vec<Patterns> =

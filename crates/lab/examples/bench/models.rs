@@ -10,12 +10,14 @@ use pathlength_lab::debian;
 use crate::server::succeed;
 use crate::{Error, Job, QEMU, Runner, SYSROOT, best, measure};
 
-const COLUMNS: [(&str, Kind); 5] = [
+const COLUMNS: [(&str, Kind); 7] = [
     ("modelled", Kind::Text),
     ("run by", Kind::Text),
     ("sum s", Kind::Real(2)),
     ("millions of instructions a second", Kind::Real(0)),
     ("faster than qemu-alpha", Kind::Real(2)),
+    ("elapsed s", Kind::Real(2)),
+    ("millions a second of it", Kind::Real(0)),
 ];
 
 /// The caches of QEMU's plugin and two translation buffers.
@@ -69,8 +71,8 @@ pub fn table(
     for (job, runner) in runners.chain(replays.iter().map(|runner| (&recorded, runner))) {
         eprintln!("{}: {}", job.title, runner.name);
         let used = best(runs, |used, _| used.total(), || measure(job, runner, loaded, directory));
-        let best = match used {
-            Ok((used, _)) => used.total(),
+        let (best, elapsed) = match used {
+            Ok((used, elapsed)) => (used.total(), elapsed),
             Err(error) => {
                 table.notes.push(format!("{}: {error}", runner.name));
                 continue;
@@ -80,13 +82,15 @@ pub fn table(
             peer = best;
         }
         // The native program executes others.
-        let speed = if runner.is_native { f64::NAN } else { instructions as f64 / 1e6 / best };
+        let speed = |seconds| if runner.is_native { f64::NAN } else { instructions as f64 / 1e6 / seconds };
         table.row(vec![
             job.title.clone().into(),
             runner.name.into(),
             best.into(),
-            Value::from(speed),
+            Value::from(speed(best)),
             (peer / best).into(),
+            elapsed.into(),
+            Value::from(speed(elapsed)),
         ]);
     }
     Ok(table)
@@ -107,7 +111,7 @@ fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner>
     let caches = |machine, processors: [&'static str; 2]| {
         [&[ours, "caches", "--machine", machine][..], &processors].concat()
     };
-    let time = [&[ours, "time", "--machine", "alphastation500"][..], &one].concat();
+    let time = |processors| [&[ours, "time", "--machine", "alphastation500"][..], processors].concat();
     let curves = [&[ours, "caches", "--curves"][..], &one].concat();
     let two_curves = [&[ours, "caches", "--curves", "--streams", "code,data"][..], &one].concat();
     let cachegrind =
@@ -122,7 +126,8 @@ fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner>
             runner("pathlength caches, alphastation500", &caches("alphastation500", one)),
             runner("pathlength caches, all sizes", &curves),
             runner("of code and of data only", &two_curves),
-            runner("pathlength time, alphastation500", &time),
+            runner("pathlength time, alphastation500", &time(&one)),
+            runner("and on two processors", &time(&two)),
         ])
         .collect()
 }

@@ -69,7 +69,7 @@ impl Scheme {
 impl SchemeTime {
     fn new(machine: &Machine, time: &Time) -> SchemeTime {
         let (units, mut instructions, mut all) = (time.units(), 0, Cycles::default());
-        for unit in units {
+        for unit in &units {
             instructions += unit.instructions;
             all.add(&unit.cycles);
         }

@@ -1,20 +1,21 @@
 //! A pipeline at work on blocks.
 //!
-//! Memory is asked for all that a block needs before the block is issued. Where the block begins as it did before,
+//! Memory was asked for all that a block needs before the block is issued. Where the block begins as it did before,
 //! and hears the same of memory, it takes the same course (`memo.rs`); else its instructions are issued one by one.
 
 use std::iter;
 
 use isa::Cpu;
 
+use super::ask::Far;
 use super::course::Sum;
 use super::cycles::{Cause, Cycles};
 use super::description::Pipeline;
 use super::front::{End, Entry};
-use super::issue::{Answers, Issue, SiteCycles};
+use super::issue::{Issue, SiteCycles};
 use super::memo::{Beginning, Memo};
-use super::memory::{MemorySystem, Served, Timing};
-use super::piece::{Access, Piece};
+use super::memory::{Served, Timing};
+use super::piece::Piece;
 use super::rules::STORE;
 use crate::predictor::Predicting;
 
@@ -30,19 +31,16 @@ struct Block {
 }
 
 /// A pipeline at work.
-pub(crate) struct Core<M> {
+pub(crate) struct Core {
     pipeline: Remembering,
     cpu: Option<Cpu>,
-    pub memory: M,
     blocks: Vec<Block>,
-    /// The accesses of all blocks.
-    accesses: Vec<Access>,
+    /// Whether they are stores, of all blocks.
+    are_stores: Vec<bool>,
     /// Pieces so far.
     pieces: u32,
     /// A piece without instructions: its transitions are waits.
     nothing: Piece,
-    /// What memory said of the lines of the block that is executed.
-    fetched: Answers,
 }
 
 /// A pipeline that remembers what it did.
@@ -54,27 +52,24 @@ struct Remembering {
     sites: Vec<SiteCycles>,
 }
 
-impl<M: MemorySystem> Core<M> {
+impl Core {
     /// A pipeline in which nothing was executed. An instruction that `cpu` has not costs so many cycles.
     pub fn new(
         pipeline: &Pipeline,
         predictor: Predicting,
         timing: &Timing,
-        memory: M,
         cpu: Option<Cpu>,
         emulation: u64,
-    ) -> Core<M> {
+    ) -> Core {
         let issue = Issue::new(pipeline, predictor, timing, emulation);
         let memo = Memo::new(issue.state().0);
         Core {
             pipeline: Remembering { issue, memo, sum: Sum::default(), sites: Vec::new() },
             cpu,
-            memory,
             blocks: Vec::new(),
-            accesses: Vec::new(),
+            are_stores: Vec::new(),
             pieces: 0,
             nothing: Piece::new(0, 0, 0, &[], 0..0),
-            fetched: Answers::default(),
         }
     }
 
@@ -99,12 +94,11 @@ impl<M: MemorySystem> Core<M> {
         self.blocks.push(Block {
             whole,
             lines: lines.collect(),
-            first_access: self.accesses.len() as u32,
+            first_access: self.are_stores.len() as u32,
             end: End::of(address, words),
             traps: own.last().is_some_and(|step| step.traps()),
         });
-        let accesses = accesses.map(|step| Access { bytes: step.bytes, is_store: step.flags & STORE != 0 });
-        self.accesses.extend(accesses);
+        self.are_stores.extend(accesses.map(|step| step.flags & STORE != 0));
     }
 
     /// The process whose blocks are executed from now on.
@@ -112,8 +106,7 @@ impl<M: MemorySystem> Core<M> {
         let issue = &mut self.pipeline.issue;
         if space != issue.space {
             issue.space = space;
-            self.memory.enter(space);
-            issue.front.forget_line();
+            issue.front.forget_stream();
             issue.front.divert();
         }
     }
@@ -124,15 +117,15 @@ impl<M: MemorySystem> Core<M> {
     }
 
     /// Cycles but those of the last cycle, which may not be over.
-    pub fn cycles(&self) -> &Cycles {
-        &self.pipeline.sum.cycles
+    pub fn cycles(&self) -> Cycles {
+        self.pipeline.sum.cycles()
     }
 
     /// All cycles so far, and instructions that were emulated, or issued in vain.
     pub fn sum(&self) -> Sum {
         let mut sum = self.pipeline.sum.clone();
         let open = self.pipeline.memo.open();
-        sum.cycles.0[open] += u64::from(open > 0);
+        sum.spend(open, u64::from(open > 0));
         sum
     }
 
@@ -153,49 +146,58 @@ impl<M: MemorySystem> Core<M> {
         &self.pipeline.issue.front.predictor
     }
 
-    /// A block was executed.
-    #[inline]
-    pub fn execute(&mut self, block: u32, addresses: &[u64]) {
+    /// How many accesses a block makes, and how many instructions it has.
+    #[inline(always)]
+    pub fn lengths(&self, block: u32) -> [u32; 2] {
+        let whole = &self.blocks[block as usize].whole;
+        [whole.accesses.end, whole.length]
+    }
+
+    /// A block was executed. Of all that it used these lines and accesses were far.
+    #[inline(always)]
+    pub fn execute(&mut self, block: u32, addresses: &[u64], far: [&[Far]; 2]) {
         if self.pipeline.memo.is_full() {
             self.forget();
         }
-        let Block { whole, lines, first_access, end, traps } = &mut self.blocks[block as usize];
+        let Block { whole, end, traps, .. } = &mut self.blocks[block as usize];
         if whole.length == 0 {
             return;
         }
-        let (pipeline, nothing) = (&mut self.pipeline, &mut self.nothing);
-        let front = &mut pipeline.issue.front;
-        let entry = front.enter(whole.address);
-        let (fetched, served) = (&mut self.fetched, &mut pipeline.issue.served);
-        fetched.clear();
-        if front.is_new_line(whole.address) {
-            fetched.put(0, self.memory.fetch(whole.address));
-        }
-        let mut is_near = true;
-        for (line, address) in (1..).zip(front.lines_behind(whole.address, whole.length as usize)) {
-            let answer = self.memory.fetch(address);
-            is_near &= answer == Served::default();
-            fetched.put(line, answer);
-        }
-        served.clear();
-        let accesses = &self.accesses[*first_access as usize..];
-        for (access, (&Access { bytes, is_store }, &address)) in accesses.iter().zip(addresses).enumerate() {
-            let memory = &mut self.memory;
-            let answer = if is_store { memory.store(address, bytes) } else { memory.load(address, bytes) };
-            served.put(access as u32, answer);
-        }
-        if is_near {
-            let entry = pipeline.wait_for_line(nothing, whole, entry, fetched.get(0));
-            pipeline.execute(whole, entry, accesses, addresses);
+        let pipeline = &mut self.pipeline;
+        let entry = pipeline.issue.front.enter(whole.address);
+        let (end, traps) = (*end, *traps);
+        let next = whole.address.wrapping_add(4 * u64::from(whole.length));
+        if far.iter().all(|far| far.is_empty()) && pipeline.issue.lines.is_empty() {
+            pipeline.issue.heard.clear();
+            pipeline.make_transition::<true>(whole, entry, addresses);
         } else {
+            self.execute_with(block, entry, addresses, far);
+        }
+        self.pipeline.issue.front.leave(end, next, traps);
+    }
+
+    /// The same, where something was far, or loads may find lines on their way.
+    #[inline(never)]
+    fn execute_with(&mut self, block: u32, entry: Entry, addresses: &[u64], [fetched, used]: [&[Far]; 2]) {
+        let Block { whole, lines, first_access, .. } = &mut self.blocks[block as usize];
+        let (pipeline, nothing) = (&mut self.pipeline, &mut self.nothing);
+        pipeline.issue.served.set(used);
+        let are_stores = &self.are_stores[*first_access as usize..];
+        if fetched.last().is_none_or(|far| far.number == 0) {
+            let served = fetched.first().map_or(Served::default(), |far| far.served);
+            let entry = pipeline.wait_for_line(nothing, whole, entry, served);
+            pipeline.execute(whole, entry, are_stores, addresses);
+        } else {
+            let mut fetched = fetched.iter().peekable();
             let entries = iter::once(entry).chain(iter::repeat(Entry::NextGroup));
             for ((line, piece), entry) in (0..).zip(lines).zip(entries) {
-                let entry = pipeline.wait_for_line(nothing, piece, entry, fetched.get(line));
-                pipeline.execute(piece, entry, accesses, addresses);
+                let served = fetched.next_if(|far| far.number == line);
+                let served = served.map_or(Served::default(), |far| far.served);
+                let entry = pipeline.wait_for_line(nothing, piece, entry, served);
+                pipeline.execute(piece, entry, are_stores, addresses);
             }
         }
-        let next = whole.address.wrapping_add(4 * u64::from(whole.length));
-        pipeline.issue.front.leave(*end, next, *traps);
+        pipeline.issue.served.set(&[]);
     }
 
     /// Forgets what was counted, but for a last cycle that may not be over.
@@ -206,7 +208,6 @@ impl<M: MemorySystem> Core<M> {
         sites.fill(SiteCycles::default());
         self.blocks.iter_mut().flat_map(Block::pieces_mut).for_each(|piece| piece.dry = 0);
         issue.front.predictor.forget_counts();
-        self.memory.forget_counts();
     }
 
     /// Begins to remember anew: what all transitions cost is noted.
@@ -234,9 +235,9 @@ impl Block {
 impl Remembering {
     /// Issues a piece, whose line is near or has come.
     #[inline(always)]
-    fn execute(&mut self, piece: &mut Piece, entry: Entry, accesses: &[Access], addresses: &[u64]) {
-        self.issue.hear_data(piece, accesses, addresses);
-        self.make_transition(piece, entry, addresses);
+    fn execute(&mut self, piece: &mut Piece, entry: Entry, are_stores: &[bool], addresses: &[u64]) {
+        self.issue.hear_data(piece, are_stores, addresses);
+        self.make_transition::<false>(piece, entry, addresses);
     }
 
     /// Waits until the first group of a piece arrives, if its line is far. Says how the piece is entered then.
@@ -269,12 +270,12 @@ impl Remembering {
         }
         let open = memo.open();
         if memo.settle(comes.saturating_sub(last + 1)) {
-            sum.cycles.0[open] += u64::from(open > 0);
+            sum.spend(open, u64::from(open > 0));
             let miss = if level > 0 { Cause::InstructionMiss(level) } else { Cause::InstructionTranslation };
             let waits = [(begin, cause), (translated, Cause::InstructionTranslation), (comes, miss)];
             let mut next = last + 1;
             for (until, cause) in waits {
-                sum.cycles.0[cause.index()] += until.saturating_sub(next);
+                sum.spend(cause.index(), until.saturating_sub(next));
                 next = next.max(until);
             }
             issue.lines.clear();
@@ -282,28 +283,31 @@ impl Remembering {
             issue.board.last = comes - 1;
         } else {
             issue.hear_line(translated, comes, level);
-            self.make_transition(nothing, entry, &[]);
+            self.make_transition::<false>(nothing, entry, &[]);
         }
         piece.dry += self.issue.board.last - last;
     }
 
-    /// A piece is issued, as it was from this beginning on if it was.
+    /// A piece is issued, as it was from this beginning on if it was. If `NEAR` nothing was heard, and nothing of its
+    /// block was far.
     #[inline(always)]
-    fn make_transition(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64]) {
+    fn make_transition<const NEAR: bool>(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64]) {
         let Remembering { issue, memo, sum, .. } = self;
         let beginning = memo.beginning(entry, piece.number);
-        let recent = &mut piece.recent[usize::from(!issue.heard.is_empty())];
-        let found = memo.find(beginning, &issue.heard, *recent);
+        let has_heard = !NEAR && !issue.heard.is_empty();
+        let heard = if NEAR { &[] } else { &issue.heard[..] };
+        let recent = &mut piece.recent[usize::from(has_heard)];
+        let found = memo.find(beginning, heard, *recent);
         if let Some(number) = found {
             let known = memo.known(number);
             if issue.repeats(known, addresses) {
-                issue.repeat(known, addresses);
+                issue.repeat(known, addresses, NEAR);
                 match known.costs {
                     None => sum.add_short(known.course),
                     Some(costs) => sum.add(costs),
                 }
                 *recent = number;
-                return memo.repeat(number, !issue.heard.is_empty());
+                return memo.repeat(number, has_heard);
             }
         }
         self.find_course(piece, entry, addresses, found.is_none().then_some(beginning));

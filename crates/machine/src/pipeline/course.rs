@@ -3,24 +3,27 @@
 
 use std::mem;
 
-use super::cycles::Cycles;
+use super::cycles::{CAUSES, Cycles};
 use super::issue::{Issue, SiteCycles};
-use super::memory::Stored;
+use super::memory::{Served, Stored};
+
+/// Causes, and stores, for which a [`Course`] has room.
+const SHORT: usize = 4;
+const SHORT_STORES: usize = 5;
 
 /// What a piece did, in few bytes. Times are since the last cycle before it.
 #[derive(Clone, Copy)]
 pub(super) struct Course {
     /// The last cycle.
-    cycles: u32,
+    cycles: u16,
     /// When the last group arrived that began in it; 0 if none did.
-    arrived: u32,
-    /// Where its stores are.
-    first_store: u32,
-    stores: u16,
+    arrived: u16,
     /// Instructions that were issued in the last cycle, which may not be over.
     pub open: u8,
-    /// Numbers of cycles, by the indices of their causes; nothing if they do not fit.
-    spent: [(u8, u8); 4],
+    /// Its stores, and numbers of cycles by the indices of their causes; nothing of either if they do not fit.
+    stores: u8,
+    few_stores: [(u8, u8); SHORT_STORES],
+    spent: [(u8, u8); SHORT],
 }
 
 /// A store, by its number in the block, and when it was issued.
@@ -30,25 +33,38 @@ pub(super) type StoreTime = (u32, u32);
 pub(super) type Compared = (Option<u32>, u32);
 
 impl Course {
-    /// What instructions did, if that can be repeated. Appends its stores.
-    pub fn of(details: &Details, open: usize, stores: &mut Vec<StoreTime>) -> Option<Course> {
-        let short = |time: u64| u32::try_from(time).ok();
-        let course = Course {
+    /// What instructions did, if that can be repeated; and whether its stores and what was spent fit into it.
+    pub fn of(details: &Details, open: usize) -> Option<(Course, bool)> {
+        let short = |time: u64| u16::try_from(time).ok();
+        let mut course = Course {
             cycles: short(details.cycles).filter(|_| !details.is_unique)?,
             arrived: short(details.arrived)?,
-            first_store: short(stores.len() as u64)?,
-            stores: details.stores.len().try_into().ok()?,
             open: open as u8,
-            spent: details.costs.short_spent().unwrap_or_default(),
+            stores: 0,
+            few_stores: [(0, 0); SHORT_STORES],
+            spent: [(0, 0); SHORT],
         };
-        stores.extend(details.stores.iter().map(|&(store, time)| (store, time as u32)));
-        Some(course)
+        let fits = course.put_stores(&details.stores).and(details.costs.short_spent());
+        let is_short = fits.is_some();
+        match fits {
+            Some(spent) => course.spent = spent,
+            None => course.stores = 0,
+        }
+        Some((course, is_short))
     }
 
-    /// Its stores, of those of all.
+    /// Puts stores into it, if they fit.
+    fn put_stores(&mut self, stores: &[(u32, u64)]) -> Option<()> {
+        for (few, &(store, time)) in self.few_stores.get_mut(..stores.len())?.iter_mut().zip(stores) {
+            *few = (store.try_into().ok()?, time.try_into().ok()?);
+        }
+        self.stores = stores.len() as u8;
+        Some(())
+    }
+
     #[inline(always)]
-    pub fn stores<'a>(&self, stores: &'a [StoreTime]) -> &'a [StoreTime] {
-        &stores[self.first_store as usize..][..self.stores.into()]
+    fn few_stores(&self) -> &[(u8, u8)] {
+        &self.few_stores[..usize::from(self.stores).min(SHORT_STORES)]
     }
 }
 
@@ -56,12 +72,21 @@ impl Course {
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub course: &'a Course,
-    pub stores: &'a [StoreTime],
+    /// Its stores, if it has no room for them.
+    pub many_stores: &'a [StoreTime],
     /// As in [`Details`].
     pub lines: &'a [u32],
     pub compared: &'a [Compared],
     /// What it cost, if the course has no room for that.
     pub costs: Option<&'a Costs>,
+}
+
+impl<'a> Known<'a> {
+    #[inline(always)]
+    fn stores(self) -> impl Iterator<Item = StoreTime> + 'a {
+        let few = self.course.few_stores().iter().map(|&(store, time)| (store.into(), time.into()));
+        few.chain(self.many_stores.iter().copied())
+    }
 }
 
 /// All that a piece did.
@@ -94,14 +119,9 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// Whether a [`Course`] has room for them.
-    pub fn is_short(&self) -> bool {
-        self.short_spent().is_some()
-    }
-
     /// What was spent, in few bytes if it fits into them.
-    fn short_spent(&self) -> Option<[(u8, u8); 4]> {
-        let mut short = [(0, 0); 4];
+    fn short_spent(&self) -> Option<[(u8, u8); SHORT]> {
+        let mut short = [(0, 0); SHORT];
         if self.spent.len() > short.len() || self.emulated + self.replays > 0 {
             return None;
         }
@@ -130,18 +150,42 @@ impl Costs {
 }
 
 /// What all instructions cost together.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Sum {
-    pub cycles: Cycles,
+    /// Cycles, by the indices of their causes: several numbers each, so that additions to the same one need not wait for
+    /// each other.
+    cycles: [[u64; INDICES]; SHORT],
     pub emulated: u64,
     pub replays: u64,
 }
 
+/// More than [`CAUSES`], a power of two.
+const INDICES: usize = 64;
+
+impl Default for Sum {
+    fn default() -> Sum {
+        const { assert!(CAUSES <= INDICES) };
+        Sum { cycles: [[0; INDICES]; SHORT], emulated: 0, replays: 0 }
+    }
+}
+
 impl Sum {
+    /// All cycles.
+    pub fn cycles(&self) -> Cycles {
+        let sum = |cause: usize| self.cycles.iter().map(|cycles| cycles[cause]).sum();
+        Cycles(std::array::from_fn(sum))
+    }
+
+    /// Cycles were spent for a cause.
+    #[inline(always)]
+    pub(super) fn spend(&mut self, cause: usize, cycles: u64) {
+        self.cycles[0][cause % INDICES] += cycles;
+    }
+
     /// Adds what a course cost.
     pub(super) fn add(&mut self, costs: &Costs) {
         for &(cause, cycles) in &costs.spent {
-            self.cycles.0[cause as usize] += cycles;
+            self.spend(cause.into(), cycles);
         }
         self.emulated += costs.emulated;
         self.replays += costs.replays;
@@ -150,8 +194,8 @@ impl Sum {
     /// The same of one that has room for it.
     #[inline(always)]
     pub(super) fn add_short(&mut self, course: &Course) {
-        for (cause, cycles) in course.spent {
-            self.cycles.0[cause as usize] += u64::from(cycles);
+        for (sums, (cause, cycles)) in self.cycles.iter_mut().zip(course.spent) {
+            sums[usize::from(cause) % INDICES] += u64::from(cycles);
         }
     }
 }
@@ -161,10 +205,11 @@ impl Issue {
     /// addresses must come out as it did then, and stores must find place in the write buffer.
     #[inline(always)]
     pub fn repeats(&mut self, known: Known, addresses: &[u64]) -> bool {
+        let stores = known.course.few_stores().len() + known.many_stores.len();
         known.compared.iter().all(|&compared| self.is_apart(compared, addresses))
-            && (known.stores.is_empty()
-                || self.write_buffer.has_room(known.stores.len(), self.board.last)
-                || self.finds_room(known.stores, addresses))
+            && (stores == 0
+                || self.write_buffer.has_room(stores, self.board.last)
+                || self.finds_room(known, addresses))
     }
 
     fn is_apart(&self, (store, load): Compared, addresses: &[u64]) -> bool {
@@ -177,9 +222,9 @@ impl Issue {
 
     /// Whether there is room whenever a store comes, though not for all of them at the beginning.
     #[cold]
-    fn finds_room(&self, stores: &[StoreTime], addresses: &[u64]) -> bool {
+    fn finds_room(&self, known: Known, addresses: &[u64]) -> bool {
         let mut buffer = self.write_buffer.clone();
-        stores.iter().all(|&(store, time)| {
+        known.stores().all(|(store, time)| {
             let time = self.board.last + u64::from(time);
             let line = self.line(addresses[store as usize]);
             let served = self.served.get(store);
@@ -190,13 +235,16 @@ impl Issue {
         })
     }
 
-    /// A piece takes a course once more.
+    /// A piece takes a course once more; `all_near` if no access of its block is far.
     #[inline(always)]
-    pub fn repeat(&mut self, known: Known, addresses: &[u64]) {
+    pub fn repeat(&mut self, known: Known, addresses: &[u64], all_near: bool) {
         let now = self.board.last;
-        for &(store, time) in known.stores {
-            self.finish_store(addresses[store as usize], now + u64::from(time), self.served.get(store));
-        }
+        let mut finish = |store: u32, time: u32| {
+            let served = if all_near { Served::default() } else { self.served.get(store) };
+            self.finish_store(addresses[store as usize], now + u64::from(time), served);
+        };
+        known.course.few_stores().iter().for_each(|&(store, time)| finish(store.into(), time.into()));
+        known.many_stores.iter().for_each(|&(store, time)| finish(store, time));
         if known.course.arrived != 0 {
             self.front.arrived = now + u64::from(known.course.arrived);
         }

@@ -56,9 +56,8 @@ struct Exit {
     end: End,
     /// The address behind it.
     next: u64,
-    /// The next instruction is in another group, wherever it is; and in another line.
+    /// The next instruction is in another group, wherever it is.
     leaves_group: bool,
-    leaves_line: bool,
 }
 
 /// How a block is entered.
@@ -114,7 +113,7 @@ impl Front {
             mispredict: pipeline.mispredict.into(),
             interval: pipeline.prefetch_interval.into(),
             arrived: BEGINNING,
-            exit: Exit { end: End::Falls, next: 0, leaves_group: true, leaves_line: true },
+            exit: Exit { end: End::Falls, next: 0, leaves_group: true },
             stream: Stream { line: NOWHERE, arrives: 0, level: 1 },
         }
     }
@@ -126,15 +125,14 @@ impl Front {
     }
 
     /// The process is another one.
-    pub fn forget_line(&mut self) {
-        self.exit.leaves_line = true;
+    pub fn forget_stream(&mut self) {
         self.stream.line = NOWHERE;
     }
 
     /// A block was left, which ends so, before `next`, and whose last instruction traps or not.
     #[inline(always)]
     pub(super) fn leave(&mut self, end: End, next: u64, traps: bool) {
-        self.exit = Exit { end, next, leaves_group: traps, leaves_line: false };
+        self.exit = Exit { end, next, leaves_group: traps };
     }
 
     /// Control went on at `address`.
@@ -192,12 +190,6 @@ impl Front {
             Entry::Mispredicted => (last + 1 + self.mispredict, Cause::Mispredict),
             _ => restart.unwrap_or((self.arrived + 1, Cause::TakenBranch)),
         }
-    }
-
-    /// Whether an address is in another line than what was fetched last.
-    #[inline(always)]
-    pub(super) fn is_new_line(&self, address: u64) -> bool {
-        self.exit.leaves_line || !self.is_near_exit(address, self.line_shift)
     }
 
     /// Whether an address agrees with that of the last instruction in all but so many bits.

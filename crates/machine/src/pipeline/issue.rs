@@ -4,15 +4,15 @@
 //! the time on to the cycle in which it is issued.
 
 use std::mem;
-use std::ops::Range;
 
+use super::ask::Far;
 use super::board::{Board, FRESH, Register};
 use super::class::NONE;
 use super::course::Details;
 use super::cycles::{Cause, LEVELS, Side};
 use super::description::{Loads, Pipeline, Stores, WIDEST};
 use super::front::{Entry, Front};
-use super::hear::Heard;
+use super::hear::{Heard, HeardLine};
 use super::memory::{Misses, Served, Stored, Timing, WriteBuffer};
 use super::piece::Piece;
 use super::rules::{EMULATED, GROUP, LOAD, Rules, SPECIAL, SPLIT, STORE, Step};
@@ -31,35 +31,40 @@ pub struct SiteCycles {
     pub frozen: u64,
 }
 
-/// What memory said: all but what was near.
+/// What memory said of a block's accesses: all but what was near, in order.
 #[derive(Default)]
-pub(super) struct Answers(Vec<(u32, Served)>);
+pub(super) struct Answers(Vec<Far>);
 
 impl Answers {
-    /// Nothing was asked.
+    /// What was not near.
     #[inline(always)]
-    pub fn clear(&mut self) {
+    pub fn set(&mut self, far: &[Far]) {
         self.0.clear();
+        self.0.extend_from_slice(far);
     }
 
-    /// The answer to a question.
+    /// The answer to an access.
     #[inline(always)]
-    pub fn put(&mut self, question: u32, served: Served) {
-        if served != Served::default() {
-            self.0.push((question, served));
-        }
+    pub fn get(&self, access: u32) -> Served {
+        self.0.iter().find(|far| far.number == access).map_or(Served::default(), |far| far.served)
     }
 
-    /// The answer to a question. What was not asked is near.
+    /// Whether all was near.
     #[inline(always)]
-    pub fn get(&self, question: u32) -> Served {
-        self.0.iter().find(|far| far.0 == question).map_or(Served::default(), |far| far.1)
+    pub fn all_near(&self) -> bool {
+        self.0.is_empty()
     }
 
-    /// The first of these questions whose answer was not near.
+    /// How many of them are of earlier accesses.
     #[inline(always)]
-    pub fn first_far(&self, questions: &Range<u32>) -> Option<u32> {
-        self.0.iter().map(|far| far.0).find(|far| questions.contains(far))
+    pub fn place(&self, access: u32) -> usize {
+        self.0.iter().take_while(|far| far.number < access).count()
+    }
+
+    /// The one behind so many others.
+    #[inline(always)]
+    pub fn at(&self, place: usize) -> Option<Far> {
+        self.0.get(place).copied()
     }
 }
 
@@ -169,7 +174,8 @@ impl Issue {
         let (mut time, cause) = self.front.begin(entry, self.board.last, self.board.restart.take());
         self.stall(time, cause, place);
         if place == 0
-            && let Some(&Heard::Line { translated, comes, level }) = self.heard.first()
+            && let Some(HeardLine { translated, comes, level }) =
+                self.heard.first().and_then(|heard| heard.as_line())
         {
             time = next + u64::from(translated);
             self.stall(time, Cause::InstructionTranslation, place);

@@ -4,7 +4,7 @@
 //! a state in which it began before, and memory answers as it did then. Then it does as it did.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::mem;
 use std::ops::Range;
 
@@ -27,17 +27,26 @@ pub(super) struct Beginning {
     piece: u32,
 }
 
+impl Beginning {
+    #[inline(always)]
+    fn word(self) -> u64 {
+        u64::from(self.state_and_entry) << 32 | u64::from(self.piece)
+    }
+}
+
 /// What a piece does from a beginning on, having heard something of memory. It fills a line of the host's cache.
 #[repr(align(64))]
 struct Transition {
     beginning: Beginning,
-    /// The first of what was heard, and how much that was.
-    first: Heard,
+    /// The first of what was heard as a word, or 0, and how much that was.
+    first: u64,
     count: u8,
     holds: Holds,
     settles_in: u16,
     to: u32,
     executions: u64,
+    /// The transition that was made last behind this one: one having heard nothing, and one having heard something.
+    next: [u32; 2],
     course: Course,
 }
 
@@ -48,16 +57,17 @@ const _: () = assert!(mem::size_of::<Transition>() == 64);
 enum Holds {
     All,
     /// All but lines and what was compared.
-    Spent,
-    /// What was spent is in the costs only.
+    Most,
+    /// Nor what was spent, and stores.
     Little,
 }
 
 /// What is seldom looked at of a transition.
 struct Behind {
-    /// Where its lines are, and what was compared.
+    /// Where its lines are, what was compared, and stores that have no room in the course.
     lines: Range<u32>,
     compared: Range<u32>,
+    stores: Range<u32>,
     heard: Box<[Heard]>,
     costs: Box<Costs>,
     /// The transition of the same piece before this one, from 1; 0 if this is the first.
@@ -87,16 +97,15 @@ pub(super) struct Memo {
     transitions: Vec<Transition>,
     /// What is seldom looked at of them.
     behind: Vec<Behind>,
-    /// Behind each the transition that was made last: one having heard nothing, and one having heard something.
-    next: Vec<[u32; 2]>,
     /// The transition that led to the current state, or [`NONE`].
     previous: u32,
-    /// The stores of all courses, the lines that they leave on their way, and what they compare.
+    /// The stores of courses that have many, the lines that courses leave on their way, and what they compare.
     stores: Vec<StoreTime>,
     lines: Vec<u32>,
     compared: Vec<Compared>,
     /// The instructions that all transitions issue.
     instructions: usize,
+    is_full: bool,
     /// Finds transitions by their beginnings and what was heard: their numbers, from 1. Half of it is free.
     table: Vec<u32>,
 }
@@ -111,12 +120,12 @@ impl Memo {
             open: 0,
             transitions: Vec::new(),
             behind: Vec::new(),
-            next: Vec::new(),
             previous: NONE,
             stores: Vec::new(),
             lines: Vec::new(),
             compared: Vec::new(),
             instructions: 0,
+            is_full: false,
             table: vec![0; 2],
         };
         memo.enter(settled, Some(0));
@@ -157,8 +166,8 @@ impl Memo {
     /// where none led to the current state it is probably `recent`.
     #[inline(always)]
     pub fn find(&self, beginning: Beginning, heard: &[Heard], recent: u32) -> Option<u32> {
-        let next = self.next.get(self.previous as usize);
-        let probably = next.map_or(recent, |next| next[usize::from(!heard.is_empty())]);
+        let previous = self.transitions.get(self.previous as usize);
+        let probably = previous.map_or(recent, |previous| previous.next[usize::from(!heard.is_empty())]);
         if self.is(probably, beginning, heard) { Some(probably) } else { self.look_up(beginning, heard) }
     }
 
@@ -166,10 +175,11 @@ impl Memo {
     #[inline(always)]
     fn is(&self, number: u32, beginning: Beginning, heard: &[Heard]) -> bool {
         let Some(transition) = self.transitions.get(number as usize) else { return false };
-        transition.beginning == beginning
-            && transition.count as usize == heard.len()
-            && heard.first().is_none_or(|&first| first == transition.first)
-            && (heard.len() < 2 || *self.behind[number as usize].heard == *heard)
+        // All at once: which of them differs cannot be guessed.
+        let differences = (transition.beginning.word() ^ beginning.word())
+            | (transition.first ^ first_word(heard))
+            | (u64::from(transition.count) ^ heard.len() as u64);
+        differences == 0 && (heard.len() < 2 || *self.behind[number as usize].heard == *heard)
     }
 
     fn look_up(&self, beginning: Beginning, heard: &[Heard]) -> Option<u32> {
@@ -187,12 +197,12 @@ impl Memo {
     #[inline(always)]
     pub fn known(&self, number: u32) -> Known<'_> {
         let Transition { course, holds, .. } = &self.transitions[number as usize];
-        let stores = course.stores(&self.stores);
-        let mut known = Known { course, stores, lines: &[], compared: &[], costs: None };
+        let mut known = Known { course, many_stores: &[], lines: &[], compared: &[], costs: None };
         if *holds != Holds::All {
-            let Behind { lines, compared, costs, .. } = &self.behind[number as usize];
+            let Behind { lines, compared, stores, costs, .. } = &self.behind[number as usize];
             known.lines = &self.lines[lines.start as usize..lines.end as usize];
             known.compared = &self.compared[compared.start as usize..compared.end as usize];
+            known.many_stores = &self.stores[stores.start as usize..stores.end as usize];
             known.costs = (*holds == Holds::Little).then_some(costs);
         }
         known
@@ -201,8 +211,8 @@ impl Memo {
     /// A transition is made once more.
     #[inline(always)]
     pub fn repeat(&mut self, number: u32, has_heard: bool) {
-        if let Some(next) = self.next.get_mut(self.previous as usize) {
-            next[usize::from(has_heard)] = number;
+        if let Some(previous) = self.transitions.get_mut(self.previous as usize) {
+            previous.next[usize::from(has_heard)] = number;
         }
         self.previous = number;
         let transition = &mut self.transitions[number as usize];
@@ -221,32 +231,43 @@ impl Memo {
         details: Details,
         before: u32,
     ) -> Result<u32, Costs> {
-        let course = Course::of(&details, self.open(), &mut self.stores).filter(|_| !self.is_full());
-        let (Some(course), Ok(count)) = (course, u8::try_from(heard.len())) else {
+        let course = Course::of(&details, self.open()).filter(|_| !self.is_full);
+        let (Some((course, is_short)), Ok(count)) = (course, u8::try_from(heard.len())) else {
             return Err(details.costs);
         };
         let number = self.transitions.len() as u32;
-        let Details { lines, compared, costs, .. } = details;
+        let Details { lines, compared, stores, costs, .. } = details;
         self.instructions += costs.sites.len();
-        let lines = append(&mut self.lines, &lines);
-        let compared = append(&mut self.compared, &compared);
-        let holds = match costs.is_short() {
+        let lines = append(&mut self.lines, lines);
+        let compared = append(&mut self.compared, compared);
+        // A course's times are short.
+        let stores = stores.into_iter().filter(|_| !is_short).map(|(store, time)| (store, time as u32));
+        let stores = append(&mut self.stores, stores);
+        let holds = match is_short {
             true if lines.is_empty() && compared.is_empty() => Holds::All,
-            true => Holds::Spent,
+            true => Holds::Most,
             false => Holds::Little,
         };
         self.transitions.push(Transition {
             beginning,
-            first: heard.first().copied().unwrap_or(Heard::Nothing),
+            first: first_word(heard),
             count,
             holds,
             settles_in: self.at.settles_in,
             to: self.at.state,
             executions: 1,
+            next: [NONE; 2],
             course,
         });
-        self.behind.push(Behind { heard: heard.into(), lines, compared, costs: costs.into(), before });
-        self.next.push([NONE; 2]);
+        self.behind.push(Behind {
+            heard: heard.into(),
+            lines,
+            compared,
+            stores,
+            costs: costs.into(),
+            before,
+        });
+        self.is_full |= self.transitions.len() >= MOST || self.instructions >= MOST_INSTRUCTIONS;
         self.previous = number;
         if 2 * self.transitions.len() <= self.table.len() {
             self.note(number);
@@ -279,6 +300,7 @@ impl Memo {
                 let at = At { state: self.states.len() as u32, settles_in };
                 self.numbers.insert(state.clone(), at);
                 self.states.push(state);
+                self.is_full |= self.states.len() >= MOST_STATES;
                 at
             }
         };
@@ -286,9 +308,7 @@ impl Memo {
 
     /// Whether no more can be remembered.
     pub fn is_full(&self) -> bool {
-        self.transitions.len() >= MOST
-            || self.instructions >= MOST_INSTRUCTIONS
-            || self.states.len() >= MOST_STATES
+        self.is_full
     }
 
     /// Forgets all but the current state.
@@ -316,7 +336,7 @@ impl Memo {
 }
 
 /// Puts more behind a list. Says where it is.
-fn append<T: Copy>(list: &mut Vec<T>, more: &[T]) -> Range<u32> {
+fn append<T>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) -> Range<u32> {
     let first = list.len() as u32;
     list.extend(more);
     first..list.len() as u32
@@ -326,9 +346,15 @@ fn append<T: Copy>(list: &mut Vec<T>, more: &[T]) -> Range<u32> {
 #[inline(always)]
 fn place(beginning: Beginning, heard: &[Heard]) -> usize {
     let mut mixer = Mixer::default();
-    mixer.write_u64(u64::from(beginning.state_and_entry) << 32 | u64::from(beginning.piece));
-    heard.iter().for_each(|one| one.hash(&mut mixer));
+    mixer.write_u64(beginning.word());
+    heard.iter().for_each(|one| mixer.write_u64(one.word()));
     (mixer.finish() >> 32) as usize
+}
+
+/// The first of what was heard as a word, or 0.
+#[inline(always)]
+fn first_word(heard: &[Heard]) -> u64 {
+    heard.first().map_or(0, |first| first.word())
 }
 
 /// Hashes few words quickly, and always alike.

@@ -12,7 +12,7 @@ pub struct Served {
     /// The line of instructions was asked for when the one before was: it may be on its way since. `level` does
     /// not matter then.
     pub is_ahead: bool,
-    /// Cycles that a missing translation cost.
+    /// Cycles that a missing translation cost: fewer than 2^24.
     pub translation: u32,
 }
 
@@ -20,12 +20,10 @@ pub struct Served {
 pub trait MemorySystem: Send {
     /// The process whose addresses follow: those of different ones are different.
     fn enter(&mut self, space: u32);
-    /// Instructions are fetched; once for each line that control enters.
-    fn fetch(&mut self, address: u64) -> Served;
-    /// So many bytes are loaded.
-    fn load(&mut self, address: u64, bytes: u8) -> Served;
-    /// So many bytes are stored.
-    fn store(&mut self, address: u64, bytes: u8) -> Served;
+    /// Instructions are fetched; once for each line that control enters. Nothing is said if they are near.
+    fn fetch(&mut self, address: u64) -> Option<Served>;
+    /// So many bytes are loaded, or stored. Nothing is said if they are near.
+    fn access(&mut self, address: u64, bytes: u8, is_store: bool) -> Option<Served>;
     /// What was counted is forgotten.
     fn forget_counts(&mut self) {}
 }
@@ -35,14 +33,11 @@ pub struct Perfect;
 
 impl MemorySystem for Perfect {
     fn enter(&mut self, _space: u32) {}
-    fn fetch(&mut self, _address: u64) -> Served {
-        Served::default()
+    fn fetch(&mut self, _address: u64) -> Option<Served> {
+        None
     }
-    fn load(&mut self, _address: u64, _bytes: u8) -> Served {
-        Served::default()
-    }
-    fn store(&mut self, _address: u64, _bytes: u8) -> Served {
-        Served::default()
+    fn access(&mut self, _address: u64, _bytes: u8, _is_store: bool) -> Option<Served> {
+        None
     }
 }
 

@@ -1,5 +1,6 @@
 //! Pipelines that issue in order: when each instruction is issued, and what was waited for.
 
+mod ask;
 mod board;
 mod class;
 mod core;
@@ -17,6 +18,7 @@ mod rules;
 mod state;
 mod wait;
 
+pub(crate) use ask::{Answered, Asking};
 pub(crate) use core::Core;
 pub(crate) use cycles::LEVELS;
 

@@ -22,13 +22,6 @@ pub(super) struct Piece {
     pub dry: u64,
 }
 
-/// An access of a block.
-#[derive(Clone, Copy)]
-pub(super) struct Access {
-    pub bytes: u8,
-    pub is_store: bool,
-}
-
 impl Piece {
     /// Where its steps are.
     pub fn steps(&self) -> Range<usize> {

@@ -55,8 +55,6 @@ pub(super) struct Step {
     pub destination: u8,
     pub class: u8,
     pub flags: u8,
-    /// Bytes that it accesses.
-    pub bytes: u8,
 }
 
 /// It is the first of an aligned group, or of what comes after a trap.
@@ -185,7 +183,6 @@ impl Rules {
             destination: NONE,
             class: class as u8,
             flags: 0,
-            bytes: 0,
         };
         let Some(instruction) = decoded else { return step };
         let is_special = tables.occupies.is_some() || tables.blocks.is_some() || tables.from_registers;
@@ -200,8 +197,7 @@ impl Rules {
                 step.columns[special] += 1;
             }
         }
-        if let Some(bytes) = instruction.access_size() {
-            step.bytes = bytes;
+        if instruction.access_size().is_some() {
             step.flags |= if instruction.op.is(Flags::STORE) { STORE } else { LOAD };
         }
         if cpu.is_some_and(|cpu| !cpu.has(instruction.op.extension())) && instruction.op != Op::CallPal {

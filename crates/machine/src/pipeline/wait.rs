@@ -200,13 +200,9 @@ impl Issue {
     /// From where the data of an access come, the number of their line if a load may find it on its way, and how
     /// long the translation takes.
     fn heard_of(&self, access: u32) -> (u8, u32, u32) {
-        let of_access = |heard: &Heard| match *heard {
-            Heard::Data { access: one, level, line, translation } if one == access => {
-                Some((level, line, translation))
-            }
-            _ => None,
-        };
-        self.heard.iter().find_map(of_access).unwrap_or((0, NO_LINE, 0))
+        let of_access = |heard: &Heard| heard.as_data().filter(|data| data.access == access);
+        let found = self.heard.iter().find_map(of_access);
+        found.map_or((0, NO_LINE, 0), |data| (data.level, data.line, data.translation))
     }
 
     /// A store was issued.

@@ -23,13 +23,10 @@ pub fn serve(address: u64) -> Served {
 
 impl MemorySystem for ByAddress {
     fn enter(&mut self, _space: u32) {}
-    fn fetch(&mut self, address: u64) -> Served {
-        serve(address)
+    fn fetch(&mut self, address: u64) -> Option<Served> {
+        Some(serve(address))
     }
-    fn load(&mut self, address: u64, _bytes: u8) -> Served {
-        serve(address)
-    }
-    fn store(&mut self, address: u64, _bytes: u8) -> Served {
-        serve(address)
+    fn access(&mut self, address: u64, _bytes: u8, _is_store: bool) -> Option<Served> {
+        Some(serve(address))
     }
 }

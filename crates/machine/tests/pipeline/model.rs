@@ -1,7 +1,7 @@
 //! What is heard as a model: units of work, processes; machines that cannot be, or have no time.
 
 use pathlength_machine::pipeline::Perfect;
-use pathlength_machine::{Cause, Machine, Time};
+use pathlength_machine::{Cause, Machine, Model, Time};
 use trace::record::{Event, Mark};
 use trace::{Block, Consumer, Thread};
 
@@ -17,7 +17,14 @@ fn mark(mark: Mark) -> u64 {
 
 #[test]
 fn units_have_the_cycles_of_their_process() {
-    let mut time = perfect("alphastation500");
+    let mut aside = perfect("alphastation500");
+    assert!(aside.work_aside().unwrap());
+    for time in [perfect("alphastation500"), aside] {
+        check_units(time);
+    }
+}
+
+fn check_units(mut time: Time<Perfect>) {
     // A shift each: a cycle; the group is a block.
     let words = assemble("sll r1,r2,r3; sll r1,r2,r4; sll r1,r2,r5; sll r1,r2,r6");
     time.define(&Block::new(0x1000, words));
@@ -30,10 +37,11 @@ fn units_have_the_cycles_of_their_process() {
     time.executed(one, &[work(1), end(0)].concat());
     let left = vec![mark(Mark::UnitLeft(1))];
     time.executed(other, &[work(2), end(0), begin(1), left, begin(2), end(2)].concat());
-    let units = time.units().iter().map(|unit| (unit.space, unit.number, unit.instructions));
-    assert_eq!(units.collect::<Vec<_>>(), [(1, 0, 8), (2, 0, 20), (2, 2, 0)]);
+    let units = time.units();
+    let numbers = units.iter().map(|unit| (unit.space, unit.number, unit.instructions));
+    assert_eq!(numbers.collect::<Vec<_>>(), [(1, 0, 8), (2, 0, 20), (2, 2, 0)]);
     // The last cycle of each run is over when the next one begins.
-    let totals: Vec<u64> = time.units().iter().map(|unit| unit.cycles.total()).collect();
+    let totals: Vec<u64> = units.iter().map(|unit| unit.cycles.total()).collect();
     assert!(totals[0].abs_diff(8) <= 2 && totals[1].abs_diff(20) <= 2 && totals[2] == 0, "{totals:?}");
     assert_eq!(time.cycles().total(), time.cycles().of(Cause::Issued(1)));
     assert_eq!(time.cycles().instructions(), 4 * 7);
@@ -53,6 +61,48 @@ fn more_than_is_remembered() {
     assert_eq!(time.cycles().of(Cause::Issued(1)), 3 * BLOCKS);
     assert_eq!(time.cycles().total(), 3 * BLOCKS);
     assert!((0..BLOCKS as u32).flat_map(|block| time.sites(block)).all(|site| site.issuing == 3));
+}
+
+/// Processes that take turns, some of them long: the same whether a thread of its own issues what they execute.
+#[test]
+fn a_thread_of_its_own_changes_nothing() {
+    const BLOCKS: u64 = 500;
+    let work = assemble("ldq r1,0(r2); addq r1,r3,r4; stq r4,8(r2); ldq r5,0(r6); bne r5,40");
+    let mut times = [(); 2].map(|()| Time::new(&Machine::find("alphastation500").unwrap()).unwrap());
+    assert!(times[1].work_aside().unwrap());
+    for time in &mut times {
+        (0..BLOCKS).for_each(|block| time.define(&Block::new(0x1_2000_0000 + 20 * block, work.clone())));
+        let mut state = 1u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % below
+        };
+        let mut block = 0;
+        for turn in 0..60 {
+            let process = random(3) as u32;
+            let length = if turn % 4 == 0 { random(40_000) } else { random(3) };
+            let mut records = vec![mark(Mark::UnitBegins(turn))];
+            for _ in 0..length {
+                let addresses = [random(1 << 20), random(1 << 14), random(1 << 20)];
+                // Mostly control falls through.
+                block = if random(8) == 0 { random(BLOCKS) } else { (block + 1) % BLOCKS };
+                records.push(!block);
+                records.extend(addresses.map(|address| 0x1_4000_0000 + 8 * address));
+            }
+            records.push(mark(Mark::UnitEnds(turn)));
+            time.executed(Thread { process, number: process }, &records);
+            if turn % 5 == 0 {
+                assert!(time.cycles().total() > 0);
+            }
+        }
+    }
+    let [one, other] = &times;
+    assert_eq!(one.cycles(), other.cycles());
+    assert_eq!(one.units(), other.units());
+    assert_eq!(one.units().len(), 60);
+    assert_eq!(one.predictions(), other.predictions());
+    assert!((0..BLOCKS as u32).all(|block| one.sites(block) == other.sites(block)));
+    assert!((0..BLOCKS as u32).all(|block| one.executions(block) == other.executions(block)));
 }
 
 #[test]
