@@ -39,8 +39,6 @@ impl Spent {
 /// A processor's pipeline, and what it did for whom.
 pub(crate) struct Clock {
     pub core: Core,
-    /// Executions of each block.
-    pub executions: Vec<u64>,
     space: u32,
     /// The cycles of the processes that are not executed now, and those before the current one was.
     others: HashMap<u32, Spent>,
@@ -58,7 +56,6 @@ impl Clock {
     pub fn new(core: Core) -> Clock {
         Clock {
             core,
-            executions: Vec::new(),
             space: 0,
             others: HashMap::new(),
             since: Spent::default(),
@@ -70,7 +67,6 @@ impl Clock {
 
     /// A block that can be executed from now on.
     pub fn define(&mut self, block: &Block) {
-        self.executions.push(0);
         self.core.define(block.address, &block.words);
     }
 
@@ -86,7 +82,6 @@ impl Clock {
                     let [accesses, instructions] = self.core.lengths(block);
                     let addresses = &records[word..][..accesses as usize];
                     word += addresses.len();
-                    self.executions[block as usize] += 1;
                     self.instructions += u64::from(instructions);
                     self.core.execute(block, addresses, far.next().unwrap_or_default());
                 }
@@ -99,7 +94,6 @@ impl Clock {
     /// Forgets what was counted.
     pub fn forget_counts(&mut self) {
         self.core.forget_counts();
-        self.executions.fill(0);
         self.instructions = 0;
         self.others.clear();
         self.since = Spent::default();

@@ -98,7 +98,7 @@ impl<M: MemorySystem> Time<M> {
 
     /// Executions of a block.
     pub fn executions(&self, block: u32) -> u64 {
-        self.aside.clock().executions.get(block as usize).copied().unwrap_or_default()
+        self.memory.executions(block)
     }
 
     /// The cycles of a block's instructions. Those of all blocks together are all cycles.
@@ -144,7 +144,7 @@ impl<M: MemorySystem> Consumer for Time<M> {
 
 impl<M: MemorySystem> Model for Time<M> {
     fn forget_counts(&mut self) {
-        self.memory.memory.forget_counts();
+        self.memory.forget_counts();
         self.aside.clock().forget_counts();
     }
 

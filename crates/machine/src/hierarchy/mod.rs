@@ -288,14 +288,12 @@ impl Hierarchy {
     /// Instructions are fetched: those of one line.
     #[inline]
     pub fn fetch(&mut self, address: u64) -> Served {
-        if self.fetches_near(address) { Served::default() } else { self.fetch_far(address) }
-    }
-
-    /// Fetches instructions if the nearest structures have them.
-    #[inline(always)]
-    pub(crate) fn fetches_near(&mut self, address: u64) -> bool {
         self.now += 1;
-        self.fetch_near(self.lenses[INSTRUCTIONS], address, self.now)
+        if self.fetch_near(self.lenses[INSTRUCTIONS], address, self.now) {
+            Served::default()
+        } else {
+            self.fetch_far(address)
+        }
     }
 
     /// Fetches the instructions at an address if that is simple: the nearest structures have them. The time is what
@@ -339,7 +337,7 @@ impl Hierarchy {
     }
 
     #[inline(always)]
-    fn data(&mut self, address: u64, size: u8, is_store: bool) -> Served {
+    pub(crate) fn data(&mut self, address: u64, size: u8, is_store: bool) -> Served {
         let last = address.wrapping_add(u64::from(size.saturating_sub(1)));
         match self.crosses(address, last) {
             false => self.part(address, is_store),
@@ -349,24 +347,15 @@ impl Hierarchy {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn parts(&mut self, first: u64, last: u64, is_store: bool) -> Served {
+    fn parts(&mut self, first: u64, last: u64, is_store: bool) -> Served {
         self.part(first, is_store).and(self.part(last, is_store))
     }
 
     #[inline(always)]
     fn part(&mut self, address: u64, is_store: bool) -> Served {
-        if self.accesses_near(address, is_store) {
-            Served::default()
-        } else {
-            self.data_far(address, is_store)
-        }
-    }
-
-    /// Reads or writes data of one line if the nearest structures have them.
-    #[inline(always)]
-    pub(crate) fn accesses_near(&mut self, address: u64, is_store: bool) -> bool {
         self.now += 1;
-        self.data_near(self.stores as u8, self.lenses[DATA], address, is_store, self.now)
+        let is_near = self.data_near(self.stores as u8, self.lenses[DATA], address, is_store, self.now);
+        if is_near { Served::default() } else { self.data_far(address, is_store) }
     }
 
     /// Whether an access, from its first to its last byte, is two.

@@ -85,6 +85,17 @@ impl<M: MemorySystem> Asking<M> {
         }
     }
 
+    /// Executions of a block that memory was asked for.
+    pub fn executions(&self, block: u32) -> u64 {
+        self.scripts.get(block).map_or(0, |script| script.executions.get())
+    }
+
+    /// Forgets what was counted.
+    pub fn forget_counts(&mut self) {
+        self.scripts.forget_executions();
+        self.memory.forget_counts();
+    }
+
     /// Asks for the first of these records, and puts them behind others, which have so many words then or a few more. Says
     /// how many words they are.
     pub fn ask(&mut self, records: &[u64], most: usize, answered: &mut Answered) -> usize {
@@ -117,6 +128,7 @@ impl<M: MemorySystem> Asking<M> {
     fn ask_for(&mut self, block: u32, addresses: &[u64], answered: &mut Answered) {
         let Asking { memory, scripts, line_shift, line, .. } = self;
         let Some(script) = scripts.get(block) else { return };
+        script.executions.update(|times| times + 1);
         let Answered { counts, far, .. } = answered;
         let first = far.len();
         for number in 0..script.lines {

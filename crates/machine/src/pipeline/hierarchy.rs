@@ -32,28 +32,11 @@ impl Attached {
         self.translation[side].get(untranslated as usize).copied().unwrap_or_default()
     }
 
-    #[inline(never)]
-    fn fetch_far(&mut self, address: u64) -> Served {
-        let hierarchy::Served { missed, level, untranslated } = self.hierarchy.fetch_far(address);
-        Served { level, is_ahead: missed > level, translation: self.translation(0, untranslated) }
-    }
-
-    #[inline(never)]
-    fn access_far(&mut self, address: u64, is_store: bool) -> Served {
-        let served = self.hierarchy.data_far(address, is_store);
-        self.of_data(served)
-    }
-
     #[cold]
-    #[inline(never)]
-    fn access_both(&mut self, address: u64, last: u64, is_store: bool) -> Served {
-        let served = self.hierarchy.parts(address, last, is_store);
-        self.of_data(served)
-    }
-
-    fn of_data(&self, served: hierarchy::Served) -> Served {
-        let translation = self.translation(1, served.untranslated);
-        Served { level: served.level, is_ahead: false, translation }
+    fn far(&self, side: usize, served: hierarchy::Served) -> Served {
+        let hierarchy::Served { missed, level, untranslated } = served;
+        let is_ahead = side == 0 && missed > level;
+        Served { level, is_ahead, translation: self.translation(side, untranslated) }
     }
 }
 
@@ -68,18 +51,13 @@ impl MemorySystem for Attached {
 
     #[inline(always)]
     fn fetch(&mut self, address: u64) -> Option<Served> {
-        if self.hierarchy.fetches_near(address) { None } else { Some(self.fetch_far(address)) }
+        let served = self.hierarchy.fetch(address);
+        (!served.is_near()).then(|| self.far(0, served))
     }
 
     #[inline(always)]
     fn access(&mut self, address: u64, bytes: u8, is_store: bool) -> Option<Served> {
-        let last = address.wrapping_add(u64::from(bytes) - 1);
-        if self.hierarchy.crosses(address, last) {
-            Some(self.access_both(address, last, is_store))
-        } else if self.hierarchy.accesses_near(address, is_store) {
-            None
-        } else {
-            Some(self.access_far(address, is_store))
-        }
+        let served = self.hierarchy.data(address, bytes, is_store);
+        (!served.is_near()).then(|| self.far(1, served))
     }
 }

@@ -105,7 +105,6 @@ pub(super) struct Memo {
     compared: Vec<Compared>,
     /// The instructions that all transitions issue.
     instructions: usize,
-    is_full: bool,
     /// Finds transitions by their beginnings and what was heard: their numbers, from 1. Half of it is free.
     table: Vec<u32>,
 }
@@ -125,7 +124,6 @@ impl Memo {
             lines: Vec::new(),
             compared: Vec::new(),
             instructions: 0,
-            is_full: false,
             table: vec![0; 2],
         };
         memo.enter(settled, Some(0));
@@ -231,7 +229,7 @@ impl Memo {
         details: Details,
         before: u32,
     ) -> Result<u32, Costs> {
-        let course = Course::of(&details, self.open()).filter(|_| !self.is_full);
+        let course = Course::of(&details, self.open()).filter(|_| !self.is_full());
         let (Some((course, is_short)), Ok(count)) = (course, u8::try_from(heard.len())) else {
             return Err(details.costs);
         };
@@ -267,7 +265,6 @@ impl Memo {
             costs: costs.into(),
             before,
         });
-        self.is_full |= self.transitions.len() >= MOST || self.instructions >= MOST_INSTRUCTIONS;
         self.previous = number;
         if 2 * self.transitions.len() <= self.table.len() {
             self.note(number);
@@ -300,7 +297,6 @@ impl Memo {
                 let at = At { state: self.states.len() as u32, settles_in };
                 self.numbers.insert(state.clone(), at);
                 self.states.push(state);
-                self.is_full |= self.states.len() >= MOST_STATES;
                 at
             }
         };
@@ -308,7 +304,9 @@ impl Memo {
 
     /// Whether no more can be remembered.
     pub fn is_full(&self) -> bool {
-        self.is_full
+        self.transitions.len() >= MOST
+            || self.instructions >= MOST_INSTRUCTIONS
+            || self.states.len() >= MOST_STATES
     }
 
     /// Forgets all but the current state.
