@@ -22,8 +22,8 @@ use crate::predictor::Predicting;
 /// A block that can be executed.
 struct Block {
     whole: Piece,
-    /// What is in each line, if there are several.
-    lines: Box<[Piece]>,
+    /// What is in each line but the last, and all that is behind it.
+    lines: Box<[[Piece; 2]]>,
     /// Where its accesses are.
     first_access: u32,
     end: End,
@@ -87,9 +87,10 @@ impl Core {
         };
         let behind = front.lines_behind(address, words.len());
         let behind = behind.map(|line| (line.wrapping_sub(address) / 4) as usize);
-        let bounds: Vec<usize> = iter::once(0).chain(behind).chain([words.len()]).collect();
-        let whole = piece(0..words.len());
-        let lines = bounds.windows(2).filter(|_| bounds.len() > 2).map(|bounds| piece(bounds[0]..bounds[1]));
+        let bounds: Vec<usize> = iter::once(0).chain(behind).collect();
+        let end = words.len();
+        let whole = piece(0..end);
+        let lines = bounds.windows(2).map(|line| [piece(line[0]..line[1]), piece(line[1]..end)]);
         let accesses = own.iter().filter(|step| step.accesses());
         self.blocks.push(Block {
             whole,
@@ -178,25 +179,36 @@ impl Core {
 
     /// The same, where something was far, or loads may find lines on their way.
     #[inline(never)]
-    fn execute_with(&mut self, block: u32, entry: Entry, addresses: &[u64], [fetched, used]: [&[Far]; 2]) {
+    fn execute_with(
+        &mut self,
+        block: u32,
+        entry: Entry,
+        addresses: &[u64],
+        [mut fetched, used]: [&[Far]; 2],
+    ) {
         let Block { whole, lines, first_access, .. } = &mut self.blocks[block as usize];
         let (pipeline, nothing) = (&mut self.pipeline, &mut self.nothing);
-        pipeline.issue.served.set(used);
         let are_stores = &self.are_stores[*first_access as usize..];
-        if fetched.last().is_none_or(|far| far.number == 0) {
-            let served = fetched.first().map_or(Served::default(), |far| far.served);
-            let entry = pipeline.wait_for_line(nothing, whole, entry, served);
-            pipeline.execute(whole, entry, are_stores, addresses);
-        } else {
-            let mut fetched = fetched.iter().peekable();
-            let entries = iter::once(entry).chain(iter::repeat(Entry::NextGroup));
-            for ((line, piece), entry) in (0..).zip(lines).zip(entries) {
-                let served = fetched.next_if(|far| far.number == line);
-                let served = served.map_or(Served::default(), |far| far.served);
-                let entry = pipeline.wait_for_line(nothing, piece, entry, served);
-                pipeline.execute(piece, entry, are_stores, addresses);
+        pipeline.issue.served.set(used);
+        let (block, mut entry, mut rest, mut lines) = (whole.address, entry, whole, lines.iter_mut());
+        for number in 0.. {
+            if let Some((far, others)) = fetched.split_first()
+                && far.number == number
+            {
+                entry = pipeline.wait_for_line(nothing, rest, entry, far.served);
+                fetched = others;
             }
+            // A line that comes before control does is as good as near.
+            let now = pipeline.issue.board.last + 1;
+            let Some([line, behind]) =
+                lines.next().filter(|_| !pipeline.issue.front.have_come(block, fetched, now))
+            else {
+                break;
+            };
+            pipeline.execute(line, entry, are_stores, addresses);
+            (entry, rest) = (Entry::NextGroup, behind);
         }
+        pipeline.execute(rest, entry, are_stores, addresses);
         pipeline.issue.served.set(&[]);
     }
 
@@ -224,11 +236,11 @@ impl Core {
 
 impl Block {
     fn pieces(&self) -> impl Iterator<Item = &Piece> {
-        self.lines.iter().chain([&self.whole])
+        self.lines.as_flattened().iter().chain([&self.whole])
     }
 
     fn pieces_mut(&mut self) -> impl Iterator<Item = &mut Piece> {
-        self.lines.iter_mut().chain([&mut self.whole])
+        self.lines.as_flattened_mut().iter_mut().chain([&mut self.whole])
     }
 }
 
@@ -240,8 +252,10 @@ impl Remembering {
         self.make_transition::<false>(piece, entry, addresses);
     }
 
-    /// Waits until the first group of a piece arrives, if its line is far. Says how the piece is entered then.
-    #[inline(always)]
+    /// Waits until the first group of a piece arrives, whose line is far. Says how the piece is entered then. Mostly the
+    /// wait is none, or so long that nothing is left of what was before. Else it is a transition of its own, of `nothing`:
+    /// there are few, and what they lead to is mostly the same.
+    #[inline(never)]
     fn wait_for_line(
         &mut self,
         nothing: &mut Piece,
@@ -249,17 +263,6 @@ impl Remembering {
         entry: Entry,
         fetched: Served,
     ) -> Entry {
-        if fetched == Served::default() {
-            return entry;
-        }
-        self.wait_for_far_line(nothing, piece, entry, fetched);
-        Entry::SameGroup
-    }
-
-    /// Mostly the wait is so long that nothing is left of what was before. Else it is a transition of its own, of
-    /// `nothing`: there are few, and what they lead to is mostly the same.
-    #[inline(never)]
-    fn wait_for_far_line(&mut self, nothing: &mut Piece, piece: &mut Piece, entry: Entry, fetched: Served) {
         let Remembering { issue, memo, sum, .. } = self;
         let last = issue.board.last;
         let (begin, cause) = issue.front.begin(entry, last, memo.restart_after(last));
@@ -268,8 +271,11 @@ impl Remembering {
         if fetched.level > 0 || fetched.is_ahead {
             (comes, level) = issue.front.miss(piece.address, translated, fetched);
         }
+        if comes <= begin.max(last + 1) {
+            return entry;
+        }
         let open = memo.open();
-        if memo.settle(comes.saturating_sub(last + 1)) {
+        if memo.settle(comes - (last + 1)) {
             sum.spend(open, u64::from(open > 0));
             let miss = if level > 0 { Cause::InstructionMiss(level) } else { Cause::InstructionTranslation };
             let waits = [(begin, cause), (translated, Cause::InstructionTranslation), (comes, miss)];
@@ -286,6 +292,7 @@ impl Remembering {
             self.make_transition::<false>(nothing, entry, &[]);
         }
         piece.dry += self.issue.board.last - last;
+        Entry::SameGroup
     }
 
     /// A piece is issued, as it was from this beginning on if it was. If `NEAR` nothing was heard, and nothing of its

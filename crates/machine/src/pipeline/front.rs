@@ -2,6 +2,7 @@
 
 use isa::{Flags, Op};
 
+use super::ask::Far;
 use super::board::BEGINNING;
 use super::cycles::{Cause, LEVELS};
 use super::description::Pipeline;
@@ -210,7 +211,7 @@ impl Front {
     /// fetched ahead was asked for with the line before, and comes after it from the same place.
     pub(super) fn miss(&mut self, address: u64, time: u64, served: Served) -> (u64, u8) {
         let line = address >> self.line_shift;
-        self.predictor.refilled(line << self.line_shift, 1 << self.line_shift);
+        self.refilled(line);
         let distance = line.wrapping_sub(self.stream.line);
         if served.is_ahead && distance <= FARTHEST {
             let arrives = self.stream.arrives + distance * self.interval;
@@ -221,5 +222,31 @@ impl Front {
             self.stream = Stream { line, arrives: time + u64::from(cycles), level };
         }
         (self.stream.arrives.max(time), self.stream.level)
+    }
+
+    /// Whether all these lines of a block were missing but fetched ahead, so that they are there at `time`, before they
+    /// are asked for. If so, they are.
+    pub(super) fn have_come(&mut self, block: u64, lines: &[Far], time: u64) -> bool {
+        let first = block >> self.line_shift;
+        let mut stream = self.stream;
+        for far in lines {
+            let line = first.wrapping_add(far.number.into());
+            let distance = line.wrapping_sub(stream.line);
+            if !far.served.is_ahead || far.served.translation > 0 || distance > FARTHEST {
+                return false;
+            }
+            stream = Stream { line, arrives: stream.arrives + distance * self.interval, ..stream };
+            if stream.arrives > time {
+                return false;
+            }
+        }
+        self.stream = stream;
+        lines.iter().for_each(|far| self.refilled(first.wrapping_add(far.number.into())));
+        true
+    }
+
+    /// A line came into the cache.
+    fn refilled(&mut self, line: u64) {
+        self.predictor.refilled(line << self.line_shift, 1 << self.line_shift);
     }
 }
