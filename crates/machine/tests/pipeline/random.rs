@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use trace::{Block, Consumer, Thread};
 
 use super::assembler::assemble;
-use super::memory::{ByAddress, LEVEL_1, LEVEL_2, LEVEL_3, UNTRANSLATED};
+use super::memory::{ByAddress, LEVEL_1, LEVEL_2, LEVEL_3, UNTRANSLATED, VARIED};
 use super::slots::Executed;
 use super::ticks::Ticks;
 
@@ -119,7 +119,8 @@ struct Program {
 
 fn program() -> impl Strategy<Value = Program> {
     let start = prop_oneof![
-        6 => Just(0),
+        4 => Just(0),
+        4 => (0..64u64).prop_map(|line| VARIED | line << 20),
         1 => Just(LEVEL_1),
         1 => Just(LEVEL_2),
         1 => Just(UNTRANSLATED),

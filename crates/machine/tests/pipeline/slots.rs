@@ -67,7 +67,7 @@ pub fn slot(machine: &Machine, program: &[Executed]) -> Vec<Slotted> {
         };
         if line.replace(one.address / 32) != Some(one.address / 32)
             && predictor.reset_by_refill
-            && serve(one.address).level > 0
+            && (serve(one.address).level > 0 || serve(one.address).is_ahead)
         {
             let first = one.address / 32 * 8;
             counters.extend((first..first + 8).map(|place| (place % 2048, None)));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use pathlength_machine::pipeline::{Class, Operand, Pipeline};
 use pathlength_machine::{Cause, Machine};
 
-use super::memory::serve;
+use super::memory::{LINE, serve};
 use super::slots::{Executed, Reached, Slotted, rules, slot};
 
 /// What is known of a register.
@@ -45,6 +45,8 @@ pub struct Ticks<'a> {
     /// When the group of the last instruction arrived, and in which line it is.
     arrived: u64,
     line: Option<u64>,
+    /// The line that was missing last, when it comes, and from where.
+    missed: Option<(u64, u64, u8)>,
     registers: HashMap<u8, Result>,
     free: HashMap<&'a str, u64>,
     blocked: HashSet<(&'a str, u64)>,
@@ -79,6 +81,7 @@ impl<'a> Ticks<'a> {
             stage: Stage::Fetch,
             arrived: BEGINNING,
             line: None,
+            missed: None,
             registers: HashMap::new(),
             free: HashMap::new(),
             blocked: HashSet::new(),
@@ -170,13 +173,27 @@ impl<'a> Ticks<'a> {
             Reached::AfterCall => (self.last + 1 + u64::from(self.pipeline.call_pal), Cause::CallPal),
         };
         self.holds.push_back((time, cause));
-        if self.line.replace(one.address / 32) != Some(one.address / 32) {
+        let line = one.address / LINE;
+        if self.line.replace(line) != Some(line) {
             let served = serve(one.address);
             time += u64::from(served.translation);
             self.holds.push_back((time, Cause::InstructionTranslation));
-            if served.level > 0 {
-                time += self.beyond[0][served.level as usize];
-                self.holds.push_back((time, Cause::InstructionMiss(served.level)));
+            if served.level > 0 || served.is_ahead {
+                let before = self
+                    .missed
+                    .filter(|before| served.is_ahead && (before.0..=before.0 + 64).contains(&line));
+                let missed = before.map_or_else(
+                    || {
+                        let level = served.level.max(1);
+                        (line, time + self.beyond[0][level as usize], level)
+                    },
+                    |(before, comes, level)| {
+                        (line, comes + (line - before) * u64::from(self.pipeline.prefetch_interval), level)
+                    },
+                );
+                self.missed = Some(missed);
+                time = time.max(missed.1);
+                self.holds.push_back((time, Cause::InstructionMiss(missed.2)));
             }
         }
         self.arrived = time.max(self.last + 1);
