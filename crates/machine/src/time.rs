@@ -113,12 +113,12 @@ impl<M: MemorySystem> Time<M> {
 
     /// Instructions that the system emulated.
     pub fn emulated(&self) -> u64 {
-        self.aside.clock().core.sum().emulated
+        self.aside.clock().core.sum().emulated()
     }
 
     /// Instructions that were issued in vain, and once more (replay traps).
     pub fn replays(&self) -> u64 {
-        self.aside.clock().core.sum().replays
+        self.aside.clock().core.sum().replays()
     }
 
     /// Memory, with what it counted.

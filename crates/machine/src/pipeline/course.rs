@@ -108,12 +108,8 @@ pub(super) struct Details {
 /// What a piece cost.
 #[derive(Default)]
 pub(super) struct Costs {
-    /// Numbers of cycles, by the indices of their causes.
+    /// Numbers of cycles, by the indices of their causes, and what else is counted.
     spent: Vec<(u8, u64)>,
-    /// Instructions that were emulated.
-    pub emulated: u64,
-    /// Instructions that were issued in vain.
-    pub replays: u64,
     /// What each instruction costs.
     pub sites: Box<[SiteCycles]>,
 }
@@ -122,10 +118,7 @@ impl Costs {
     /// What was spent, in few bytes if it fits into them.
     fn short_spent(&self) -> Option<[(u8, u8); SHORT]> {
         let mut short = [(0, 0); SHORT];
-        if self.spent.len() > short.len() || self.emulated + self.replays > 0 {
-            return None;
-        }
-        for (short, &(cause, cycles)) in short.iter_mut().zip(&self.spent) {
+        for (short, &(cause, cycles)) in short.get_mut(..self.spent.len())?.iter_mut().zip(&self.spent) {
             *short = (cause, cycles.try_into().ok()?);
         }
         Some(short)
@@ -137,6 +130,16 @@ impl Costs {
             Some(one) => one.1 += cycles,
             None => self.spent.push((cause as u8, cycles)),
         }
+    }
+
+    /// An instruction was emulated.
+    pub fn emulate(&mut self) {
+        self.spend(EMULATED, 1);
+    }
+
+    /// An instruction was issued in vain.
+    pub fn replay(&mut self) {
+        self.spend(REPLAYS, 1);
     }
 
     /// Adds what instructions cost that were executed so often, to those before.
@@ -152,34 +155,47 @@ impl Costs {
 /// What all instructions cost together.
 #[derive(Clone)]
 pub(crate) struct Sum {
-    /// Cycles, by the indices of their causes: several numbers each, so that additions to the same one need not wait for
-    /// each other.
-    cycles: [[u64; INDICES]; SHORT],
-    pub emulated: u64,
-    pub replays: u64,
+    /// Cycles, by the indices of their causes, and what else is counted: several numbers each, so that additions to the
+    /// same one need not wait for each other.
+    spent: [[u64; INDICES]; SHORT],
 }
 
-/// More than [`CAUSES`], a power of two.
+/// Behind the indices of causes, those of what else is counted; all are less than a power of two.
+const EMULATED: usize = CAUSES;
+const REPLAYS: usize = CAUSES + 1;
 const INDICES: usize = 64;
 
 impl Default for Sum {
     fn default() -> Sum {
-        const { assert!(CAUSES <= INDICES) };
-        Sum { cycles: [[0; INDICES]; SHORT], emulated: 0, replays: 0 }
+        const { assert!(REPLAYS < INDICES) };
+        Sum { spent: [[0; INDICES]; SHORT] }
     }
 }
 
 impl Sum {
     /// All cycles.
     pub fn cycles(&self) -> Cycles {
-        let sum = |cause: usize| self.cycles.iter().map(|cycles| cycles[cause]).sum();
-        Cycles(std::array::from_fn(sum))
+        Cycles(std::array::from_fn(|cause| self.of(cause)))
+    }
+
+    /// Instructions that were emulated.
+    pub fn emulated(&self) -> u64 {
+        self.of(EMULATED)
+    }
+
+    /// Instructions that were issued in vain.
+    pub fn replays(&self) -> u64 {
+        self.of(REPLAYS)
+    }
+
+    fn of(&self, index: usize) -> u64 {
+        self.spent.iter().map(|spent| spent[index]).sum()
     }
 
     /// Cycles were spent for a cause.
     #[inline(always)]
     pub(super) fn spend(&mut self, cause: usize, cycles: u64) {
-        self.cycles[0][cause % INDICES] += cycles;
+        self.spent[0][cause % INDICES] += cycles;
     }
 
     /// Adds what a course cost.
@@ -187,14 +203,12 @@ impl Sum {
         for &(cause, cycles) in &costs.spent {
             self.spend(cause.into(), cycles);
         }
-        self.emulated += costs.emulated;
-        self.replays += costs.replays;
     }
 
     /// The same of one that has room for it.
     #[inline(always)]
     pub(super) fn add_short(&mut self, course: &Course) {
-        for (sums, (cause, cycles)) in self.cycles.iter_mut().zip(course.spent) {
+        for (sums, (cause, cycles)) in self.spent.iter_mut().zip(course.spent) {
             sums[usize::from(cause) % INDICES] += u64::from(cycles);
         }
     }

@@ -38,7 +38,7 @@ impl Issue {
         let mut late = missed.into_iter().filter(|&(time, shadow)| shadow != 0 && time > expected).peekable();
         let replay = u64::from(self.loads.use_replay);
         if replay > 0 && late.peek().is_some() && late.all(|(_, shadow)| shadow == expected) {
-            self.course.costs.replays += 1;
+            self.course.costs.replay();
             ready = ready.max(expected + replay);
             self.stall(ready, Cause::Replay, place);
         }
@@ -77,7 +77,7 @@ impl Issue {
     #[inline(never)]
     pub(super) fn after(&mut self, step: &Step, time: u64) -> u64 {
         if step.flags & EMULATED != 0 {
-            self.course.costs.emulated += 1;
+            self.course.costs.emulate();
             self.board.restart = Some((time + 1 + self.emulation, Cause::Emulation));
             return 0;
         }
@@ -222,7 +222,9 @@ impl Issue {
     /// When an instruction can be issued that found something full: when there is place, but if it was issued in
     /// vain not before it has come back.
     fn come_back(&mut self, time: u64, free: u64, replay: u32) -> u64 {
-        self.course.costs.replays += u64::from(replay > 0);
+        if replay > 0 {
+            self.course.costs.replay();
+        }
         free.max(time + u64::from(replay))
     }
 
@@ -243,7 +245,7 @@ impl Issue {
         if self.loads.after_store_replay > 0 && distance == 1 {
             if self.stored.is_of(address) {
                 self.course.is_unique = true;
-                self.course.costs.replays += 1;
+                self.course.costs.replay();
                 time += u64::from(self.loads.after_store_replay);
                 self.stall(time, Cause::Replay, place);
                 return time;
