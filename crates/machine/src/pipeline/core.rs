@@ -7,6 +7,7 @@ use std::iter;
 
 use isa::Cpu;
 
+use super::accesses::Accesses;
 use super::ask::Far;
 use super::course::Sum;
 use super::cycles::{Cause, Cycles};
@@ -170,7 +171,7 @@ impl Core {
         let next = whole.address.wrapping_add(4 * u64::from(whole.length));
         if far.iter().all(|far| far.is_empty()) && pipeline.issue.lines.is_empty() {
             pipeline.issue.heard.clear();
-            pipeline.make_transition::<true>(whole, entry, addresses);
+            pipeline.make_transition::<true>(whole, entry, Accesses::near(addresses));
         } else {
             self.execute_with(block, entry, addresses, far);
         }
@@ -189,7 +190,7 @@ impl Core {
         let Block { whole, lines, first_access, .. } = &mut self.blocks[block as usize];
         let (pipeline, nothing) = (&mut self.pipeline, &mut self.nothing);
         let are_stores = &self.are_stores[*first_access as usize..];
-        pipeline.issue.served.set(used);
+        let accesses = Accesses { addresses, far: used };
         let (block, mut entry, mut rest, mut lines) = (whole.address, entry, whole, lines.iter_mut());
         for number in 0.. {
             if let Some((far, others)) = fetched.split_first()
@@ -205,11 +206,10 @@ impl Core {
             else {
                 break;
             };
-            pipeline.execute(line, entry, are_stores, addresses);
+            pipeline.execute(line, entry, are_stores, accesses);
             (entry, rest) = (Entry::NextGroup, behind);
         }
-        pipeline.execute(rest, entry, are_stores, addresses);
-        pipeline.issue.served.set(&[]);
+        pipeline.execute(rest, entry, are_stores, accesses);
     }
 
     /// Forgets what was counted, but for a last cycle that may not be over.
@@ -247,9 +247,9 @@ impl Block {
 impl Remembering {
     /// Issues a piece, whose line is near or has come.
     #[inline(always)]
-    fn execute(&mut self, piece: &mut Piece, entry: Entry, are_stores: &[bool], addresses: &[u64]) {
-        self.issue.hear_data(piece, are_stores, addresses);
-        self.make_transition::<false>(piece, entry, addresses);
+    fn execute(&mut self, piece: &mut Piece, entry: Entry, are_stores: &[bool], accesses: Accesses) {
+        self.issue.hear_data(piece, are_stores, accesses);
+        self.make_transition::<false>(piece, entry, accesses);
     }
 
     /// Waits until the first group of a piece arrives, whose line is far. Says how the piece is entered then. Mostly the
@@ -289,7 +289,7 @@ impl Remembering {
             issue.board.last = comes - 1;
         } else {
             issue.hear_line(translated, comes, level);
-            self.make_transition::<false>(nothing, entry, &[]);
+            self.make_transition::<false>(nothing, entry, Accesses::near(&[]));
         }
         piece.dry += self.issue.board.last - last;
         Entry::SameGroup
@@ -298,7 +298,7 @@ impl Remembering {
     /// A piece is issued, as it was from this beginning on if it was. If `NEAR` nothing was heard, and nothing of its
     /// block was far.
     #[inline(always)]
-    fn make_transition<const NEAR: bool>(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64]) {
+    fn make_transition<const NEAR: bool>(&mut self, piece: &mut Piece, entry: Entry, accesses: Accesses) {
         let Remembering { issue, memo, sum, .. } = self;
         let beginning = memo.beginning(entry, piece.number);
         let has_heard = !NEAR && !issue.heard.is_empty();
@@ -307,8 +307,8 @@ impl Remembering {
         let found = memo.find(beginning, heard, *recent);
         if let Some(number) = found {
             let known = memo.known(number);
-            if issue.repeats(known, addresses) {
-                issue.repeat(known, addresses, NEAR);
+            if issue.repeats(known, accesses) {
+                issue.repeat(known, accesses);
                 match known.costs {
                     None => sum.add_short(known.course),
                     Some(costs) => sum.add(costs),
@@ -317,15 +317,15 @@ impl Remembering {
                 return memo.repeat(number, has_heard);
             }
         }
-        self.find_course(piece, entry, addresses, found.is_none().then_some(beginning));
+        self.find_course(piece, entry, accesses, found.is_none().then_some(beginning));
     }
 
     /// Issues a piece in a way in which it never was, or which depends on addresses. The former is remembered.
     #[cold]
     #[inline(never)]
-    fn find_course(&mut self, piece: &mut Piece, entry: Entry, addresses: &[u64], new: Option<Beginning>) {
+    fn find_course(&mut self, piece: &mut Piece, entry: Entry, accesses: Accesses, new: Option<Beginning>) {
         let Remembering { issue, memo, sum, sites } = self;
-        let details = issue.execute(piece, memo.state(), entry, addresses);
+        let details = issue.execute(piece, memo.state(), entry, accesses);
         sum.add(&details.costs);
         let (state, settles_in) = issue.state();
         memo.enter(state, settles_in);

@@ -3,9 +3,10 @@
 
 use std::mem;
 
+use super::accesses::Accesses;
 use super::cycles::{CAUSES, Cycles};
 use super::issue::{Issue, SiteCycles};
-use super::memory::{Served, Stored};
+use super::memory::Stored;
 
 /// Causes, and stores, for which a [`Course`] has room.
 const SHORT: usize = 4;
@@ -218,30 +219,30 @@ impl Issue {
     /// Whether a piece takes a course again that it took in this state, having heard the same: what depends on
     /// addresses must come out as it did then, and stores must find place in the write buffer.
     #[inline(always)]
-    pub fn repeats(&mut self, known: Known, addresses: &[u64]) -> bool {
+    pub fn repeats(&mut self, known: Known, accesses: Accesses) -> bool {
         let stores = known.course.few_stores().len() + known.many_stores.len();
-        known.compared.iter().all(|&compared| self.is_apart(compared, addresses))
+        known.compared.iter().all(|&compared| self.is_apart(compared, accesses))
             && (stores == 0
                 || self.write_buffer.has_room(stores, self.board.last)
-                || self.finds_room(known, addresses))
+                || self.finds_room(known, accesses))
     }
 
-    fn is_apart(&self, (store, load): Compared, addresses: &[u64]) -> bool {
+    fn is_apart(&self, (store, load): Compared, accesses: Accesses) -> bool {
         let stored = match store {
             None => self.stored,
-            Some(store) => Stored::new(addresses[store as usize], self.served.get(store)),
+            Some(store) => Stored::new(accesses.address(store), accesses.served(store)),
         };
-        !stored.is_of(addresses[load as usize])
+        !stored.is_of(accesses.address(load))
     }
 
     /// Whether there is room whenever a store comes, though not for all of them at the beginning.
     #[cold]
-    fn finds_room(&self, known: Known, addresses: &[u64]) -> bool {
+    fn finds_room(&self, known: Known, accesses: Accesses) -> bool {
         let mut buffer = self.write_buffer.clone();
         known.stores().all(|(store, time)| {
             let time = self.board.last + u64::from(time);
-            let line = self.line(addresses[store as usize]);
-            let served = self.served.get(store);
+            let line = self.line(accesses.address(store));
+            let served = accesses.served(store);
             let is_full = buffer.full(line, time, self.stores.full_replay == 0).is_some();
             buffer.push(line, time, self.drain_cycles(served));
             // Room is needed before the address is translated: then it was asked for at another time.
@@ -249,13 +250,12 @@ impl Issue {
         })
     }
 
-    /// A piece takes a course once more; `all_near` if no access of its block is far.
+    /// A piece takes a course once more.
     #[inline(always)]
-    pub fn repeat(&mut self, known: Known, addresses: &[u64], all_near: bool) {
+    pub fn repeat(&mut self, known: Known, accesses: Accesses) {
         let now = self.board.last;
         let mut finish = |store: u32, time: u32| {
-            let served = if all_near { Served::default() } else { self.served.get(store) };
-            self.finish_store(addresses[store as usize], now + u64::from(time), served);
+            self.finish_store(accesses.address(store), now + u64::from(time), accesses.served(store));
         };
         known.course.few_stores().iter().for_each(|&(store, time)| finish(store.into(), time.into()));
         known.many_stores.iter().for_each(|&(store, time)| finish(store, time));

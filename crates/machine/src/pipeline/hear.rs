@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::accesses::Accesses;
 use super::issue::Issue;
 use super::memory::Served;
 use super::piece::Piece;
@@ -105,30 +106,30 @@ impl Issue {
     /// What memory says of a piece's data. Numbers the lines that loads may find on their way: first those that
     /// are, then those that they ask for.
     #[inline(always)]
-    pub fn hear_data(&mut self, piece: &Piece, are_stores: &[bool], addresses: &[u64]) {
+    pub fn hear_data(&mut self, piece: &Piece, are_stores: &[bool], accesses: Accesses) {
         self.heard.clear();
-        if !(self.served.all_near() && self.lines.is_empty()) {
-            self.hear_far_data(piece.accesses.clone(), are_stores, addresses);
+        if !(accesses.far.is_empty() && self.lines.is_empty()) {
+            self.hear_far_data(piece.accesses.clone(), are_stores, accesses);
         }
     }
 
-    fn hear_far_data(&mut self, accesses: Range<u32>, are_stores: &[bool], addresses: &[u64]) {
-        let mut access = accesses.start;
-        let mut place = self.served.place(access);
+    fn hear_far_data(&mut self, piece: Range<u32>, are_stores: &[bool], accesses: Accesses) {
+        let mut access = piece.start;
+        let mut far = accesses.far_from(access);
         loop {
-            let far = self.served.at(place);
+            let next = far.first();
             if self.lines.is_empty() {
                 // What is near finds nothing on its way.
-                let Some(far) = far else { return };
-                access = far.number;
+                let Some(next) = next else { return };
+                access = next.number;
             }
-            if access >= accesses.end {
+            if access >= piece.end {
                 return;
             }
-            let far = far.filter(|far| far.number == access);
-            place += usize::from(far.is_some());
-            let served = far.map_or(Served::default(), |far| far.served);
-            self.hear_access(access, are_stores[access as usize], addresses[access as usize], served);
+            let own = next.filter(|next| next.number == access);
+            far = &far[usize::from(own.is_some())..];
+            let served = own.map_or(Served::default(), |own| own.served);
+            self.hear_access(access, are_stores[access as usize], accesses.address(access), served);
             access += 1;
         }
     }

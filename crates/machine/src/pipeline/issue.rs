@@ -5,7 +5,7 @@
 
 use std::mem;
 
-use super::ask::Far;
+use super::accesses::Accesses;
 use super::board::{Board, FRESH, Register};
 use super::class::NONE;
 use super::course::Details;
@@ -13,7 +13,7 @@ use super::cycles::{Cause, LEVELS, Side};
 use super::description::{Loads, Pipeline, Stores, WIDEST};
 use super::front::{Entry, Front};
 use super::hear::{Heard, HeardLine};
-use super::memory::{Misses, Served, Stored, Timing, WriteBuffer};
+use super::memory::{Misses, Stored, Timing, WriteBuffer};
 use super::piece::Piece;
 use super::rules::{EMULATED, GROUP, LOAD, Rules, SPECIAL, SPLIT, STORE, Step};
 use super::state::{Reach, State};
@@ -29,43 +29,6 @@ pub struct SiteCycles {
     pub dry: u64,
     /// It could not be issued.
     pub frozen: u64,
-}
-
-/// What memory said of a block's accesses: all but what was near, in order.
-#[derive(Default)]
-pub(super) struct Answers(Vec<Far>);
-
-impl Answers {
-    /// What was not near.
-    #[inline(always)]
-    pub fn set(&mut self, far: &[Far]) {
-        self.0.clear();
-        self.0.extend_from_slice(far);
-    }
-
-    /// The answer to an access.
-    #[inline(always)]
-    pub fn get(&self, access: u32) -> Served {
-        self.0.iter().find(|far| far.number == access).map_or(Served::default(), |far| far.served)
-    }
-
-    /// Whether all was near.
-    #[inline(always)]
-    pub fn all_near(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// How many of them are of earlier accesses.
-    #[inline(always)]
-    pub fn place(&self, access: u32) -> usize {
-        self.0.iter().take_while(|far| far.number < access).count()
-    }
-
-    /// The one behind so many others.
-    #[inline(always)]
-    pub fn at(&self, place: usize) -> Option<Far> {
-        self.0.get(place).copied()
-    }
 }
 
 /// The issue stage, and what is before and behind it.
@@ -88,9 +51,7 @@ pub(super) struct Issue {
     pub lines: Vec<u64>,
     /// Room for those that remain.
     pub kept: Vec<u64>,
-    /// What memory said of the data of the block that is executed.
-    pub served: Answers,
-    /// What the piece that is issued hears of that.
+    /// What the piece that is issued hears of memory.
     pub heard: Vec<Heard>,
     /// The next access of the block.
     access: u32,
@@ -119,7 +80,6 @@ impl Issue {
             line_shift: timing.data_line.ilog2(),
             lines: Vec::new(),
             kept: Vec::new(),
-            served: Answers::default(),
             heard: Vec::new(),
             access: 0,
             course: Details::default(),
@@ -143,7 +103,7 @@ impl Issue {
 
     /// Issues the instructions of a piece one by one in a state. Says which course they take.
     #[inline(never)]
-    pub fn execute(&mut self, piece: &Piece, state: &State, entry: Entry, addresses: &[u64]) -> Details {
+    pub fn execute(&mut self, piece: &Piece, state: &State, entry: Entry, accesses: Accesses) -> Details {
         let start = self.board.last;
         state.restore(&mut self.board);
         self.course.costs.sites = vec![SiteCycles::default(); piece.length as usize].into();
@@ -156,7 +116,7 @@ impl Issue {
             if place > 0 && step.flags & GROUP != 0 {
                 self.begin_group(Entry::NextGroup, place);
             }
-            self.step(step, place, addresses);
+            self.step(step, place, accesses);
         }
         self.board.misses.settle(self.board.last);
         let mut course = mem::take(&mut self.course);
@@ -190,7 +150,7 @@ impl Issue {
     }
 
     #[inline(always)]
-    fn step(&mut self, step: Step, place: usize, addresses: &[u64]) {
+    fn step(&mut self, step: Step, place: usize, accesses: Accesses) {
         let (fits, units) = self.slot(&step);
         let mut time = self.board.last + u64::from(!(fits && self.board.open > 0));
         let mut ready = 0;
@@ -212,7 +172,7 @@ impl Issue {
         if step.flags & (SPECIAL | LOAD | STORE | EMULATED) == 0 {
             self.issue(time, place);
         } else {
-            result = self.issue_special(&step, place, time, addresses);
+            result = self.issue_special(&step, place, time, accesses);
         }
         if step.destination != NONE {
             self.board.write(step.destination, result);
@@ -221,7 +181,7 @@ impl Issue {
 
     /// Issues what does more than to compute a result in a fixed time. Says what is known of the result.
     #[inline]
-    fn issue_special(&mut self, step: &Step, place: usize, mut time: u64, addresses: &[u64]) -> Register {
+    fn issue_special(&mut self, step: &Step, place: usize, mut time: u64, accesses: Accesses) -> Register {
         if step.flags & SPECIAL != 0 {
             time = self.wait_for_unit(step, place, time);
         }
@@ -229,7 +189,7 @@ impl Issue {
         if step.accesses() {
             let access = self.access;
             self.access += 1;
-            (time, result) = self.access(step, place, time, access, addresses);
+            (time, result) = self.access(step, place, time, access, accesses);
         }
         self.issue(time, place);
         if step.flags & (SPECIAL | EMULATED) != 0 {

@@ -1,5 +1,6 @@
 //! Pipelines that issue in order: when each instruction is issued, and what was waited for.
 
+mod accesses;
 mod ask;
 mod board;
 mod class;

@@ -1,5 +1,6 @@
 //! What an instruction waits for before it is issued, when it is not issued at once.
 
+use super::accesses::Accesses;
 use super::board::{LastStore, Register};
 use super::class::{Class, NONE};
 use super::cycles::{Cause, LEVELS};
@@ -132,13 +133,13 @@ impl Issue {
         place: usize,
         time: u64,
         access: u32,
-        addresses: &[u64],
+        accesses: Accesses,
     ) -> (u64, Register) {
         let time = time.max(self.board.barrier);
         self.stall(time, Cause::Barrier, place);
-        let address = addresses[access as usize];
+        let address = accesses.address(access);
         if step.flags & STORE != 0 {
-            let time = self.store(place, time, access, address);
+            let time = self.store(place, time, access, accesses);
             (time, Register::produced(step.class, time))
         } else {
             self.load(step, place, time, access, address)
@@ -181,8 +182,9 @@ impl Issue {
         (time, Register { issued: as_if_issued, shadow: time + latency, class: step.class, cause })
     }
 
-    fn store(&mut self, place: usize, mut time: u64, access: u32, address: u64) -> u64 {
+    fn store(&mut self, place: usize, mut time: u64, access: u32, accesses: Accesses) -> u64 {
         let replay = self.stores.full_replay;
+        let address = accesses.address(access);
         let line = self.line(address);
         if let Some(free) = self.write_buffer.full(line, time, replay == 0) {
             self.course.is_unique = true;
@@ -191,7 +193,7 @@ impl Issue {
         }
         let (_, _, translation) = self.heard_of(access);
         time = self.translate(translation, place, time);
-        self.finish_store(address, time, self.served.get(access));
+        self.finish_store(address, time, accesses.served(access));
         self.board.last_store = Some(LastStore { time, access: Some(access) });
         self.course.stores.push((access, time));
         time
