@@ -313,8 +313,7 @@ impl Remembering {
                     None => sum.add_short(known.course),
                     Some(costs) => sum.add(costs),
                 }
-                *recent = number;
-                return memo.repeat(number, has_heard);
+                return memo.repeat(number, has_heard, recent);
             }
         }
         self.find_course(piece, entry, accesses, found.is_none().then_some(beginning));

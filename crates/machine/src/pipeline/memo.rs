@@ -206,12 +206,11 @@ impl Memo {
         known
     }
 
-    /// A transition is made once more.
+    /// A transition is made once more. If none led to the current state it is `recent` from now on.
     #[inline(always)]
-    pub fn repeat(&mut self, number: u32, has_heard: bool) {
-        if let Some(previous) = self.transitions.get_mut(self.previous as usize) {
-            previous.next[usize::from(has_heard)] = number;
-        }
+    pub fn repeat(&mut self, number: u32, has_heard: bool, recent: &mut u32) {
+        let previous = self.transitions.get_mut(self.previous as usize);
+        *previous.map_or(recent, |previous| &mut previous.next[usize::from(has_heard)]) = number;
         self.previous = number;
         let transition = &mut self.transitions[number as usize];
         transition.executions += 1;

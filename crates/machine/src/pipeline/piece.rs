@@ -8,7 +8,7 @@ use super::rules::Step;
 pub(super) struct Piece {
     /// No other piece has this one.
     pub number: u32,
-    /// The transitions that it made last: the one having heard nothing of memory, the other having heard something.
+    /// The transitions that it made last where none was before: having heard nothing of memory, and having heard something.
     pub recent: [u32; 2],
     /// Its newest transition, from 1; 0 if it has none.
     pub newest: u32,
