@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::Request;
 use super::tags::{Left, Tags};
+use super::writes::Writes;
 use crate::description::{Cache, Machine, Prefetch, TranslationBuffer, Write};
 
 /// What happened at a cache.
@@ -60,9 +61,8 @@ pub struct CacheState {
     pub prefetch: Option<Prefetch>,
     /// The caches whose lines it has too.
     pub includes: Vec<usize>,
-    /// Blocks of stores on their way, the oldest first, and how many there may be.
-    pub writes: Vec<u64>,
-    pub most_writes: usize,
+    /// Blocks of stores on their way.
+    pub writes: Writes,
     /// Lines that were replaced, the oldest first, and how many there may be.
     victims: Vec<Left>,
     most_victims: usize,
@@ -85,8 +85,7 @@ impl CacheState {
             allocates: cache.allocate_on_write,
             prefetch: cache.prefetch,
             includes: cache.includes.iter().filter_map(index_of).collect(),
-            writes: Vec::new(),
-            most_writes: cache.write_buffer.map_or(0, |buffer| buffer.entries as usize),
+            writes: Writes::new(cache.write_buffer.map_or(0, |buffer| buffer.entries as usize)),
             victims: Vec::new(),
             most_victims: cache.victim_lines as usize,
             is_plain: cache.prefetch.is_none() && cache.victim_lines == 0 && cache.write_buffer.is_none(),
@@ -103,9 +102,7 @@ impl CacheState {
     /// Whether the block at an address waits in the write buffer.
     #[inline(always)]
     pub fn is_waiting(&self, address: u64) -> bool {
-        // Which of them it is cannot be guessed.
-        let block = address >> self.shift;
-        self.writes.iter().fold(false, |is_waiting, &held| is_waiting | (held == block))
+        self.writes.holds(address >> self.shift)
     }
 
     /// Takes a line out of those that were replaced. Returns whether it was changed, if it was there.

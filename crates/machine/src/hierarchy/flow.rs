@@ -412,36 +412,24 @@ impl Hierarchy {
     /// Sends on what was written through a cache, by way of its write buffer.
     fn write_on(&mut self, at: At, address: u64) {
         let cache = &mut self.caches[at.index];
-        let block = address >> cache.shift;
-        if cache.most_writes == 0 {
-            return self.write_behind(at, address);
-        }
-        if cache.is_waiting(address) {
+        if !cache.writes.has_room() {
+            self.write_behind(at, address);
+        } else if cache.is_waiting(address) {
             cache.counts.merged += 1;
-            return;
+        } else if let Some(oldest) = cache.writes.push(address >> cache.shift) {
+            let address = oldest << cache.shift;
+            self.write_behind(at, address);
         }
-        cache.writes.push(block);
-        if cache.writes.len() > cache.most_writes {
-            self.write_oldest(at);
-        }
-    }
-
-    fn write_oldest(&mut self, at: At) {
-        let cache = &mut self.caches[at.index];
-        let address = cache.writes.remove(0) << cache.shift;
-        self.write_behind(at, address);
     }
 
     /// Empties a write buffer up to the block that is about to be read.
     #[inline]
     fn write_out(&mut self, at: At, address: u64) {
-        let cache = &self.caches[at.index];
-        if cache.writes.is_empty() {
-            return;
-        }
-        let block = address >> cache.shift;
-        if let Some(place) = cache.writes.iter().position(|&held| held == block) {
-            (0..=place).for_each(|_| self.write_oldest(at));
+        while self.caches[at.index].is_waiting(address) {
+            let cache = &mut self.caches[at.index];
+            let Some(oldest) = cache.writes.pop() else { return };
+            let first = oldest << cache.shift;
+            self.write_behind(at, first);
         }
     }
 

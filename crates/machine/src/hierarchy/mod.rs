@@ -9,6 +9,7 @@ mod near;
 mod recent;
 mod shared;
 mod tags;
+mod writes;
 
 use trace::Words;
 
