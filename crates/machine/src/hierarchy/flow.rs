@@ -412,7 +412,7 @@ impl Hierarchy {
     /// Sends on what was written through a cache, by way of its write buffer.
     fn write_on(&mut self, at: At, address: u64) {
         let cache = &mut self.caches[at.index];
-        if !cache.writes.has_room() {
+        if !cache.writes.exists() {
             self.write_behind(at, address);
         } else if cache.is_waiting(address) {
             cache.counts.merged += 1;

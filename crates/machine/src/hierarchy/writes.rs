@@ -20,7 +20,7 @@ impl Writes {
     }
 
     /// Whether there is a buffer at all.
-    pub fn has_room(&self) -> bool {
+    pub fn exists(&self) -> bool {
         !self.blocks.is_empty()
     }
 

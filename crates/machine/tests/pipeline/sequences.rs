@@ -4,6 +4,7 @@
 //! are quoted in the machine's file. Those of the 21064 are its scheduling description in GCC, and its manual.
 
 use pathlength_machine::Cause::{self, *};
+use trace::{Consumer, Thread};
 
 use super::memory::{LEVEL_1, LEVEL_2, LEVEL_3, UNTRANSLATED};
 use super::{START, assembler::assemble, run};
@@ -250,15 +251,20 @@ fn emulated_instructions() {
     let native = run("alphastation500", START, &words, &[(0, 2)], &[]);
     same("ldbu", &native.cycles(), &[(Issued(1), 2), (Operand, 1)]);
     assert_eq!(native.emulated(), 0);
-    let emulated = run("alphastation500-ev5", START, &words, &[(0, 2)], &[]);
+    let mut emulated = run("alphastation500-ev5", START, &words, &[(0, 2)], &[]);
     same("6 microseconds at 400 MHz", &emulated.cycles(), &[(Issued(1), 2), (Emulation, 2400)]);
     assert_eq!(emulated.emulated(), 1);
+    (0..9).for_each(|_| emulated.executed(Thread::default(), &[!0, 0x8000]));
+    assert_eq!((emulated.emulated(), emulated.replays()), (10, 0));
 }
 
 #[test]
 fn replays_are_counted() {
     let words = assemble("ldq r1,0(r2); addq r1,r3,r4");
-    assert_eq!(run("alphastation500", START, &words, &[(0, 2)], &[LEVEL_1]).replays(), 1);
+    let mut time = run("alphastation500", START, &words, &[(0, 2)], &[LEVEL_1]);
+    assert_eq!(time.replays(), 1);
+    (0..9).for_each(|_| time.executed(Thread::default(), &[!0, LEVEL_1]));
+    assert_eq!((time.replays(), time.emulated()), (10, 0));
     let words = assemble(
         "ldq r1,0(r2); unop; unop; unop; unop; unop; unop; unop; unop; unop; unop; unop; addq r1,r3,r4",
     );
