@@ -50,7 +50,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The same of one that nobody else has.
+fn own<T>(mutex: &mut Mutex<T>) -> &mut T {
+    mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Batch {
+    /// Whether there is nothing to tell.
+    fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.answered.records.is_empty()
+    }
+
     /// Tells the clock. The batch is empty then.
     fn tell(&mut self, clock: &Mutex<Clock>) {
         let mut clock = lock(clock);
@@ -95,9 +105,10 @@ impl Helper {
 }
 
 impl Queue {
-    /// The clock goes on with what waits for more.
+    /// The clock goes on with what waits for more, if anything does.
     fn go_on(&mut self, clock: &Mutex<Clock>) {
         match &mut self.helper {
+            _ if self.next.is_empty() => {}
             None => self.next.tell(clock),
             Some(helper) => self.next = helper.send(take(&mut self.next)),
         }
@@ -114,29 +125,24 @@ impl Aside {
     /// Lets a thread of its own tell the clock from now on.
     pub fn begin_thread(&mut self) -> io::Result<()> {
         drop(self.clock());
-        self.queue().helper = Some(Helper::new(self.clock.clone())?);
+        own(&mut self.queue).helper = Some(Helper::new(self.clock.clone())?);
         Ok(())
     }
 
     /// A block that records may name from now on.
     pub fn define(&mut self, block: &Block) {
-        self.queue().next.blocks.push(block.clone());
+        own(&mut self.queue).next.blocks.push(block.clone());
     }
 
     /// What the clock is to hear next, of a process: fewer than [`MOST`] words so far.
     pub fn next(&mut self, process: u32) -> &mut Answered {
-        let Aside { clock, queue } = self;
-        let queue = queue.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let queue = own(&mut self.queue);
         let words = queue.next.answered.records.len();
         if words >= MOST || (words > 0 && queue.next.process != process) {
-            queue.go_on(clock);
+            queue.go_on(&self.clock);
         }
         queue.next.process = process;
         &mut queue.next.answered
-    }
-
-    fn queue(&mut self) -> &mut Queue {
-        self.queue.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The clock, which has heard all.

@@ -87,6 +87,14 @@ struct Stream {
     level: u8,
 }
 
+impl Stream {
+    /// The same after a line that was fetched ahead, if this can be: it comes after the one before.
+    fn followed_by(self, line: u64, interval: u64) -> Option<Stream> {
+        let distance = line.wrapping_sub(self.line);
+        (distance <= FARTHEST).then(|| Stream { line, arrives: self.arrives + distance * interval, ..self })
+    }
+}
+
 /// The front end at work. Times are those at which a group could be issued first.
 pub(crate) struct Front {
     pub(crate) predictor: Predicting,
@@ -212,15 +220,12 @@ impl Front {
     pub(super) fn miss(&mut self, address: u64, time: u64, served: Served) -> (u64, u8) {
         let line = address >> self.line_shift;
         self.refilled(line);
-        let distance = line.wrapping_sub(self.stream.line);
-        if served.is_ahead && distance <= FARTHEST {
-            let arrives = self.stream.arrives + distance * self.interval;
-            self.stream = Stream { line, arrives, ..self.stream };
-        } else {
+        let ahead = self.stream.followed_by(line, self.interval).filter(|_| served.is_ahead);
+        self.stream = ahead.unwrap_or_else(|| {
             let level = served.level.clamp(1, LEVELS as u8);
             let cycles = self.fetch_cycles[level as usize];
-            self.stream = Stream { line, arrives: time + u64::from(cycles), level };
-        }
+            Stream { line, arrives: time + u64::from(cycles), level }
+        });
         (self.stream.arrives.max(time), self.stream.level)
     }
 
@@ -231,13 +236,11 @@ impl Front {
         let mut stream = self.stream;
         for far in lines {
             let line = first.wrapping_add(far.number.into());
-            let distance = line.wrapping_sub(stream.line);
-            if !far.served.is_ahead || far.served.translation > 0 || distance > FARTHEST {
-                return false;
-            }
-            stream = Stream { line, arrives: stream.arrives + distance * self.interval, ..stream };
-            if stream.arrives > time {
-                return false;
+            match stream.followed_by(line, self.interval) {
+                Some(next) if far.served.is_ahead && far.served.translation == 0 && next.arrives <= time => {
+                    stream = next;
+                }
+                _ => return false,
             }
         }
         self.stream = stream;
