@@ -242,7 +242,7 @@ unsafe impl Sync for Lookaside {}
 
 impl Lookaside {
     /// How many lines of a side may be known: a power of two.
-    pub const KNOWN: usize = 1024;
+    pub const KNOWN: usize = 4096;
     /// Slots of lines that may be known.
     pub const SLOTS: usize = 1 << (u64::BITS - Lookaside::SLOT_SHIFT);
     /// Bits of what is known of a line that are of its number.
