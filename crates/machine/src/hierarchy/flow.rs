@@ -286,14 +286,13 @@ impl Hierarchy {
         let Some(next) = self.behind(at) else { return };
         // Those that are in one line of the next cache are one use of it.
         let shift_between = self.caches[next.index].shift.saturating_sub(shift);
-        let mut line = first;
+        let (mut line, mut uses) = (first, 0);
         while line < end {
-            let behind = ((line >> shift_between) + 1) << shift_between;
-            let count = behind.min(end) - line;
             self.read(next, line << shift, Request::Prefetch);
-            self.caches[next.index].counts.requests[Request::Prefetch as usize] += count - 1;
-            line += count;
+            line = ((line >> shift_between) + 1) << shift_between;
+            uses += 1;
         }
+        self.caches[next.index].counts.requests[Request::Prefetch as usize] += lines - uses;
     }
 
     /// Takes a line that a cache has missed from what is beside it: its victims, or its prefetched lines.

@@ -10,6 +10,7 @@ use trace::Words;
 
 use crate::description::Replacement;
 pub use matching::matches;
+use matching::matches_of_few;
 pub use order::{IN_ORDER, MOST_IN_ORDER, last_way, put_first};
 use order::{Order, oldest};
 
@@ -22,14 +23,20 @@ const EMPTY: Entry = u64::MAX;
 /// The tag of keys that have none, being too long, and of nothing.
 const LONG: u32 = u32::MAX;
 
+/// Tags that are compared at once where sets have no more ways.
+const FEW: usize = 4;
+
 /// What a structure holds.
 #[derive(Debug)]
 pub struct Tags {
     ways: usize,
     last_set: u64,
     set_bits: u32,
-    /// What distinguishes each entry's key from others of the set: a search looks at these only.
+    /// What distinguishes each entry's key from others of the set: a search looks at these only. There are none where sets
+    /// have one entry, and [`FEW`] of each set that has no more.
     tags: Box<[u32]>,
+    /// Tags of a set.
+    stride: usize,
     entries: Words,
     order: Order,
     /// When each slot was used, 0 if it is empty. There are no times if nobody needs them.
@@ -65,15 +72,22 @@ pub struct Use {
 impl Tags {
     /// Holding nothing. `has_times`: when keys are used can be noted ([`Tags::note`]).
     pub fn new(sets: u64, ways: u32, replacement: Replacement, has_times: bool) -> Tags {
-        let slots = sets as usize * ways as usize;
-        let order = Order::new(sets as usize, ways as usize, replacement, has_times);
+        let (sets_of_keys, ways) = (sets as usize, ways as usize);
+        let slots = sets_of_keys * ways;
+        let order = Order::new(sets_of_keys, ways, replacement, has_times);
         let has_times = has_times || matches!(order, Order::Times);
         let times = Words::new(if has_times { slots } else { 0 });
+        let stride = match ways {
+            1 => 0,
+            2..=FEW => FEW,
+            _ => ways,
+        };
         Tags {
-            ways: ways as usize,
+            ways,
             last_set: sets - 1,
             set_bits: sets.ilog2(),
-            tags: vec![LONG; slots].into(),
+            tags: vec![LONG; sets_of_keys * stride].into(),
+            stride,
             entries: entries(Words::new(slots)),
             order,
             times,
@@ -197,7 +211,7 @@ impl Tags {
     #[inline(always)]
     pub fn put(&mut self, slot: usize, key: u64, is_changed: bool, now: u64) -> Option<Left> {
         let left = std::mem::replace(&mut self.entries[slot], key << 1 | u64::from(is_changed));
-        self.tags[slot] = self.tag(key).unwrap_or(LONG);
+        self.set_tag(slot, key, self.tag(key).unwrap_or(LONG));
         self.last = key;
         self.touch_slot(slot, key, false, now);
         Left::of(left)
@@ -219,12 +233,16 @@ impl Tags {
     /// too long.
     #[inline(always)]
     pub fn use_or_bring_in<const WAYS: usize>(&mut self, key: u64, is_change: bool, now: u64) -> Option<Use> {
+        const { assert!(WAYS == 1 || WAYS > FEW, "sets have so many tags") };
         let (tag, set) = (self.tag(key)?, self.set(key));
         self.last = key;
-        let tags = &mut self.tags.as_chunks_mut::<WAYS>().0[set];
+        let mut tags = (WAYS > 1).then(|| &mut self.tags.as_chunks_mut::<WAYS>().0[set]);
         let entries = &mut self.entries.as_chunks_mut::<WAYS>().0[set];
         let times = &mut self.times.as_chunks_mut::<WAYS>().0[set];
-        let ways = ways_with(tags, tag);
+        let ways = match &tags {
+            Some(tags) => ways_with(tags, tag),
+            None => u32::from(entries[0] >> 1 == key),
+        };
         if ways != 0 {
             let way = ways.trailing_zeros() as usize % WAYS;
             entries[way] |= u64::from(is_change);
@@ -232,7 +250,9 @@ impl Tags {
             return Some(Use { slot: set * WAYS + way, replaced: None });
         }
         let way = if WAYS == 1 { 0 } else { oldest(times) % WAYS };
-        tags[way] = tag;
+        if let Some(tags) = &mut tags {
+            tags[way] = tag;
+        }
         let left = std::mem::replace(&mut entries[way], key << 1 | u64::from(is_change));
         let time = std::mem::replace(&mut times[way], now);
         Some(Use { slot: set * WAYS + way, replaced: Some((time, Left::of(left))) })
@@ -246,17 +266,17 @@ impl Tags {
     /// Where a key is.
     #[inline(always)]
     pub fn find(&self, key: u64) -> Option<usize> {
-        let first = self.set(key) * self.ways;
-        if self.ways < 8 {
-            // Which of them it is cannot be guessed.
-            let entries = self.entries[first..first + self.ways].iter().rev();
-            let ways = entries.fold(0, |ways, entry| ways << 1 | u32::from(entry >> 1 == key));
-            return (ways != 0).then(|| first + ways.trailing_zeros() as usize);
+        let set = self.set(key);
+        let first = set * self.ways;
+        if self.ways == 1 {
+            return self.is_in(first, key).then_some(first);
         }
-        match self.tag(key) {
-            Some(tag) => self.search(first, tag),
-            None => self.search_long(first, key),
+        let Some(tag) = self.tag(key) else { return self.search_long(first, key) };
+        if self.ways > FEW {
+            return self.search(first, tag);
         }
+        let ways = matches_of_few(&self.tags.as_chunks().0[set], tag);
+        (ways != 0).then(|| first + ways.trailing_zeros() as usize)
     }
 
     /// Which slot of a set, from its first on, has a tag. Many are looked at at once: where it is cannot be guessed.
@@ -293,6 +313,15 @@ impl Tags {
         (tag < u64::from(LONG)).then_some(tag as u32)
     }
 
+    /// A slot has this tag now, in the set of a key.
+    #[inline(always)]
+    fn set_tag(&mut self, slot: usize, key: u64, tag: u32) {
+        if self.stride != 0 {
+            let set = self.set(key);
+            self.tags[set * self.stride + slot - set * self.ways] = tag;
+        }
+    }
+
     /// Whether a key is in a slot.
     #[inline(always)]
     pub fn is_in(&self, slot: usize, key: u64) -> bool {
@@ -303,7 +332,7 @@ impl Tags {
     pub fn remove(&mut self, key: u64) -> Option<bool> {
         let slot = self.find(key)?;
         self.last = u64::MAX;
-        self.tags[slot] = LONG;
+        self.set_tag(slot, key, LONG);
         self.order.remove(self.set(key), self.ways, slot);
         self.note(slot, false, 0);
         Some(std::mem::replace(&mut self.entries[slot], EMPTY) & 1 != 0)
@@ -333,7 +362,7 @@ mod tests {
         /// In the order of their use the same keys leave as by times; and as where all is done at once.
         #[test]
         fn the_least_recently_used_leaves(
-            ways in prop::sample::select(&[2u32, 3, 8, 11, 16]),
+            ways in prop::sample::select(&[2u32, 3, 4, 5, 8, 11, 16]),
             uses in prop::collection::vec((0..10u8, 0..48u64, any::<bool>()), 1..400),
         ) {
             let [mut by_time, mut in_order, mut at_once] =
