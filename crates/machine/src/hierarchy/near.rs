@@ -169,13 +169,17 @@ impl Near {
             return Outcome::Untranslated;
         };
         (self.page, self.page_slot) = (page, page_slot as usize);
-        // The page was used when the line was.
-        let page_of = std::mem::replace(&mut self.page_of[slot], page_slot);
+        if self.pages.is_by_time() {
+            // The page was used when the line was.
+            let page_of = std::mem::replace(&mut self.page_of[slot], page_slot);
+            if let Some((time, _)) = replaced {
+                self.pages.note_if_later(page_of as usize, time);
+            }
+        }
         self.known[line as usize % KNOWN] = others(line) | (slot as u64) << Lookaside::SLOT_SHIFT;
         match replaced {
             None => Outcome::Hit,
-            Some((time, left)) => {
-                self.pages.note_if_later(page_of as usize, time);
+            Some((_, left)) => {
                 if let Some(left) = left {
                     self.forget(left.key);
                 }
