@@ -169,23 +169,21 @@ impl Near {
             return Outcome::Untranslated;
         };
         (self.page, self.page_slot) = (page, page_slot as usize);
-        if self.pages.is_by_time() {
-            // The page was used when the line was.
-            let page_of = std::mem::replace(&mut self.page_of[slot], page_slot);
-            if let Some((time, _)) = replaced {
-                self.pages.note_if_later(page_of as usize, time);
-            }
-        }
-        self.known[line as usize % KNOWN] = others(line) | (slot as u64) << Lookaside::SLOT_SHIFT;
-        match replaced {
+        let outcome = match replaced {
             None => Outcome::Hit,
-            Some((_, left)) => {
+            Some((time, left)) => {
+                if self.pages.is_by_time() {
+                    // The page of what left was used when that was.
+                    self.pages.note_if_later(self.page_of[slot] as usize, time);
+                }
                 if let Some(left) = left {
                     self.forget(left.key);
                 }
                 Outcome::Missed(left)
             }
-        }
+        };
+        self.know(line, slot);
+        outcome
     }
 
     /// Whether [`Near::access_quickly`] does what [`Near::access`] does, where sets have so many ways.
