@@ -209,6 +209,21 @@ fn what_is_written_on_is_used_in_its_turn() {
     assert_eq!((l2.accesses, l2.misses), (6, 5));
 }
 
+/// A page was used when a line of its was, though another line of the cache is in that one's place since.
+#[test]
+fn pages_are_used_with_lines_that_have_left() {
+    let text = "title = \"\"\n[processor]\nname = \"\"\nclock_mhz = 1\n[memory]\nlatency_ns = 1000\n\
+         [caches.i]\nlevel = 1\nholds = \"instructions\"\nline = 32\nsize = 1024\nways = 1\nlatency = 1\n\
+         [caches.d]\nlevel = 1\nholds = \"data\"\nline = 32\nsize = 256\nways = 1\nlatency = 1\n\
+         [translation_buffers.d]\nholds = \"data\"\nentries = 4\npage = 512\nmiss_cycles = 1\n";
+    let mut hierarchy = Hierarchy::new(&Machine::from_toml(text).unwrap());
+    // Of four pages that of the second line is used first, and that of the first line next: then another line, of a page
+    // that is there, takes its place, and a fifth page comes. The first line's page stays.
+    let loads = [0x000, 0x220, 0x440, 0x660, 0x000, 0x440, 0x660, 0x400, 0x880, 0x0a0];
+    same_as_plain(text, &mut hierarchy, &loads.map(|address| (1, address, 8)));
+    assert_eq!(hierarchy.buffer_misses().collect::<Vec<_>>(), [[0, 5, 0]]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
