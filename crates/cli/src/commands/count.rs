@@ -8,7 +8,7 @@ use analysis::table::Table;
 use analysis::units::{Measurement, Phase, each_unit, path_lengths};
 use lab::measure::{self, Request};
 
-use super::{check_ending, configuration, unit};
+use super::{check_ending, configuration, unit, until};
 use crate::arguments::{By, CountOptions};
 use crate::messages::{self, Message};
 use crate::progress::Units;
@@ -46,7 +46,10 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         Some(measurement) => (attribution.mean(&measurement.units), "a unit of work"),
         None => (attribution.whole(&counted.counts), "the run"),
     };
-    let tables = tables(options.by, &profile, span, counted.measurement.as_ref());
+    let mut tables = tables(options.by, &profile, span, counted.measurement.as_ref());
+    if let Some(last) = tables.last_mut() {
+        last.notes.extend(until(&counted.ending));
+    }
     report::write_all(&tables, output.format, output.path.as_deref())?;
     check_ending(&counted.ending, &options.program)?;
     Ok(ExitCode::SUCCESS)

@@ -50,17 +50,13 @@ fn write_page(heard: &Heard<Curves>, tables: Vec<Table>, path: &Path) -> Result<
         let chart = chart.titled(&format!("{}-chart", table.name), &format!("{heading}, {what}"));
         Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart), Block::Table(table)] })
     };
+    let command: Vec<_> = std::iter::once(program.clone()).chain(header.arguments.iter().cloned()).collect();
+    let notes = heard.notes.iter().map(|note| ("heard".into(), note.clone()));
     let page = Page {
         title: "Miss curves".into(),
         headline: format!("How large must a cache be for {program}?"),
         sections: tables.into_iter().map(section).collect::<Result<_, Error>>()?,
-        provenance: vec![(
-            "program".into(),
-            std::iter::once(program.clone())
-                .chain(header.arguments.iter().cloned())
-                .collect::<Vec<_>>()
-                .join(" "),
-        )],
+        provenance: std::iter::once(("program".into(), command.join(" "))).chain(notes).collect(),
         ..Page::default()
     };
     report::write_file(path, |out| page.write(out))

@@ -10,14 +10,13 @@ use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
 use analysis::table::{Table, separated};
 use anyhow::bail;
 use engine::linux::without_signals;
-use engine::{Configuration, Plan};
-use lab::live::{self, Live};
+use lab::live;
 use lab::measure::Ending;
 use machine::{Machine, Model, Warming};
-use trace::{Consumer, Trace};
+use trace::Trace;
 
 use super::show::tell_problems;
-use super::{check_ending, configuration, trace::plan};
+use super::{check_ending, configuration, trace::plan, until};
 use crate::arguments::{EngineOptions, HeardOptions, OutputOptions};
 use crate::progress::Replaying;
 
@@ -28,7 +27,7 @@ pub struct Heard<M> {
     /// The trace; that of a program has no records.
     pub trace: Trace,
     /// What is not in it, for readers of tables.
-    note: Option<String>,
+    pub notes: Vec<String>,
     /// How the program ended, if one was run.
     ending: Option<Ending>,
     /// Whether all of the trace could be read.
@@ -95,31 +94,20 @@ fn run<M: Model + 'static>(
     // The program's signals are its own threads'.
     let is_aside = is_parallel && without_signals(|| model.work_aside())?;
     let model = warming(options, model, options.plan.skip);
-    let live = run_live(&configuration, &plan, model, is_parallel && !is_aside)?;
-    let note = note(options, &live.trace);
+    let live = live::run(&configuration, &plan, model, is_parallel && !is_aside)?;
+    if live.model.is_warming() {
+        // There is nothing to show; how it ended may say why.
+        check_ending(&live.ending, &options.file)?;
+    }
+    let notes = note(options, &live.trace).into_iter().chain(until(&live.ending)).collect();
     let model = warmed(options, live.model)?;
-    Ok(Heard { model, trace: live.trace, note, ending: Some(live.ending), is_whole: true })
+    Ok(Heard { model, trace: live.trace, notes, ending: Some(live.ending), is_whole: true })
 }
 
 /// Whether two of the host's processors are used.
 pub fn is_parallel(host_processors: Option<u32>) -> bool {
     let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
     host_processors.map_or_else(|| processors() > 1, |processors| processors > 1)
-}
-
-/// Lets a model hear a program while it runs; in a thread of its own if that `is_parallel`.
-pub fn run_live<M: Consumer + 'static>(
-    configuration: &Configuration,
-    plan: &Plan,
-    model: M,
-    is_parallel: bool,
-) -> anyhow::Result<Live<M>> {
-    let live = live::run(configuration, plan, model, is_parallel)?;
-    // What was heard until somebody ended the program is not shown as if it were all.
-    if matches!(live.ending, Ending::Killed { .. }) {
-        check_ending(&live.ending, &configuration.program)?;
-    }
-    Ok(live)
 }
 
 fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Heard<M>> {
@@ -150,8 +138,8 @@ fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Hear
         eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
     }
     tell_problems(&trace, &options.file);
-    let note = note(options, &trace);
-    Ok(Heard { model: warmed(options, model)?, trace, note, ending: None, is_whole })
+    let notes = note(options, &trace).into_iter().collect();
+    Ok(Heard { model: warmed(options, model)?, trace, notes, ending: None, is_whole })
 }
 
 /// What a reader must know of what was not heard.
@@ -209,7 +197,7 @@ impl<M> Heard<M> {
     /// Writes tables, with what must be known of what was not heard.
     pub fn write(&self, mut tables: Vec<Table>, output: &OutputOptions) -> Result<(), report::Error> {
         if let Some(last) = tables.last_mut() {
-            last.notes.extend(self.note.clone());
+            last.notes.extend_from_slice(&self.notes);
         }
         report::write_all(&tables, output.format, output.path.as_deref())
     }

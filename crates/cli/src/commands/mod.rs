@@ -82,6 +82,12 @@ fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
     Some((UnitOfWork { function, gauges }, rules))
 }
 
+/// What a reader of tables must know of how the program ended.
+fn until(ending: &Ending) -> Option<String> {
+    let is_killed = matches!(ending, Ending::Killed { .. });
+    is_killed.then(|| "A signal ended the program: this is what it did until then.".into())
+}
+
 /// Tells how the program ended if not with success. A crash is an error; a signal that somebody sent to
 /// end the program ends us too.
 fn check_ending(ending: &Ending, program: &Path) -> anyhow::Result<()> {

@@ -9,13 +9,14 @@ use analysis::strides::{self, Bins, By, Heard, Options, Patterns};
 use analysis::table::Table;
 use anyhow::bail;
 use engine::{Plan, UnitPlan};
+use lab::live;
 use machine::Machine;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
 
-use super::hear::{is_parallel, run_live};
+use super::hear::is_parallel;
 use super::show::{go_through, tell_problems, wanted};
-use super::{check_ending, configuration};
+use super::{check_ending, configuration, until};
 use crate::arguments::{PatternsOf, StridesOptions};
 
 /// How many rows the short table has on a terminal, and charts a page.
@@ -51,7 +52,7 @@ fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exit
     for patterns in &mut all {
         is_whole &= go_through(&replay, patterns, true)?;
     }
-    write(&all, machines, options)?;
+    write(&all, machines, None, options)?;
     tell_problems(&trace, &options.file);
     Ok(status(is_whole, &trace))
 }
@@ -71,12 +72,12 @@ fn hear(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCo
     let heard: Vec<Heard> =
         counted(options).into_iter().map(|one| Heard::new(one.by, one.arrays, one.options)).collect();
     let plan = Plan { unit, heap: heard.iter().any(Heard::wants_heap), ..Plan::default() };
-    let live = run_live(&configuration, &plan, heard, is_parallel(None))?;
+    let live = live::run(&configuration, &plan, heard, is_parallel(None))?;
     let names = Names::of_trace(&live.trace);
     let dictionary = Dictionary::new(&live.trace, &names);
     let all: Vec<Patterns> =
         live.model.into_iter().map(|heard| Patterns::heard(&dictionary, heard)).collect();
-    write(&all, machines, options)?;
+    write(&all, machines, until(&live.ending), options)?;
     check_ending(&live.ending, &options.file)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -109,12 +110,18 @@ fn by(options: &StridesOptions) -> By {
     }
 }
 
-/// Writes what was asked for.
-fn write(all: &[Patterns], machines: &[Machine], options: &StridesOptions) -> anyhow::Result<()> {
+/// Writes what was asked for, with what must be known of it.
+fn write(
+    all: &[Patterns],
+    machines: &[Machine],
+    note: Option<String>,
+    options: &StridesOptions,
+) -> anyhow::Result<()> {
     let path = options.output.path.as_deref();
     let patterns = match all {
         [lines, arrays] => {
-            let table = strides::advice(lines, arrays, machines.first());
+            let mut table = strides::advice(lines, arrays, machines.first());
+            table.notes.extend(note);
             return Ok(report::write_all(&[table], options.output.format, path)?);
         }
         [patterns, ..] => patterns,
@@ -127,12 +134,13 @@ fn write(all: &[Patterns], machines: &[Machine], options: &StridesOptions) -> an
         );
     }
     if let Some(path) = options.output.page() {
-        let page = page(patterns, &options.file)?;
+        let page = page(patterns, &options.file, note)?;
         return Ok(report::write_file(path, |out| page.write(out))?);
     }
     let table = if options.histograms { patterns.histograms() } else { patterns.table() };
     let is_for_people = path.is_none() && options.output.format == report::Format::Table;
-    let table = if is_for_people && !options.histograms { shortened(table) } else { table };
+    let mut table = if is_for_people && !options.histograms { shortened(table) } else { table };
+    table.notes.extend(note);
     Ok(report::write_all(&[table], options.output.format, path)?)
 }
 
@@ -147,11 +155,12 @@ fn shortened(mut table: Table) -> Table {
 }
 
 /// A page with a chart for each of the first series.
-fn page(patterns: &Patterns, trace: &Path) -> Result<Page, Error> {
+fn page(patterns: &Patterns, trace: &Path, note: Option<String>) -> Result<Page, Error> {
     let charts = report::histograms(&patterns.charts(&patterns.frequent(ROWS)))?;
     let how_to_read = Block::Paragraph(HOW_TO_READ.into());
     let blocks = std::iter::once(how_to_read).chain(charts.into_iter().map(Block::Chart)).collect();
-    let table = patterns.table();
+    let mut table = patterns.table();
+    table.notes.extend(note);
     let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy();
     Ok(Page {
         title: "Memory access patterns".into(),

@@ -80,6 +80,29 @@ fn count_shows_what_it_counted_so_far_and_ends_by_the_signal() {
 }
 
 #[test]
+fn models_show_what_they_heard_so_far_and_end_by_the_signal() {
+    let words = [
+        ("caches --machine alphastation500 --host-processors 1", "icache "),
+        ("caches --machine qemu --by function", "work "),
+        ("caches --curves --streams code", "fully associative"),
+        ("time --host-processors 1", "replay trap "),
+        ("time --by function", "work "),
+        ("strides --by function", "work "),
+    ];
+    for (words, expected) in words {
+        let outcome = interrupted(command(&format!("{words} :ev5/modes endless")), libc::SIGINT);
+        assert_eq!(outcome.code(), 128 + libc::SIGINT, "{words}");
+        assert!(outcome.stderr.ends_with("the program was ended by SIGINT (interrupt)\n"), "{words}");
+        assert!(outcome.stdout.contains(expected), "{words}: {}", outcome.stdout);
+        let note = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            note.ends_with("A signal ended the program: this is what it did until then."),
+            "{words}: {note}"
+        );
+    }
+}
+
+#[test]
 fn compare_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = command("compare --format csv -o tables :ev5/modes :ev56/modes -- endless");
