@@ -1,4 +1,4 @@
-//! Comparing words eight at a time, or four.
+//! Comparing words eight at a time.
 
 /// Which of these words are `wanted`: a bit each.
 #[cfg(target_arch = "x86_64")]
@@ -23,13 +23,6 @@ pub fn matches(words: &[u32; 8], wanted: u32) -> u32 {
     (0..8).fold(0, |all, bit| all | u32::from(words[bit] == wanted) << bit)
 }
 
-/// The same of four.
-#[inline(always)]
-pub fn matches_of_few(&[a, b, c, d]: &[u32; 4], wanted: u32) -> u32 {
-    let bit = |word, place| u32::from(word == wanted) << place;
-    bit(a, 0) | bit(b, 1) | bit(c, 2) | bit(d, 3)
-}
-
 #[cfg(test)]
 mod tests {
     #[test]
@@ -38,6 +31,5 @@ mod tests {
         assert_eq!(super::matches(&words, 7), 0b1000_0101);
         assert_eq!(super::matches(&words, u32::MAX), 0b1_0000);
         assert_eq!(super::matches(&words, 2), 0);
-        assert_eq!([7, 3, 2].map(|wanted| super::matches_of_few(&[7, 1, 7, 3], wanted)), [0b101, 0b1000, 0]);
     }
 }

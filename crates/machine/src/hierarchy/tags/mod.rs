@@ -10,7 +10,6 @@ use trace::Words;
 
 use crate::description::Replacement;
 pub use matching::matches;
-use matching::matches_of_few;
 pub use order::{IN_ORDER, MOST_IN_ORDER, last_way, put_first};
 use order::{Order, oldest};
 
@@ -275,7 +274,7 @@ impl Tags {
         if self.ways > FEW {
             return self.search(first, tag);
         }
-        let ways = matches_of_few(&self.tags.as_chunks().0[set], tag);
+        let ways = ways_with(&self.tags.as_chunks::<FEW>().0[set], tag);
         (ways != 0).then(|| first + ways.trailing_zeros() as usize)
     }
 
@@ -357,6 +356,11 @@ fn entries(mut words: Words) -> Words {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn ways_are_a_bit_each() {
+        assert_eq!([7, 3, 2].map(|wanted| ways_with(&[7, 1, 7, 3], wanted)), [0b101, 0b1000, 0]);
+    }
 
     proptest! {
         /// In the order of their use the same keys leave as by times; and as where all is done at once.
