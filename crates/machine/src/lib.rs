@@ -21,7 +21,7 @@ pub use description::{
     Cache, Crossing, Error, Holds, Machine, Memory, Prefetch, Processor, Replacement, TranslationBuffer,
     Write, WriteBuffer, names,
 };
-pub use hierarchy::{Class, Counts, Hierarchy, Request, Served};
+pub use hierarchy::{Counts, Hierarchy, MissClass as Class, Request, Served};
 pub use pipeline::{Cause, Cycles, Side, SiteCycles};
 pub use predictor::Predictions;
 pub use storage::{Demand, Storage, Throughput};

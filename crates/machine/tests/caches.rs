@@ -108,7 +108,7 @@ fn same_as_plain(text: &str, hierarchy: &mut Hierarchy, accesses: &[(u8, u64, u8
             1 | 2 => (hierarchy.load(address, size), plain.data(address, size, false)),
             _ => (hierarchy.store(address, size), plain.data(address, size, true)),
         };
-        let way_here = (served.missed, served.level, served.untranslated);
+        let way_here = (served.cache_misses, served.level, served.tlb_misses);
         assert_eq!(way_here, way, "access {number}, kind {kind} at {address:#x} of\n{text}");
     }
     let buffer_misses: Vec<_> = hierarchy.buffer_misses().collect();

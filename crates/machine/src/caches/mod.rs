@@ -70,14 +70,14 @@ impl Caches {
         Caches {
             tally: Tally::new(machine.caches.len(), names.len()),
             names,
-            scripts: Scripts::new(hierarchy.piece_of_instructions()),
+            scripts: Scripts::new(hierarchy.fetch_granule()),
             hierarchy: Box::new(hierarchy),
         }
     }
 
     /// What happened at each structure: the machine's caches in order, then its translation buffers.
     pub fn structures(&self) -> Vec<Structure> {
-        debug_assert!(self.hierarchy.has_gone_on());
+        debug_assert!(self.hierarchy.is_drained());
         let counts: Vec<&Counts> = self.hierarchy.counts().collect();
         let of_processor = self.of_processor();
         let buffer_misses: Vec<_> = self.hierarchy.buffer_misses().collect();
@@ -149,14 +149,14 @@ impl Caches {
 
 impl Consumer for Caches {
     fn define(&mut self, block: &Block) {
-        self.hierarchy.take_time(0);
+        self.hierarchy.adopt_time(0);
         self.scripts.define(block.address, &block.words);
         self.let_tell();
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
-        self.hierarchy.set_space(thread.process);
-        self.hierarchy.take_time(0);
+        self.hierarchy.set_process(thread.process);
+        self.hierarchy.adopt_time(0);
         let stores = self.hierarchy.stores();
         let mut replay = self.replay();
         match stores {
@@ -208,7 +208,7 @@ impl Caches {
 
     /// What compiled code told goes through all levels before anything else happens.
     fn go_on(&mut self) {
-        self.hierarchy.take_time(0);
+        self.hierarchy.adopt_time(0);
         self.replay().go_on();
         self.let_tell();
     }
@@ -216,8 +216,8 @@ impl Caches {
     /// What is unusual goes through all levels.
     #[inline(never)]
     fn unusual_now<const STORES: u8>(&mut self, what: Unusual) {
-        self.hierarchy.take_time(u64::from(what.number) - 1);
-        let address = self.hierarchy.recorded(what.index);
+        self.hierarchy.adopt_time(u64::from(what.number) - 1);
+        let address = self.hierarchy.recorded_word(what.index);
         self.replay().unusual::<STORES>(what, address);
         self.let_tell();
     }
@@ -225,7 +225,7 @@ impl Caches {
     /// Lets compiled code go on, and tell this what is unusual.
     fn let_tell(&mut self) {
         let own = (&raw mut *self).cast();
-        self.hierarchy.give_time(own);
+        self.hierarchy.publish_time(own);
     }
 }
 

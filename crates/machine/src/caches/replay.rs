@@ -6,7 +6,7 @@ use trace::Unusual;
 use trace::record::Event;
 
 use super::Tally;
-use crate::hierarchy::Lens;
+use crate::hierarchy::AddressMap;
 use crate::script::{Access, Script, Scripts};
 use crate::{Hierarchy, Request};
 
@@ -21,7 +21,7 @@ impl Replay<'_> {
     /// Executions and marks, where stores do what `STORES` says.
     pub fn run<const STORES: u8>(&mut self, records: &[u64]) {
         let scripts = self.scripts;
-        let lenses = self.hierarchy.lenses();
+        let address_maps = self.hierarchy.address_maps();
         let is_order_free = self.hierarchy.is_order_free();
         let mut words = records;
         let mut now = self.hierarchy.now();
@@ -51,7 +51,7 @@ impl Replay<'_> {
             while is_order_free && fetched < script.lines {
                 let address = scripts.line_address(script, fetched);
                 now += 1;
-                if !self.hierarchy.fetch_near(lenses[0], address, now) {
+                if !self.hierarchy.fetch_fast(address_maps[0], address, now) {
                     // Accesses come before other lines than the first.
                     if fetched > 0 {
                         break;
@@ -61,7 +61,13 @@ impl Replay<'_> {
                 fetched += 1;
             }
             now = if fetched == script.lines {
-                self.access::<STORES>(lenses[1], script.first_site, scripts.accesses(script), addresses, now)
+                self.access::<STORES>(
+                    address_maps[1],
+                    script.first_site,
+                    scripts.accesses(script),
+                    addresses,
+                    now,
+                )
             } else {
                 self.fetch_and_access::<STORES>(script, fetched, addresses, now)
             };
@@ -74,7 +80,7 @@ impl Replay<'_> {
     /// What waits goes through the levels behind the nearest.
     #[inline(always)]
     pub fn go_on(&mut self) {
-        if !self.hierarchy.has_gone_on() {
+        if !self.hierarchy.is_drained() {
             self.go_on_behind();
         }
     }
@@ -84,7 +90,7 @@ impl Replay<'_> {
         let (hierarchy, sites) = (&mut *self.hierarchy, self.scripts.sites());
         let nearest = [Request::Fetch, Request::Load].map(|request| hierarchy.caches_of(request)[0]);
         let mut counts = nearest.map(|cache| self.tally.lend(cache, sites));
-        let misses = hierarchy.go_on(
+        let misses = hierarchy.drain(
             counts.each_mut().map(|counts| &mut counts[..]),
             |hierarchy, request, site, served| {
                 self.tally.note_from(1, hierarchy, request, site, sites, served);
@@ -99,14 +105,14 @@ impl Replay<'_> {
     /// that need be done now; false if it is not, and nothing was done.
     #[inline(always)]
     pub fn unusual_later(&mut self, what: Unusual) -> bool {
-        let (address, now) = self.hierarchy.told(what);
+        let (address, now) = self.hierarchy.reported_access(what);
         let request = match (what.index, what.is_store) {
             (0, _) => Request::Fetch,
             (_, false) => Request::Load,
             (_, true) => Request::Store,
         };
-        !self.hierarchy.crosses(address, address.wrapping_add(what.more.into()))
-            && self.hierarchy.go_later(request, address, what.instruction, now)
+        !self.hierarchy.splits(address, address.wrapping_add(what.more.into()))
+            && self.hierarchy.defer(request, address, what.instruction, now)
     }
 
     /// A use of memory at an address that is not known, or perhaps more than one.
@@ -117,7 +123,13 @@ impl Replay<'_> {
             self.far(Request::Fetch, what.instruction, address, now + 1)
         } else {
             let access = Access::new(0, what.more, what.is_store);
-            self.access::<STORES>(self.hierarchy.lenses()[1], what.instruction, &[access], &[address], now)
+            self.access::<STORES>(
+                self.hierarchy.address_maps()[1],
+                what.instruction,
+                &[access],
+                &[address],
+                now,
+            )
         };
         self.hierarchy.set_now(now);
     }
@@ -132,17 +144,17 @@ impl Replay<'_> {
         addresses: &[u64],
         mut now: u64,
     ) -> u64 {
-        let lenses = self.hierarchy.lenses();
+        let address_maps = self.hierarchy.address_maps();
         let mut accesses = self.scripts.accesses(script);
         let mut addresses = addresses;
         for (number, line) in (0..).zip(self.scripts.lines(script.own_lines())) {
             now += 1;
-            if number >= fetched && !self.hierarchy.fetch_near(lenses[0], line.address, now) {
+            if number >= fetched && !self.hierarchy.fetch_fast(address_maps[0], line.address, now) {
                 now = self.fetch_far(line.site, line.address, now);
             }
             let (of_line, others) = accesses.split_at(line.accesses as usize);
             let (where_to, other_addresses) = addresses.split_at(of_line.len());
-            now = self.access::<STORES>(lenses[1], script.first_site, of_line, where_to, now);
+            now = self.access::<STORES>(address_maps[1], script.first_site, of_line, where_to, now);
             (accesses, addresses) = (others, other_addresses);
         }
         now
@@ -158,7 +170,7 @@ impl Replay<'_> {
     /// What the nearest structures do not have is asked for. Returns the time then.
     #[inline(always)]
     fn far(&mut self, request: Request, site: u32, address: u64, now: u64) -> u64 {
-        match self.hierarchy.go_later(request, address, site, now) {
+        match self.hierarchy.defer(request, address, site, now) {
             true => now,
             false => self.go_now(request, site, address, now),
         }
@@ -170,8 +182,8 @@ impl Replay<'_> {
         self.hierarchy.set_now(now);
         self.go_on();
         let served = match request {
-            Request::Fetch => self.hierarchy.fetch_far(address),
-            _ => self.hierarchy.data_far(address, request == Request::Store),
+            Request::Fetch => self.hierarchy.fetch_slow(address),
+            _ => self.hierarchy.data_slow(address, request == Request::Store),
         };
         self.tally.note(self.hierarchy, request, site, self.scripts.sites(), served);
         self.hierarchy.now()
@@ -181,7 +193,7 @@ impl Replay<'_> {
     #[inline(always)]
     fn access<const STORES: u8>(
         &mut self,
-        lens: Lens,
+        lens: AddressMap,
         first_site: u32,
         accesses: &[Access],
         addresses: &[u64],
@@ -189,11 +201,11 @@ impl Replay<'_> {
     ) -> u64 {
         for (&does, &address) in accesses.iter().zip(addresses) {
             now += 1;
-            if !self.hierarchy.data_near(STORES, lens, address, does.is_store(), now) {
+            if !self.hierarchy.data_fast(STORES, lens, address, does.is_store(), now) {
                 now = self.access_far(first_site, does, address, now);
             }
             let last = address.wrapping_add(does.more());
-            if self.hierarchy.crosses(address, last) {
+            if self.hierarchy.splits(address, last) {
                 now = self.access_second::<STORES>(lens, first_site, does, last, now);
             }
         }
@@ -213,14 +225,14 @@ impl Replay<'_> {
     #[inline(never)]
     fn access_second<const STORES: u8>(
         &mut self,
-        lens: Lens,
+        lens: AddressMap,
         first_site: u32,
         does: Access,
         last: u64,
         now: u64,
     ) -> u64 {
         let now = now + 1;
-        let is_near = self.hierarchy.data_near(STORES, lens, last, does.is_store(), now);
+        let is_near = self.hierarchy.data_fast(STORES, lens, last, does.is_store(), now);
         if is_near { now } else { self.access_far(first_site, does, last, now) }
     }
 }

@@ -67,7 +67,7 @@ impl Tally {
     /// Counts misses at the instruction that met them, one of so many.
     #[inline(always)]
     pub fn note(&mut self, hierarchy: &Hierarchy, request: Request, site: u32, sites: usize, served: Served) {
-        match (served.missed, served.untranslated) {
+        match (served.cache_misses, served.tlb_misses) {
             (0, 0) => {}
             (1, 0) => {
                 let nearest = hierarchy.caches_of(request)[0];
@@ -88,11 +88,11 @@ impl Tally {
         sites: usize,
         served: Served,
     ) {
-        let missed = &hierarchy.caches_of(request)[..served.missed as usize];
+        let missed = &hierarchy.caches_of(request)[..served.cache_misses as usize];
         for (depth, &structure) in missed.iter().enumerate().skip(nearest) {
             self.count(structure, hierarchy.cache_class(depth), site, sites);
         }
-        let untranslated = &hierarchy.buffers_of(request)[..served.untranslated as usize];
+        let untranslated = &hierarchy.buffers_of(request)[..served.tlb_misses as usize];
         for (depth, &buffer) in untranslated.iter().enumerate() {
             self.count(self.caches + buffer, hierarchy.buffer_class(depth), site, sites);
         }

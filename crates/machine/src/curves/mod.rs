@@ -9,7 +9,7 @@ use trace::record::Event;
 use trace::{Block, Consumer, Thread};
 
 use crate::description::Holds;
-use crate::hierarchy::{Hierarchy, Stack};
+use crate::hierarchy::{Hierarchy, LruStack};
 use crate::numbers::{Line, Numbers};
 use crate::script::{Access, Scripts};
 use crate::{Error, Model};
@@ -64,7 +64,7 @@ struct Counting {
     /// The same, as they are counted.
     lines: Vec<Line>,
     numbers: Numbers,
-    stack: Stack,
+    stack: LruStack,
     sizes: Vec<u64>,
     /// How often so many of the fully associative caches, from the smallest on, missed.
     missed: Vec<u64>,
@@ -128,7 +128,7 @@ impl Counting {
             asked: vec![0; MANY],
             lines: Vec::new(),
             numbers: Numbers::new(),
-            stack: Stack::new(&entries),
+            stack: LruStack::new(&entries),
             missed: vec![0; sizes.len() + 1],
             sizes,
             sets: AllSets::new(SMALLEST / line, largest / line),
@@ -200,7 +200,7 @@ impl Consumer for Curves {
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
-        let space = Hierarchy::space(thread.process);
+        let space = Hierarchy::asid_bits(thread.process);
         let Curves { scripts, line_shift, curves, .. } = self;
         let mut heard = 0;
         for counting in curves {

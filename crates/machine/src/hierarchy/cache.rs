@@ -1,74 +1,74 @@
-//! A cache at work: what it holds, what stands beside it, and what happened.
+//! The state of a cache or a TLB: contents, victim, stream and write buffers, counts.
 
 use std::ops::Range;
 
 use super::Request;
-use super::tags::{Left, Tags};
-use super::writes::Writes;
+use super::tags::{Evicted, Tags};
+use super::write_buffer::WriteBufferState;
 use crate::description::{Cache, Machine, Prefetch, TranslationBuffer, Write};
 
-/// What happened at a cache.
+/// Counts of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests, by [`Request`]. Of the nearest caches [`Caches`](crate::Caches) knows those of the
-    /// processor: here they are 0.
+    /// Requests, by [`Request`]. Those that the processor makes of L1 are counted by
+    /// [`Caches`](crate::Caches): here they are 0.
     pub requests: [u64; Request::COUNT],
-    /// Those that the cache could not serve.
+    /// Requests that missed.
     pub misses: [u64; Request::COUNT],
-    /// Misses served by the victims beside the cache.
+    /// Misses that the victim buffer served.
     pub from_victims: u64,
-    /// Misses served by the prefetched lines beside the cache.
+    /// Misses that the stream buffer served.
     pub from_stream: u64,
-    /// Changed lines that were replaced, and so written to the next level.
+    /// Dirty lines that were evicted and written to the next level.
     pub written_back: u64,
-    /// Stores that joined others in the write buffer.
+    /// Stores merged with others in the write buffer.
     pub merged: u64,
 }
 
 impl Cache {
-    /// How many lines it has room for.
+    /// Lines that it has room for.
     pub(super) fn slots(&self) -> usize {
         self.sets() as usize * self.ways as usize
     }
 
-    /// What it holds: nothing yet.
-    pub(super) fn tags(&self, is_near: bool) -> Tags {
-        Tags::new(self.sets(), self.ways, self.replacement, is_near)
+    /// Its tags, empty.
+    pub(super) fn tags(&self, is_l1_hit: bool) -> Tags {
+        Tags::new(self.sets(), self.ways, self.replacement, is_l1_hit)
     }
 }
 
 impl TranslationBuffer {
-    /// What it holds: nothing yet.
-    pub(super) fn tags(&self, is_near: bool) -> Tags {
-        Tags::new(u64::from(self.entries / self.ways()), self.ways(), self.replacement, is_near)
+    /// Its tags, empty.
+    pub(super) fn tags(&self, is_l1_hit: bool) -> Tags {
+        Tags::new(u64::from(self.entries / self.ways()), self.ways(), self.replacement, is_l1_hit)
     }
 }
 
 /// A cache at work.
 #[derive(Debug)]
 pub struct CacheState {
-    /// What it holds, unless it is the nearest of a side.
+    /// Contents, unless it is the L1 of a side.
     pub tags: Tags,
-    /// The side whose nearest it is: what it holds is there.
-    pub near: Option<usize>,
-    /// The next one on the path of each side.
-    pub behind: [Option<usize>; 2],
+    /// The side whose L1 it is, which has the contents then.
+    pub l1: Option<usize>,
+    /// The next level on the path of each side.
+    pub next_level: [Option<usize>; 2],
     pub counts: Counts,
-    /// From an address to a line's number.
+    /// Shift from an address to a line's number.
     pub shift: u32,
     pub write: Write,
-    pub allocates: bool,
+    pub write_allocates: bool,
     pub prefetch: Option<Prefetch>,
-    /// The caches whose lines it has too.
+    /// The caches that it includes: evicting a line here invalidates it there.
     pub includes: Vec<usize>,
-    /// Blocks of stores on their way.
-    pub writes: Writes,
-    /// Lines that were replaced, the oldest first, and how many there may be.
-    victims: Vec<Left>,
+    /// The write buffer.
+    pub write_buffer: WriteBufferState,
+    /// The victim buffer, the oldest line first, and its size.
+    victims: Vec<Evicted>,
     most_victims: usize,
-    /// Whether nothing is beside it, and nothing is prefetched into it.
+    /// Whether it has neither prefetch nor victim nor write buffer.
     pub is_plain: bool,
-    /// Lines that were prefetched.
+    /// The stream buffer: lines prefetched.
     pub stream: Range<u64>,
 }
 
@@ -77,15 +77,17 @@ impl CacheState {
         let index_of = |name: &String| machine.caches.iter().position(|other| other.name == *name);
         CacheState {
             tags: cache.tags(false),
-            near: None,
-            behind: [None; 2],
+            l1: None,
+            next_level: [None; 2],
             counts: Counts::default(),
             shift: cache.line.ilog2(),
             write: cache.write,
-            allocates: cache.allocate_on_write,
+            write_allocates: cache.allocate_on_write,
             prefetch: cache.prefetch,
             includes: cache.includes.iter().filter_map(index_of).collect(),
-            writes: Writes::new(cache.write_buffer.map_or(0, |buffer| buffer.entries as usize)),
+            write_buffer: WriteBufferState::new(
+                cache.write_buffer.map_or(0, |buffer| buffer.entries as usize),
+            ),
             victims: Vec::new(),
             most_victims: cache.victim_lines as usize,
             is_plain: cache.prefetch.is_none() && cache.victim_lines == 0 && cache.write_buffer.is_none(),
@@ -93,35 +95,35 @@ impl CacheState {
         }
     }
 
-    /// Whether any line is beside the cache.
+    /// Whether the victim or the stream buffer has any line.
     #[inline]
-    pub fn has_lines_beside(&self) -> bool {
+    pub fn has_side_buffer_lines(&self) -> bool {
         !self.victims.is_empty() || !self.stream.is_empty()
     }
 
-    /// Whether the block at an address waits in the write buffer.
+    /// Whether the write buffer has a store to the line of an address.
     #[inline(always)]
-    pub fn is_waiting(&self, address: u64) -> bool {
-        self.writes.holds(address >> self.shift)
+    pub fn has_pending_write(&self, address: u64) -> bool {
+        self.write_buffer.holds(address >> self.shift)
     }
 
-    /// Takes a line out of those that were replaced. Returns whether it was changed, if it was there.
+    /// Takes a line out of the victim buffer. Returns whether it was dirty, if it was there.
     pub fn take_victim(&mut self, key: u64) -> Option<bool> {
         let place = self.victims.iter().position(|victim| victim.key == key)?;
-        Some(self.victims.remove(place).is_changed)
+        Some(self.victims.remove(place).is_dirty)
     }
 
-    /// Keeps a line that was replaced. Returns the one that has to go for good.
+    /// Puts an evicted line into the victim buffer. Returns the line that has to leave for good.
     #[inline]
-    pub fn keep_victim(&mut self, left: Left) -> Option<Left> {
+    pub fn keep_victim(&mut self, evicted: Evicted) -> Option<Evicted> {
         if self.most_victims == 0 {
-            return Some(left);
+            return Some(evicted);
         }
-        self.victims.push(left);
+        self.victims.push(evicted);
         (self.victims.len() > self.most_victims).then(|| self.victims.remove(0))
     }
 
-    /// Takes a line out of those that were prefetched, and those before it. Returns how many they are.
+    /// Takes a line, and those before it, out of the stream buffer. Returns how many were taken.
     pub fn take_from_stream(&mut self, key: u64) -> Option<u64> {
         let first = self.stream.start;
         self.stream.contains(&key).then(|| {
@@ -131,14 +133,14 @@ impl CacheState {
     }
 }
 
-/// A translation buffer at work.
+/// A TLB at work.
 #[derive(Debug)]
 pub struct BufferState {
-    /// What it holds, unless it is the nearest of a side.
+    /// Contents, unless it is the first TLB of a side.
     pub tags: Tags,
-    /// The side whose nearest it is: what it holds is there.
-    pub near: Option<usize>,
-    /// From an address to a page's number.
+    /// The side whose first TLB it is: [`L1`](super::L1) has the contents then.
+    pub l1: Option<usize>,
+    /// Shift from an address to a page's number.
     pub shift: u32,
     /// By the kind of request.
     pub misses: [u64; Request::OF_PROCESSOR],
@@ -148,7 +150,7 @@ impl BufferState {
     pub fn new(buffer: &TranslationBuffer) -> BufferState {
         BufferState {
             tags: buffer.tags(false),
-            near: None,
+            l1: None,
             shift: buffer.page.ilog2(),
             misses: [0; Request::OF_PROCESSOR],
         }

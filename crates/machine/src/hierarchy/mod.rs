@@ -1,31 +1,31 @@
-//! Caches and translation buffers at work: where each fetch, load and store finds what it asks for.
+//! Caches and TLBs (translation buffers) at work: which level serves each fetch, load and store.
 
 mod cache;
-mod classes;
-mod flow;
-mod later;
-mod lru;
-mod near;
+mod deferred_misses;
+mod l1;
+mod lru_stack;
+mod miss_classes;
+mod miss_path;
 mod recent;
 mod shared;
 mod tags;
-mod writes;
+mod write_buffer;
 
 use trace::Words;
 
 use crate::description::{Crossing, Machine, Prefetch, Write};
 pub use cache::Counts;
 use cache::{BufferState, CacheState};
-pub use classes::Class;
-use classes::Classes;
-use later::Later;
-pub(crate) use lru::Stack;
-pub(crate) use near::Lens;
-use near::Near;
+use deferred_misses::DeferredMisses;
+pub(crate) use l1::AddressMap;
+use l1::L1;
+pub(crate) use lru_stack::LruStack;
+pub use miss_classes::MissClass;
+use miss_classes::MissClassifier;
 use shared::Shared;
 use tags::Tags;
 
-/// What is asked of a cache or translation buffer.
+/// What a cache or a TLB is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Instructions, by the processor.
@@ -34,16 +34,17 @@ pub enum Request {
     Load,
     /// Data to write, by the processor.
     Store,
-    /// What a nearer cache prefetches.
+    /// A line that a cache closer to the processor prefetches.
     Prefetch,
-    /// Data to write, by a nearer cache: stores sent on, and lines written back.
+    /// Data to write, by a cache closer to the processor: stores written through, and dirty lines written
+    /// back.
     Write,
 }
 
 impl Request {
     /// How many kinds there are.
     pub const COUNT: usize = 5;
-    /// Kinds that the processor itself asks: the first ones.
+    /// Kinds of requests that the processor itself makes: the first ones.
     pub const OF_PROCESSOR: usize = 3;
     /// All kinds, in order.
     pub const ALL: [Request; Request::COUNT] =
@@ -54,37 +55,37 @@ impl Request {
     }
 }
 
-/// Where an access found what it asked for.
+/// Which level served an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Caches that missed, from the nearest on. A store that its cache does not bring in, or sends on, is the
-    /// next level's, and nothing waits for it.
-    pub missed: u8,
-    /// The cache that had it: 0 is the nearest; the number of caches means memory. One less than `missed` if
-    /// a cache's own buffer of victims or prefetched lines had it.
+    /// Caches that missed, from L1 on. A store that its cache does not allocate, or writes through, belongs
+    /// to the next level, and nothing waits for it.
+    pub cache_misses: u8,
+    /// The level that served it: 0 is L1; the number of caches means memory. One less than `cache_misses` if
+    /// the cache's own victim buffer or stream buffer had the line.
     pub level: u8,
-    /// Translation buffers that missed, from the nearest on.
-    pub untranslated: u8,
+    /// TLBs that missed, from the first one on.
+    pub tlb_misses: u8,
 }
 
 impl Served {
-    /// Whether the nearest cache and translation buffer had it.
+    /// Whether L1 and the first TLB hit.
     #[inline(always)]
-    pub fn is_near(self) -> bool {
-        self.missed | self.untranslated == 0
+    pub fn is_l1_hit(self) -> bool {
+        self.cache_misses | self.tlb_misses == 0
     }
 
-    /// The worse of two parts of an access.
+    /// The slower of two halves of an access that crosses a line.
     pub fn and(self, other: Served) -> Served {
         Served {
-            missed: self.missed.max(other.missed),
+            cache_misses: self.cache_misses.max(other.cache_misses),
             level: self.level.max(other.level),
-            untranslated: self.untranslated.max(other.untranslated),
+            tlb_misses: self.tlb_misses.max(other.tlb_misses),
         }
     }
 }
 
-/// The structures that accesses of one side, of instructions or of data, ask: from the nearest on.
+/// The caches and TLBs that instructions, or data, go through, from L1 on: indices into the machine's lists.
 #[derive(Debug)]
 struct Path {
     caches: Vec<usize>,
@@ -92,145 +93,150 @@ struct Path {
 }
 
 impl Path {
-    /// Whether the other side asks neither the nearest cache nor the nearest translation buffer.
-    fn nearest_is_apart(&self, other: &Path) -> bool {
+    /// Whether the other side uses neither this side's L1 nor its first TLB.
+    fn has_own_l1(&self, other: &Path) -> bool {
         let is_apart =
             |own: &[usize], other: &[usize]| own.first().is_none_or(|nearest| !other.contains(nearest));
         let has_cache = !self.caches.is_empty();
         has_cache && is_apart(&self.caches, &other.caches) && is_apart(&self.buffers, &other.buffers)
     }
 
-    /// Whether lines of the nearest cache are in one page each, and long enough.
-    fn may_be_near(&self, machine: &Machine) -> bool {
+    /// Whether each L1 line lies within one page, and is long enough for the hit filter.
+    fn fits_fast_l1(&self, machine: &Machine) -> bool {
         let line = self.caches.first().map(|&index| machine.caches[index].line);
         let page = self.buffers.first().map(|&index| machine.translation_buffers[index].page);
-        line.is_some_and(|line| line >> Near::LEAST_SHIFT != 0 && page.is_none_or(|page| line <= page))
+        line.is_some_and(|line| line >> L1::MIN_LINE_SHIFT != 0 && page.is_none_or(|page| line <= page))
     }
 }
 
-/// A nearest cache of which what it misses can be in its place before it is asked for.
+/// An L1 cache in which a miss has no other effect than to fill a line (and to follow a stream), so that the
+/// line can be filled before the next level is accessed.
 #[derive(Clone, Copy, Debug)]
-struct Simple {
+struct SimpleL1 {
     index: usize,
-    behind: Option<usize>,
-    /// Whether it prefetches a stream, of instructions.
-    streams: bool,
-    /// Whether stores that miss bring in a line and do nothing else; if not, only loads are simple.
-    stores_too: bool,
+    next_level: Option<usize>,
+    /// Whether it prefetches instructions into a stream buffer.
+    has_stream: bool,
+    /// Whether a store that misses allocates a line and does nothing else; if not, only loads take this path.
+    allocates_on_write: bool,
 }
 
-impl Simple {
-    /// If a cache of a machine, at an index, the nearest of a side, is so simple.
-    fn new(machine: &Machine, side: usize, index: usize, behind: Option<usize>) -> Option<Simple> {
+impl SimpleL1 {
+    /// For the L1 cache of a side, at an index of the machine's caches, if it is of this kind.
+    fn new(machine: &Machine, side: usize, index: usize, next_level: Option<usize>) -> Option<SimpleL1> {
         let cache = &machine.caches[index];
-        let streams = side == INSTRUCTIONS && matches!(cache.prefetch, Some(Prefetch::Stream(_)));
-        // Where others take lines away, which one leaves must not depend on that, nor may one that was changed.
-        let goes_alone = cache.ways == 1 && cache.write == Write::Through && !streams;
-        let is_simple = cache.victim_lines == 0
-            && (cache.prefetch.is_none() || streams)
-            && (goes_alone || !is_included(machine, &cache.name));
-        let stores_too = cache.allocate_on_write && cache.write != Write::Through;
-        is_simple.then_some(Simple { index, behind, streams, stores_too })
+        let has_stream = side == INSTRUCTIONS && matches!(cache.prefetch, Some(Prefetch::Stream(_)));
+        // Where other caches back-invalidate lines, the victim must not depend on the order of fills, and
+        // must not be dirty.
+        let has_fixed_victim = cache.ways == 1 && cache.write == Write::Through && !has_stream;
+        let has_no_side_effects = cache.victim_lines == 0
+            && (cache.prefetch.is_none() || has_stream)
+            && (has_fixed_victim || !is_included_elsewhere(machine, &cache.name));
+        let allocates_on_write = cache.allocate_on_write && cache.write != Write::Through;
+        has_no_side_effects.then_some(SimpleL1 { index, next_level, has_stream, allocates_on_write })
     }
 }
 
-/// Caches and translation buffers of a machine with one processor.
+/// Caches and TLBs of a machine with one processor.
 ///
-/// Addresses are virtual, of up to 43 bits; those of different processes differ.
+/// Addresses are virtual, of up to 43 bits; an address-space identifier (ASID) tells those of different
+/// processes apart.
 ///
 /// ```
 /// use pathlength_machine::{Hierarchy, Machine};
 /// let mut hierarchy = Hierarchy::new(&Machine::find("alphastation500").unwrap());
 /// assert_eq!(hierarchy.load(0x1_4000_0000, 8).level, 3); // memory
-/// assert!(hierarchy.load(0x1_4000_0018, 8).is_near());
+/// assert!(hierarchy.load(0x1_4000_0018, 8).is_l1_hit());
 /// ```
 #[derive(Debug)]
 pub struct Hierarchy {
-    /// Of instructions, and of data.
-    near: [Near; 2],
-    /// Whether accesses need not ask more than those if they have what is asked for.
-    has_near: bool,
+    /// L1 cache and first TLB of instructions, and of data.
+    l1: [L1; 2],
+    /// Whether the L1 structures have the fast path: each side has its own.
+    has_fast_l1: bool,
     caches: Vec<CacheState>,
     buffers: Vec<BufferState>,
     /// Of instructions, and of data.
     paths: [Path; 2],
-    /// What stores to the nearest cache of data do.
+    /// The write policy of L1's data cache.
     stores: Write,
-    /// Of each side, the nearest cache if little happens there when it misses.
-    simple: [Option<Simple>; 2],
-    /// Whether an access to data can take away instructions from the nearest cache.
-    can_expel_instructions: bool,
-    /// From an address to the number of what an access asks for at once.
-    crossing: u32,
+    /// Of each side, its L1 cache if that is a [`SimpleL1`].
+    simple: [Option<SimpleL1>; 2],
+    /// Whether an access to data can back-invalidate instructions in L1.
+    data_can_evict_instructions: bool,
+    /// Shift from an address of data to the unit that one access may not cross: the smaller of line and page.
+    split_shift: u32,
     /// The same of instructions.
-    fetching: u32,
-    /// How addresses of instructions, and of data, are looked at.
-    lenses: [Lens; 2],
-    /// Uses of structures so far, or more.
+    fetch_shift: u32,
+    /// How addresses of instructions, and of data, of the current process map to lines.
+    address_maps: [AddressMap; 2],
+    /// The time: uses of caches and TLBs so far, or more. It orders uses for LRU replacement.
     now: u64,
-    /// What compiled code sees.
+    /// The words that compiled code shares with the hierarchy.
     shared: Option<Shared>,
-    /// Whether what the nearest caches miss may wait ([`Hierarchy::go_later`]), and what does.
-    may_wait: bool,
-    later: Later,
-    classes: Option<Classes>,
-    /// Why each cache of a path, and each translation buffer, missed when one did last.
-    cache_class: Vec<Class>,
-    buffer_class: Vec<Class>,
+    /// Whether L1 misses may be deferred ([`Hierarchy::defer`]), and those that are.
+    may_defer: bool,
+    deferred: DeferredMisses,
+    classifier: Option<MissClassifier>,
+    /// Why each cache, and each TLB, of a path missed when it last did.
+    cache_class: Vec<MissClass>,
+    buffer_class: Vec<MissClass>,
 }
 
-/// Bits of a virtual address on the 21064 and 21164; those above hold the process's number.
+/// Bits of a virtual address on the 21064 and 21164; the ASID stands above them.
 const ADDRESS_BITS: u32 = 43;
 
 const INSTRUCTIONS: usize = 0;
 const DATA: usize = 1;
 
 impl Hierarchy {
-    /// The same, which tells why accesses miss. That takes several times as long.
+    /// A hierarchy that also says why accesses miss (compulsory, capacity, conflict). That takes several
+    /// times as long.
     pub fn classified(machine: &Machine) -> Hierarchy {
-        Hierarchy { classes: Some(Classes::new(machine)), ..Hierarchy::without_near(machine) }
+        Hierarchy { classifier: Some(MissClassifier::new(machine)), ..Hierarchy::without_fast_l1(machine) }
     }
 
-    /// The caches and translation buffers of a machine, empty.
+    /// The caches and TLBs of a machine, empty.
     pub fn new(machine: &Machine) -> Hierarchy {
-        let mut hierarchy = Hierarchy::without_near(machine);
+        let mut hierarchy = Hierarchy::without_fast_l1(machine);
         let [instructions, data] = &hierarchy.paths;
-        let is_apart = instructions.nearest_is_apart(data) && data.nearest_is_apart(instructions);
-        if is_apart && hierarchy.paths.iter().all(|path| path.may_be_near(machine)) {
-            hierarchy.has_near = true;
+        let is_apart = instructions.has_own_l1(data) && data.has_own_l1(instructions);
+        if is_apart && hierarchy.paths.iter().all(|path| path.fits_fast_l1(machine)) {
+            hierarchy.has_fast_l1 = true;
             let nearest = [INSTRUCTIONS, DATA].map(|side| hierarchy.paths[side].caches[0]);
             let [code, data] = nearest.map(|index| machine.caches[index].slots());
             let (shared, words) = Shared::new([code, data]);
             for (side, words) in words.into_iter().enumerate() {
-                hierarchy.bring_near(side, machine, words);
+                hierarchy.attach_l1(side, machine, words);
             }
             hierarchy.shared = Some(shared);
-            hierarchy.may_wait = hierarchy.can_wait();
+            hierarchy.may_defer = hierarchy.can_defer();
         }
-        hierarchy.set_space(0);
+        hierarchy.set_process(0);
         hierarchy
     }
 
-    /// The nearest cache and translation buffer of a side are to be in one place: what is known, entries and times.
-    fn bring_near(&mut self, side: usize, machine: &Machine, [known, entries, times]: [Words; 3]) {
+    /// Gives a side the fast L1 path; its hit filter, entries and times are in words that compiled code
+    /// shares.
+    fn attach_l1(&mut self, side: usize, machine: &Machine, [filter, entries, times]: [Words; 3]) {
         let path = &self.paths[side];
         let (cache, lines) = (&mut self.caches[path.caches[0]], &machine.caches[path.caches[0]]);
-        (cache.near, cache.tags) = (Some(side), Tags::none());
+        (cache.l1, cache.tags) = (Some(side), Tags::none());
         let pages = path.buffers.first().map(|&index| {
             let buffer = &mut self.buffers[index];
-            (buffer.near, buffer.tags) = (Some(side), Tags::none());
+            (buffer.l1, buffer.tags) = (Some(side), Tags::none());
             (buffer.shift, machine.translation_buffers[index].tags(true))
         });
-        self.simple[side] = Simple::new(machine, side, path.caches[0], cache.behind[side]);
-        self.near[side] = Near::new(cache.shift, lines.tags(true).at(entries, times), pages, known.into());
+        self.simple[side] = SimpleL1::new(machine, side, path.caches[0], cache.next_level[side]);
+        self.l1[side] = L1::new(cache.shift, lines.tags(true).at(entries, times), pages, filter.into());
     }
 
-    fn without_near(machine: &Machine) -> Hierarchy {
+    fn without_fast_l1(machine: &Machine) -> Hierarchy {
         let [instructions, data] = [true, false].map(|side| Path {
             caches: positions(&machine.caches, |cache| cache.holds.has(side)),
             buffers: positions(&machine.translation_buffers, |buffer| buffer.holds.has(side)),
         });
-        let piece = |path: &Path| {
+        let granule = |path: &Path| {
             let line = path.caches.first().map(|&index| machine.caches[index].line);
             let page = path.buffers.first().map(|&index| machine.translation_buffers[index].page);
             line.into_iter().chain(page).min().map_or(63, u64::ilog2)
@@ -238,100 +244,100 @@ impl Hierarchy {
         let mut caches: Vec<_> = machine.caches.iter().map(|cache| CacheState::new(cache, machine)).collect();
         for (side, path) in [&instructions, &data].into_iter().enumerate() {
             for pair in path.caches.windows(2) {
-                caches[pair[0]].behind[side] = Some(pair[1]);
+                caches[pair[0]].next_level[side] = Some(pair[1]);
             }
         }
         let write = data.caches.first().map(|&first| machine.caches[first].write);
         Hierarchy {
-            near: [Near::none(), Near::none()],
+            l1: [L1::none(), L1::none()],
             now: 0,
             shared: None,
-            may_wait: false,
-            later: Later::default(),
-            fetching: piece(&instructions),
-            has_near: false,
+            may_defer: false,
+            deferred: DeferredMisses::default(),
+            fetch_shift: granule(&instructions),
+            has_fast_l1: false,
             simple: [None; 2],
             stores: write.unwrap_or_default(),
-            can_expel_instructions: instructions
+            data_can_evict_instructions: instructions
                 .caches
                 .first()
-                .is_some_and(|&first| is_included(machine, &machine.caches[first].name)),
-            crossing: match machine.processor.crossing {
+                .is_some_and(|&first| is_included_elsewhere(machine, &machine.caches[first].name)),
+            split_shift: match machine.processor.crossing {
                 Crossing::First => 63,
-                Crossing::Both => piece(&data),
+                Crossing::Both => granule(&data),
             },
             caches,
             buffers: machine.translation_buffers.iter().map(BufferState::new).collect(),
-            cache_class: vec![Class::Unknown; instructions.caches.len().max(data.caches.len())],
-            buffer_class: vec![Class::Unknown; instructions.buffers.len().max(data.buffers.len())],
+            cache_class: vec![MissClass::Unknown; instructions.caches.len().max(data.caches.len())],
+            buffer_class: vec![MissClass::Unknown; instructions.buffers.len().max(data.buffers.len())],
             paths: [instructions, data],
-            lenses: [Near::none().lens(0); 2],
-            classes: None,
+            address_maps: [L1::none().address_map(0); 2],
+            classifier: None,
         }
     }
 
-    /// What follows is of the process with this number.
-    pub fn set_space(&mut self, space: u32) {
-        let space = Hierarchy::space(space);
-        self.lenses = [INSTRUCTIONS, DATA].map(|side| self.near[side].lens(space));
+    /// Addresses that follow belong to the process with this number.
+    pub fn set_process(&mut self, process: u32) {
+        let asid = Hierarchy::asid_bits(process);
+        self.address_maps = [INSTRUCTIONS, DATA].map(|side| self.l1[side].address_map(asid));
     }
 
-    /// What distinguishes the addresses of a process.
-    pub(crate) fn space(number: u32) -> u64 {
-        u64::from(number) << ADDRESS_BITS & u64::MAX >> 1
+    /// The bits of an address that identify a process.
+    pub(crate) fn asid_bits(process: u32) -> u64 {
+        u64::from(process) << ADDRESS_BITS & u64::MAX >> 1
     }
 
     /// Bytes of instructions that are fetched at once: a line, or a page.
-    pub(crate) fn piece_of_instructions(&self) -> u64 {
-        1 << self.fetching
+    pub(crate) fn fetch_granule(&self) -> u64 {
+        1 << self.fetch_shift
     }
 
-    /// Instructions are fetched: those of one line.
+    /// Fetches instructions: those of one line.
     #[inline]
     pub fn fetch(&mut self, address: u64) -> Served {
         self.now += 1;
-        if self.fetch_near(self.lenses[INSTRUCTIONS], address, self.now) {
+        if self.fetch_fast(self.address_maps[INSTRUCTIONS], address, self.now) {
             Served::default()
         } else {
-            self.fetch_far(address)
+            self.fetch_slow(address)
         }
     }
 
-    /// Fetches the instructions at an address if that is simple: the nearest structures have them. The time is what
-    /// [`Hierarchy::now`] said, and one more each time.
+    /// Fetches instructions if the hit filter has their line; returns false, having done nothing, if not.
+    /// `now` is [`Hierarchy::now`] plus one for each use since.
     #[inline(always)]
-    pub(crate) fn fetch_near(&mut self, lens: Lens, address: u64, now: u64) -> bool {
-        self.near[INSTRUCTIONS].touch(lens, address, false, now)
+    pub(crate) fn fetch_fast(&mut self, address_map: AddressMap, address: u64, now: u64) -> bool {
+        self.l1[INSTRUCTIONS].touch(address_map, address, false, now)
     }
 
-    /// How addresses of instructions, and of data, are looked at until another process goes on.
-    pub(crate) fn lenses(&self) -> [Lens; 2] {
-        self.lenses
+    /// How addresses of instructions, and of data, map to lines until the process changes.
+    pub(crate) fn address_maps(&self) -> [AddressMap; 2] {
+        self.address_maps
     }
 
-    /// The number of uses of structures so far, or more.
+    /// The time: uses of caches and TLBs so far, or more.
     pub(crate) fn now(&self) -> u64 {
         self.now
     }
 
-    /// Sets the time, unless it is later already: what is written on takes time too.
+    /// Sets the time unless it is later already: lines written through take time too.
     pub(crate) fn set_now(&mut self, now: u64) {
         self.now = self.now.max(now);
     }
 
-    /// Fetches instructions that the nearest structures do not have.
+    /// Fetches instructions that the hit filter does not have.
     #[inline]
-    pub(crate) fn fetch_far(&mut self, address: u64) -> Served {
-        self.go(INSTRUCTIONS, address, Request::Fetch)
+    pub(crate) fn fetch_slow(&mut self, address: u64) -> Served {
+        self.access(INSTRUCTIONS, address, Request::Fetch)
     }
 
-    /// Data are read.
+    /// Loads data.
     #[inline(always)]
     pub fn load(&mut self, address: u64, size: u8) -> Served {
         self.data(address, size, false)
     }
 
-    /// Data are written.
+    /// Stores data.
     #[inline(always)]
     pub fn store(&mut self, address: u64, size: u8) -> Served {
         self.data(address, size, true)
@@ -340,122 +346,124 @@ impl Hierarchy {
     #[inline(always)]
     pub(crate) fn data(&mut self, address: u64, size: u8, is_store: bool) -> Served {
         let last = address.wrapping_add(u64::from(size.saturating_sub(1)));
-        match self.crosses(address, last) {
-            false => self.part(address, is_store),
-            true => self.parts(address, last, is_store),
+        match self.splits(address, last) {
+            false => self.access_line(address, is_store),
+            true => self.access_split(address, last, is_store),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn parts(&mut self, first: u64, last: u64, is_store: bool) -> Served {
-        self.part(first, is_store).and(self.part(last, is_store))
+    fn access_split(&mut self, first: u64, last: u64, is_store: bool) -> Served {
+        self.access_line(first, is_store).and(self.access_line(last, is_store))
     }
 
     #[inline(always)]
-    fn part(&mut self, address: u64, is_store: bool) -> Served {
+    fn access_line(&mut self, address: u64, is_store: bool) -> Served {
         self.now += 1;
-        let is_near = self.data_near(self.stores as u8, self.lenses[DATA], address, is_store, self.now);
-        if is_near { Served::default() } else { self.data_far(address, is_store) }
+        let is_l1_hit =
+            self.data_fast(self.stores as u8, self.address_maps[DATA], address, is_store, self.now);
+        if is_l1_hit { Served::default() } else { self.data_slow(address, is_store) }
     }
 
-    /// Whether an access, from its first to its last byte, is two.
+    /// Whether an access, from its first to its last byte, crosses a line and so becomes two.
     #[inline(always)]
-    pub(crate) fn crosses(&self, first: u64, last: u64) -> bool {
-        (first ^ last) >> self.crossing != 0
+    pub(crate) fn splits(&self, first: u64, last: u64) -> bool {
+        (first ^ last) >> self.split_shift != 0
     }
 
-    /// What stores to the nearest cache of data do.
+    /// The write policy of L1's data cache.
     pub(crate) fn stores(&self) -> Write {
         self.stores
     }
 
-    /// Data of one line are read or written if that is simple: the nearest structures have them. The time is as in
-    /// [`Hierarchy::fetch_near`], `stores` is what [`Hierarchy::stores`] says, as a number.
+    /// Loads or stores data within one line if the hit filter has it; `now` as in [`Hierarchy::fetch_fast`],
+    /// `stores` is [`Hierarchy::stores`] as a number.
     #[inline(always)]
-    pub(crate) fn data_near(
+    pub(crate) fn data_fast(
         &mut self,
         stores: u8,
-        lens: Lens,
+        address_map: AddressMap,
         address: u64,
         is_store: bool,
         now: u64,
     ) -> bool {
-        let is_change = is_store & (stores == Write::Back as u8);
-        let is_near = self.near[DATA].touch(lens, address, is_change, now);
-        if stores == Write::Through as u8 && is_near & is_store {
-            self.write_on_from_nearest(address ^ lens.space);
+        let makes_dirty = is_store & (stores == Write::Back as u8);
+        let is_l1_hit = self.l1[DATA].touch(address_map, address, makes_dirty, now);
+        if stores == Write::Through as u8 && is_l1_hit & is_store {
+            self.write_through_from_l1(address ^ address_map.asid);
         }
-        is_near
+        is_l1_hit
     }
 
-    /// Data of one line are read or written that the nearest structures do not have.
+    /// Loads or stores data within one line that the hit filter does not have.
     #[inline]
-    pub(crate) fn data_far(&mut self, address: u64, is_store: bool) -> Served {
-        self.go(DATA, address, if is_store { Request::Store } else { Request::Load })
+    pub(crate) fn data_slow(&mut self, address: u64, is_store: bool) -> Served {
+        self.access(DATA, address, if is_store { Request::Store } else { Request::Load })
     }
 
-    /// An access to what the nearest structures do not have, or need more than a note of.
+    /// An access that the hit filter did not serve.
     #[inline(always)]
-    fn go(&mut self, side: usize, address: u64, request: Request) -> Served {
-        let place = address ^ self.lenses[side].space;
-        match self.go_simply(side, place, request) {
+    fn access(&mut self, side: usize, address: u64, request: Request) -> Served {
+        let place = address ^ self.address_maps[side].asid;
+        match self.access_simple_l1(side, place, request) {
             Some(served) => served,
-            None => self.go_anyhow(side, place, request),
+            None => self.access_general(side, place, request),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn go_anyhow(&mut self, side: usize, place: u64, request: Request) -> Served {
-        let untranslated = self.translate(side, place, request);
-        Served { untranslated, ..self.ask(side, place, request) }
+    fn access_general(&mut self, side: usize, place: u64, request: Request) -> Served {
+        let tlb_misses = self.translate(side, place, request);
+        Served { tlb_misses, ..self.access_caches(side, place, request) }
     }
 
-    /// Whether fetches that the nearest structures serve, and accesses to data, change nothing for each other.
+    /// Whether fetches that hit L1 and accesses to data commute, so that they may be replayed in either
+    /// order.
     pub(crate) fn is_order_free(&self) -> bool {
-        self.has_near && !self.can_expel_instructions
+        self.has_fast_l1 && !self.data_can_evict_instructions
     }
 
-    /// The caches that accesses of a side ask, from the nearest on: indices of the machine's.
+    /// The caches that a request goes through, from L1 on: indices into the machine's list.
     pub(crate) fn caches_of(&self, request: Request) -> &[usize] {
         &self.paths[side_of(request)].caches
     }
 
-    /// The translation buffers that accesses of a side ask, from the nearest on: indices of the machine's.
+    /// The TLBs that a request goes through, from the first on: indices into the machine's list.
     pub(crate) fn buffers_of(&self, request: Request) -> &[usize] {
         &self.paths[side_of(request)].buffers
     }
 
-    /// Why the cache at a depth of the path missed, when it did last.
-    pub(crate) fn cache_class(&self, depth: usize) -> Class {
+    /// Why the cache at a depth of the path missed when it last did.
+    pub(crate) fn cache_class(&self, depth: usize) -> MissClass {
         self.cache_class[depth]
     }
 
-    /// Why the translation buffer at a depth of the path missed, when it did last.
-    pub(crate) fn buffer_class(&self, depth: usize) -> Class {
+    /// Why the TLB at a depth of the path missed when it last did.
+    pub(crate) fn buffer_class(&self, depth: usize) -> MissClass {
         self.buffer_class[depth]
     }
 
-    /// Forgets what was counted.
+    /// Resets the counts; contents stay.
     pub(crate) fn forget_counts(&mut self) {
         self.caches.iter_mut().for_each(|cache| cache.counts = Counts::default());
         self.buffers.iter_mut().for_each(|buffer| buffer.misses = Default::default());
     }
 
-    /// Misses of each translation buffer by the kind of request, in the order of the machine's.
+    /// Misses of each TLB by the kind of request, in the order of the machine's list.
     pub fn buffer_misses(&self) -> impl Iterator<Item = [u64; Request::OF_PROCESSOR]> {
         self.buffers.iter().map(|buffer| buffer.misses)
     }
 
-    /// What happened at each cache, in the order of the machine's.
+    /// Counts of each cache, in the order of the machine's list.
     pub fn counts(&self) -> impl Iterator<Item = &Counts> {
         self.caches.iter().map(|cache| &cache.counts)
     }
 }
 
-/// Whether a cache loses lines because others do.
-fn is_included(machine: &Machine, name: &String) -> bool {
+/// Whether a cache loses lines by back-invalidation.
+fn is_included_elsewhere(machine: &Machine, name: &String) -> bool {
     machine.caches.iter().any(|cache| cache.includes.contains(name))
 }
 

@@ -1,62 +1,62 @@
-//! A few keys, of which the one used longest ago makes way for a new one.
+//! A small set of keys with LRU replacement.
 
-use super::tags::{IN_ORDER, MOST_IN_ORDER, last_way, matches, put_first};
+use super::tags::{INITIAL_ORDER, MAX_ORDERED_WAYS, least_recent_way, matches, move_to_front};
 
-/// The keys used last, at most [`MOST`](Recent::MOST).
+/// The most recently used keys, at most [`MOST`](Recent::MOST).
 #[derive(Debug)]
 pub struct Recent {
-    /// In their places, [`NONE`](Recent::NONE) where none is.
+    /// By slot; [`NONE`](Recent::NONE) where a slot is free.
     keys: [[u32; 8]; 2],
-    /// Places, four bits each, from that of the key used last.
+    /// Slots in order of use, four bits each, the most recently used in the lowest bits.
     order: u64,
     used: usize,
     most: usize,
 }
 
 impl Recent {
-    /// What no key is.
+    /// The number of no key.
     pub const NONE: u32 = u32::MAX;
-    /// How many there can be.
-    pub const MOST: usize = MOST_IN_ORDER;
+    /// The largest possible size.
+    pub const MOST: usize = MAX_ORDERED_WAYS;
 
-    /// At most so many, and no more than [`MOST`](Recent::MOST).
+    /// For at most so many keys, and no more than [`MOST`](Recent::MOST).
     pub fn new(most: usize) -> Recent {
-        Recent { keys: [[Recent::NONE; 8]; 2], order: IN_ORDER, used: 0, most: most.min(Recent::MOST) }
+        Recent { keys: [[Recent::NONE; 8]; 2], order: INITIAL_ORDER, used: 0, most: most.min(Recent::MOST) }
     }
 
-    /// How many they may be.
+    /// The size.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// Those that are there.
+    /// The keys present.
     pub fn keys_mut(&mut self) -> &mut [u32] {
         &mut self.keys.as_flattened_mut()[..self.used]
     }
 
-    /// Uses a key if it is there.
+    /// Uses a key if it is present.
     #[inline(always)]
     pub fn touch(&mut self, key: u32) -> bool {
         let [low, high] = [0, 1].map(|half| matches(&self.keys[half], key));
         let places = low | high << 8;
         let is_there = places != 0;
         if is_there {
-            put_first(&mut self.order, places.trailing_zeros().into());
+            move_to_front(&mut self.order, places.trailing_zeros().into());
         }
         is_there
     }
 
-    /// Uses a key that is not there. Returns what makes way for it; nothing if nothing has to.
+    /// Uses a key that is not present. Returns the evicted key, if one has to leave.
     #[inline(always)]
     pub fn enter(&mut self, key: u32) -> Option<u32> {
         if self.most == 0 {
             return Some(key);
         }
         let is_full = self.used == self.most;
-        let place = if is_full { last_way(self.order, self.most) } else { self.used };
+        let place = if is_full { least_recent_way(self.order, self.most) } else { self.used };
         self.used += usize::from(!is_full);
-        let left = std::mem::replace(&mut self.keys[place / 8][place % 8], key);
-        put_first(&mut self.order, place as u64);
-        is_full.then_some(left)
+        let evicted = std::mem::replace(&mut self.keys[place / 8][place % 8], key);
+        move_to_front(&mut self.order, place as u64);
+        is_full.then_some(evicted)
     }
 }

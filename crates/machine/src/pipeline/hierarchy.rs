@@ -34,15 +34,15 @@ impl Attached {
 
     #[cold]
     fn far(&self, side: usize, served: hierarchy::Served) -> Served {
-        let hierarchy::Served { missed, level, untranslated } = served;
-        let is_ahead = side == 0 && missed > level;
-        Served { level, is_ahead, translation: self.translation(side, untranslated) }
+        let hierarchy::Served { cache_misses, level, tlb_misses } = served;
+        let is_ahead = side == 0 && cache_misses > level;
+        Served { level, is_ahead, translation: self.translation(side, tlb_misses) }
     }
 }
 
 impl MemorySystem for Attached {
     fn enter(&mut self, space: u32) {
-        self.hierarchy.set_space(space);
+        self.hierarchy.set_process(space);
     }
 
     fn forget_counts(&mut self) {
@@ -52,12 +52,12 @@ impl MemorySystem for Attached {
     #[inline(always)]
     fn fetch(&mut self, address: u64) -> Option<Served> {
         let served = self.hierarchy.fetch(address);
-        (!served.is_near()).then(|| self.far(0, served))
+        (!served.is_l1_hit()).then(|| self.far(0, served))
     }
 
     #[inline(always)]
     fn access(&mut self, address: u64, bytes: u8, is_store: bool) -> Option<Served> {
         let served = self.hierarchy.data(address, bytes, is_store);
-        (!served.is_near()).then(|| self.far(1, served))
+        (!served.is_l1_hit()).then(|| self.far(1, served))
     }
 }

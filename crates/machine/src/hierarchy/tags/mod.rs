@@ -1,80 +1,80 @@
-//! What a cache or a translation buffer holds: keys (numbers of lines or pages) in sets of ways. A key stays in its
-//! slot: the number of its set times the ways, plus its way.
+//! The tags of a cache or a TLB: keys (numbers of lines or pages) in sets of ways. A key's slot is the number
+//! of its set times the number of ways, plus its way; it does not move.
 //!
-//! Using twice in a row what is there is using it once, whatever the replacement.
+//! Using a key twice in a row is the same as using it once, whatever the replacement policy.
 
 mod matching;
-mod order;
+mod replacement;
 
 use trace::Words;
 
 use crate::description::Replacement;
 pub use matching::matches;
-pub use order::{IN_ORDER, MOST_IN_ORDER, last_way, put_first};
-use order::{Order, oldest};
+pub use replacement::{INITIAL_ORDER, MAX_ORDERED_WAYS, least_recent_way, move_to_front};
+use replacement::{ReplacementState, least_recent};
 
-/// What is in a slot: a key, which has less than 63 bits, and whether it was changed in the lowest bit.
+/// The contents of a slot: a key of at most 62 bits, and the dirty bit in bit 0.
 type Entry = u64;
 
-/// The entry that holds nothing.
+/// The entry of a free slot.
 const EMPTY: Entry = u64::MAX;
 
-/// The tag of keys that have none, being too long, and of nothing.
+/// The tag of a free slot, and of keys that are too long for a tag.
 const LONG: u32 = u32::MAX;
 
-/// Tags that are compared at once where sets have no more ways.
+/// Up to so many ways, all tags of a set are compared at once.
 const FEW: usize = 4;
 
-/// What a structure holds.
+/// The contents of a cache or TLB.
 #[derive(Debug)]
 pub struct Tags {
     ways: usize,
     last_set: u64,
     set_bits: u32,
-    /// What distinguishes each entry's key from others of the set: a search looks at these only. There are none where sets
-    /// have one entry, and [`FEW`] of each set that has no more.
+    /// The bits of each key that do not select its set: a search looks at these only. Direct-mapped
+    /// structures have none, and sets of at most [`FEW`] ways have [`FEW`].
     tags: Box<[u32]>,
-    /// Tags of a set.
+    /// Tags per set.
     stride: usize,
     entries: Words,
-    order: Order,
-    /// When each slot was used, 0 if it is empty. There are no times if nobody needs them.
+    order: ReplacementState,
+    /// The time at which each slot was last used, 0 if it is free; empty if replacement needs no times.
     times: Words,
-    /// The key that [`Tags::touch`] used last, if no other was brought in since: using it again changes nothing.
+    /// The key of the last [`Tags::touch`], unless another was filled since: using it again changes nothing.
     last: u64,
 }
 
-/// A key that left.
+/// A key that was evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct Evicted {
     pub key: u64,
-    /// Whether it was changed.
-    pub is_changed: bool,
+    /// Whether it was dirty.
+    pub is_dirty: bool,
 }
 
-impl Left {
-    /// What an entry holds.
+impl Evicted {
+    /// The key of an entry.
     #[inline(always)]
-    fn of(entry: Entry) -> Option<Left> {
-        (entry != EMPTY).then_some(Left { key: entry >> 1, is_changed: entry & 1 != 0 })
+    fn of(entry: Entry) -> Option<Evicted> {
+        (entry != EMPTY).then_some(Evicted { key: entry >> 1, is_dirty: entry & 1 != 0 })
     }
 }
 
-/// A use of a key that is there in any case afterwards.
-pub struct Use {
-    /// Where it is.
+/// A use of a key that was filled if it was not there.
+pub struct SetAccess {
+    /// Its slot.
     pub slot: usize,
-    /// If it was not there: when what was in its place was used last, and that, if anything was.
-    pub replaced: Option<(u64, Option<Left>)>,
+    /// If it was filled: the last use of the slot before, and the key that was evicted, if there was one.
+    pub replaced: Option<(u64, Option<Evicted>)>,
 }
 
 impl Tags {
-    /// Holding nothing. `has_times`: when keys are used can be noted ([`Tags::note`]).
+    /// Empty. `has_times` says that times of uses can be recorded ([`Tags::mark_used`]).
     pub fn new(sets: u64, ways: u32, replacement: Replacement, has_times: bool) -> Tags {
         let (sets_of_keys, ways) = (sets as usize, ways as usize);
         let slots = sets_of_keys * ways;
-        let order = Order::new(sets_of_keys, ways, replacement, has_times);
-        let has_times = has_times || matches!(order, Order::Times);
+        let order = ReplacementState::new(sets_of_keys, ways, replacement, has_times);
+        let has_times = has_times || matches!(order, ReplacementState::LruTimes);
         let times = Words::new(if has_times { slots } else { 0 });
         let stride = match ways {
             1 => 0,
@@ -94,7 +94,7 @@ impl Tags {
         }
     }
 
-    /// The same, before anything is used, with its entries and times in these words: one for each slot.
+    /// The same, before the first use, with entries and times in these words: one for each slot.
     pub fn at(self, in_words: Words, times: Words) -> Tags {
         Tags { entries: entries(in_words), times, ..self }
     }
@@ -104,57 +104,58 @@ impl Tags {
         (&self.entries, &self.times)
     }
 
-    /// Those of nothing.
+    /// For a structure that does not exist.
     pub fn none() -> Tags {
         Tags::new(1, 1, Replacement::Lru, true)
     }
 
-    /// How many keys there may be.
+    /// Room for keys.
     pub fn slots(&self) -> usize {
         self.entries.len()
     }
 
-    /// Uses a key, and changes it or not, if it is there. Returns whether it is. Times grow from use to use.
+    /// Uses a key if it is there, and makes it dirty or not. Returns whether it is there. Times ascend from
+    /// use to use.
     #[inline(always)]
-    pub fn touch(&mut self, key: u64, is_change: bool, now: u64) -> bool {
-        if key == self.last && !is_change {
+    pub fn touch(&mut self, key: u64, makes_dirty: bool, now: u64) -> bool {
+        if key == self.last && !makes_dirty {
             return true;
         }
         let (tag, set) = (self.tag(key), self.set(key));
-        if let Order::Ways(orders) = &mut self.order
-            && self.ways == MOST_IN_ORDER
+        if let ReplacementState::LruOrder(orders) = &mut self.order
+            && self.ways == MAX_ORDERED_WAYS
             && let Some(tag) = tag
         {
-            // Mostly so of large caches.
-            let ways = ways_with(&self.tags.as_chunks::<MOST_IN_ORDER>().0[set], tag);
+            // The path of large caches.
+            let ways = ways_with(&self.tags.as_chunks::<MAX_ORDERED_WAYS>().0[set], tag);
             if ways == 0 {
                 return false;
             }
             let way = ways.trailing_zeros();
-            put_first(&mut orders[set], way.into());
-            self.entries[set * MOST_IN_ORDER + way as usize] |= u64::from(is_change);
+            move_to_front(&mut orders[set], way.into());
+            self.entries[set * MAX_ORDERED_WAYS + way as usize] |= u64::from(makes_dirty);
             self.last = key;
             return true;
         }
         let slot = self.find(key);
         if let Some(slot) = slot {
             self.last = key;
-            self.touch_slot(slot, key, is_change, now);
+            self.use_slot(slot, key, makes_dirty, now);
         }
         slot.is_some()
     }
 
-    /// Uses the key that is in a slot. Returns whether a pointer shows elsewhere now ([`Tags::in_turn`]).
+    /// Uses the key in a slot. Returns whether a victim pointer moved ([`Tags::at_victim_pointer`]).
     #[inline(always)]
-    pub fn touch_slot(&mut self, slot: usize, key: u64, is_change: bool, now: u64) -> bool {
-        self.note(slot, is_change, now);
+    pub fn use_slot(&mut self, slot: usize, key: u64, makes_dirty: bool, now: u64) -> bool {
+        self.mark_used(slot, makes_dirty, now);
         self.order.touch(self.set(key), self.ways, slot)
     }
 
-    /// The same, where a use changes nothing but the time.
+    /// The same where a use changes nothing but the time.
     #[inline(always)]
-    pub fn note(&mut self, slot: usize, is_change: bool, now: u64) {
-        if is_change && let Some(entry) = self.entries.get_mut(slot) {
+    pub fn mark_used(&mut self, slot: usize, makes_dirty: bool, now: u64) {
+        if makes_dirty && let Some(entry) = self.entries.get_mut(slot) {
             *entry |= 1;
         }
         if let Some(time) = self.times.get_mut(slot) {
@@ -162,76 +163,81 @@ impl Tags {
         }
     }
 
-    /// The key in a slot was used at a time, but perhaps later again.
+    /// The key in a slot was used at a time; it may have been used later too.
     #[inline(always)]
-    pub fn note_if_later(&mut self, slot: usize, time: u64) {
+    pub fn raise_time(&mut self, slot: usize, time: u64) {
         self.times[slot] = self.times[slot].max(time);
     }
 
-    /// Whether it matters when a key was used.
-    pub fn is_by_time(&self) -> bool {
-        matches!(self.order, Order::Times)
+    /// Whether replacement goes by the times of uses.
+    pub fn is_lru_by_time(&self) -> bool {
+        matches!(self.order, ReplacementState::LruTimes)
     }
 
-    /// When each slot was used last.
+    /// When each slot was last used.
     #[inline(always)]
     pub fn times(&self) -> &[u64] {
         &self.times
     }
 
-    /// The key in the slot to which the pointer of a key's set shows, if there is one: using it moves the pointer.
+    /// The key at the victim pointer of a key's set, where replacement has one that uses move.
     #[inline(always)]
-    pub fn in_turn(&self, key: u64) -> Option<u64> {
+    pub fn at_victim_pointer(&self, key: u64) -> Option<u64> {
         let set = self.set(key);
         let entry = self.entries[set * self.ways + self.order.pointer(set)?];
         (entry != EMPTY).then_some(entry >> 1)
     }
 
-    /// The slot that a key takes, which is not there: an empty one if there is one.
+    /// The slot for a key that is not there: a free one if there is one.
     #[inline(always)]
-    pub fn choose(&mut self, key: u64) -> usize {
+    pub fn choose_victim(&mut self, key: u64) -> usize {
         let set = self.set(key);
         let first = set * self.ways;
         match &self.order {
-            Order::Only => first,
-            Order::Times => first + oldest(&self.times[first..first + self.ways]),
-            Order::Ways(orders) => first + last_way(orders[set], self.ways),
-            _ => self.choose_other(set),
+            ReplacementState::DirectMapped => first,
+            ReplacementState::LruTimes => first + least_recent(&self.times[first..first + self.ways]),
+            ReplacementState::LruOrder(orders) => first + least_recent_way(orders[set], self.ways),
+            _ => self.choose_victim_slow(set),
         }
     }
 
-    fn choose_other(&mut self, set: usize) -> usize {
+    fn choose_victim_slow(&mut self, set: usize) -> usize {
         let slots = set * self.ways..(set + 1) * self.ways;
         let empty = self.entries[slots.clone()].iter().position(|&entry| entry == EMPTY);
-        slots.start + empty.unwrap_or_else(|| self.order.choose(set, self.ways))
+        slots.start + empty.unwrap_or_else(|| self.order.choose_victim(set, self.ways))
     }
 
-    /// Puts a key into the slot that it takes, and uses it. Returns what has to leave.
+    /// Fills a key into a slot, and uses it. Returns the evicted key.
     #[inline(always)]
-    pub fn put(&mut self, slot: usize, key: u64, is_changed: bool, now: u64) -> Option<Left> {
-        let left = std::mem::replace(&mut self.entries[slot], key << 1 | u64::from(is_changed));
+    pub fn fill_slot(&mut self, slot: usize, key: u64, is_dirty: bool, now: u64) -> Option<Evicted> {
+        let evicted = std::mem::replace(&mut self.entries[slot], key << 1 | u64::from(is_dirty));
         self.set_tag(slot, key, self.tag(key).unwrap_or(LONG));
         self.last = key;
-        self.touch_slot(slot, key, false, now);
-        Left::of(left)
+        self.use_slot(slot, key, false, now);
+        Evicted::of(evicted)
     }
 
-    /// Brings in and uses a key, which is not there. Returns what has to leave.
+    /// Fills and uses a key that is not there. Returns the evicted key.
     #[inline(always)]
-    pub fn fill(&mut self, key: u64, is_changed: bool, now: u64) -> Option<Left> {
-        let slot = self.choose(key);
-        self.put(slot, key, is_changed, now)
+    pub fn fill(&mut self, key: u64, is_dirty: bool, now: u64) -> Option<Evicted> {
+        let slot = self.choose_victim(key);
+        self.fill_slot(slot, key, is_dirty, now)
     }
 
-    /// Whether [`Tags::use_or_bring_in`] can be used with so many ways.
-    pub fn can_use_or_bring_in(&self, ways: usize) -> bool {
-        self.ways == ways && (self.is_by_time() || ways == 1)
+    /// Whether [`Tags::access_or_fill`] applies to so many ways.
+    pub fn can_access_or_fill(&self, ways: usize) -> bool {
+        self.ways == ways && (self.is_lru_by_time() || ways == 1)
     }
 
-    /// Uses a key, or brings it in, where sets have `WAYS` ways of which the one used longest ago goes. None if it is
-    /// too long.
+    /// Uses a key, and fills it if it is not there, where sets have `WAYS` ways with LRU replacement. None if
+    /// the key is too long for a tag.
     #[inline(always)]
-    pub fn use_or_bring_in<const WAYS: usize>(&mut self, key: u64, is_change: bool, now: u64) -> Option<Use> {
+    pub fn access_or_fill<const WAYS: usize>(
+        &mut self,
+        key: u64,
+        makes_dirty: bool,
+        now: u64,
+    ) -> Option<SetAccess> {
         const { assert!(WAYS == 1 || WAYS > FEW, "sets have so many tags") };
         let (tag, set) = (self.tag(key)?, self.set(key));
         self.last = key;
@@ -244,17 +250,17 @@ impl Tags {
         };
         if ways != 0 {
             let way = ways.trailing_zeros() as usize % WAYS;
-            entries[way] |= u64::from(is_change);
+            entries[way] |= u64::from(makes_dirty);
             times[way] = now;
-            return Some(Use { slot: set * WAYS + way, replaced: None });
+            return Some(SetAccess { slot: set * WAYS + way, replaced: None });
         }
-        let way = if WAYS == 1 { 0 } else { oldest(times) % WAYS };
+        let way = if WAYS == 1 { 0 } else { least_recent(times) % WAYS };
         if let Some(tags) = &mut tags {
             tags[way] = tag;
         }
-        let left = std::mem::replace(&mut entries[way], key << 1 | u64::from(is_change));
+        let evicted = std::mem::replace(&mut entries[way], key << 1 | u64::from(makes_dirty));
         let time = std::mem::replace(&mut times[way], now);
-        Some(Use { slot: set * WAYS + way, replaced: Some((time, Left::of(left))) })
+        Some(SetAccess { slot: set * WAYS + way, replaced: Some((time, Evicted::of(evicted))) })
     }
 
     #[inline(always)]
@@ -262,13 +268,13 @@ impl Tags {
         (key & self.last_set) as usize
     }
 
-    /// Where a key is.
+    /// The slot of a key.
     #[inline(always)]
     pub fn find(&self, key: u64) -> Option<usize> {
         let set = self.set(key);
         let first = set * self.ways;
         if self.ways == 1 {
-            return self.is_in(first, key).then_some(first);
+            return self.slot_holds(first, key).then_some(first);
         }
         let Some(tag) = self.tag(key) else { return self.search_long(first, key) };
         if self.ways > FEW {
@@ -278,7 +284,8 @@ impl Tags {
         (ways != 0).then(|| first + ways.trailing_zeros() as usize)
     }
 
-    /// Which slot of a set, from its first on, has a tag. Many are looked at at once: where it is cannot be guessed.
+    /// The slot with a tag, in the set that begins at a slot. Compares many tags at once: which one matches
+    /// is unpredictable.
     #[inline(always)]
     fn search(&self, first: usize, wanted: u32) -> Option<usize> {
         let way_of = |ways: u32| (ways != 0).then(|| ways.trailing_zeros() as usize);
@@ -302,17 +309,17 @@ impl Tags {
 
     #[cold]
     fn search_long(&self, first: usize, key: u64) -> Option<usize> {
-        (first..first + self.ways).find(|&slot| self.is_in(slot, key))
+        (first..first + self.ways).find(|&slot| self.slot_holds(slot, key))
     }
 
-    /// What distinguishes a key from others of its set, unless it is too long.
+    /// The tag of a key, unless it is too long.
     #[inline(always)]
     fn tag(&self, key: u64) -> Option<u32> {
         let tag = key >> self.set_bits;
         (tag < u64::from(LONG)).then_some(tag as u32)
     }
 
-    /// A slot has this tag now, in the set of a key.
+    /// Sets the tag of a slot in the set of a key.
     #[inline(always)]
     fn set_tag(&mut self, slot: usize, key: u64, tag: u32) {
         if self.stride != 0 {
@@ -321,24 +328,24 @@ impl Tags {
         }
     }
 
-    /// Whether a key is in a slot.
+    /// Whether a slot has a key.
     #[inline(always)]
-    pub fn is_in(&self, slot: usize, key: u64) -> bool {
+    pub fn slot_holds(&self, slot: usize, key: u64) -> bool {
         self.entries[slot] >> 1 == key
     }
 
-    /// Takes a key out. Returns whether it was changed, if it was there.
+    /// Invalidates a key. Returns whether it was dirty, if it was there.
     pub fn remove(&mut self, key: u64) -> Option<bool> {
         let slot = self.find(key)?;
         self.last = u64::MAX;
         self.set_tag(slot, key, LONG);
         self.order.remove(self.set(key), self.ways, slot);
-        self.note(slot, false, 0);
+        self.mark_used(slot, false, 0);
         Some(std::mem::replace(&mut self.entries[slot], EMPTY) & 1 != 0)
     }
 }
 
-/// Which ways of a set have a tag: a bit each.
+/// The ways of a set with a tag, a bit each.
 #[inline(always)]
 fn ways_with<const WAYS: usize>(tags: &[u32; WAYS], wanted: u32) -> u32 {
     let (eights, others) = tags.as_chunks();
@@ -346,7 +353,7 @@ fn ways_with<const WAYS: usize>(tags: &[u32; WAYS], wanted: u32) -> u32 {
     eights.iter().rev().fold(others, |ways, eight| ways << 8 | matches(eight, wanted))
 }
 
-/// Those of nothing.
+/// Entries of free slots.
 fn entries(mut words: Words) -> Words {
     words.fill(EMPTY);
     words
@@ -363,7 +370,7 @@ mod tests {
     }
 
     proptest! {
-        /// In the order of their use the same keys leave as by times; and as where all is done at once.
+        /// LRU by order of use evicts the same keys as LRU by times, and as the combined path.
         #[test]
         fn the_least_recently_used_leaves(
             ways in prop::sample::select(&[2u32, 3, 4, 5, 8, 11, 16]),
@@ -371,9 +378,9 @@ mod tests {
         ) {
             let [mut by_time, mut in_order, mut at_once] =
                 [true, false, true].map(|has_times| Tags::new(1024, ways, Replacement::Lru, has_times));
-            prop_assert!(by_time.is_by_time() && !in_order.is_by_time());
-            for ((what, key, is_change), now) in uses.into_iter().zip(1..) {
-                // Of two sets.
+            prop_assert!(by_time.is_lru_by_time() && !in_order.is_lru_by_time());
+            for ((what, key, makes_dirty), now) in uses.into_iter().zip(1..) {
+                // Two sets.
                 let key = ((key / 2) << 10) + key % 2;
                 if what == 0 {
                     let removed = by_time.remove(key);
@@ -381,19 +388,19 @@ mod tests {
                     prop_assert_eq!(at_once.remove(key), removed);
                     continue;
                 }
-                let is_there = by_time.touch(key, is_change, now);
-                prop_assert_eq!(is_there, in_order.touch(key, is_change, now));
-                let left = if is_there { None } else { by_time.fill(key, is_change, now) };
+                let is_there = by_time.touch(key, makes_dirty, now);
+                prop_assert_eq!(is_there, in_order.touch(key, makes_dirty, now));
+                let evicted = if is_there { None } else { by_time.fill(key, makes_dirty, now) };
                 if !is_there {
-                    prop_assert_eq!(in_order.fill(key, is_change, now), left);
+                    prop_assert_eq!(in_order.fill(key, makes_dirty, now), evicted);
                 }
-                if what > 1 && at_once.can_use_or_bring_in(8) {
-                    let found = at_once.use_or_bring_in::<8>(key, is_change, now).expect("a short key");
-                    prop_assert!(at_once.is_in(found.slot, key));
+                if what > 1 && at_once.can_access_or_fill(8) {
+                    let found = at_once.access_or_fill::<8>(key, makes_dirty, now).expect("a short key");
+                    prop_assert!(at_once.slot_holds(found.slot, key));
                     prop_assert_eq!(found.replaced.is_none(), is_there);
-                    prop_assert_eq!(found.replaced.and_then(|(_, left)| left), left);
-                } else if !at_once.touch(key, is_change, now) {
-                    prop_assert_eq!(at_once.fill(key, is_change, now), left);
+                    prop_assert_eq!(found.replaced.and_then(|(_, evicted)| evicted), evicted);
+                } else if !at_once.touch(key, makes_dirty, now) {
+                    prop_assert_eq!(at_once.fill(key, makes_dirty, now), evicted);
                 }
             }
         }

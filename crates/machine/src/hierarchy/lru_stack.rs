@@ -1,23 +1,23 @@
-//! Fully associative caches of several sizes at once, which replace the least recently used.
+//! Fully associative LRU caches of several sizes at once: a Mattson stack.
 
 use super::recent::Recent;
 
-/// What such caches hold: a stack of keys, the last used on top, of which a cache of N entries holds the
-/// topmost N (Mattson and others, "Evaluation techniques for storage hierarchies", 1970). The topmost keys, which all
-/// caches hold, are kept apart: nothing else changes when they are used. The list begins below them. Keys are small numbers:
-/// each costs memory, and all below it.
+/// A stack of keys, the most recently used on top, of which a cache of N entries holds the topmost N (Mattson
+/// and others, "Evaluation techniques for storage hierarchies", 1970). The topmost keys, which all caches
+/// hold, are kept apart in [`Recent`], as using them changes nothing else; the linked list begins below them.
+/// Keys are small numbers: memory is allocated up to the largest.
 #[derive(Debug)]
-pub struct Stack {
+pub struct LruStack {
     recent: Recent,
-    /// Entries of each cache, the smallest first, but those that hold the recent keys.
+    /// Entries of each cache, the smallest first, less those in `recent`.
     capacities: Box<[u32]>,
-    /// Caches that are full: the first ones.
+    /// The number of caches that are full: the smaller ones.
     full: usize,
-    /// The lowest node that each of them holds.
+    /// Of each full cache, its least recently used node.
     lowest: Box<[u32]>,
-    /// What belongs to each key.
+    /// By key.
     nodes: Vec<Node>,
-    /// Nodes that are in the list.
+    /// Nodes in the list.
     listed: u32,
     top: u32,
     bottom: u32,
@@ -33,12 +33,12 @@ struct Node {
 
 const NONE: u32 = Recent::NONE;
 
-impl Stack {
-    /// Of caches with these numbers of entries, each larger than the one before.
-    pub fn new(capacities: &[u32]) -> Stack {
-        // The smallest cache holds one more at least.
+impl LruStack {
+    /// For caches of these numbers of entries, in ascending order.
+    pub fn new(capacities: &[u32]) -> LruStack {
+        // The smallest cache has at least one entry in the list.
         let recent = Recent::new(capacities[0] as usize - 1);
-        Stack {
+        LruStack {
             capacities: capacities.iter().map(|entries| entries - recent.most() as u32).collect(),
             recent,
             full: 0,
@@ -50,13 +50,13 @@ impl Stack {
         }
     }
 
-    /// Uses a key. Returns how many of the caches, from the smallest on, did not have it.
+    /// Uses a key. Returns how many of the caches, from the smallest on, missed.
     #[inline(always)]
     pub fn touch(&mut self, key: u32) -> usize {
         if self.recent.touch(key) { 0 } else { self.touch_below(key) }
     }
 
-    /// The node of a key, which may be a new one.
+    /// The node of a key, allocated if it is new.
     #[inline(always)]
     fn node(&mut self, key: u32) -> &mut Node {
         let place = key as usize;
@@ -69,8 +69,8 @@ impl Stack {
     fn touch_below(&mut self, key: u32) -> usize {
         let zone = self.node(key).zone;
         let (last, is_full) = (self.capacities.len() - 1, self.full == self.capacities.len());
-        let (leaving, missed) = match zone {
-            // What the largest cache has at last makes way.
+        let (leaving, cache_misses) = match zone {
+            // The least recently used key of the largest cache is evicted.
             NONE if is_full => (Some((self.lowest[last], last)), last + 1),
             NONE => (None, last + 1),
             zone => (Some((key, zone as usize)), zone as usize),
@@ -85,17 +85,17 @@ impl Stack {
                 None => self.count_one_more(),
             }
         }
-        missed
+        cache_misses
     }
 
-    /// The keys that are held.
+    /// The keys that the largest cache holds.
     pub fn keys(&mut self) -> impl Iterator<Item = u32> {
         let below = |&key: &u32| Some(self.nodes[key as usize].below).filter(|&below| below != NONE);
         let listed = std::iter::successors(Some(self.top).filter(|&top| top != NONE), below);
         listed.chain(self.recent.keys_mut().iter().copied())
     }
 
-    /// Gives all keys that are held new ones.
+    /// Renames all keys.
     pub fn rename(&mut self, rename: impl Fn(u32) -> u32) {
         let rename = |key| if key == NONE { NONE } else { rename(key) };
         let before = std::mem::take(&mut self.nodes);
@@ -111,7 +111,7 @@ impl Stack {
         }
     }
 
-    /// The list has become longer.
+    /// The list has become longer by one.
     fn count_one_more(&mut self) {
         self.sink(self.full);
         self.listed += 1;
@@ -121,7 +121,8 @@ impl Stack {
         }
     }
 
-    /// Of the first caches, the lowest node goes to the next cache, as another node has come on top.
+    /// Of the smaller caches, the least recently used node moves on to the next larger cache, as another node
+    /// has come on top.
     fn sink(&mut self, caches: usize) {
         for (cache, lowest) in (0..).zip(&mut self.lowest[..caches.min(self.full)]) {
             let sinking = &mut self.nodes[*lowest as usize];
@@ -130,7 +131,7 @@ impl Stack {
         }
     }
 
-    /// Takes a node out from where it is, as another one, or the same, will come on top.
+    /// Unlinks a node; `coming` will be put on top.
     fn take_out(&mut self, node: u32, zone: usize, coming: u32) {
         let Node { above, below, .. } = self.nodes[node as usize];
         if self.lowest[zone] == node {
