@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use pathlength_machine::pipeline::{MemorySystem, Perfect};
+use pathlength_machine::pipeline::{MemorySystem, PerfectMemory};
 use pathlength_machine::{Machine, Model, Time};
 use trace::{Consumer, Thread, Trace};
 
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let times: usize = argument(2, "1").parse()?;
     let is_given = |word| arguments.iter().skip(3).any(|argument| argument == word);
     if is_given("perfect") {
-        show(Time::with_memory(&machine, Perfect)?, &trace, times, is_given("aside"))
+        show(Time::with_memory(&machine, PerfectMemory)?, &trace, times, is_given("aside"))
     } else {
         show(Time::new(&machine)?, &trace, times, is_given("aside"))
     }

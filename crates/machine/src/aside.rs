@@ -9,7 +9,7 @@ use std::thread::Builder;
 use trace::Block;
 
 use crate::clock::Clock;
-use crate::pipeline::Answered;
+use crate::pipeline::ResolvedBatch;
 
 /// Words of records after which the clock goes on: so many that a thread is rarely woken, so few that they are in the
 /// host's caches.
@@ -22,7 +22,7 @@ const WAITING: usize = 8;
 struct Batch {
     blocks: Vec<Block>,
     process: u32,
-    answered: Answered,
+    answered: ResolvedBatch,
 }
 
 /// A clock, and what it has not heard yet.
@@ -135,7 +135,7 @@ impl Aside {
     }
 
     /// What the clock is to hear next, of a process: fewer than [`MOST`] words so far.
-    pub fn next(&mut self, process: u32) -> &mut Answered {
+    pub fn next(&mut self, process: u32) -> &mut ResolvedBatch {
         let queue = own(&mut self.queue);
         let words = queue.next.answered.records.len();
         if words >= MOST || (words > 0 && queue.next.process != process) {

@@ -6,7 +6,7 @@ use trace::Block;
 use trace::record::{Event, Mark};
 
 use crate::Cycles;
-use crate::pipeline::{Answered, Core};
+use crate::pipeline::{Core, ResolvedBatch};
 
 /// The cycles that one unit of work took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,9 +71,9 @@ impl Clock {
     }
 
     /// What a process executed, and what memory said of it.
-    pub fn execute(&mut self, process: u32, answered: &Answered) {
+    pub fn execute(&mut self, process: u32, answered: &ResolvedBatch) {
         self.enter(process);
-        let (records, mut far) = (&answered.records, answered.far());
+        let (records, mut far) = (&answered.records, answered.misses());
         let mut word = 0;
         while let Some(&event) = records.get(word) {
             word += 1;

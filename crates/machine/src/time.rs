@@ -8,7 +8,7 @@ use trace::{Block, Consumer, Thread};
 use crate::Cause;
 use crate::aside::{Aside, MOST};
 use crate::clock::{Clock, UnitTime};
-use crate::pipeline::{Asking, Attached, Core, LEVELS, MemorySystem, Timing};
+use crate::pipeline::{CachedMemory, Core, LEVELS, MemorySystem, Resolver, Timing};
 use crate::predictor::Predicting;
 use crate::{Cache, Cycles, Machine, Model, Predictions, SiteCycles};
 
@@ -51,15 +51,15 @@ pub enum TimeError {
 /// assert_eq!(time.cycles().instructions(), 3);
 /// assert!(time.cycles().of(Cause::InstructionMiss(3)) > 0); // memory
 /// ```
-pub struct Time<M = Attached> {
-    memory: Asking<M>,
+pub struct Time<M = CachedMemory> {
+    memory: Resolver<M>,
     aside: Aside,
 }
 
 impl Time {
     /// A machine, with empty caches.
     pub fn new(machine: &Machine) -> Result<Time, TimeError> {
-        Time::with_memory(machine, Attached::new(machine))
+        Time::with_memory(machine, CachedMemory::new(machine))
     }
 }
 
@@ -82,13 +82,13 @@ impl<M: MemorySystem> Time<M> {
         let (cpu, cycles) = emulation.unwrap_or_default();
         let timing = timing(machine);
         let core = Core::new(pipeline, Predicting::new(predictor), &timing, cpu, cycles.into());
-        let memory = Asking::new(memory, timing.fetch_line);
+        let memory = Resolver::new(memory, timing.fetch_line);
         Ok(Time { memory, aside: Aside::new(Clock::new(core)) })
     }
 
     /// All cycles so far.
     pub fn cycles(&self) -> Cycles {
-        self.aside.clock().core.sum().cycles()
+        self.aside.clock().core.totals().cycles()
     }
 
     /// The units of work that ended as they should, in the order of their ends.
@@ -113,12 +113,12 @@ impl<M: MemorySystem> Time<M> {
 
     /// Instructions that the system emulated.
     pub fn emulated(&self) -> u64 {
-        self.aside.clock().core.sum().emulated()
+        self.aside.clock().core.totals().emulated()
     }
 
     /// Instructions that were issued in vain, and once more (replay traps).
     pub fn replays(&self) -> u64 {
-        self.aside.clock().core.sum().replays()
+        self.aside.clock().core.totals().replays()
     }
 
     /// Memory, with what it counted.
@@ -136,7 +136,7 @@ impl<M: MemorySystem> Consumer for Time<M> {
     fn executed(&mut self, thread: Thread, mut records: &[u64]) {
         self.memory.enter(thread.process);
         while !records.is_empty() {
-            let words = self.memory.ask(records, MOST, self.aside.next(thread.process));
+            let words = self.memory.resolve(records, MOST, self.aside.next(thread.process));
             records = &records[words..];
         }
     }

@@ -127,7 +127,7 @@ impl Sites for Time {
                 ratio(cycles.total(), unit.instructions),
             ];
             row.extend(
-                [Side::Issuing, Side::Dry, Side::Frozen].map(|side| Value::from(cycles.of_side(side))),
+                [Side::Issuing, Side::FrontEnd, Side::BackEnd].map(|side| Value::from(cycles.of_side(side))),
             );
             table.row(row);
         }
@@ -147,8 +147,8 @@ impl Sites for Time {
         let sites = self.sites(block);
         let executions = self.executions(block);
         let row = |site: &machine::SiteCycles| {
-            let all = site.issuing + site.dry + site.frozen;
-            vec![all, executions, site.issuing, site.dry, site.frozen]
+            let all = site.issuing + site.front_end_stall + site.back_end_stall;
+            vec![all, executions, site.issuing, site.front_end_stall, site.back_end_stall]
         };
         let rows: Vec<Vec<u64>> = sites.iter().map(row).collect();
         (executions > 0).then_some(rows)
@@ -158,8 +158,8 @@ impl Sites for Time {
 fn side(side: Side) -> &'static str {
     match side {
         Side::Issuing => "issuing",
-        Side::Dry => "dry",
-        Side::Frozen => "frozen",
+        Side::FrontEnd => "dry",
+        Side::BackEnd => "frozen",
     }
 }
 

@@ -1,21 +1,21 @@
-//! The accesses of a block that is executed.
+//! The accesses of one execution of a block.
 
-use super::ask::Far;
-use super::memory::Served;
+use super::memory::ServedBy;
+use super::resolve::L1Miss;
 
-/// The accesses of a block: where they go, and what memory said of them.
+/// The accesses of a block: addresses, and the responses of memory.
 #[derive(Clone, Copy)]
 pub(super) struct Accesses<'a> {
     pub addresses: &'a [u64],
-    /// Those that were not near, in order.
-    pub far: &'a [Far],
+    /// The misses, in order.
+    pub misses: &'a [L1Miss],
 }
 
 impl<'a> Accesses<'a> {
-    /// Accesses that are all near.
+    /// Accesses that all hit L1.
     #[inline(always)]
-    pub fn near(addresses: &'a [u64]) -> Accesses<'a> {
-        Accesses { addresses, far: &[] }
+    pub fn all_hits(addresses: &'a [u64]) -> Accesses<'a> {
+        Accesses { addresses, misses: &[] }
     }
 
     /// The address of an access.
@@ -24,16 +24,19 @@ impl<'a> Accesses<'a> {
         self.addresses[access as usize]
     }
 
-    /// What memory said of an access.
+    /// How an access was served.
     #[inline(always)]
-    pub fn served(self, access: u32) -> Served {
-        self.far.iter().find(|far| far.number == access).map_or(Served::default(), |far| far.served)
+    pub fn served(self, access: u32) -> ServedBy {
+        self.misses
+            .iter()
+            .find(|misses| misses.number == access)
+            .map_or(ServedBy::default(), |misses| misses.served)
     }
 
-    /// Those that were not near from an access on.
+    /// The misses from an access on.
     #[inline(always)]
-    pub fn far_from(self, access: u32) -> &'a [Far] {
-        let earlier = self.far.iter().take_while(|far| far.number < access).count();
-        &self.far[earlier..]
+    pub fn misses_from(self, access: u32) -> &'a [L1Miss] {
+        let earlier = self.misses.iter().take_while(|misses| misses.number < access).count();
+        &self.misses[earlier..]
     }
 }

@@ -1,60 +1,62 @@
-//! A pipeline at work on blocks.
+//! The pipeline executes blocks.
 //!
-//! Memory was asked for all that a block needs before the block is issued. Where the block begins as it did before,
-//! and hears the same of memory, it takes the same course (`memo.rs`); else its instructions are issued one by one.
+//! Memory requests of a block are resolved before it is issued (`resolve.rs`). A block segment that begins in
+//! a state in which it began before, with the same responses from memory, has the same timing: its outcome is
+//! taken from the transition cache (`transition_cache.rs`), as FastSim does (Schnarr and Larus, 1998).
+//! Otherwise its instructions are issued one by one (`issue.rs`).
 
 use std::iter;
 
 use isa::Cpu;
 
 use super::accesses::Accesses;
-use super::ask::Far;
-use super::course::Sum;
 use super::cycles::{Cause, Cycles};
 use super::description::Pipeline;
-use super::front::{End, Entry};
+use super::front_end::{BlockEnd, BlockEntry};
 use super::issue::{Issue, SiteCycles};
-use super::memo::{Beginning, Memo};
-use super::memory::{Served, Timing};
-use super::piece::Piece;
+use super::memory::{ServedBy, Timing};
+use super::resolve::L1Miss;
 use super::rules::STORE;
+use super::segment::Segment;
+use super::timing_outcome::CycleTotals;
+use super::transition_cache::{TransitionCache, TransitionKey};
 use crate::predictor::Predicting;
 
-/// A block that can be executed.
+/// A block, as the pipeline sees it.
 struct Block {
-    whole: Piece,
-    /// What is in each line but the last, and all that is behind it.
-    lines: Box<[[Piece; 2]]>,
-    /// Where its accesses are.
+    whole: Segment,
+    /// For each instruction line but the last: the segment within the line, and the one after it.
+    lines: Box<[[Segment; 2]]>,
+    /// The index of its first access in `are_stores`.
     first_access: u32,
-    end: End,
+    end: BlockEnd,
     traps: bool,
 }
 
-/// A pipeline at work.
+/// A pipeline.
 pub(crate) struct Core {
-    pipeline: Remembering,
+    pipeline: MemoizedPipeline,
     cpu: Option<Cpu>,
     blocks: Vec<Block>,
-    /// Whether they are stores, of all blocks.
+    /// Of the accesses of all blocks, whether they are stores.
     are_stores: Vec<bool>,
-    /// Pieces so far.
-    pieces: u32,
-    /// A piece without instructions: its transitions are waits.
-    nothing: Piece,
+    /// Segments so far, which number the next one.
+    segments: u32,
+    /// A segment without instructions, whose transitions are waits for instruction lines.
+    empty_segment: Segment,
 }
 
-/// A pipeline that remembers what it did.
-struct Remembering {
+/// The issue stage with its transition cache.
+struct MemoizedPipeline {
     issue: Issue,
-    memo: Memo,
-    sum: Sum,
-    /// Cycles of the instructions, but those that pieces and transitions have.
+    transitions: TransitionCache,
+    totals: CycleTotals,
+    /// Cycles by instruction, but for those that segments and transitions hold.
     sites: Vec<SiteCycles>,
 }
 
 impl Core {
-    /// A pipeline in which nothing was executed. An instruction that `cpu` has not costs so many cycles.
+    /// An idle pipeline. An instruction that `cpu` lacks costs `emulation` cycles.
     pub fn new(
         pipeline: &Pipeline,
         predictor: Predicting,
@@ -63,89 +65,94 @@ impl Core {
         emulation: u64,
     ) -> Core {
         let issue = Issue::new(pipeline, predictor, timing, emulation);
-        let memo = Memo::new(issue.state().0);
+        let transitions = TransitionCache::new(issue.state().0);
         Core {
-            pipeline: Remembering { issue, memo, sum: Sum::default(), sites: Vec::new() },
+            pipeline: MemoizedPipeline {
+                issue,
+                transitions,
+                totals: CycleTotals::default(),
+                sites: Vec::new(),
+            },
             cpu,
             blocks: Vec::new(),
             are_stores: Vec::new(),
-            pieces: 0,
-            nothing: Piece::new(0, 0, 0, &[], 0..0),
+            segments: 0,
+            empty_segment: Segment::new(0, 0, 0, &[], 0..0),
         }
     }
 
-    /// A block that can be executed from now on.
+    /// Defines a block that can be executed from now on.
     pub fn define(&mut self, address: u64, words: &[u32]) {
-        let Remembering { issue, sites, .. } = &mut self.pipeline;
-        let Issue { rules, steps, front, .. } = issue;
+        let MemoizedPipeline { issue, sites, .. } = &mut self.pipeline;
+        let Issue { rules, steps, front_end, .. } = issue;
         let first = steps.len();
         rules.decode(address, words, self.cpu, steps);
         sites.resize(steps.len(), SiteCycles::default());
         let own = &steps[first..];
-        let mut piece = |places| {
-            self.pieces += 1;
-            Piece::new(self.pieces, address, first, own, places)
+        let mut segment = |places| {
+            self.segments += 1;
+            Segment::new(self.segments, address, first, own, places)
         };
-        let behind = front.lines_behind(address, words.len());
-        let behind = behind.map(|line| (line.wrapping_sub(address) / 4) as usize);
-        let bounds: Vec<usize> = iter::once(0).chain(behind).collect();
+        let cold = front_end.other_lines(address, words.len());
+        let cold = cold.map(|line| (line.wrapping_sub(address) / 4) as usize);
+        let bounds: Vec<usize> = iter::once(0).chain(cold).collect();
         let end = words.len();
-        let whole = piece(0..end);
-        let lines = bounds.windows(2).map(|line| [piece(line[0]..line[1]), piece(line[1]..end)]);
+        let whole = segment(0..end);
+        let lines = bounds.windows(2).map(|line| [segment(line[0]..line[1]), segment(line[1]..end)]);
         let accesses = own.iter().filter(|step| step.accesses());
         self.blocks.push(Block {
             whole,
             lines: lines.collect(),
             first_access: self.are_stores.len() as u32,
-            end: End::of(address, words),
+            end: BlockEnd::of(address, words),
             traps: own.last().is_some_and(|step| step.traps()),
         });
         self.are_stores.extend(accesses.map(|step| step.flags & STORE != 0));
     }
 
-    /// The process whose blocks are executed from now on.
-    pub fn enter(&mut self, space: u32) {
+    /// Switches to a process.
+    pub fn enter(&mut self, process: u32) {
         let issue = &mut self.pipeline.issue;
-        if space != issue.space {
-            issue.space = space;
-            issue.front.forget_stream();
-            issue.front.divert();
+        if process != issue.process {
+            issue.process = process;
+            issue.front_end.reset_stream();
+            issue.front_end.divert();
         }
     }
 
-    /// Control goes on elsewhere than the last instruction says.
+    /// A discontinuity: control continues elsewhere than the last instruction says.
     pub fn divert(&mut self) {
-        self.pipeline.issue.front.divert();
+        self.pipeline.issue.front_end.divert();
     }
 
-    /// Cycles but those of the last cycle, which may not be over.
+    /// All cycles but the last one, which may not be over.
     pub fn cycles(&self) -> Cycles {
-        self.pipeline.sum.cycles()
+        self.pipeline.totals.cycles()
     }
 
-    /// All cycles so far, and instructions that were emulated, or issued in vain.
-    pub fn sum(&self) -> Sum {
-        let mut sum = self.pipeline.sum.clone();
-        let open = self.pipeline.memo.open();
-        sum.spend(open, u64::from(open > 0));
-        sum
+    /// All cycles so far, with the numbers of instructions emulated and replayed.
+    pub fn totals(&self) -> CycleTotals {
+        let mut totals = self.pipeline.totals.clone();
+        let open = self.pipeline.transitions.open();
+        totals.spend(open, u64::from(open > 0));
+        totals
     }
 
     /// The cycles of a block's instructions.
     pub fn sites(&self, block: usize) -> Vec<SiteCycles> {
         let Some(block) = self.blocks.get(block) else { return Vec::new() };
         let mut sites = self.pipeline.sites[block.whole.steps()].to_vec();
-        for piece in block.pieces() {
-            let own = &mut sites[(piece.first - block.whole.first) as usize..];
-            own.iter_mut().take(1).for_each(|first| first.dry += piece.dry);
-            self.pipeline.memo.add_sites(piece.newest, own);
+        for segment in block.segments() {
+            let own = &mut sites[(segment.first - block.whole.first) as usize..];
+            own.iter_mut().take(1).for_each(|first| first.front_end_stall += segment.front_end_stall);
+            self.pipeline.transitions.add_sites(segment.newest, own);
         }
         sites
     }
 
     /// The branch predictor.
     pub fn predictor(&self) -> &Predicting {
-        &self.pipeline.issue.front.predictor
+        &self.pipeline.issue.front_end.predictor
     }
 
     /// How many accesses a block makes, and how many instructions it has.
@@ -155,10 +162,10 @@ impl Core {
         [whole.accesses.end, whole.length]
     }
 
-    /// A block was executed. Of all that it used these lines and accesses were far.
+    /// Executes a block, which had these L1 misses: of instruction lines, and of accesses.
     #[inline(always)]
-    pub fn execute(&mut self, block: u32, addresses: &[u64], far: [&[Far]; 2]) {
-        if self.pipeline.memo.is_full() {
+    pub fn execute(&mut self, block: u32, addresses: &[u64], misses: [&[L1Miss]; 2]) {
+        if self.pipeline.transitions.is_full() {
             self.forget();
         }
         let Block { whole, end, traps, .. } = &mut self.blocks[block as usize];
@@ -166,175 +173,187 @@ impl Core {
             return;
         }
         let pipeline = &mut self.pipeline;
-        let entry = pipeline.issue.front.enter(whole.address);
+        let entry = pipeline.issue.front_end.enter(whole.address);
         let (end, traps) = (*end, *traps);
         let next = whole.address.wrapping_add(4 * u64::from(whole.length));
-        if far.iter().all(|far| far.is_empty()) && pipeline.issue.lines.is_empty() {
-            pipeline.issue.heard.clear();
-            pipeline.make_transition::<true>(whole, entry, Accesses::near(addresses));
+        if misses.iter().all(|misses| misses.is_empty()) && pipeline.issue.lines.is_empty() {
+            pipeline.issue.responses.clear();
+            pipeline.transition::<true>(whole, entry, Accesses::all_hits(addresses));
         } else {
-            self.execute_with(block, entry, addresses, far);
+            self.execute_with_misses(block, entry, addresses, misses);
         }
-        self.pipeline.issue.front.leave(end, next, traps);
+        self.pipeline.issue.front_end.leave(end, next, traps);
     }
 
-    /// The same, where something was far, or loads may find lines on their way.
+    /// The same where something missed, or where loads may find lines that are outstanding.
     #[inline(never)]
-    fn execute_with(
+    fn execute_with_misses(
         &mut self,
         block: u32,
-        entry: Entry,
+        entry: BlockEntry,
         addresses: &[u64],
-        [mut fetched, used]: [&[Far]; 2],
+        [mut fetched, used]: [&[L1Miss]; 2],
     ) {
         let Block { whole, lines, first_access, .. } = &mut self.blocks[block as usize];
-        let (pipeline, nothing) = (&mut self.pipeline, &mut self.nothing);
+        let (pipeline, empty_segment) = (&mut self.pipeline, &mut self.empty_segment);
         let are_stores = &self.are_stores[*first_access as usize..];
-        let accesses = Accesses { addresses, far: used };
+        let accesses = Accesses { addresses, misses: used };
         let (block, mut entry, mut rest, mut lines) = (whole.address, entry, whole, lines.iter_mut());
         for number in 0.. {
-            if let Some((far, others)) = fetched.split_first()
-                && far.number == number
+            if let Some((misses, others)) = fetched.split_first()
+                && misses.number == number
             {
-                entry = pipeline.wait_for_line(nothing, rest, entry, far.served);
+                entry = pipeline.wait_for_fetch(empty_segment, rest, entry, misses.served);
                 fetched = others;
             }
-            // A line that comes before control does is as good as near.
-            let now = pipeline.issue.board.last + 1;
-            let Some([line, behind]) =
-                lines.next().filter(|_| !pipeline.issue.front.have_come(block, fetched, now))
+            // A prefetched line that arrives in time counts as an L1 hit.
+            let now = pipeline.issue.scoreboard.last + 1;
+            let Some([line, cold]) =
+                lines.next().filter(|_| !pipeline.issue.front_end.arrive_in_time(block, fetched, now))
             else {
                 break;
             };
             pipeline.execute(line, entry, are_stores, accesses);
-            (entry, rest) = (Entry::NextGroup, behind);
+            (entry, rest) = (BlockEntry::NextGroup, cold);
         }
         pipeline.execute(rest, entry, are_stores, accesses);
     }
 
-    /// Forgets what was counted, but for a last cycle that may not be over.
+    /// Resets the counts, but for the last cycle, which may not be over.
     pub fn forget_counts(&mut self) {
-        let Remembering { memo, sum, sites, issue } = &mut self.pipeline;
-        memo.forget_executions();
-        *sum = Sum::default();
+        let MemoizedPipeline { transitions, totals, sites, issue } = &mut self.pipeline;
+        transitions.forget_executions();
+        *totals = CycleTotals::default();
         sites.fill(SiteCycles::default());
-        self.blocks.iter_mut().flat_map(Block::pieces_mut).for_each(|piece| piece.dry = 0);
-        issue.front.predictor.forget_counts();
+        self.blocks.iter_mut().flat_map(Block::pieces_mut).for_each(|segment| segment.front_end_stall = 0);
+        issue.front_end.predictor.forget_counts();
     }
 
-    /// Begins to remember anew: what all transitions cost is noted.
+    /// Clears the transition cache; what its transitions cost is added up first.
     #[cold]
     fn forget(&mut self) {
-        let Remembering { memo, sites, .. } = &mut self.pipeline;
-        for piece in self.blocks.iter_mut().flat_map(Block::pieces_mut).chain([&mut self.nothing]) {
-            memo.add_sites(piece.newest, &mut sites[piece.first as usize..]);
-            piece.newest = 0;
+        let MemoizedPipeline { transitions, sites, .. } = &mut self.pipeline;
+        for segment in self.blocks.iter_mut().flat_map(Block::pieces_mut).chain([&mut self.empty_segment]) {
+            transitions.add_sites(segment.newest, &mut sites[segment.first as usize..]);
+            segment.newest = 0;
         }
-        memo.forget();
+        transitions.forget();
     }
 }
 
 impl Block {
-    fn pieces(&self) -> impl Iterator<Item = &Piece> {
+    fn segments(&self) -> impl Iterator<Item = &Segment> {
         self.lines.as_flattened().iter().chain([&self.whole])
     }
 
-    fn pieces_mut(&mut self) -> impl Iterator<Item = &mut Piece> {
+    fn pieces_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
         self.lines.as_flattened_mut().iter_mut().chain([&mut self.whole])
     }
 }
 
-impl Remembering {
-    /// Issues a piece, whose line is near or has come.
+impl MemoizedPipeline {
+    /// Executes a segment whose instruction line is present.
     #[inline(always)]
-    fn execute(&mut self, piece: &mut Piece, entry: Entry, are_stores: &[bool], accesses: Accesses) {
-        self.issue.hear_data(piece, are_stores, accesses);
-        self.make_transition::<false>(piece, entry, accesses);
+    fn execute(&mut self, segment: &mut Segment, entry: BlockEntry, are_stores: &[bool], accesses: Accesses) {
+        self.issue.collect_data_responses(segment, are_stores, accesses);
+        self.transition::<false>(segment, entry, accesses);
     }
 
-    /// Waits until the first group of a piece arrives, whose line is far. Says how the piece is entered then. Mostly the
-    /// wait is none, or so long that nothing is left of what was before. Else it is a transition of its own, of `nothing`:
-    /// there are few, and what they lead to is mostly the same.
+    /// Waits for the instruction line of a segment, which missed. Returns how the segment is entered then.
+    /// Most waits are empty, or so long that the pipeline drains. The others are transitions of their own, of
+    /// `empty_segment`: there are few, and they mostly lead to the same state.
     #[inline(never)]
-    fn wait_for_line(
+    fn wait_for_fetch(
         &mut self,
-        nothing: &mut Piece,
-        piece: &mut Piece,
-        entry: Entry,
-        fetched: Served,
-    ) -> Entry {
-        let Remembering { issue, memo, sum, .. } = self;
-        let last = issue.board.last;
-        let (begin, cause) = issue.front.begin(entry, last, memo.restart_after(last));
+        empty_segment: &mut Segment,
+        segment: &mut Segment,
+        entry: BlockEntry,
+        fetched: ServedBy,
+    ) -> BlockEntry {
+        let MemoizedPipeline { issue, transitions, totals, .. } = self;
+        let last = issue.scoreboard.last;
+        let (begin, cause) = issue.front_end.begin(entry, last, transitions.restart_after(last));
         let translated = begin + u64::from(fetched.translation);
         let (mut comes, mut level) = (translated, 0);
         if fetched.level > 0 || fetched.is_ahead {
-            (comes, level) = issue.front.miss(piece.address, translated, fetched);
+            (comes, level) = issue.front_end.miss(segment.address, translated, fetched);
         }
         if comes <= begin.max(last + 1) {
             return entry;
         }
-        let open = memo.open();
-        if memo.settle(comes - (last + 1)) {
-            sum.spend(open, u64::from(open > 0));
+        let open = transitions.open();
+        if transitions.advance(comes - (last + 1)) {
+            totals.spend(open, u64::from(open > 0));
             let miss = if level > 0 { Cause::InstructionMiss(level) } else { Cause::InstructionTranslation };
             let waits = [(begin, cause), (translated, Cause::InstructionTranslation), (comes, miss)];
             let mut next = last + 1;
             for (until, cause) in waits {
-                sum.spend(cause.index(), until.saturating_sub(next));
+                totals.spend(cause.index(), until.saturating_sub(next));
                 next = next.max(until);
             }
             issue.lines.clear();
-            issue.front.arrived = comes;
-            issue.board.last = comes - 1;
+            issue.front_end.arrived = comes;
+            issue.scoreboard.last = comes - 1;
         } else {
-            issue.hear_line(translated, comes, level);
-            self.make_transition::<false>(nothing, entry, Accesses::near(&[]));
+            issue.set_line_response(translated, comes, level);
+            self.transition::<false>(empty_segment, entry, Accesses::all_hits(&[]));
         }
-        piece.dry += self.issue.board.last - last;
-        Entry::SameGroup
+        segment.front_end_stall += self.issue.scoreboard.last - last;
+        BlockEntry::SameGroup
     }
 
-    /// A piece is issued, as it was from this beginning on if it was. If `NEAR` nothing was heard, and nothing of its
-    /// block was far.
+    /// Executes a segment: by its cached outcome, if there is one. `ALL_HITS` says that its block had no miss,
+    /// and no line is outstanding.
     #[inline(always)]
-    fn make_transition<const NEAR: bool>(&mut self, piece: &mut Piece, entry: Entry, accesses: Accesses) {
-        let Remembering { issue, memo, sum, .. } = self;
-        let beginning = memo.beginning(entry, piece.number);
-        let has_heard = !NEAR && !issue.heard.is_empty();
-        let heard = if NEAR { &[] } else { &issue.heard[..] };
-        let recent = &mut piece.recent[usize::from(has_heard)];
-        let found = memo.find(beginning, heard, *recent);
+    fn transition<const ALL_HITS: bool>(
+        &mut self,
+        segment: &mut Segment,
+        entry: BlockEntry,
+        accesses: Accesses,
+    ) {
+        let MemoizedPipeline { issue, transitions, totals, .. } = self;
+        let key = transitions.key(entry, segment.number);
+        let has_responses = !ALL_HITS && !issue.responses.is_empty();
+        let responses = if ALL_HITS { &[] } else { &issue.responses[..] };
+        let recent = &mut segment.recent[usize::from(has_responses)];
+        let found = transitions.find(key, responses, *recent);
         if let Some(number) = found {
-            let known = memo.known(number);
-            if issue.repeats(known, accesses) {
-                issue.repeat(known, accesses);
-                match known.costs {
-                    None => sum.add_short(known.course),
-                    Some(costs) => sum.add(costs),
+            let cached = transitions.cached(number);
+            if issue.applies(cached, accesses) {
+                issue.apply(cached, accesses);
+                match cached.costs {
+                    None => totals.add_inline(cached.outcome),
+                    Some(costs) => totals.add(costs),
                 }
-                return memo.repeat(number, has_heard, recent);
+                return transitions.apply(number, has_responses, recent);
             }
         }
-        self.find_course(piece, entry, accesses, found.is_none().then_some(beginning));
+        self.issue_segment(segment, entry, accesses, found.is_none().then_some(key));
     }
 
-    /// Issues a piece in a way in which it never was, or which depends on addresses. The former is remembered.
+    /// Issues a segment for which the transition cache has no outcome, or one that depends on addresses. A
+    /// new outcome is cached.
     #[cold]
     #[inline(never)]
-    fn find_course(&mut self, piece: &mut Piece, entry: Entry, accesses: Accesses, new: Option<Beginning>) {
-        let Remembering { issue, memo, sum, sites } = self;
-        let details = issue.execute(piece, memo.state(), entry, accesses);
-        sum.add(&details.costs);
-        let (state, settles_in) = issue.state();
-        memo.enter(state, settles_in);
+    fn issue_segment(
+        &mut self,
+        segment: &mut Segment,
+        entry: BlockEntry,
+        accesses: Accesses,
+        new: Option<TransitionKey>,
+    ) {
+        let MemoizedPipeline { issue, transitions, totals, sites } = self;
+        let details = issue.execute(segment, transitions.state(), entry, accesses);
+        totals.add(&details.costs);
+        let (state, drains_in) = issue.state();
+        transitions.enter(state, drains_in);
         let remembered = match new {
-            Some(beginning) => memo.add(beginning, &issue.heard, details, piece.newest),
+            Some(key) => transitions.add(key, &issue.responses, details, segment.newest),
             None => Err(details.costs),
         };
         match remembered {
-            Ok(number) => piece.newest = number + 1,
-            Err(costs) => costs.add_sites(1, &mut sites[piece.first as usize..]),
+            Ok(number) => segment.newest = number + 1,
+            Err(costs) => costs.add_sites(1, &mut sites[segment.first as usize..]),
         }
     }
 }

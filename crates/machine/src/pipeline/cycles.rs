@@ -1,84 +1,84 @@
-//! Cycles, each in one class.
+//! CPI stacks: each cycle is attributed to one cause.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::description::WIDEST;
+use super::description::MAX_ISSUE;
 
-/// Levels behind the first cache that are told apart; what is farther counts as the last.
+/// Levels beyond L1 that are distinguished; the last one includes all beyond it.
 pub(crate) const LEVELS: usize = 6;
 
-/// What a cycle was spent for. An instruction is waited for until it is issued; if several things keep it, the
-/// cycles go to what begins the way there: first what keeps it from arriving at the issue stage (**dry**), then
-/// what keeps it there longest (**frozen**).
+/// The cause of a cycle. The cycles until an instruction is issued are attributed in the order of its way:
+/// first to what delays its arrival at the issue stage (**front-end stalls**, which DEC calls "dry"), then to
+/// what keeps it there longest (**back-end stalls**, "frozen").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
     /// So many instructions were issued.
     Issued(u8),
-    /// Dry: control went elsewhere, as predicted.
+    /// Front end: a taken branch, predicted correctly.
     TakenBranch,
-    /// Dry: a prediction was wrong.
+    /// Front end: a misprediction.
     Mispredict,
-    /// Dry: the translation of an instruction's address was missing.
+    /// Front end: the TLB missed an instruction's address.
     InstructionTranslation,
-    /// Dry: instructions came from this level; 1 is behind the first cache.
+    /// Front end: instructions came from this level; 1 is the one after L1.
     InstructionMiss(u8),
-    /// Dry: the privileged architecture library was called.
+    /// Front end: a call of the privileged architecture library.
     CallPal,
-    /// Dry: the system emulated an instruction that the processor has not.
+    /// Front end: the system emulated an instruction that the processor lacks.
     Emulation,
-    /// Frozen: an operand was not computed yet, or an earlier result not written.
+    /// Back end: an operand was not ready, or an earlier result not written.
     Operand,
-    /// Frozen: a unit was occupied, or a rule kept instructions apart.
+    /// Back end: a unit was occupied, or a rule kept instructions apart.
     Unit,
-    /// Frozen: data came from this level; 1 is behind the first cache.
+    /// Back end: data came from this level; 1 is the one after L1.
     DataMiss(u8),
-    /// Frozen: the translation of the address of data was missing.
+    /// Back end: the TLB missed an address of data.
     DataTranslation,
-    /// Frozen: more loads were missing than the processor can follow.
+    /// Back end: the miss address file was full.
     OutstandingMisses,
-    /// Frozen: the write buffer was full.
+    /// Back end: the write buffer was full.
     WriteBuffer,
-    /// Frozen: a barrier waited for what was before it.
+    /// Back end: a barrier waited for earlier accesses.
     Barrier,
-    /// Frozen: an instruction was issued in vain, and came back.
+    /// Back end: an instruction was replayed.
     Replay,
 }
 
-/// Where stall cycles come from.
+/// The part of the pipeline that a cycle is attributed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// No stall.
+    /// No stall: instructions were issued.
     Issuing,
-    /// There was no instruction to issue: the instruction side.
-    Dry,
-    /// There was one, but it could not be issued: the data side.
-    Frozen,
+    /// The front end had no instruction to issue.
+    FrontEnd,
+    /// There was an instruction, and the back end could not issue it.
+    BackEnd,
 }
 
-/// How many kinds of cycles there are, and one place for what is none.
+/// The number of causes, and one index for none.
 pub(crate) const CAUSES: usize = MISSES + 2 * LEVELS;
-const SINGLE: usize = WIDEST + 1;
+const SINGLE: usize = MAX_ISSUE + 1;
 const MISSES: usize = SINGLE + 12;
 
 impl Cause {
-    /// All of them, issuing first, then dry, then frozen.
+    /// All causes: issuing first, then the front end, then the back end.
     pub fn all() -> impl Iterator<Item = Cause> {
         use Cause::*;
         let levels = 1..=LEVELS as u8;
-        let dry = [TakenBranch, Mispredict, InstructionTranslation];
-        let frozen = [DataTranslation, OutstandingMisses, WriteBuffer, Barrier, Replay];
-        (1..=WIDEST as u8)
+        let front_end_stall = [TakenBranch, Mispredict, InstructionTranslation];
+        let back_end_stall = [DataTranslation, OutstandingMisses, WriteBuffer, Barrier, Replay];
+        (1..=MAX_ISSUE as u8)
             .map(Issued)
-            .chain(dry)
+            .chain(front_end_stall)
             .chain(levels.clone().map(InstructionMiss))
             .chain([CallPal, Emulation, Operand, Unit])
             .chain(levels.map(DataMiss))
-            .chain(frozen)
+            .chain(back_end_stall)
     }
 
-    /// A number below [`CAUSES`].
+    /// An index below [`CAUSES`].
     #[inline]
     pub(crate) const fn index(self) -> usize {
         match self {
@@ -100,16 +100,16 @@ impl Cause {
         }
     }
 
-    /// Where it belongs.
+    /// The part of the pipeline.
     pub const fn side(self) -> Side {
         use Cause::*;
         match self {
             Issued(_) => Side::Issuing,
             TakenBranch | Mispredict | InstructionTranslation | InstructionMiss(_) | CallPal | Emulation => {
-                Side::Dry
+                Side::FrontEnd
             }
             Operand | Unit | DataMiss(_) | DataTranslation | OutstandingMisses | WriteBuffer | Barrier
-            | Replay => Side::Frozen,
+            | Replay => Side::BackEnd,
         }
     }
 }
@@ -137,7 +137,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Numbers of cycles of each kind.
+/// Cycles by cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycles(pub(crate) [u64; CAUSES]);
 
@@ -148,7 +148,7 @@ impl Default for Cycles {
 }
 
 impl Cycles {
-    /// Of one kind.
+    /// Cycles of one cause.
     pub fn of(&self, cause: Cause) -> u64 {
         self.0[cause.index()]
     }
@@ -158,27 +158,27 @@ impl Cycles {
         self.0[1..].iter().sum()
     }
 
-    /// Of one side.
+    /// Cycles of one part.
     pub fn of_side(&self, side: Side) -> u64 {
         Cause::all().filter(|cause| cause.side() == side).map(|cause| self.of(cause)).sum()
     }
 
-    /// Instructions that were issued.
+    /// Instructions issued.
     pub fn instructions(&self) -> u64 {
-        (0..).zip(&self.0[..=WIDEST]).map(|(each, cycles)| each * cycles).sum()
+        (0..).zip(&self.0[..=MAX_ISSUE]).map(|(each, cycles)| each * cycles).sum()
     }
 
-    /// Those in which instructions or data came from a level: 1 is behind the first cache.
+    /// Cycles in which instructions or data came from a level: 1 is the one after L1.
     pub fn from_level(&self, level: u8) -> u64 {
         self.of(Cause::InstructionMiss(level)) + self.of(Cause::DataMiss(level))
     }
 
-    /// The kinds of which there are any.
+    /// The causes that occurred.
     pub fn iter(&self) -> impl Iterator<Item = (Cause, u64)> {
         Cause::all().map(|cause| (cause, self.of(cause))).filter(|&(_, cycles)| cycles > 0)
     }
 
-    /// What was spent since `earlier`.
+    /// The difference since `earlier`.
     pub fn since(&self, earlier: &Cycles) -> Cycles {
         let mut difference = self.clone();
         for (now, before) in difference.0.iter_mut().zip(&earlier.0) {
@@ -189,8 +189,8 @@ impl Cycles {
 
     /// Adds others.
     pub fn add(&mut self, others: &Cycles) {
-        for (sum, other) in self.0.iter_mut().zip(&others.0) {
-            *sum += other;
+        for (totals, other) in self.0.iter_mut().zip(&others.0) {
+            *totals += other;
         }
     }
 }

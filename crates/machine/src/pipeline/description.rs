@@ -4,49 +4,49 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::class::Class;
+use super::instruction_class::InstructionClass;
 use crate::description::{Checked, require};
 
-/// Instructions that a pipeline can issue in a cycle at most.
-pub(crate) const WIDEST: usize = 8;
+/// The most instructions that a pipeline can issue in a cycle.
+pub(crate) const MAX_ISSUE: usize = 8;
 
-/// A pipeline that issues in order.
+/// An in-order pipeline.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pipeline {
-    /// Instructions of a group: they are fetched together, aligned to their size, and all of a group must have
-    /// been issued before the next one is looked at. At most so many are issued in a cycle.
+    /// Instructions of a group: they are fetched together, aligned to their size, and all of a group must be
+    /// issued before the next one is considered. It is also the issue width.
     pub group: u32,
-    /// Units that an instruction leaves to the next one which can be issued nowhere else, if it has a choice.
+    /// Units that an instruction with a choice leaves to a later one that has none.
     #[serde(default)]
     pub left_to_next: Vec<String>,
-    /// Groups of which only the first two instructions are issued together: the first letter of each
+    /// Groups of which only the first two instructions are issued together, by the first letter of each
     /// instruction's first unit, as `"FEEE"`.
     #[serde(default)]
     pub split: Vec<String>,
-    /// Cycles lost between a branch that is taken, as predicted, and its target.
+    /// Cycles lost between a taken branch, predicted correctly, and its target.
     pub taken: u32,
-    /// Cycles lost after a wrong prediction.
+    /// Cycles lost after a misprediction.
     pub mispredict: u32,
     /// Cycles that a call of the privileged architecture library takes.
     pub call_pal: u32,
-    /// Cycles between two lines that the instruction prefetcher gets.
+    /// Cycles between two lines that the instruction prefetcher receives.
     #[serde(default = "one")]
     pub prefetch_interval: u32,
-    /// What loads may do.
+    /// Rules of loads.
     #[serde(default)]
     pub loads: Loads,
-    /// What stores may do.
+    /// Rules of stores.
     #[serde(default)]
     pub stores: Stores,
-    /// Each class of instructions; `default` stands for those that are not named.
+    /// The classes of instructions; `default` is for those that are not named.
     pub classes: BTreeMap<String, ClassRules>,
-    /// Latencies other than the producer's own, for some consumers.
+    /// Latencies for particular consumers, in place of the producer's own.
     #[serde(default)]
     pub bypasses: Vec<Bypass>,
 }
 
-/// How instructions of a class are issued.
+/// The rules of a class.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassRules {
@@ -57,10 +57,11 @@ pub struct ClassRules {
     pub latency: u8,
     /// Cycles from its issue until it writes its register, if that is not the latency.
     pub write: Option<u8>,
-    /// Cycles more until the result has reached its register, for those that cannot have it earlier.
+    /// Cycles until the result has reached its register, for consumers without bypass.
     #[serde(default)]
     pub to_register: u8,
-    /// It takes its operands from registers: while they are on the way it is issued, but takes that longer.
+    /// It reads operands from registers, without bypass: it is issued before they arrive, and takes that much
+    /// longer.
     #[serde(default)]
     pub from_registers: bool,
     /// A unit that works on one at a time, and for how many cycles.
@@ -69,13 +70,13 @@ pub struct ClassRules {
     pub blocks: Option<Blocks>,
 }
 
-/// A unit that is not free for a while.
+/// A unit that is occupied for a while.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Occupies {
-    /// What it is called.
+    /// Its name.
     pub unit: String,
-    /// How long.
+    /// Cycles.
     pub cycles: u8,
 }
 
@@ -94,16 +95,16 @@ pub struct Blocks {
 #[serde(deny_unknown_fields)]
 pub struct Bypass {
     /// Classes of the producer.
-    pub from: Vec<Class>,
+    pub from: Vec<InstructionClass>,
     /// Classes of the consumer.
-    pub to: Vec<Class>,
+    pub to: Vec<InstructionClass>,
     /// Only for the operand that is tested or stored.
     pub operand: Option<Operand>,
     /// Cycles.
     pub latency: u8,
 }
 
-/// One of the operands.
+/// Which of the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operand {
@@ -113,41 +114,41 @@ pub enum Operand {
     Stored,
 }
 
-/// What loads may do.
+/// Rules of loads.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loads {
-    /// Blocks that can be missing at a time: no load is issued while so many are.
+    /// Entries of the miss address file: no load is issued while so many lines are outstanding.
     #[serde(default = "one")]
     pub outstanding: u32,
-    /// Cycles until a load comes back that found them all taken.
+    /// Cycles of a replay of a load that found the file full.
     #[serde(default)]
     pub outstanding_replay: u32,
-    /// An instruction that was issued as if the load before it had hit comes back so many cycles later, or when
-    /// the data are there if that is later.
+    /// Cycles until an instruction that was issued in the shadow of a load that missed is replayed; it is
+    /// issued later if the data arrive later.
     #[serde(default)]
     pub use_replay: u32,
     /// No load is issued so many cycles after a store; 0 for no such rule.
     #[serde(default)]
     pub not_after_store: u32,
-    /// A load of what was stored in the cycle before comes back so many cycles later.
+    /// Cycles of a replay of a load of data stored in the cycle before.
     #[serde(default)]
     pub after_store_replay: u32,
 }
 
-/// What stores may do.
+/// Rules of stores.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stores {
-    /// Entries of the write buffer in use from which on it is emptied.
+    /// Entries of the write buffer in use from which on it drains.
     pub drain_from: u32,
-    /// Cycles that an entry takes to be written where it hits.
+    /// Cycles to write an entry that hits.
     pub drain_cycles: u32,
-    /// Cycles until a store comes back that found the buffer full; 0 if it waits.
+    /// Cycles of a replay of a store that found the buffer full; 0 if it waits.
     pub full_replay: u32,
 }
 
-/// What an instruction costs that the processor has not and the system emulates.
+/// The cost of an instruction that the processor lacks and the system emulates.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Emulation {
@@ -182,8 +183,8 @@ fn one_short() -> u8 {
 }
 
 impl Pipeline {
-    /// How instructions of a class are issued.
-    pub(crate) fn rules(&self, class: Class) -> Option<&ClassRules> {
+    /// The rules of a class.
+    pub(crate) fn rules(&self, class: InstructionClass) -> Option<&ClassRules> {
         self.classes.get(class.name()).or_else(|| self.classes.get(DEFAULT))
     }
 
@@ -198,12 +199,12 @@ impl Pipeline {
         units
     }
 
-    /// Says which field is wrong, and why.
+    /// Names the field that is wrong, and says why.
     pub(crate) fn check(&self) -> Checked {
         let group = self.group;
-        let reason = format!("{group} is not 1, 2, 4 or {WIDEST} instructions");
-        require(group.is_power_of_two() && group as usize <= WIDEST, "pipeline.group", reason)?;
-        for class in Class::ALL {
+        let reason = format!("{group} is not 1, 2, 4 or {MAX_ISSUE} instructions");
+        require(group.is_power_of_two() && group as usize <= MAX_ISSUE, "pipeline.group", reason)?;
+        for class in InstructionClass::ALL {
             let reason = "neither this class nor \"default\" is described";
             require(self.rules(class).is_some(), format!("pipeline.classes.{}", class.name()), reason)?;
         }
@@ -223,17 +224,19 @@ impl Pipeline {
         let stores = &self.stores;
         require(stores.drain_from >= 1, "pipeline.stores.drain_from", "it is never empty before")?;
         for (name, rules) in &self.classes {
-            let known = name == DEFAULT || Class::ALL.iter().any(|class| class.name() == name);
-            let reason =
-                format!("there is no such class: {}, {DEFAULT}", Class::ALL.map(Class::name).join(", "));
-            require(known, format!("pipeline.classes.{name}"), reason)?;
+            let cached = name == DEFAULT || InstructionClass::ALL.iter().any(|class| class.name() == name);
+            let reason = format!(
+                "there is no such class: {}, {DEFAULT}",
+                InstructionClass::ALL.map(InstructionClass::name).join(", ")
+            );
+            require(cached, format!("pipeline.classes.{name}"), reason)?;
             rules.check(name, &units)?;
         }
         Ok(())
     }
 }
 
-/// The name of the rules for classes that have none.
+/// The name of the rules for classes that are not named.
 const DEFAULT: &str = "default";
 
 fn unknown(unit: &str) -> String {
@@ -258,7 +261,7 @@ impl ClassRules {
 }
 
 impl Emulation {
-    /// Says which field is wrong, and why.
+    /// Names the field that is wrong, and says why.
     pub(crate) fn check(&self) -> Checked {
         let time = self.microseconds;
         require(

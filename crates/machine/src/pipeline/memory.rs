@@ -1,54 +1,54 @@
-//! What a pipeline sees of memory: who serves an access, what is missing, what waits to be written.
+//! The pipeline's view of memory: who serves an access, which lines are outstanding, the write buffer.
 
 use std::mem;
 
 use super::cycles::LEVELS;
 
-/// Who served an access.
+/// How a request was served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Served {
-    /// 0 for the first cache, 1 for what is behind it, and so on to memory.
+pub struct ServedBy {
+    /// The level: 0 for L1, 1 for the next, and so on to memory.
     pub level: u8,
-    /// The line of instructions was asked for when the one before was: it may be on its way since. `level` does
-    /// not matter then.
+    /// The instruction line was prefetched, requested together with the line before, and may have arrived
+    /// since. `level` does not matter then.
     pub is_ahead: bool,
-    /// Cycles that a missing translation cost: fewer than 2^24.
+    /// Cycles of TLB misses: fewer than 2^24.
     pub translation: u32,
 }
 
-/// Caches, translation buffers and memory.
+/// Caches, TLBs and memory.
 pub trait MemorySystem: Send {
-    /// The process whose addresses follow: those of different ones are different.
-    fn enter(&mut self, space: u32);
-    /// Instructions are fetched; once for each line that control enters. Nothing is said if they are near.
-    fn fetch(&mut self, address: u64) -> Option<Served>;
-    /// So many bytes are loaded, or stored. Nothing is said if they are near.
-    fn access(&mut self, address: u64, bytes: u8, is_store: bool) -> Option<Served>;
-    /// What was counted is forgotten.
+    /// Switches to a process; processes do not share addresses.
+    fn enter(&mut self, process: u32);
+    /// Fetches the instruction line that control enters. None for an L1 hit.
+    fn fetch(&mut self, address: u64) -> Option<ServedBy>;
+    /// Loads or stores so many bytes. None for an L1 hit.
+    fn access(&mut self, address: u64, bytes: u8, is_store: bool) -> Option<ServedBy>;
+    /// Resets the counts.
     fn forget_counts(&mut self) {}
 }
 
-/// Memory in which nothing is ever missing.
-pub struct Perfect;
+/// Memory in which every access hits L1.
+pub struct PerfectMemory;
 
-impl MemorySystem for Perfect {
+impl MemorySystem for PerfectMemory {
     fn enter(&mut self, _space: u32) {}
-    fn fetch(&mut self, _address: u64) -> Option<Served> {
+    fn fetch(&mut self, _address: u64) -> Option<ServedBy> {
         None
     }
-    fn access(&mut self, _address: u64, _bytes: u8, _is_store: bool) -> Option<Served> {
+    fn access(&mut self, _address: u64, _bytes: u8, _is_store: bool) -> Option<ServedBy> {
         None
     }
 }
 
-/// How long accesses take.
+/// Latencies of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Bytes of a line of the first instruction cache.
+    /// Bytes of a line of L1's instruction cache.
     pub fetch_line: u64,
-    /// Bytes of a line of the first data cache, and of an entry of the write buffer.
+    /// Bytes of a line of L1's data cache, and of an entry of the write buffer.
     pub data_line: u64,
-    /// Cycles more than the first cache takes, for each level, until instructions are there.
+    /// Cycles beyond L1's latency until instructions arrive, by level.
     pub fetch: [u32; LEVELS + 1],
     /// The same for data.
     pub load: [u32; LEVELS + 1],
@@ -56,105 +56,105 @@ pub struct Timing {
     pub write_buffer: u32,
 }
 
-/// A line of data that is on its way.
+/// An outstanding line of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Miss {
-    /// Its number among those that loads may find on their way.
+pub(super) struct OutstandingMiss {
+    /// Its number among the lines that loads may find outstanding.
     pub line: u32,
-    /// The result of the load that missed can be used as if the load had hit when it was issued then.
+    /// The issue time at which a load that hit would have its result when this one has.
     pub as_if_issued: u64,
     pub level: u8,
 }
 
-/// The lines that are on their way (the miss address file).
-pub(super) struct Misses {
+/// The miss address file: lines that are outstanding.
+pub(super) struct MissAddressFile {
     most: usize,
-    list: Vec<Miss>,
-    /// When the last of them is there.
+    list: Vec<OutstandingMiss>,
+    /// When the last of them arrives.
     pub until: u64,
 }
 
-impl Misses {
-    pub fn new(most: u32) -> Misses {
-        Misses { most: most as usize, list: Vec::new(), until: 0 }
+impl MissAddressFile {
+    pub fn new(most: u32) -> MissAddressFile {
+        MissAddressFile { most: most as usize, list: Vec::new(), until: 0 }
     }
 
-    /// Forgets what is there at `time`. Says when there is place for one more, if there is none.
-    pub fn settle(&mut self, time: u64) -> Option<u64> {
+    /// Retires lines that have arrived by `time`. If the file is full, returns when there is room.
+    pub fn advance(&mut self, time: u64) -> Option<u64> {
         self.list.retain(|miss| miss.as_if_issued > time);
         let is_full = self.list.len() >= self.most;
         let first = self.list.iter().map(|miss| miss.as_if_issued).min();
         first.filter(|_| is_full)
     }
 
-    /// A line, if it is still on its way at `time`.
-    pub fn find(&self, line: u32, time: u64) -> Option<Miss> {
+    /// A line, if it is still outstanding at `time`.
+    pub fn find(&self, line: u32, time: u64) -> Option<OutstandingMiss> {
         self.list.iter().copied().find(|miss| miss.line == line && miss.as_if_issued > time)
     }
 
-    pub fn add(&mut self, miss: Miss) {
+    pub fn add(&mut self, miss: OutstandingMiss) {
         self.until = self.until.max(miss.as_if_issued);
         self.list.push(miss);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Miss> {
+    pub fn iter(&self) -> impl Iterator<Item = &OutstandingMiss> {
         self.list.iter()
     }
 
-    /// All that are on their way.
-    pub fn replace(&mut self, misses: impl Iterator<Item = Miss>) {
+    /// Replaces the contents.
+    pub fn replace(&mut self, misses: impl Iterator<Item = OutstandingMiss>) {
         self.list.clear();
         self.until = 0;
         misses.for_each(|miss| self.add(miss));
     }
 
-    /// Numbers the lines anew; says which numbers they had.
+    /// Renumbers the lines; returns the numbers that they had.
     pub fn renumber(&mut self) -> Box<[u32]> {
         let numbered = (0..).zip(&mut self.list);
         numbered.map(|(number, miss)| mem::replace(&mut miss.line, number)).collect()
     }
 }
 
-/// What the last store stored.
+/// The data of the last store.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Stored {
+pub(super) struct LastStoreData {
     pub address: u64,
     pub is_hit: bool,
 }
 
-impl Stored {
-    /// The bits of an address that say whether a load is of what was just stored.
+impl LastStoreData {
+    /// The bits of an address that the processor compares to find a load of data just stored.
     const COMPARED: u64 = 0x1ffc;
 
-    /// Of a store that was served so.
-    pub fn new(address: u64, served: Served) -> Stored {
-        Stored { address, is_hit: served.level == 0 }
+    /// For a store that was served so.
+    pub fn new(address: u64, served: ServedBy) -> LastStoreData {
+        LastStoreData { address, is_hit: served.level == 0 }
     }
 
-    /// Whether it is in the first cache, at an address that looks like this one.
+    /// Whether its line is in L1, and an address matches in the compared bits.
     pub fn is_of(self, address: u64) -> bool {
-        self.is_hit && (address ^ self.address) & Stored::COMPARED == 0
+        self.is_hit && (address ^ self.address) & LastStoreData::COMPARED == 0
     }
 }
 
-/// Collects stores by lines; writes them one after the other, from a number of them on.
+/// Merges stores by line; writes them to the next level one after the other, once enough are waiting.
 #[derive(Clone)]
-pub(super) struct WriteBuffer {
+pub(super) struct WriteBufferModel {
     entries: usize,
     drain_from: usize,
-    /// Lines that wait, and the cycles that writing each takes.
+    /// Lines that wait, and the cycles that each takes to write.
     waiting: Vec<(u64, u64)>,
-    /// One is being written until then; [`NEVER`] if none is.
+    /// When the current write ends; [`NEVER`] if there is none.
     writing: u64,
-    /// When the last one was written or came in, whichever is later.
+    /// When the last write ended or the last store came, whichever is later.
     since: u64,
 }
 
 const NEVER: u64 = u64::MAX;
 
-impl WriteBuffer {
-    pub fn new(entries: u32, drain_from: u32) -> WriteBuffer {
-        WriteBuffer {
+impl WriteBufferModel {
+    pub fn new(entries: u32, drain_from: u32) -> WriteBufferModel {
+        WriteBufferModel {
             entries: entries as usize,
             drain_from: drain_from.min(entries).max(1) as usize,
             waiting: Vec::new(),
@@ -164,7 +164,7 @@ impl WriteBuffer {
     }
 
     #[inline(always)]
-    fn settle(&mut self, time: u64) {
+    fn advance(&mut self, time: u64) {
         while self.writing <= time {
             self.since = self.since.max(self.writing);
             self.writing = NEVER;
@@ -172,7 +172,7 @@ impl WriteBuffer {
         }
     }
 
-    /// Begins to write one if enough wait; none is being written.
+    /// Starts a write if enough stores are waiting; there is no current one.
     fn start(&mut self) {
         if self.waiting.len() >= self.drain_from {
             self.writing = self.since + self.waiting.remove(0).1;
@@ -183,18 +183,18 @@ impl WriteBuffer {
         self.waiting.len() + usize::from(self.writing != NEVER)
     }
 
-    /// When there is place for a store that comes at `time`, if there is none then. A store to a line that waits
-    /// may need none.
+    /// When there is room for a store at `time`, if there is none then. A store may merge with a waiting
+    /// line.
     pub fn full(&mut self, line: u64, time: u64, may_join: bool) -> Option<u64> {
-        self.settle(time);
+        self.advance(time);
         let is_full = self.writing != NEVER && self.used() >= self.entries;
         (is_full && !(may_join && self.waits(line))).then_some(self.writing)
     }
 
-    /// Whether so many stores find place, whatever they store.
+    /// Whether there is room for so many stores, whatever their lines.
     #[inline(always)]
     pub fn has_room(&mut self, stores: usize, time: u64) -> bool {
-        self.settle(time);
+        self.advance(time);
         self.entries == 0 || self.used() + stores <= self.entries
     }
 
@@ -203,23 +203,23 @@ impl WriteBuffer {
         self.waiting.iter().any(|waiting| waiting.0 == line)
     }
 
-    /// A store comes in that takes so many cycles to be written.
+    /// Adds a store, which takes so many cycles to write.
     #[inline]
     pub fn push(&mut self, line: u64, time: u64, cycles: u64) {
-        self.settle(time);
+        self.advance(time);
         if self.entries > 0 && !self.waits(line) {
             self.waiting.push((line, cycles));
             self.since = self.since.max(time);
             if self.writing == NEVER {
                 self.start();
-                self.settle(time);
+                self.advance(time);
             }
         }
     }
 
-    /// Everything is written at once; says when that is done.
+    /// Writes everything; returns when that is done.
     pub fn drain(&mut self, time: u64) -> u64 {
-        self.settle(time);
+        self.advance(time);
         let start = if self.writing == NEVER { time } else { self.writing };
         self.writing = NEVER;
         let end = start + self.waiting.drain(..).map(|(_, cycles)| cycles).sum::<u64>();

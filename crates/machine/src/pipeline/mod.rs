@@ -1,32 +1,32 @@
-//! Pipelines that issue in order: when each instruction is issued, and what was waited for.
+//! In-order pipelines: when each instruction is issued, and the causes of stalls.
 
 mod accesses;
-mod ask;
-mod board;
-mod class;
+mod cached_memory;
 mod core;
-mod course;
 mod cycles;
 mod description;
-mod front;
-mod hear;
-mod hierarchy;
+mod front_end;
+mod instruction_class;
 mod issue;
-mod memo;
 mod memory;
-mod piece;
+mod memory_response;
+mod resolve;
 mod rules;
+mod scoreboard;
+mod segment;
+mod stalls;
 mod state;
-mod wait;
+mod timing_outcome;
+mod transition_cache;
 
-pub(crate) use ask::{Answered, Asking};
 pub(crate) use core::Core;
 pub(crate) use cycles::LEVELS;
+pub(crate) use resolve::{ResolvedBatch, Resolver};
 
-pub use class::Class;
+pub use cached_memory::CachedMemory;
 pub use cycles::{Cause, Cycles, Side};
 pub use description::{Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, Operand, Pipeline, Stores};
-pub use hierarchy::Attached;
+pub use instruction_class::InstructionClass;
 pub use issue::SiteCycles;
 pub(crate) use memory::Timing;
-pub use memory::{MemorySystem, Perfect, Served};
+pub use memory::{MemorySystem, PerfectMemory, ServedBy};

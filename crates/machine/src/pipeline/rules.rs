@@ -1,14 +1,14 @@
-//! A described pipeline as tables, and blocks of instructions as what they say of them.
+//! The tables of a described pipeline, and blocks of instructions decoded by them.
 
 use isa::{Cpu, Flags, Op};
 
-use super::class::{Class, NONE, Registers};
 use super::description::{ClassRules, Operand, Pipeline};
+use super::instruction_class::{InstructionClass, NONE, Registers};
 
 /// Columns of [`Rules::latencies`]: two for each class, the second for the operand that is tested or stored.
 const COLUMNS: usize = 64;
 const CLASSES: usize = 32;
-const _: () = assert!(2 * Class::COUNT <= COLUMNS && Class::COUNT <= CLASSES);
+const _: () = assert!(2 * InstructionClass::COUNT <= COLUMNS && InstructionClass::COUNT <= CLASSES);
 
 /// The pipeline's tables.
 pub(super) struct Rules {
@@ -18,8 +18,8 @@ pub(super) struct Rules {
     latencies: [u8; CLASSES * COLUMNS],
     /// Cycles from the issue of an instruction until that of another one which writes the same register.
     orders: [u8; CLASSES * CLASSES],
-    /// The longest that anything waits, for each producer.
-    reach: [u64; CLASSES],
+    /// The longest that any consumer waits, for each producer.
+    horizon: [u64; CLASSES],
     pub classes: Vec<ClassTables>,
     units: Vec<UnitName>,
     left_to_next: u16,
@@ -28,7 +28,7 @@ pub(super) struct Rules {
 
 struct UnitName(String);
 
-/// What is said of a class.
+/// The rules of a class.
 #[derive(Clone, Default)]
 pub(super) struct ClassTables {
     /// Masks of units; the second is the first one's if there is no choice.
@@ -36,17 +36,17 @@ pub(super) struct ClassTables {
     pub latency: u8,
     pub to_register: u8,
     pub from_registers: bool,
-    /// Which unit that works on one at a time, and how long.
+    /// The unit that works on one instruction at a time, and for how long.
     pub occupies: Option<(usize, u8)>,
     /// The units that are blocked, and how many cycles after the issue.
     pub blocks: Option<(u16, Vec<u8>)>,
     letter: u8,
 }
 
-/// An instruction, ready to be issued.
+/// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// The units that it takes, the preferred ones first.
+    /// The units that it can take, the preferred ones first.
     pub units: [u16; 2],
     pub sources: [u8; 2],
     /// Where [`Rules::latency`] finds the latencies of its sources.
@@ -57,17 +57,17 @@ pub(super) struct Step {
     pub flags: u8,
 }
 
-/// It is the first of an aligned group, or of what comes after a trap.
+/// The first instruction of an aligned group, or after a trap.
 pub(super) const GROUP: u8 = 1 << 0;
-/// It is issued after those before it in its group.
+/// Issued only after the earlier ones of its group.
 pub(super) const SPLIT: u8 = 1 << 1;
-/// It has rules that the others have not.
+/// Has rules beyond units and latencies.
 pub(super) const SPECIAL: u8 = 1 << 2;
 /// It reads memory.
 pub(super) const LOAD: u8 = 1 << 3;
 /// It writes memory.
 pub(super) const STORE: u8 = 1 << 4;
-/// The processor has no such instruction.
+/// The processor lacks it.
 pub(super) const EMULATED: u8 = 1 << 5;
 
 impl Rules {
@@ -77,13 +77,13 @@ impl Rules {
             group_shift: pipeline.group.ilog2() + 2,
             latencies: [0; CLASSES * COLUMNS],
             orders: [0; CLASSES * CLASSES],
-            reach: [0; CLASSES],
+            horizon: [0; CLASSES],
             classes: Vec::new(),
             left_to_next: pipeline.left_to_next.iter().map(|name| mask(&names, name)).sum(),
             units: names.iter().map(|&name| UnitName(name.into())).collect(),
             split: pipeline.split.clone(),
         };
-        let described = Class::ALL.map(|class| pipeline.rules(class).expect("it was checked"));
+        let described = InstructionClass::ALL.map(|class| pipeline.rules(class).expect("it was checked"));
         let mut occupied: Vec<&str> = Vec::new();
         for (producer, one) in described.iter().enumerate() {
             rules.latencies[producer * COLUMNS..][..COLUMNS].fill(one.latency);
@@ -105,11 +105,11 @@ impl Rules {
                 }
             }
         }
-        for (producer, (reach, class)) in rules.reach.iter_mut().zip(&rules.classes).enumerate() {
+        for (producer, (horizon, class)) in rules.horizon.iter_mut().zip(&rules.classes).enumerate() {
             let latencies = &rules.latencies[producer * COLUMNS..][..COLUMNS];
             let orders = &rules.orders[producer * CLASSES..][..CLASSES];
             let longest = latencies.iter().chain(orders).copied().max().unwrap_or(0).max(class.latency);
-            *reach = u64::from(longest) + u64::from(class.to_register);
+            *horizon = u64::from(longest) + u64::from(class.to_register);
         }
         rules
     }
@@ -152,12 +152,12 @@ impl Rules {
         self.orders[before as usize % CLASSES * CLASSES + after as usize % CLASSES].into()
     }
 
-    /// Cycles until nothing whatever waits for the result of a producer.
-    pub fn reach(&self, producer: u8) -> u64 {
-        self.reach[producer as usize % CLASSES]
+    /// Cycles after which no consumer waits for a producer of this class.
+    pub fn horizon(&self, producer: u8) -> u64 {
+        self.horizon[producer as usize % CLASSES]
     }
 
-    /// Appends a block's steps.
+    /// Appends the steps of a block.
     pub fn decode(&self, address: u64, words: &[u32], cpu: Option<Cpu>, steps: &mut Vec<Step>) {
         let start = steps.len();
         for (place, &word) in words.iter().enumerate() {
@@ -174,7 +174,7 @@ impl Rules {
 
     fn step(&self, word: u32, cpu: Option<Cpu>) -> Step {
         let decoded = isa::decode(word);
-        let class = decoded.map_or(Class::Nothing, Class::of);
+        let class = decoded.map_or(InstructionClass::Nothing, InstructionClass::of);
         let tables = &self.classes[class as usize];
         let mut step = Step {
             units: tables.units,
@@ -186,11 +186,14 @@ impl Rules {
         };
         let Some(instruction) = decoded else { return step };
         let is_special = tables.occupies.is_some() || tables.blocks.is_some() || tables.from_registers;
-        let is_barrier = matches!(class, Class::MemoryBarrier | Class::TrapBarrier | Class::CallPal);
+        let is_barrier = matches!(
+            class,
+            InstructionClass::MemoryBarrier | InstructionClass::TrapBarrier | InstructionClass::CallPal
+        );
         if is_special || is_barrier {
             step.flags |= SPECIAL;
         }
-        if class != Class::Nothing {
+        if class != InstructionClass::Nothing {
             let registers = Registers::of(instruction);
             (step.sources, step.destination) = (registers.sources, registers.destination);
             if let Some(special) = registers.special {
@@ -206,7 +209,7 @@ impl Rules {
         step
     }
 
-    /// Decides what depends on the other instructions of the group.
+    /// Applies the rules that depend on the other instructions of the group.
     fn slot(&self, address: u64, steps: &mut [Step]) {
         let group = 1 << (self.group_shift - 2);
         let offset = (address >> 2) as usize % group;
@@ -244,7 +247,7 @@ impl Rules {
 impl Step {
     /// Whether the next instruction is fetched anew.
     pub fn traps(self) -> bool {
-        self.flags & EMULATED != 0 || self.class == Class::CallPal as u8
+        self.flags & EMULATED != 0 || self.class == InstructionClass::CallPal as u8
     }
 
     /// Whether it is a load or a store.

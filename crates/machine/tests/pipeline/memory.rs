@@ -1,6 +1,6 @@
 //! Memory that is told by the address who serves it.
 
-use pathlength_machine::pipeline::{MemorySystem, Served};
+use pathlength_machine::pipeline::{MemorySystem, ServedBy};
 
 /// Bits 36 to 38 of an address are the level, bit 39 is set if its translation is missing. Of instructions whose bit 40
 /// is set it depends on the line.
@@ -18,20 +18,20 @@ pub const LINE: u64 = 32;
 /// Cycles that a missing translation costs.
 pub const TRANSLATION: u32 = 30;
 
-pub fn serve(address: u64) -> Served {
+pub fn serve(address: u64) -> ServedBy {
     if address & VARIED != 0 {
         return VARIETY[(address / LINE).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 32 & 7];
     }
-    Served {
+    ServedBy {
         level: (address >> 36) as u8 & 7,
         is_ahead: false,
         translation: if address & UNTRANSLATED != 0 { TRANSLATION } else { 0 },
     }
 }
 
-const VARIETY: [Served; 8] = {
-    const fn served(level: u8, is_ahead: bool, translation: u32) -> Served {
-        Served { level, is_ahead, translation }
+const VARIETY: [ServedBy; 8] = {
+    const fn served(level: u8, is_ahead: bool, translation: u32) -> ServedBy {
+        ServedBy { level, is_ahead, translation }
     }
     [
         served(0, false, 0),
@@ -47,10 +47,10 @@ const VARIETY: [Served; 8] = {
 
 impl MemorySystem for ByAddress {
     fn enter(&mut self, _space: u32) {}
-    fn fetch(&mut self, address: u64) -> Option<Served> {
+    fn fetch(&mut self, address: u64) -> Option<ServedBy> {
         Some(serve(address))
     }
-    fn access(&mut self, address: u64, _bytes: u8, _is_store: bool) -> Option<Served> {
+    fn access(&mut self, address: u64, _bytes: u8, _is_store: bool) -> Option<ServedBy> {
         Some(serve(address))
     }
 }

@@ -1,14 +1,14 @@
 //! What is heard as a model: units of work, processes; machines that cannot be, or have no time.
 
-use pathlength_machine::pipeline::Perfect;
+use pathlength_machine::pipeline::PerfectMemory;
 use pathlength_machine::{Cause, Machine, Model, Time};
 use trace::record::{Event, Mark};
 use trace::{Block, Consumer, Thread};
 
 use super::assembler::assemble;
 
-fn perfect(machine: &str) -> Time<Perfect> {
-    Time::with_memory(&Machine::find(machine).unwrap(), Perfect).unwrap()
+fn perfect(machine: &str) -> Time<PerfectMemory> {
+    Time::with_memory(&Machine::find(machine).unwrap(), PerfectMemory).unwrap()
 }
 
 fn mark(mark: Mark) -> u64 {
@@ -24,7 +24,7 @@ fn units_have_the_cycles_of_their_process() {
     }
 }
 
-fn check_units(mut time: Time<Perfect>) {
+fn check_units(mut time: Time<PerfectMemory>) {
     // A shift each: a cycle; the group is a block.
     let words = assemble("sll r1,r2,r3; sll r1,r2,r4; sll r1,r2,r5; sll r1,r2,r6");
     time.define(&Block::new(0x1000, words));

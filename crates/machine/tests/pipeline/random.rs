@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pathlength_machine::pipeline::Class;
+use pathlength_machine::pipeline::InstructionClass;
 use pathlength_machine::{Cause, Machine, Time};
 use proptest::prelude::*;
 use trace::{Block, Consumer, Thread};
@@ -16,7 +16,7 @@ use super::ticks::Ticks;
 #[derive(Clone, Debug)]
 struct Plain {
     text: String,
-    class: Class,
+    class: InstructionClass,
     sources: Vec<(u8, bool)>,
     destination: Option<u8>,
     /// Whether it accesses memory, and stores.
@@ -24,34 +24,34 @@ struct Plain {
 }
 
 /// Kinds of instructions: mnemonic, class, form.
-const KINDS: &[(&str, Class, Form)] = &[
-    ("ldq", Class::Load, Form::Load),
-    ("ldl", Class::Load, Form::Load),
-    ("ldq", Class::Load, Form::Load),
-    ("ldt", Class::FloatLoad, Form::FloatLoad),
-    ("stq", Class::Store, Form::Store),
-    ("stl", Class::Store, Form::Store),
-    ("stt", Class::FloatStore, Form::FloatStore),
-    ("addq", Class::Add, Form::Operate),
-    ("subl", Class::Add, Form::Operate),
-    ("bis", Class::Logical, Form::Operate),
-    ("and", Class::Logical, Form::Operate),
-    ("sll", Class::Shift, Form::Operate),
-    ("zapnot", Class::Shift, Form::Operate),
-    ("cmpult", Class::Compare, Form::Operate),
-    ("cmoveq", Class::ConditionalMove, Form::ConditionalMove),
-    ("mull", Class::MultiplyLong, Form::Operate),
-    ("mulq", Class::MultiplyQuad, Form::Operate),
-    ("umulh", Class::MultiplyHigh, Form::Operate),
-    ("addt", Class::FloatAdd, Form::FloatOperate),
-    ("cmpteq", Class::FloatAdd, Form::FloatOperate),
-    ("mult", Class::FloatMultiply, Form::FloatOperate),
-    ("cpys", Class::FloatCopy, Form::FloatOperate),
-    ("divs", Class::FloatDivideSingle, Form::FloatOperate),
-    ("unop", Class::Nothing, Form::Nothing),
-    ("mb", Class::MemoryBarrier, Form::Nothing),
-    ("wmb", Class::MemoryHint, Form::Nothing),
-    ("trapb", Class::TrapBarrier, Form::Nothing),
+const KINDS: &[(&str, InstructionClass, Form)] = &[
+    ("ldq", InstructionClass::Load, Form::Load),
+    ("ldl", InstructionClass::Load, Form::Load),
+    ("ldq", InstructionClass::Load, Form::Load),
+    ("ldt", InstructionClass::FloatLoad, Form::FloatLoad),
+    ("stq", InstructionClass::Store, Form::Store),
+    ("stl", InstructionClass::Store, Form::Store),
+    ("stt", InstructionClass::FloatStore, Form::FloatStore),
+    ("addq", InstructionClass::Add, Form::Operate),
+    ("subl", InstructionClass::Add, Form::Operate),
+    ("bis", InstructionClass::Logical, Form::Operate),
+    ("and", InstructionClass::Logical, Form::Operate),
+    ("sll", InstructionClass::Shift, Form::Operate),
+    ("zapnot", InstructionClass::Shift, Form::Operate),
+    ("cmpult", InstructionClass::Compare, Form::Operate),
+    ("cmoveq", InstructionClass::ConditionalMove, Form::ConditionalMove),
+    ("mull", InstructionClass::MultiplyLong, Form::Operate),
+    ("mulq", InstructionClass::MultiplyQuad, Form::Operate),
+    ("umulh", InstructionClass::MultiplyHigh, Form::Operate),
+    ("addt", InstructionClass::FloatAdd, Form::FloatOperate),
+    ("cmpteq", InstructionClass::FloatAdd, Form::FloatOperate),
+    ("mult", InstructionClass::FloatMultiply, Form::FloatOperate),
+    ("cpys", InstructionClass::FloatCopy, Form::FloatOperate),
+    ("divs", InstructionClass::FloatDivideSingle, Form::FloatOperate),
+    ("unop", InstructionClass::Nothing, Form::Nothing),
+    ("mb", InstructionClass::MemoryBarrier, Form::Nothing),
+    ("wmb", InstructionClass::MemoryHint, Form::Nothing),
+    ("trapb", InstructionClass::TrapBarrier, Form::Nothing),
 ];
 
 #[derive(Clone, Copy)]
@@ -171,12 +171,14 @@ fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap
         let branch = |text, class, sources| Plain { text, class, sources, destination: None, access: None };
         plains.extend(match *end {
             End::Falls => None,
-            End::Always(target) => Some(branch(format!("br r31,{}", to(target)), Class::Jump, vec![])),
+            End::Always(target) => {
+                Some(branch(format!("br r31,{}", to(target)), InstructionClass::Jump, vec![]))
+            }
             End::If(register, target) => {
                 let text = format!("bne r{register},{}", to(target));
-                Some(branch(text, Class::Branch, vec![(register, true)]))
+                Some(branch(text, InstructionClass::Branch, vec![(register, true)]))
             }
-            End::Calls => Some(branch("call_pal 158".into(), Class::CallPal, vec![])),
+            End::Calls => Some(branch("call_pal 158".into(), InstructionClass::CallPal, vec![])),
         });
         let text: Vec<&str> = plains.iter().map(|plain| plain.text.as_str()).collect();
         time.define(&Block::new(starts[number], assemble(&text.join("; "))));
@@ -214,7 +216,7 @@ fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap
     let found: BTreeMap<Cause, u64> = time.cycles().iter().collect();
     let sites: u64 = (0..count as u32)
         .flat_map(|block| time.sites(block))
-        .map(|site| site.issuing + site.dry + site.frozen)
+        .map(|site| site.issuing + site.front_end_stall + site.back_end_stall)
         .sum();
     assert_eq!(sites, time.cycles().total(), "the cycles of all instructions are all cycles");
     assert_eq!(time.cycles().instructions(), executed.len() as u64);
@@ -252,14 +254,14 @@ proptest! {
 fn a_line_that_has_come_in_is_not_on_its_way() {
     let load = |text: &str, base, destination| Plain {
         text: text.into(),
-        class: Class::Load,
+        class: InstructionClass::Load,
         sources: vec![(base, false)],
         destination: Some(destination),
         access: Some(false),
     };
     let store = Plain {
         text: "stq r1,0(r3)".into(),
-        class: Class::Store,
+        class: InstructionClass::Store,
         sources: vec![(1, true), (3, false)],
         destination: None,
         access: Some(true),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pathlength_machine::Machine;
-use pathlength_machine::pipeline::{Class, ClassRules, Pipeline};
+use pathlength_machine::pipeline::{ClassRules, InstructionClass, Pipeline};
 
 use super::memory::serve;
 
@@ -11,7 +11,7 @@ use super::memory::serve;
 #[derive(Clone, Debug)]
 pub struct Executed {
     pub address: u64,
-    pub class: Class,
+    pub class: InstructionClass,
     /// The registers that it reads, and whether it tests or stores them.
     pub sources: Vec<(u8, bool)>,
     pub destination: Option<u8>,
@@ -42,7 +42,7 @@ pub struct Slotted {
     pub units: Vec<String>,
 }
 
-pub fn rules(pipeline: &Pipeline, class: Class) -> &ClassRules {
+pub fn rules(pipeline: &Pipeline, class: InstructionClass) -> &ClassRules {
     pipeline.classes.get(class.name()).unwrap_or_else(|| &pipeline.classes["default"])
 }
 
@@ -92,7 +92,7 @@ pub fn slot(machine: &Machine, program: &[Executed]) -> Vec<Slotted> {
 fn reached(bits: u8, counters: &mut HashMap<u64, Option<u8>>, before: &Executed, one: &Executed) -> Reached {
     let is_taken = one.address != before.address + 4;
     match before.class {
-        Class::Branch | Class::FloatBranch => {
+        InstructionClass::Branch | InstructionClass::FloatBranch => {
             let highest = (1 << bits) - 1;
             let is_backward = before.target.unwrap() <= before.address;
             let counter = counters.entry(before.address / 4 % 2048).or_insert(Some(highest / 2));
@@ -105,8 +105,8 @@ fn reached(bits: u8, counters: &mut HashMap<u64, Option<u8>>, before: &Executed,
                 (true, false) => Reached::InSequence,
             }
         }
-        Class::Jump => Reached::ByBranch,
-        Class::CallPal => Reached::AfterCall,
+        InstructionClass::Jump => Reached::ByBranch,
+        InstructionClass::CallPal => Reached::AfterCall,
         _ => Reached::InSequence,
     }
 }

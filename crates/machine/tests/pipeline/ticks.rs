@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use pathlength_machine::pipeline::{Class, Operand, Pipeline};
+use pathlength_machine::pipeline::{InstructionClass, Operand, Pipeline};
 use pathlength_machine::{Cause, Machine};
 
 use super::memory::{LINE, serve};
@@ -11,7 +11,7 @@ use super::slots::{Executed, Reached, Slotted, rules, slot};
 /// What is known of a register.
 struct Result {
     issued: u64,
-    class: Class,
+    class: InstructionClass,
     /// Where the data of a load come from that missed, and the cycle in which it still seems to have hit.
     missed: Option<(u8, u64)>,
 }
@@ -199,7 +199,7 @@ impl<'a> Ticks<'a> {
         self.arrived = time.max(self.last + 1);
     }
 
-    fn latency(&self, from: Class, to: Class, is_special: bool) -> u64 {
+    fn latency(&self, from: InstructionClass, to: InstructionClass, is_special: bool) -> u64 {
         let mut latency = rules(self.pipeline, from).latency;
         for bypass in &self.pipeline.bypasses {
             let operand = matches!(bypass.operand, None | Some(Operand::Tested | Operand::Stored) if is_special)
@@ -368,14 +368,14 @@ impl<'a> Ticks<'a> {
         self.store = Some((self.now, address, level == 0));
     }
 
-    fn barriers(&mut self, class: Class) {
-        if class == Class::MemoryBarrier {
+    fn barriers(&mut self, class: InstructionClass) {
+        if class == InstructionClass::MemoryBarrier {
             let written = self.writing.take().unwrap_or(self.now);
             let written = written + self.waiting.drain(..).map(|waiting| waiting.1).sum::<u64>();
             let loaded = self.missing.iter().map(|miss| miss.1).max().unwrap_or(0);
             self.barrier = self.barrier.max(written).max(loaded).max(self.now + 1);
         }
-        if class == Class::TrapBarrier {
+        if class == InstructionClass::TrapBarrier {
             let done =
                 |result: &Result| result.issued + u64::from(rules(self.pipeline, result.class).latency);
             let done = self.registers.values().map(done).max().unwrap_or(0);

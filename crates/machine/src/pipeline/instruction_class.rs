@@ -1,24 +1,24 @@
-//! What an instruction is to a pipeline: its class, and the registers it reads and writes.
+//! The class of an instruction in a pipeline, and the registers that it reads and writes.
 
 use isa::{Flags, Instruction, Op, Operands};
 use serde::{Deserialize, Serialize};
 
-/// Writes the classes as an enumeration with their names.
+/// Defines the classes as an enumeration with names.
 macro_rules! classes {
     ($($class:ident, $name:literal, $what:literal;)*) => {
         /// Instructions that a pipeline treats alike. The names are those of `[pipeline.classes]`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         #[repr(u8)]
-        pub enum Class { $(#[doc = $what] $class,)* }
+        pub enum InstructionClass { $(#[doc = $what] $class,)* }
 
-        impl Class {
-            /// All of them.
-            pub const ALL: [Class; Class::COUNT] = [$(Class::$class,)*];
-            /// How many there are.
+        impl InstructionClass {
+            /// All classes.
+            pub const ALL: [InstructionClass; InstructionClass::COUNT] = [$(InstructionClass::$class,)*];
+            /// The number of classes.
             pub const COUNT: usize = [$($name,)*].len();
 
-            /// The name in descriptions.
+            /// Its name in descriptions.
             pub fn name(self) -> &'static str {
                 [$($name,)*][self as usize]
             }
@@ -58,49 +58,49 @@ classes! {
     Nothing, "nothing", "`unop`, and words that are no instruction.";
 }
 
-impl Class {
+impl InstructionClass {
     /// The class of an instruction.
-    pub fn of(instruction: Instruction) -> Class {
+    pub fn of(instruction: Instruction) -> InstructionClass {
         use Op::*;
         let op = instruction.op;
         match op {
-            LdqU if instruction.ra() == 31 => Class::Nothing,
-            LdlL | LdqL => Class::LoadLocked,
-            StlC | StqC => Class::StoreConditional,
-            Mb => Class::MemoryBarrier,
-            Wmb | Fetch | FetchM | Ecb | Wh64 | Wh64en => Class::MemoryHint,
-            CallPal => Class::CallPal,
-            Rpcc => Class::Miscellaneous,
-            Trapb | Excb => Class::TrapBarrier,
-            Rs | Rc => Class::ReadFlag,
+            LdqU if instruction.ra() == 31 => InstructionClass::Nothing,
+            LdlL | LdqL => InstructionClass::LoadLocked,
+            StlC | StqC => InstructionClass::StoreConditional,
+            Mb => InstructionClass::MemoryBarrier,
+            Wmb | Fetch | FetchM | Ecb | Wh64 | Wh64en => InstructionClass::MemoryHint,
+            CallPal => InstructionClass::CallPal,
+            Rpcc => InstructionClass::Miscellaneous,
+            Trapb | Excb => InstructionClass::TrapBarrier,
+            Rs | Rc => InstructionClass::ReadFlag,
             Lda | Ldah | Addl | Addq | Subl | Subq | Addlv | Addqv | Sublv | Subqv | S4addl | S4addq
-            | S4subl | S4subq | S8addl | S8addq | S8subl | S8subq => Class::Add,
-            Cmpeq | Cmplt | Cmple | Cmpult | Cmpule | Cmpbge => Class::Compare,
-            And | Bic | Bis | Ornot | Xor | Eqv | Amask | Implver => Class::Logical,
-            Mull | Mullv => Class::MultiplyLong,
-            Mulq | Mulqv => Class::MultiplyQuad,
-            Umulh => Class::MultiplyHigh,
-            Mulf | Mulg | Muls | Mult => Class::FloatMultiply,
-            Divf | Divs | Sqrtf | Sqrts => Class::FloatDivideSingle,
-            Divg | Divt | Sqrtg | Sqrtt => Class::FloatDivideDouble,
-            Cpys => Class::FloatCopy,
-            _ if is_conditional_move(op) && !op.is_float() => Class::ConditionalMove,
-            _ => Class::by_flags(op),
+            | S4subl | S4subq | S8addl | S8addq | S8subl | S8subq => InstructionClass::Add,
+            Cmpeq | Cmplt | Cmple | Cmpult | Cmpule | Cmpbge => InstructionClass::Compare,
+            And | Bic | Bis | Ornot | Xor | Eqv | Amask | Implver => InstructionClass::Logical,
+            Mull | Mullv => InstructionClass::MultiplyLong,
+            Mulq | Mulqv => InstructionClass::MultiplyQuad,
+            Umulh => InstructionClass::MultiplyHigh,
+            Mulf | Mulg | Muls | Mult => InstructionClass::FloatMultiply,
+            Divf | Divs | Sqrtf | Sqrts => InstructionClass::FloatDivideSingle,
+            Divg | Divt | Sqrtg | Sqrtt => InstructionClass::FloatDivideDouble,
+            Cpys => InstructionClass::FloatCopy,
+            _ if is_conditional_move(op) && !op.is_float() => InstructionClass::ConditionalMove,
+            _ => InstructionClass::by_flags(op),
         }
     }
 
-    fn by_flags(op: Op) -> Class {
+    fn by_flags(op: Op) -> InstructionClass {
         let of_kind = |integer, float| if op.is_float() { float } else { integer };
         if op.is(Flags::LOAD) {
-            of_kind(Class::Load, Class::FloatLoad)
+            of_kind(InstructionClass::Load, InstructionClass::FloatLoad)
         } else if op.is(Flags::STORE) {
-            of_kind(Class::Store, Class::FloatStore)
+            of_kind(InstructionClass::Store, InstructionClass::FloatStore)
         } else if op.is(Flags::CONDITIONAL) {
-            of_kind(Class::Branch, Class::FloatBranch)
+            of_kind(InstructionClass::Branch, InstructionClass::FloatBranch)
         } else if op.is(Flags::BRANCH) {
-            Class::Jump
+            InstructionClass::Jump
         } else {
-            of_kind(Class::Shift, Class::FloatAdd)
+            of_kind(InstructionClass::Shift, InstructionClass::FloatAdd)
         }
     }
 }
@@ -109,25 +109,26 @@ fn is_conditional_move(op: Op) -> bool {
     op.mnemonic().starts_with("cmov") || op.mnemonic().starts_with("fcmov")
 }
 
-/// Floating-point registers are numbered behind the integer ones.
+/// Floating-point registers are numbered after the integer ones.
 const FLOAT: u8 = 32;
-/// Stands for no register.
+/// The number of no register.
 pub(super) const NONE: u8 = 31;
 
-/// The registers of an instruction, floating-point ones from 32 on. Those that are always zero, and missing
-/// ones, are 31.
+/// The registers of an instruction, floating-point ones from 32 on. Registers that are always zero, and
+/// absent ones, are 31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers {
-    /// What it reads. A conditional move does not read what it leaves: it does not write it.
+    /// The registers that it reads. A conditional move that does not move writes nothing, so that it does not
+    /// read its destination.
     pub sources: [u8; 2],
-    /// Which of `sources` is the one that it tests (a conditional branch or move) or stores.
+    /// The one of `sources` that it tests (a conditional branch or move) or stores.
     pub special: Option<usize>,
-    /// What it writes.
+    /// The register that it writes.
     pub destination: u8,
 }
 
 impl Registers {
-    /// Of an instruction.
+    /// The registers of an instruction.
     pub fn of(instruction: Instruction) -> Registers {
         use Operands::*;
         let op = instruction.op;

@@ -1,21 +1,21 @@
-//! What an instruction waits for before it is issued, when it is not issued at once.
+//! The stalls of an instruction that cannot be issued at once.
 
 use super::accesses::Accesses;
-use super::board::{LastStore, Register};
-use super::class::{Class, NONE};
 use super::cycles::{Cause, LEVELS};
-use super::hear::{Heard, NO_LINE};
+use super::instruction_class::{InstructionClass, NONE};
 use super::issue::Issue;
-use super::memory::{Miss, Served, Stored};
+use super::memory::{LastStoreData, OutstandingMiss, ServedBy};
+use super::memory_response::{MemoryResponse, NO_LINE};
 use super::rules::{EMULATED, STORE, Step};
+use super::scoreboard::{LastStore, Register};
 
 impl Issue {
-    /// Waits until the operands can be used, and the destination can be written. An instruction that is issued
-    /// as if a load had hit which has not is issued once more.
+    /// Waits for operands, and for the destination's previous write. An instruction issued in the shadow of a
+    /// load that turned out to miss is replayed.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_operands(&mut self, step: &Step, place: usize, earliest: u64) -> u64 {
-        // When it can be issued; and when it would be if all loads had hit.
+        // The issue time, and what it would be if all loads had hit.
         let (mut ready, mut cause, mut expected) = (earliest, Cause::Operand.index() as u8, earliest);
         let mut wait = |register: &Register, time: u64, as_if_hit: u64| {
             if time > ready {
@@ -25,13 +25,13 @@ impl Issue {
         };
         let mut missed = [(0, 0); 2];
         for ((source, column), missed) in step.sources.into_iter().zip(step.columns).zip(&mut missed) {
-            let register = &self.board.registers[source as usize % 64];
+            let register = &self.scoreboard.registers[source as usize % 64];
             let time = register.issued + self.rules.latency(register.class, column);
             *missed = (time, register.shadow);
             wait(register, time, if register.shadow == 0 { time } else { register.shadow.min(time) });
         }
         if step.destination != NONE {
-            let register = &self.board.registers[step.destination as usize % 64];
+            let register = &self.scoreboard.registers[step.destination as usize % 64];
             let time = register.issued + self.rules.order(register.class, step.class);
             wait(register, time, time);
         }
@@ -39,7 +39,7 @@ impl Issue {
         let mut late = missed.into_iter().filter(|&(time, shadow)| shadow != 0 && time > expected).peekable();
         let replay = u64::from(self.loads.use_replay);
         if replay > 0 && late.peek().is_some() && late.all(|(_, shadow)| shadow == expected) {
-            self.course.costs.replay();
+            self.outcome.costs.replay();
             ready = ready.max(expected + replay);
             self.stall(ready, Cause::Replay, place);
         }
@@ -52,80 +52,82 @@ impl Issue {
         self.stall(until, cause, place);
     }
 
-    /// Waits while a barrier holds everything, or one of the units is blocked.
+    /// Waits while a barrier holds everything, or one of its units is blocked.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_blocked(&mut self, mut time: u64, units: u16, place: usize) -> u64 {
-        time = time.max(self.board.hold);
+        time = time.max(self.scoreboard.hold);
         self.stall(time, Cause::Barrier, place);
-        while self.board.blocked.iter().any(|&(cycle, blocked)| cycle == time && blocked & units != 0) {
+        while self.scoreboard.blocked.iter().any(|&(cycle, blocked)| cycle == time && blocked & units != 0) {
             time += 1;
         }
         self.stall(time, Cause::Unit, place);
         time
     }
 
-    /// Waits until a unit is free that works on one at a time.
+    /// Waits for a unit that works on one instruction at a time.
     #[inline(never)]
     pub(super) fn wait_for_unit(&mut self, step: &Step, place: usize, time: u64) -> u64 {
         let Some((unit, _)) = self.rules.classes[step.class as usize].occupies else { return time };
-        let time = time.max(self.board.free[unit]);
+        let time = time.max(self.scoreboard.free[unit]);
         self.stall(time, Cause::Unit, place);
         time
     }
 
-    /// What an instruction with special rules leaves behind. Says how much longer it takes than its class.
+    /// The after-effects of an instruction with special rules. Returns how much longer than its class's
+    /// latency it takes.
     #[inline(never)]
     pub(super) fn after(&mut self, step: &Step, time: u64) -> u64 {
         if step.flags & EMULATED != 0 {
-            self.course.costs.emulate();
-            self.board.restart = Some((time + 1 + self.emulation, Cause::Emulation));
+            self.outcome.costs.emulate();
+            self.scoreboard.restart = Some((time + 1 + self.emulation, Cause::Emulation));
             return 0;
         }
         let longer = self.until_registers(step, time);
         let tables = &self.rules.classes[step.class as usize];
         if let Some((unit, cycles)) = tables.occupies {
-            self.board.free[unit] = time + u64::from(cycles) + longer;
+            self.scoreboard.free[unit] = time + u64::from(cycles) + longer;
         }
         if let Some((units, after)) = &tables.blocks {
             for &after in after {
-                self.board.block(time + u64::from(after) + longer, *units);
+                self.scoreboard.block(time + u64::from(after) + longer, *units);
             }
         }
-        match Class::ALL[step.class as usize] {
-            Class::CallPal => self.board.restart = Some((time + 1 + self.call_pal, Cause::CallPal)),
-            Class::MemoryBarrier => {
-                self.course.is_unique = true;
-                let done = self.write_buffer.drain(time).max(self.board.misses.until);
-                self.board.barrier = self.board.barrier.max(done).max(time + 1);
+        match InstructionClass::ALL[step.class as usize] {
+            InstructionClass::CallPal => {
+                self.scoreboard.restart = Some((time + 1 + self.call_pal, Cause::CallPal))
             }
-            Class::TrapBarrier => {
+            InstructionClass::MemoryBarrier => {
+                self.outcome.is_unique = true;
+                let done = self.write_buffer.drain(time).max(self.scoreboard.misses.until);
+                self.scoreboard.barrier = self.scoreboard.barrier.max(done).max(time + 1);
+            }
+            InstructionClass::TrapBarrier => {
                 let done = |register: &Register| {
                     register.issued + u64::from(self.rules.classes[register.class as usize].latency)
                 };
-                let all_done = self.board.registers.iter().map(done).max().unwrap_or(0);
-                self.board.hold_until(all_done);
+                let all_done = self.scoreboard.registers.iter().map(done).max().unwrap_or(0);
+                self.scoreboard.hold_until(all_done);
             }
             _ => {}
         }
         longer
     }
 
-    /// Cycles until operands have reached their registers, if it has to take them from there.
+    /// Cycles until its operands have reached their registers, where it cannot take them from bypasses.
     fn until_registers(&self, step: &Step, time: u64) -> u64 {
         if !self.rules.classes[step.class as usize].from_registers {
             return 0;
         }
         let sources = step.sources.into_iter().zip(step.columns).map(|(source, column)| {
-            let register = &self.board.registers[source as usize % 64];
+            let register = &self.scoreboard.registers[source as usize % 64];
             let more = self.rules.classes[register.class as usize].to_register;
             register.issued + self.rules.latency(register.class, column) + u64::from(more)
         });
         sources.max().unwrap_or(0).saturating_sub(time)
     }
 
-    /// A load or store: an access of the block. Says when it is issued, and what is known of the register that it
-    /// writes.
+    /// Issues a load or store. Returns its time, and the scoreboard entry of the register that it writes.
     #[inline]
     pub(super) fn access(
         &mut self,
@@ -135,7 +137,7 @@ impl Issue {
         access: u32,
         accesses: Accesses,
     ) -> (u64, Register) {
-        let time = time.max(self.board.barrier);
+        let time = time.max(self.scoreboard.barrier);
         self.stall(time, Cause::Barrier, place);
         let address = accesses.address(access);
         if step.flags & STORE != 0 {
@@ -154,26 +156,26 @@ impl Issue {
         access: u32,
         address: u64,
     ) -> (u64, Register) {
-        if self.board.misses.until > time
-            && let Some(free) = self.board.misses.settle(time)
+        if self.scoreboard.misses.until > time
+            && let Some(free) = self.scoreboard.misses.advance(time)
         {
-            time = self.come_back(time, free, self.loads.outstanding_replay);
+            time = self.replay_time(time, free, self.loads.outstanding_replay);
             self.stall(time, Cause::OutstandingMisses, place);
-            self.board.misses.settle(time);
+            self.scoreboard.misses.advance(time);
         }
-        let (level, line, translation) = self.heard_of(access);
+        let (level, line, translation) = self.response_of(access);
         time = self.translate(translation, place, time);
-        time = self.keep_from_store(place, time, access, address);
+        time = self.wait_for_store(place, time, access, address);
         if line == NO_LINE {
             return (time, Register::produced(step.class, time));
         }
-        let (as_if_issued, level) = match self.board.misses.find(line, time) {
+        let (as_if_issued, level) = match self.scoreboard.misses.find(line, time) {
             Some(miss) => (miss.as_if_issued, miss.level),
             None if level == 0 => return (time, Register::produced(step.class, time)),
             None => {
                 let level = level.min(LEVELS as u8);
                 let as_if_issued = time + u64::from(self.load_cycles[level as usize]);
-                self.board.misses.add(Miss { line, as_if_issued, level });
+                self.scoreboard.misses.add(OutstandingMiss { line, as_if_issued, level });
                 (as_if_issued, level)
             }
         };
@@ -187,45 +189,45 @@ impl Issue {
         let address = accesses.address(access);
         let line = self.line(address);
         if let Some(free) = self.write_buffer.full(line, time, replay == 0) {
-            self.course.is_unique = true;
-            time = self.come_back(time, free, replay);
+            self.outcome.is_unique = true;
+            time = self.replay_time(time, free, replay);
             self.stall(time, Cause::WriteBuffer, place);
         }
-        let (_, _, translation) = self.heard_of(access);
+        let (_, _, translation) = self.response_of(access);
         time = self.translate(translation, place, time);
         self.finish_store(address, time, accesses.served(access));
-        self.board.last_store = Some(LastStore { time, access: Some(access) });
-        self.course.stores.push((access, time));
+        self.scoreboard.last_store = Some(LastStore { time, access: Some(access) });
+        self.outcome.stores.push((access, time));
         time
     }
 
-    /// From where the data of an access come, the number of their line if a load may find it on its way, and how
-    /// long the translation takes.
-    fn heard_of(&self, access: u32) -> (u8, u32, u32) {
-        let of_access = |heard: &Heard| heard.as_data().filter(|data| data.access == access);
-        let found = self.heard.iter().find_map(of_access);
+    /// The response to an access: the level that served it, the number of its line if that may be
+    /// outstanding, and the cycles of the translation.
+    fn response_of(&self, access: u32) -> (u8, u32, u32) {
+        let of_access = |responses: &MemoryResponse| responses.as_data().filter(|data| data.access == access);
+        let found = self.responses.iter().find_map(of_access);
         found.map_or((0, NO_LINE, 0), |data| (data.level, data.line, data.translation))
     }
 
-    /// A store was issued.
+    /// Completes a store.
     #[inline(always)]
-    pub(super) fn finish_store(&mut self, address: u64, time: u64, served: Served) {
+    pub(super) fn finish_store(&mut self, address: u64, time: u64, served: ServedBy) {
         self.write_buffer.push(self.line(address), time, self.drain_cycles(served));
-        self.stored = Stored::new(address, served);
+        self.stored = LastStoreData::new(address, served);
     }
 
-    /// Cycles that it takes to write what was stored.
+    /// Cycles that the write buffer takes to write a store.
     #[inline(always)]
-    pub(super) fn drain_cycles(&self, served: Served) -> u64 {
+    pub(super) fn drain_cycles(&self, served: ServedBy) -> u64 {
         let beyond = self.load_cycles[served.level.clamp(1, LEVELS as u8) as usize];
         self.stores.drain_cycles.saturating_add(beyond.saturating_sub(self.load_cycles[1])).into()
     }
 
-    /// When an instruction can be issued that found something full: when there is place, but if it was issued in
-    /// vain not before it has come back.
-    fn come_back(&mut self, time: u64, free: u64, replay: u32) -> u64 {
+    /// When an instruction that found a resource full can be issued: when there is room, but not before it
+    /// has been replayed.
+    fn replay_time(&mut self, time: u64, free: u64, replay: u32) -> u64 {
         if replay > 0 {
-            self.course.costs.replay();
+            self.outcome.costs.replay();
         }
         free.max(time + u64::from(replay))
     }
@@ -235,24 +237,24 @@ impl Issue {
         if translation == 0 {
             return time;
         }
-        let until = time.max(self.board.last + 1) + u64::from(translation);
+        let until = time.max(self.scoreboard.last + 1) + u64::from(translation);
         self.stall(until, Cause::DataTranslation, place);
         until
     }
 
-    /// What a load owes to a store shortly before it.
-    fn keep_from_store(&mut self, place: usize, mut time: u64, access: u32, address: u64) -> u64 {
-        let Some(store) = self.board.last_store else { return time };
+    /// The delay of a load shortly after a store.
+    fn wait_for_store(&mut self, place: usize, mut time: u64, access: u32, address: u64) -> u64 {
+        let Some(store) = self.scoreboard.last_store else { return time };
         let distance = time.saturating_sub(store.time);
         if self.loads.after_store_replay > 0 && distance == 1 {
             if self.stored.is_of(address) {
-                self.course.is_unique = true;
-                self.course.costs.replay();
+                self.outcome.is_unique = true;
+                self.outcome.costs.replay();
                 time += u64::from(self.loads.after_store_replay);
                 self.stall(time, Cause::Replay, place);
                 return time;
             }
-            self.course.compared.push((store.access, access));
+            self.outcome.store_load_pairs.push((store.access, access));
         }
         if self.loads.not_after_store > 0 && distance == u64::from(self.loads.not_after_store) {
             time += 1;

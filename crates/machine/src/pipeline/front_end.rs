@@ -1,0 +1,265 @@
+//! The front end: when each group of instructions arrives at the issue stage.
+
+use isa::{Flags, Op};
+
+use super::cycles::{Cause, LEVELS};
+use super::description::Pipeline;
+use super::memory::{ServedBy, Timing};
+use super::resolve::L1Miss;
+use super::scoreboard::EPOCH;
+use crate::predictor::Predicting;
+
+/// The number of no line.
+const NOWHERE: u64 = u64::MAX;
+
+/// The greatest distance of a prefetched line from the last demand miss.
+const FARTHEST: u64 = 64;
+
+/// How a block ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockEnd {
+    /// By falling through to the next instruction.
+    Falls,
+    /// With a conditional branch.
+    Conditional { target: u64 },
+    /// With an unconditional branch.
+    Branch { is_call: bool },
+    /// With a jump to an address in a register.
+    Jump { hinted: u64, is_call: bool },
+    /// With a return.
+    Return { is_call: bool },
+}
+
+impl BlockEnd {
+    /// The end of a block of these instructions.
+    pub fn of(address: u64, words: &[u32]) -> BlockEnd {
+        let Some(instruction) = words.last().and_then(|&word| isa::decode(word)) else {
+            return BlockEnd::Falls;
+        };
+        let at = address.wrapping_add(4 * (words.len() as u64 - 1));
+        let op = instruction.op;
+        if !op.is(Flags::BRANCH) {
+            return BlockEnd::Falls;
+        }
+        match op {
+            Op::Br | Op::Bsr => BlockEnd::Branch { is_call: op == Op::Bsr },
+            Op::Ret | Op::JsrCoroutine => BlockEnd::Return { is_call: op == Op::JsrCoroutine },
+            Op::Jmp | Op::Jsr => {
+                let hinted = at.wrapping_add(4).wrapping_add_signed(instruction.displacement().into());
+                BlockEnd::Jump { hinted, is_call: op == Op::Jsr }
+            }
+            _ => BlockEnd::Conditional { target: instruction.target(at).unwrap_or(at) },
+        }
+    }
+}
+
+/// How control left the last block.
+#[derive(Clone, Copy)]
+struct BlockExit {
+    end: BlockEnd,
+    /// The address after it.
+    next: u64,
+    /// The next instruction begins a new group, wherever it is.
+    leaves_group: bool,
+}
+
+/// How a block is entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockEntry {
+    /// Within the group of the last instruction.
+    SameGroup,
+    /// With the next group; anywhere after a discontinuity.
+    NextGroup,
+    /// By a taken branch, predicted correctly.
+    Taken,
+    /// By a misprediction.
+    Mispredicted,
+}
+
+impl BlockEntry {
+    /// The number of ways.
+    pub const COUNT: u32 = 4;
+}
+
+/// The instruction prefetcher's stream: the last line requested.
+#[derive(Clone, Copy)]
+struct PrefetchStream {
+    line: u64,
+    arrives: u64,
+    level: u8,
+}
+
+impl PrefetchStream {
+    /// The stream after a prefetched line, if it reaches that far: lines arrive one after the other.
+    fn followed_by(self, line: u64, interval: u64) -> Option<PrefetchStream> {
+        let distance = line.wrapping_sub(self.line);
+        (distance <= FARTHEST).then(|| PrefetchStream {
+            line,
+            arrives: self.arrives + distance * interval,
+            ..self
+        })
+    }
+}
+
+/// The front end. Times are those at which a group could be issued first.
+pub(crate) struct FrontEnd {
+    pub(crate) predictor: Predicting,
+    group_shift: u32,
+    line_shift: u32,
+    fetch_cycles: [u32; LEVELS + 1],
+    pub(super) taken: u64,
+    mispredict: u64,
+    interval: u64,
+    /// When the current group arrived.
+    pub(super) arrived: u64,
+    /// How the last block was left.
+    exit: BlockExit,
+    stream: PrefetchStream,
+}
+
+impl FrontEnd {
+    pub fn new(pipeline: &Pipeline, predictor: Predicting, timing: &Timing, group_shift: u32) -> FrontEnd {
+        FrontEnd {
+            predictor,
+            group_shift,
+            line_shift: timing.fetch_line.ilog2(),
+            fetch_cycles: timing.fetch,
+            taken: pipeline.taken.into(),
+            mispredict: pipeline.mispredict.into(),
+            interval: pipeline.prefetch_interval.into(),
+            arrived: EPOCH,
+            exit: BlockExit { end: BlockEnd::Falls, next: 0, leaves_group: true },
+            stream: PrefetchStream { line: NOWHERE, arrives: 0, level: 1 },
+        }
+    }
+
+    /// A discontinuity: control continues anywhere.
+    pub fn divert(&mut self) {
+        self.exit.end = BlockEnd::Falls;
+        self.exit.leaves_group = true;
+    }
+
+    /// Forgets the stream, as the process changes.
+    pub fn reset_stream(&mut self) {
+        self.stream.line = NOWHERE;
+    }
+
+    /// Leaves a block, which ends like this, before address `next`; `traps` says that its last instruction
+    /// traps.
+    #[inline(always)]
+    pub(super) fn leave(&mut self, end: BlockEnd, next: u64, traps: bool) {
+        self.exit = BlockExit { end, next, leaves_group: traps };
+    }
+
+    /// Enters a block at `address`.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, address: u64) -> BlockEntry {
+        let by_branch = if self.exit.end == BlockEnd::Falls { None } else { self.resolve(address) };
+        match by_branch {
+            Some(true) => BlockEntry::Taken,
+            Some(false) => BlockEntry::Mispredicted,
+            None if !self.exit.leaves_group && self.matches_exit(address, self.group_shift) => {
+                BlockEntry::SameGroup
+            }
+            None => BlockEntry::NextGroup,
+        }
+    }
+
+    /// Whether a branch or jump was predicted correctly; None if control fell through it.
+    #[inline]
+    fn resolve(&mut self, address: u64) -> Option<bool> {
+        let BlockExit { end, next, .. } = self.exit;
+        let at = next.wrapping_sub(4);
+        let is_right = match end {
+            BlockEnd::Falls => return None,
+            BlockEnd::Conditional { target } => {
+                let is_taken = address != next;
+                if is_taken && address != target {
+                    self.divert();
+                    return None;
+                }
+                let is_right = self.predictor.branch(at, target, is_taken);
+                if is_right && !is_taken {
+                    return None;
+                }
+                is_right
+            }
+            BlockEnd::Branch { .. } => true,
+            BlockEnd::Jump { hinted, .. } => self.predictor.jump(at, hinted, address),
+            BlockEnd::Return { .. } => self.predictor.ret(at, address),
+        };
+        if let BlockEnd::Branch { is_call: true }
+        | BlockEnd::Jump { is_call: true, .. }
+        | BlockEnd::Return { is_call: true } = end
+        {
+            self.predictor.call(at);
+        }
+        Some(is_right)
+    }
+
+    /// When a group arrives if its line is present, and what delays it. `last` is the last cycle; `restart`
+    /// is the earliest arrival after a trap.
+    #[inline]
+    pub(super) fn begin(&self, entry: BlockEntry, last: u64, restart: Option<(u64, Cause)>) -> (u64, Cause) {
+        match entry {
+            BlockEntry::Taken => (self.arrived + 1 + self.taken, Cause::TakenBranch),
+            BlockEntry::Mispredicted => (last + 1 + self.mispredict, Cause::Mispredict),
+            _ => restart.unwrap_or((self.arrived + 1, Cause::TakenBranch)),
+        }
+    }
+
+    /// Whether an address agrees with that of the last instruction in all but the low `shift` bits.
+    #[inline(always)]
+    fn matches_exit(&self, address: u64, shift: u32) -> bool {
+        address >> shift == self.exit.next.wrapping_sub(4) >> shift
+    }
+
+    /// The addresses of a block's lines after the first.
+    #[inline(always)]
+    pub(super) fn other_lines(&self, address: u64, length: usize) -> impl Iterator<Item = u64> + use<> {
+        let shift = self.line_shift;
+        let last = address.wrapping_add(4 * (length as u64 - 1)) >> shift;
+        ((address >> shift) + 1..=last).map(move |line| line << shift)
+    }
+
+    /// The line of an address missed, and is requested at `time`: returns when it arrives, and from which
+    /// level. A prefetched line was requested with the line before, and arrives after it, from the same
+    /// level.
+    pub(super) fn miss(&mut self, address: u64, time: u64, served: ServedBy) -> (u64, u8) {
+        let line = address >> self.line_shift;
+        self.refilled(line);
+        let ahead = self.stream.followed_by(line, self.interval).filter(|_| served.is_ahead);
+        self.stream = ahead.unwrap_or_else(|| {
+            let level = served.level.clamp(1, LEVELS as u8);
+            let cycles = self.fetch_cycles[level as usize];
+            PrefetchStream { line, arrives: time + u64::from(cycles), level }
+        });
+        (self.stream.arrives.max(time), self.stream.level)
+    }
+
+    /// Whether all these lines of a block were prefetched and arrive by `time`, before they are needed. If
+    /// so, the stream moves on past them.
+    pub(super) fn arrive_in_time(&mut self, block: u64, lines: &[L1Miss], time: u64) -> bool {
+        let first = block >> self.line_shift;
+        let mut stream = self.stream;
+        for misses in lines {
+            let line = first.wrapping_add(misses.number.into());
+            match stream.followed_by(line, self.interval) {
+                Some(next)
+                    if misses.served.is_ahead && misses.served.translation == 0 && next.arrives <= time =>
+                {
+                    stream = next;
+                }
+                _ => return false,
+            }
+        }
+        self.stream = stream;
+        lines.iter().for_each(|misses| self.refilled(first.wrapping_add(misses.number.into())));
+        true
+    }
+
+    /// A line was filled into L1, which may reset its branch counters.
+    fn refilled(&mut self, line: u64) {
+        self.predictor.refilled(line << self.line_shift, 1 << self.line_shift);
+    }
+}

@@ -1,0 +1,149 @@
+//! Resolves the memory requests of blocks. Responses depend on the order of requests only, not on their
+//! times, so that many blocks are resolved before the first of them is issued.
+
+use trace::record::Event;
+
+use super::memory::{MemorySystem, ServedBy};
+use crate::script::Scripts;
+
+/// A request that L1 did not serve at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct L1Miss {
+    /// Its number among the block's instruction lines, or among its accesses.
+    pub number: u32,
+    pub served: ServedBy,
+}
+
+impl L1Miss {
+    /// For a request that was served so, unless it was an L1 hit.
+    #[inline(always)]
+    fn new(number: u32, served: ServedBy) -> Option<L1Miss> {
+        (served != ServedBy::default()).then_some(L1Miss { number, served })
+    }
+}
+
+/// Records with the responses of memory.
+#[derive(Default)]
+pub(crate) struct ResolvedBatch {
+    pub records: Vec<u64>,
+    /// Per block, the number of instruction lines that missed, and of accesses.
+    counts: Vec<[u32; 2]>,
+    misses: Vec<L1Miss>,
+}
+
+impl ResolvedBatch {
+    /// Empties the batch.
+    pub fn clear(&mut self) {
+        self.records.clear();
+        self.counts.clear();
+        self.misses.clear();
+    }
+
+    /// The misses of each block: of instruction lines, and of accesses.
+    pub fn misses(&self) -> impl Iterator<Item = [&[L1Miss]; 2]> {
+        let mut cold = &self.misses[..];
+        self.counts.iter().map(move |counts| {
+            counts.map(|count| {
+                let (own, others) = cold.split_at(count as usize);
+                cold = others;
+                own
+            })
+        })
+    }
+}
+
+/// The number of no line.
+const NOWHERE: u64 = u64::MAX;
+
+/// The memory system, and the requests of blocks.
+pub(crate) struct Resolver<M> {
+    pub memory: M,
+    scripts: Scripts,
+    line_shift: u32,
+    process: u32,
+    /// The line of the last instruction.
+    line: u64,
+}
+
+impl<M: MemorySystem> Resolver<M> {
+    /// For a memory system with instruction lines of so many bytes.
+    pub fn new(memory: M, line: u64) -> Resolver<M> {
+        Resolver { memory, scripts: Scripts::new(line), line_shift: line.ilog2(), process: 0, line: NOWHERE }
+    }
+
+    /// Defines a block that can be executed from now on.
+    pub fn define(&mut self, address: u64, words: &[u32]) {
+        self.scripts.define(address, words);
+    }
+
+    /// Switches to a process, whose records follow.
+    pub fn enter(&mut self, process: u32) {
+        if process != self.process {
+            self.process = process;
+            self.memory.enter(process);
+            self.line = NOWHERE;
+        }
+    }
+
+    /// Executions of a block that were resolved.
+    pub fn executions(&self, block: u32) -> u64 {
+        self.scripts.get(block).map_or(0, |script| script.executions.get())
+    }
+
+    /// Resets the counts.
+    pub fn forget_counts(&mut self) {
+        self.scripts.forget_executions();
+        self.memory.forget_counts();
+    }
+
+    /// Resolves the first of these records and appends them to a batch, until that has `most` words or a few
+    /// more. Returns how many words were taken.
+    pub fn resolve(&mut self, records: &[u64], most: usize, batch: &mut ResolvedBatch) -> usize {
+        let most = records.len().min(most.saturating_sub(batch.records.len()));
+        let mut at = 0;
+        while at < most {
+            match Event::new(records[at]) {
+                Event::Block(block) => {
+                    let Some(addresses) = self.addresses(block, &records[at + 1..]) else { break };
+                    self.resolve_block(block, addresses, batch);
+                    at += 1 + addresses.len();
+                }
+                Event::Mark(_) => at += 1,
+                Event::Access(_) => break,
+            }
+        }
+        batch.records.extend_from_slice(&records[..at]);
+        // Records that contradict the blocks are skipped.
+        if at == 0 { records.len() } else { at }
+    }
+
+    /// The addresses of a block's accesses, if its record is complete.
+    #[inline(always)]
+    fn addresses<'a>(&self, block: u32, records: &'a [u64]) -> Option<&'a [u64]> {
+        records.get(..self.scripts.get(block)?.accesses as usize)
+    }
+
+    /// Resolves one execution of a block.
+    #[inline(always)]
+    fn resolve_block(&mut self, block: u32, addresses: &[u64], batch: &mut ResolvedBatch) {
+        let Resolver { memory, scripts, line_shift, line, .. } = self;
+        let Some(script) = scripts.get(block) else { return };
+        script.executions.update(|times| times + 1);
+        let ResolvedBatch { counts, misses, .. } = batch;
+        let first = misses.len();
+        for number in 0..script.lines {
+            let address = scripts.line_address(script, number);
+            let before = std::mem::replace(line, address >> *line_shift);
+            if before != *line {
+                misses.extend(memory.fetch(address).and_then(|served| L1Miss::new(number, served)));
+            }
+        }
+        let lines = misses.len() - first;
+        for (number, (&access, &address)) in (0..).zip(scripts.accesses(script).iter().zip(addresses)) {
+            let served = memory.access(address, access.more() as u8 + 1, access.is_store());
+            misses.extend(served.and_then(|served| L1Miss::new(number, served)));
+        }
+        let accesses = misses.len() - first - lines;
+        counts.push([lines, accesses].map(|count| count as u32));
+    }
+}
