@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-python fuzz lint bench setup postgresql-check clean
+.PHONY: study test test-python fuzz lint bench setup postgresql-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -37,6 +37,12 @@ bench:
 postgresql-check: setup
 	cargo build --release --locked
 	PATHLENGTH=$(PATHLENGTH) workloads/postgresql-check
+
+# Test suites of GCC, shells and tools, beside qemu-alpha: SUITE and TEST choose; not part of CI, as it takes long.
+conformance:
+	./setup conformance
+	cargo build --release --locked -p pathlength
+	cargo run --release --locked -p pathlength-lab --example conformance
 
 lint:
 	cargo fmt --all --check

@@ -1,0 +1,181 @@
+//! The suites, as `suites.toml` describes them, the differences that `known.toml` explains, and which of them
+//! somebody wants.
+
+use serde::Deserialize;
+
+use crate::Error;
+
+/// A test suite that others wrote.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    /// What `SUITE` says to choose it, and its folder below `build/conformance`.
+    pub name: String,
+    /// Debian's source package, and where its sources come from.
+    pub package: String,
+    pub home: String,
+    /// A command that unpacks `$ARCHIVE` into the working directory; usually [`UNPACK`].
+    unpack: Option<String>,
+    /// How long a test may take.
+    pub seconds: u64,
+    pub tests: Tests,
+}
+
+/// What the tests are: exactly one of these.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Tests {
+    /// Programs that are compiled at several levels, and that exit with 0 if they pass.
+    Torture { folder: String, levels: Vec<String> },
+    /// What commands of the shell build, list and run, in the folder of the sources.
+    Scripts(Scripts),
+    /// What automake's `make check` runs in these folders, built by such a command.
+    Automake { build: String, folders: Vec<String> },
+}
+
+/// The commands of a suite, for `sh -e`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scripts {
+    /// Configures and builds with `$CC`, for `$HOST`, an option of configure.
+    pub build: String,
+    /// Prints the tests' names, one a line.
+    pub list: String,
+    /// Carries out `$TEST`, with `$WORK` for its files: 0 if it passed, 77 if it cannot be done here.
+    pub test: String,
+}
+
+/// Lists the tests of automake's makefiles in the folders that are given.
+const AUTOMAKE_LIST: &str = r#"
+for folder; do
+    printf 'list:\n\t@printf "%%s\\n" $(TEST_LOGS)\n' | make -s -C "$folder" -f Makefile -f - list |
+        sed -e "s|^|$folder/|" -e 's|^\./||' -e 's|\.log$||'
+done
+"#;
+
+/// Carries out such a test.
+const AUTOMAKE_TEST: &str = r#"
+for folder; do
+    case $TEST in "$folder"/*) cd "$folder" && TEST=${TEST#"$folder"/} ;; esac
+done
+rm -f "$TEST.log" "$TEST.trs"
+make -s "$TEST.log"
+cat "$TEST.log"
+result=$(sed -n 's/^:test-result: //p' "$TEST.trs")
+echo "$result"
+case $result in
+PASS | XFAIL) ;;
+SKIP) exit 77 ;;
+*) exit 1 ;;
+esac
+"#;
+
+const UNPACK: &str = "tar -xf \"$ARCHIVE\" --strip-components=1";
+
+impl Suite {
+    pub fn unpack(&self) -> &str {
+        self.unpack.as_deref().unwrap_or(UNPACK)
+    }
+
+    /// What builds, lists and carries out the tests, where scripts do that.
+    pub fn scripts(&self) -> Option<Scripts> {
+        match &self.tests {
+            Tests::Torture { .. } => None,
+            Tests::Scripts(scripts) => Some(scripts.clone()),
+            Tests::Automake { build, folders } => {
+                let folders = format!("set -- {}\n", folders.join(" "));
+                let script = |text: &str| folders.clone() + text.trim_start();
+                let (list, test) = (script(AUTOMAKE_LIST), script(AUTOMAKE_TEST));
+                Some(Scripts { build: build.clone(), list, test })
+            }
+        }
+    }
+
+    /// All that changes what is built, in words.
+    pub fn recipe(&self) -> String {
+        let build = self.scripts().map(|scripts| scripts.build).unwrap_or_default();
+        format!("{}\n{}\n{build}", self.package, self.unpack())
+    }
+}
+
+/// A difference that is explained.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    pub suite: String,
+    /// The test's name; for a program of several levels without the level.
+    pub test: String,
+    pub reason: String,
+}
+
+impl Known {
+    pub fn explains(&self, suite: &str, test: &str) -> bool {
+        self.suite == suite && is_named(test, &self.test)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Suites {
+    suite: Vec<Suite>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AllKnown {
+    #[serde(default)]
+    known: Vec<Known>,
+}
+
+pub fn suites() -> Result<Vec<Suite>, Error> {
+    let all: Suites =
+        toml::from_str(include_str!("suites.toml")).map_err(|error| format!("suites.toml: {error}"))?;
+    Ok(all.suite)
+}
+
+pub fn known() -> Result<Vec<Known>, Error> {
+    let all: AllKnown =
+        toml::from_str(include_str!("known.toml")).map_err(|error| format!("known.toml: {error}"))?;
+    Ok(all.known)
+}
+
+/// What `SUITE` and `TEST` choose.
+pub struct Selection {
+    suites: Vec<String>,
+    test: Option<String>,
+}
+
+impl Selection {
+    /// From the environment; an empty variable is none.
+    pub fn from_variables(suites: &[Suite]) -> Result<Selection, Error> {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let wanted = variable("SUITE").unwrap_or_default();
+        let wanted: Vec<_> = wanted.split_whitespace().map(String::from).collect();
+        let unknown = wanted.iter().find(|name| !suites.iter().any(|suite| suite.name == **name));
+        if let Some(name) = unknown {
+            let names: Vec<_> = suites.iter().map(|suite| &*suite.name).collect();
+            return Err(
+                format!("SUITE={name}: there is no such suite; there are {}", names.join(", ")).into()
+            );
+        }
+        Ok(Selection { suites: wanted, test: variable("TEST") })
+    }
+
+    pub fn wants_suite(&self, suite: &Suite) -> bool {
+        self.suites.is_empty() || self.suites.contains(&suite.name)
+    }
+
+    pub fn wants_test(&self, test: &str) -> bool {
+        self.test.as_deref().is_none_or(|wanted| is_named(test, wanted))
+    }
+
+    /// The test that was asked for.
+    pub fn test(&self) -> Option<&str> {
+        self.test.as_deref()
+    }
+}
+
+/// Whether a test has this name, with or without the level.
+fn is_named(test: &str, name: &str) -> bool {
+    test.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(" -"))
+}
