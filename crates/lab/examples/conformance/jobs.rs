@@ -161,3 +161,54 @@ impl Progress<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a command of bash that writes the number of a process it leaves behind.
+    fn leaves(script: &str, limit: Duration) -> (End, i32) {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let end = run(Command::new("bash").args(["-c", script]), limit, &log).unwrap();
+        let process = fs::read_to_string(&log).unwrap().trim().parse().unwrap();
+        (end, process)
+    }
+
+    /// Waits until a process that was killed has ended.
+    fn ends(process: i32) -> bool {
+        let begin = Instant::now();
+        let is_running = || {
+            let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+        };
+        while is_running() && begin.elapsed() < Duration::from_secs(60) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        !is_running()
+    }
+
+    #[test]
+    fn nothing_outlives_a_test() {
+        // With -m bash gives it a process group of its own.
+        let (end, process) = leaves("set -m; sleep 1000 & echo $!; exit 3", Duration::from_secs(60));
+        assert_eq!(end, End::Exited(3));
+        assert!(ends(process));
+    }
+
+    #[test]
+    fn time_is_limited() {
+        let script = "set -m; sleep 1000 & echo $!; wait";
+        let (end, process) = leaves(script, Duration::from_secs(2));
+        assert_eq!(end, End::TimedOut);
+        assert!(ends(process));
+    }
+
+    #[test]
+    fn results_are_in_order() {
+        let items: Vec<_> = (0..100).collect();
+        assert_eq!(each("numbers", &items, |&item| Ok(item * 2)).unwrap()[99], 198);
+        let error = each("numbers", &items, |&item| if item == 7 { Err("seven".into()) } else { Ok(()) });
+        assert_eq!(error.unwrap_err().to_string(), "seven");
+    }
+}

@@ -179,3 +179,25 @@ impl Selection {
 fn is_named(test: &str, name: &str) -> bool {
     test.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(" -"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_complete() {
+        let suites = suites().unwrap();
+        for known in known().unwrap() {
+            assert!(suites.iter().any(|suite| suite.name == known.suite), "{}", known.suite);
+            assert!(!known.reason.is_empty(), "{} {}", known.suite, known.test);
+        }
+    }
+
+    #[test]
+    fn tests_are_named_with_or_without_their_level() {
+        assert!(is_named("builtins/abs-1 -O2", "builtins/abs-1"));
+        assert!(is_named("builtins/abs-1 -O2", "builtins/abs-1 -O2"));
+        assert!(!is_named("builtins/abs-1 -O2", "builtins/abs-1 -O3"));
+        assert!(!is_named("builtins/abs-10 -O2", "builtins/abs-1"));
+    }
+}

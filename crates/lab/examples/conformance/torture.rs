@@ -163,3 +163,28 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.push(suffix);
     name.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directives_for_alpha_are_followed() {
+        let text = r#"
+/* { dg-do run } */
+/* { dg-options "-fgnu89-inline -Wno-psabi" } */
+/* { dg-additional-options "-mno-stv" { target i?86-*-* x86_64-*-* } } */
+/* { dg-options { "-fwrapv" } } */
+/* { dg-skip-if "requires -fno-such" { freestanding } } */
+/* { dg-add-options ieee } */
+"#;
+        assert_eq!(directives(text), ["-fgnu89-inline", "-Wno-psabi", "-fwrapv", "-mieee"]);
+    }
+
+    #[test]
+    fn drivers_add_what_is_under_no_condition() {
+        let driver = "if { [istarget avr] } {\n    lappend additional_flags \"-mavr\"\n}\n\
+                      lappend additional_flags \"-fno-ivopts\" \"-fno-gcse\"\nreturn 0\n";
+        assert_eq!(added_by_driver(driver), ["-fno-ivopts", "-fno-gcse"]);
+    }
+}
