@@ -7,11 +7,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod export;
 mod models;
+mod program;
 mod show;
 mod strides;
 
 pub use export::{ExportOptions, Form};
 pub use models::{CachesOptions, CurvesOptions, HeardOptions, MachinesOptions, Stream, TimeOptions};
+pub use program::{FileOptions, ProgramOptions, parse};
 pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
 pub use strides::{PatternsOf, StridesOptions};
 
@@ -31,18 +33,24 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program.
-    #[command(after_help = "\
+    #[command(
+        override_usage = "pathlength run [OPTIONS] <PROGRAM> [ARG]...",
+        after_help = "\
 Examples:
-  pathlength run --cpu ev5 ./hello world
+  pathlength run --cpu ev5 ./hello --help             the program's help, not pathlength's
   pathlength run --gdb 1234 ./hello world      then: gdb-multiarch -ex 'target remote :1234'
 
-The exit status is the program's.
+All that follows the program's name is its own, as in the first example, and as with perf and strace: options of \
+pathlength come before it. The exit status is the program's.
 
 With --gdb the program waits for GDB before its first instruction. If GDB detaches, or its connection \
-breaks, the program goes on alone, at full speed.")]
+breaks, the program goes on alone, at full speed."
+    )]
     Run(RunOptions),
     /// Run a program and count its instructions.
-    #[command(after_help = "\
+    #[command(
+        override_usage = "pathlength count [OPTIONS] <PROGRAM> [ARG]...",
+        after_help = "\
 Examples:
   pathlength count ./sort data.txt                    where the instructions of the run went
   pathlength count --by function ./sort data.txt      every function that ran
@@ -51,7 +59,8 @@ Examples:
 The tables follow the program's own output; -o keeps them apart.
 
 With --unit, every call of the function is counted apart, everything it calls included. The tables \
-show the mean of the units measured once the path length is steady (three windows of 50 units within 1 %).")]
+show the mean of the units measured once the path length is steady (three windows of 50 units within 1 %)."
+    )]
     Count(CountOptions),
     /// Count the instructions in images, and compare those of two builds.
     #[command(after_help = "Example: pathlength static old/libz.so --against new/libz.so")]
@@ -73,14 +82,17 @@ Examples:
 The report is study/byteword/index.html, or study/strides/index.html.")]
     Study(StudyOptions),
     /// Record every instruction and every address of a run, or of a piece of it.
-    #[command(after_help = "\
+    #[command(
+        override_usage = "pathlength trace [OPTIONS] <PROGRAM> [ARG]...",
+        after_help = "\
 Examples:
   pathlength trace -o sort.trace ./sort data.txt
   pathlength trace -o sort.trace --unit compare --skip 1000 --units 3 ./sort data.txt
   pathlength trace -o sort.trace --from main --until 1000000 ./sort data.txt
   pathlength trace -o sort.trace --heap ./sort data.txt             for pathlength strides
 
-What is not recorded runs at full speed. Look at the trace with pathlength show.")]
+What is not recorded runs at full speed. Look at the trace with pathlength show."
+    )]
     Trace(TraceOptions),
     /// Record a program that runs already.
     #[command(after_help = "\
@@ -125,7 +137,9 @@ Control must go on where it can, addresses must agree with what is known of the 
 must nest. The exit status is 1 if anything is wrong.")]
     Check(CheckOptions),
     /// Find out how far apart the addresses are that a program accesses one after another.
-    #[command(after_help = "\
+    #[command(
+        override_usage = "pathlength strides [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
 Examples:
   pathlength strides sort.trace                             who walks through which array how
   pathlength strides --by line --array table sort.trace     the lines that access one of them
@@ -137,10 +151,13 @@ Examples:
 The columns '1 back', '2 back' and so on have the most frequent distances between the address of a reference and \
 those of the references that many back, loads and stores apart. Prefetches are left out. Arrays have names and \
 types if the images are still there and have debug information; blocks of the heap are told apart if the trace was \
-recorded with --heap.")]
+recorded with --heap."
+    )]
     Strides(StridesOptions),
     /// Find out what misses in the caches and translation buffers of a machine.
-    #[command(after_help = "\
+    #[command(
+        override_usage = "pathlength caches [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
 Examples:
   pathlength caches sort.trace                                  of a trace, on an AlphaStation 500
   pathlength caches --machine dec3000 ./sort data.txt           of a program, while it runs
@@ -149,17 +166,21 @@ Examples:
 
 What is heard of a program goes nowhere else: there is no trace on disk. Of several processes only the first is \
 heard. A machine is a name that pathlength machines lists, or a file. A damaged trace is heard as far as it can \
-be read, and the exit status is 1.")]
+be read, and the exit status is 1."
+    )]
     Caches(CachesOptions),
     /// Find out how long a machine takes, and what for.
-    #[command(after_help = "\
+    #[command(
+        override_usage = "pathlength time [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
 Examples:
   pathlength time sort.trace                                    of a trace, on an AlphaStation 500
   pathlength time --machine dec3000 ./sort data.txt             of a program, while it runs
   pathlength time --by function --unit compare --units 100 ./sort data.txt
 
 Each cycle is spent for one thing: for instructions that are issued; for waiting for instructions (dry); for \
-waiting for data (frozen). What the system does meanwhile is not in it.")]
+waiting for data (frozen). What the system does meanwhile is not in it."
+    )]
     Time(TimeOptions),
     /// List the machines that are described.
     #[command(after_help = "Example: pathlength machines")]
@@ -240,11 +261,8 @@ pub struct RunOptions {
     /// Let GDB debug the program: a PORT of this machine, HOST:PORT, or a socket's PATH with a slash in it.
     #[arg(long, value_name = "PORT")]
     pub gdb: Option<String>,
-    /// The program.
-    pub program: PathBuf,
-    /// Its arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub arguments: Vec<OsString>,
+    #[command(flatten)]
+    pub program: ProgramOptions,
 }
 
 /// Options of `count`.
@@ -259,11 +277,8 @@ pub struct CountOptions {
     pub by: Option<By>,
     #[command(flatten)]
     pub output: OutputOptions,
-    /// The program.
-    pub program: PathBuf,
-    /// Its arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub arguments: Vec<OsString>,
+    #[command(flatten)]
+    pub program: ProgramOptions,
 }
 
 /// Options of `static`.
@@ -293,7 +308,7 @@ pub struct CompareOptions {
     /// The program of the other build.
     pub program_b: PathBuf,
     /// Arguments of both.
-    #[arg(last = true)]
+    #[arg(last = true, value_name = "ARG")]
     pub arguments: Vec<OsString>,
 }
 
@@ -353,11 +368,8 @@ pub struct TraceOptions {
     /// The file that the trace goes to.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// The program.
-    pub program: PathBuf,
-    /// Its arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub arguments: Vec<OsString>,
+    #[command(flatten)]
+    pub program: ProgramOptions,
 }
 
 /// What of a program is recorded, or heard by a model.

@@ -6,17 +6,17 @@ mod messages;
 mod progress;
 mod ranges;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use arguments::{Arguments, Command};
+use arguments::Command;
 use messages::Message;
 
 fn main() -> ExitCode {
     // SAFETY: nothing has started a thread.
     unsafe { messages::begin() };
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| refuse(&error));
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let arguments = arguments::parse(&words).unwrap_or_else(|error| refuse(&error));
     let outcome = match arguments.command {
         Command::Run(options) => commands::run::run(&options),
         Command::Count(options) => commands::count::run(&options),

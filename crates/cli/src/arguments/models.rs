@@ -1,13 +1,12 @@
 //! What a model of a machine hears.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use analysis::models;
 use clap::{Args, ValueEnum};
 use machine::Holds;
 
-use super::{OutputOptions, PlanOptions};
+use super::{FileOptions, OutputOptions, PlanOptions};
 use crate::ranges;
 
 /// A trace, or a program that is run.
@@ -34,12 +33,8 @@ pub struct HeardOptions {
     /// Processors of the host's to use for a program that is run: 1 or 2; without it two if there are.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
     pub host_processors: Option<u32>,
-    /// A trace, or a program.
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// The program's arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub arguments: Vec<OsString>,
+    #[command(flatten)]
+    pub file: FileOptions,
 }
 
 /// Options of `machines`.

@@ -1,11 +1,8 @@
 //! How memory access patterns are looked at.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
 
-use super::{EngineOptions, OutputOptions, WantedOptions};
+use super::{EngineOptions, FileOptions, OutputOptions, WantedOptions};
 
 /// Whose references are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -64,10 +61,6 @@ pub struct StridesOptions {
     /// Of a program that is run only the calls of this function: NAME or IMAGE!NAME.
     #[arg(long, value_name = "FUNCTION")]
     pub unit: Option<String>,
-    /// A trace, or a program.
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// The program's arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub arguments: Vec<OsString>,
+    #[command(flatten)]
+    pub file: FileOptions,
 }

@@ -26,7 +26,8 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     }
     let output = &options.output;
     report::check(options.by.is_none(), output.format, output.path.as_deref())?;
-    let configuration = configuration(&options.engine, &options.program, &options.arguments, true);
+    let configuration =
+        configuration(&options.engine, options.program.path(), options.program.arguments(), true);
     let request = Request { configuration, unit: unit(&options.unit) };
     let mut units = Units::new(options.unit.units);
     let counted = measure::count(&request, &mut |seen, phase| {
@@ -51,7 +52,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         last.notes.extend(until(&counted.ending));
     }
     report::write_all(&tables, output.format, output.path.as_deref())?;
-    check_ending(&counted.ending, &options.program)?;
+    check_ending(&counted.ending, options.program.path())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -54,7 +54,7 @@ pub fn hear<M: Model + 'static>(
     machines: &[Machine],
     model: M,
 ) -> anyhow::Result<Heard<M>> {
-    if Trace::is_trace(&options.file) { replay(options, model) } else { run(options, machines, model) }
+    if Trace::is_trace(options.file.path()) { replay(options, model) } else { run(options, machines, model) }
 }
 
 /// How many units are heard: those that warm the machine up, and those that count.
@@ -82,10 +82,10 @@ fn run<M: Model + 'static>(
     mut model: M,
 ) -> anyhow::Result<Heard<M>> {
     if !options.threads.is_empty() || !options.processes.is_empty() {
-        bail!("--thread and --process choose from a trace, and {} is none", options.file.display());
+        bail!("--thread and --process choose from a trace, and {} is none", options.file.path().display());
     }
     let engine = EngineOptions { cpu: cpu(options, machines), sysroot: options.sysroot.clone() };
-    let configuration = configuration(&engine, &options.file, &options.arguments, true);
+    let configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
     let mut plan = plan(&options.plan);
     if let Some(unit) = &mut plan.unit {
         unit.units = heard_units(options);
@@ -97,7 +97,7 @@ fn run<M: Model + 'static>(
     let live = live::run(&configuration, &plan, model, is_parallel && !is_aside)?;
     if live.model.is_warming() {
         // There is nothing to show; how it ended may say why.
-        check_ending(&live.ending, &options.file)?;
+        check_ending(&live.ending, options.file.path())?;
     }
     let notes = note(options, &live.trace).into_iter().chain(until(&live.ending)).collect();
     let model = warmed(options, live.model)?;
@@ -111,7 +111,7 @@ pub fn is_parallel(host_processors: Option<u32>) -> bool {
 }
 
 fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Heard<M>> {
-    let trace = Trace::open(&options.file)?;
+    let trace = Trace::open(options.file.path())?;
     let wanted = wanted(options, &trace)?;
     if is_parallel(None) {
         model.work_aside()?;
@@ -125,7 +125,7 @@ fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Hear
     let chunks = trace.chunks().iter().filter(|chunk| filter.chunk(chunk));
     let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
     if instructions == 0 {
-        bail!("{}: there are no instructions to hear in this trace", options.file.display());
+        bail!("{}: there are no instructions to hear in this trace", options.file.path().display());
     }
     let bar = Replaying::new(instructions, true);
     let Ok(problems) = replay.tell(&mut model, &mut |instructions| {
@@ -137,7 +137,7 @@ fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Hear
     for problem in problems {
         eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
     }
-    tell_problems(&trace, &options.file);
+    tell_problems(&trace, options.file.path());
     let notes = note(options, &trace).into_iter().collect();
     Ok(Heard { model: warmed(options, model)?, trace, notes, ending: None, is_whole })
 }
@@ -166,9 +166,9 @@ fn wanted(options: &HeardOptions, trace: &Trace) -> anyhow::Result<Wanted> {
         (plan.until.is_some(), "--until"),
         (options.cpu.is_some(), "--cpu"),
         (options.host_processors.is_some(), "--host-processors"),
-        (!options.arguments.is_empty(), "an argument"),
+        (!options.file.arguments().is_empty(), "an argument"),
     ];
-    let file = options.file.display();
+    let file = options.file.path().display();
     if let Some((_, what)) = for_programs.iter().find(|(is_given, _)| *is_given) {
         bail!("{file} is a trace: {what} is for a program that is run");
     }
@@ -205,7 +205,7 @@ impl<M> Heard<M> {
     /// Tells how the program ended if not with success; the exit status.
     pub fn finish(&self, options: &HeardOptions) -> anyhow::Result<ExitCode> {
         if let Some(ending) = &self.ending {
-            check_ending(ending, &options.file)?;
+            check_ending(ending, options.file.path())?;
         }
         Ok(if self.is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

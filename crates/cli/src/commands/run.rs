@@ -12,7 +12,8 @@ use crate::arguments::RunOptions;
 
 /// Runs the program; the exit status is its own, and a signal that ended it ends us.
 pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
-    let mut configuration = configuration(&options.engine, &options.program, &options.arguments, false);
+    let mut configuration =
+        configuration(&options.engine, options.program.path(), options.program.arguments(), false);
     configuration.name.clone_from(&options.name);
     // What cannot be had is told before GDB comes.
     let listener = options.gdb.as_deref().map(listen).transpose()?;
@@ -38,7 +39,8 @@ fn attachable(
     process: &mut Process,
     configuration: &Configuration,
 ) -> anyhow::Result<End> {
-    let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into()).collect();
+    let arguments =
+        options.program.arguments().iter().map(|argument| argument.to_string_lossy().into()).collect();
     let mut recorder = Recorder::idle(arguments, configuration.model);
     let end = measure::run(process, &mut recorder, configuration);
     // Whoever attached is told himself.

@@ -29,16 +29,16 @@ pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
         true => super::caches::find(std::slice::from_ref(&options.machine))?,
         false => Vec::new(),
     };
-    if Trace::is_trace(&options.file) { replay(options, &machines) } else { hear(options, &machines) }
+    if Trace::is_trace(options.file.path()) { replay(options, &machines) } else { hear(options, &machines) }
 }
 
 /// Of a trace; what of it could not be read is told, and makes the exit status 1.
 fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCode> {
-    let file = options.file.display();
-    if options.unit.is_some() || !options.arguments.is_empty() {
+    let file = options.file.path().display();
+    if options.unit.is_some() || !options.file.arguments().is_empty() {
         bail!("{file} is a trace: --unit and arguments are for a program that is run");
     }
-    let trace = Trace::open(&options.file)?;
+    let trace = Trace::open(options.file.path())?;
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
@@ -53,7 +53,7 @@ fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exit
         is_whole &= go_through(&replay, patterns, true)?;
     }
     write(&all, machines, None, options)?;
-    tell_problems(&trace, &options.file);
+    tell_problems(&trace, options.file.path());
     Ok(status(is_whole, &trace))
 }
 
@@ -63,11 +63,11 @@ fn status(is_whole: bool, trace: &Trace) -> ExitCode {
 
 /// Of a program, while it runs.
 fn hear(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCode> {
-    let file = options.file.display();
+    let file = options.file.path().display();
     if wanted(&options.wanted) != Wanted::default() {
         bail!("{file} is a program: while it runs only --unit chooses; for the rest record a trace first");
     }
-    let configuration = configuration(&options.engine, &options.file, &options.arguments, true);
+    let configuration = configuration(&options.engine, options.file.path(), options.file.arguments(), true);
     let unit = options.unit.clone().map(|function| UnitPlan { function, skip: 0, units: None });
     let heard: Vec<Heard> =
         counted(options).into_iter().map(|one| Heard::new(one.by, one.arrays, one.options)).collect();
@@ -78,7 +78,7 @@ fn hear(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCo
     let all: Vec<Patterns> =
         live.model.into_iter().map(|heard| Patterns::heard(&dictionary, heard)).collect();
     write(&all, machines, until(&live.ending), options)?;
-    check_ending(&live.ending, &options.file)?;
+    check_ending(&live.ending, options.file.path())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -128,13 +128,13 @@ fn write(
         [] => return Ok(()),
     };
     if let Some(name) = patterns.missing() {
-        let file = options.file.display();
+        let file = options.file.path().display();
         bail!(
             "no variable '{name}' is known in {file}; pathlength strides {file} lists those that are accessed"
         );
     }
     if let Some(path) = options.output.page() {
-        let page = page(patterns, &options.file, note)?;
+        let page = page(patterns, options.file.path(), note)?;
         return Ok(report::write_file(path, |out| page.write(out))?);
     }
     let table = if options.histograms { patterns.histograms() } else { patterns.table() };

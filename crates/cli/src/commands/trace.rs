@@ -13,10 +13,11 @@ use crate::arguments::{PlanOptions, TraceOptions};
 
 /// Runs the program and records it.
 pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
-    let configuration = configuration(&options.engine, &options.program, &options.arguments, true);
+    let configuration =
+        configuration(&options.engine, options.program.path(), options.program.arguments(), true);
     let plan = Plan { values: options.recorded.values, heap: options.recorded.heap, ..plan(&options.plan) };
     let recording = record::record(&configuration, &plan, &options.output)?;
-    check_ending(&recording.ending, &options.program)?;
+    check_ending(&recording.ending, options.program.path())?;
     tell(&options.output, recording.recorded.instructions, recording.recorded.units);
     Ok(ExitCode::SUCCESS)
 }

@@ -42,6 +42,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
         compile(&folder, switches, "tiny.c", "tiny", &[]);
         compile(&folder, switches, "walks.c", "walks", &[]);
+        compile(&folder, switches, "words.c", "words", &[]);
     }
     folder
 }

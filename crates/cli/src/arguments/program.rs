@@ -1,0 +1,82 @@
+//! The program to run, or the trace to read, and what belongs to it.
+//!
+//! All that follows a program's name is the program's own, as with perf, valgrind and strace: neither an option nor a
+//! `--` there is ours. A trace has no arguments: options may follow its name.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::error::Result;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches};
+use trace::Trace;
+
+use super::Arguments;
+
+/// A program with its arguments.
+#[derive(Clone, Debug, Args)]
+pub struct ProgramOptions {
+    /// The program, and its arguments: all that follows the program's name is its own, options too.
+    #[arg(id = "program", value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    words: Vec<OsString>,
+}
+
+/// A trace, or a program with its arguments.
+#[derive(Clone, Debug, Args)]
+pub struct FileOptions {
+    /// A trace; or a program and its arguments: all that follows a program's name is its own, options too.
+    #[arg(id = FILE, value_name = "FILE", required = true, trailing_var_arg = true)]
+    words: Vec<OsString>,
+}
+
+/// The name of the argument of [`FileOptions`].
+const FILE: &str = "file";
+
+impl ProgramOptions {
+    /// The program.
+    pub fn path(&self) -> &Path {
+        path(&self.words)
+    }
+
+    /// Its arguments.
+    pub fn arguments(&self) -> &[OsString] {
+        &self.words[1..]
+    }
+}
+
+impl FileOptions {
+    /// The trace, or the program.
+    pub fn path(&self) -> &Path {
+        path(&self.words)
+    }
+
+    /// The program's arguments.
+    pub fn arguments(&self) -> &[OsString] {
+        &self.words[1..]
+    }
+}
+
+fn path(words: &[OsString]) -> &Path {
+    Path::new(words.first().expect("the name is required"))
+}
+
+/// Parses a command line.
+pub fn parse(words: &[OsString]) -> Result<Arguments> {
+    let mut command = Arguments::command();
+    // What the options are does not matter yet, nor whether they are right.
+    let preview = command.clone().ignore_errors(true).try_get_matches_from(words);
+    if let Ok(Some((name, options))) = preview.as_ref().map(ArgMatches::subcommand)
+        && names_trace(options)
+    {
+        command = command.mut_subcommand(name, |command| {
+            command.mut_arg(FILE, |argument| argument.trailing_var_arg(false))
+        });
+    }
+    let matches = command.try_get_matches_from_mut(words)?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Whether the file that may be a trace or a program is a trace.
+fn names_trace(options: &ArgMatches) -> bool {
+    let words = options.try_get_many::<OsString>(FILE).ok().flatten();
+    words.and_then(|mut words| words.next()).is_some_and(|file| Trace::is_trace(Path::new(file)))
+}
