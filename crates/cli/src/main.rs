@@ -2,6 +2,7 @@
 
 mod arguments;
 mod commands;
+mod inputs;
 mod messages;
 mod progress;
 mod ranges;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     unsafe { messages::begin() };
     let words: Vec<OsString> = std::env::args_os().collect();
     let arguments = arguments::parse(&words).unwrap_or_else(|error| refuse(&error));
+    inputs::protect_inputs(&arguments.command);
     let outcome = match arguments.command {
         Command::Run(options) => commands::run::run(&options),
         Command::Count(options) => commands::count::run(&options),

@@ -107,6 +107,9 @@ pub enum Error {
         /// The host's reason.
         reason: std::io::Error,
     },
+    /// The trace's file could not be made.
+    #[error(transparent)]
+    Output(#[from] report::Error),
     /// A model of a machine could not hear of it.
     #[error("what the program executes cannot be handed on: {0}")]
     NotHeard(std::io::Error),

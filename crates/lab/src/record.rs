@@ -1,12 +1,15 @@
 //! Runs a program and records a trace.
 
-use std::fs::{File, OpenOptions};
+use std::cell::Cell;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder};
-use trace::{Header, Writer};
+use report::PendingName;
+use trace::{Header, Trace, Writer};
 
 use crate::interrupt::Caught;
 use crate::measure::{self, Ending, Error};
@@ -20,16 +23,21 @@ pub struct Recording {
     pub ending: Ending,
 }
 
-/// Runs the program to its end and records what is planned into a file, which is replaced.
+/// Runs the program to its end and records what is planned into a file. It takes the place of the one that was there
+/// as soon as it has records, so that what was recorded is there however the recording ends.
 pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result<Recording, Error> {
     let not_written = |reason| Error::NotWritten { path: path.into(), reason };
     // Files that are open when the process is made are out of the program's reach.
-    let file = create(path).map_err(not_written)?;
+    let (file, name) = create(path)?;
+    let name = Arc::new(name);
     let mut process = Process::new(configuration)?;
-    let writer = Writer::new(file, &header(configuration, plan));
+    let pending = name.clone();
+    let commit = move || pending.commit().map_err(report::Error::into_io);
+    let writer = Writer::notifying(file, &header(configuration, plan), commit);
     let recorder = writer.and_then(|writer| Recorder::new(plan.clone(), writer));
     let recorder = recorder.map_err(not_written)?;
     let (recorded, ending) = run(&mut process, recorder, configuration, plan, not_written)?;
+    name.commit()?;
     Ok(Recording { recorded, ending })
 }
 
@@ -68,13 +76,10 @@ pub(crate) fn header(configuration: &Configuration, plan: &Plan) -> Header {
     plan.header(configuration.program.clone(), arguments, configuration.model)
 }
 
-/// Creates the file. All processes that are recorded append to it; so one that was there is replaced, and not
-/// emptied: a process may still append to it.
-fn create(path: &Path) -> io::Result<File> {
-    if path.symlink_metadata().is_ok_and(|there| there.is_file()) {
-        std::fs::remove_file(path)?;
-    }
-    Ok(out_of_reach(OpenOptions::new().create(true).append(true).open(path)?))
+/// Creates the file, to which all processes that are recorded append.
+fn create(path: &Path) -> Result<(File, PendingName), Error> {
+    let (file, name) = report::create(path)?;
+    Ok((out_of_reach(file), name))
 }
 
 /// Gives a file's descriptor a high number, so that the program's own have the ones they always have.
@@ -83,11 +88,23 @@ pub(crate) fn out_of_reach(file: File) -> File {
 }
 
 /// Records a process that runs already on the engine, and with `family` the ones that it has forked, into a
-/// file, which is replaced: until Ctrl-C, its end, or the end of what is planned.
+/// file: until Ctrl-C, its end, or the end of what is planned. The file takes the place of the one that was there as
+/// soon as it has records.
 pub fn attach(process: u32, family: bool, plan: &Plan, path: &Path) -> Result<Attached, AttachFailure> {
-    let file = create(path).map_err(|reason| Error::NotWritten { path: path.into(), reason })?;
+    let (file, name) = create(path)?;
     let caught = Caught::new();
-    Ok(engine::attach(process, family, plan, &file, &|| caught.check().is_err())?)
+    let has_records = || Trace::open(name.written_path()).is_ok_and(|trace| !trace.chunks().is_empty());
+    let is_named = Cell::new(!name.is_pending());
+    let is_enough = || {
+        if !is_named.get() && has_records() {
+            // If that fails, it will again at the end.
+            is_named.set(name.commit().is_ok());
+        }
+        caught.check().is_err()
+    };
+    let attached = engine::attach(process, family, plan, &file, &is_enough)?;
+    name.commit().map_err(Error::from)?;
+    Ok(attached)
 }
 
 /// Why a process that runs already could not be recorded.

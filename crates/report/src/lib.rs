@@ -13,7 +13,7 @@
 //! ```
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fmt, str::FromStr};
 
 use analysis::table::{self, Table};
@@ -22,6 +22,7 @@ mod arrow;
 mod cells;
 mod chart;
 mod comma;
+mod file;
 mod instructions;
 mod json;
 mod names;
@@ -33,6 +34,7 @@ pub mod terminal;
 
 pub use arrow::{from_arrow, to_arrow};
 pub use chart::{Arrangement, Chart, bars, differences, histograms, shares, sizes, strip};
+pub use file::{PendingName, create, protect};
 pub use instructions::InstructionTable;
 pub use output::{check, stdout, write_all, write_file, write_long};
 pub use page::{Block, Figure, Page, Section};
@@ -131,9 +133,22 @@ pub enum Error {
         /// What the system said.
         error: io::Error,
     },
+    /// A file that the command reads.
+    #[error("cannot write {path}: this command reads it{}; name another file with -o", other_name(path, input),
+        path = path.display())]
+    Input {
+        /// What was to be written.
+        path: PathBuf,
+        /// The file that is read, which is the same.
+        input: PathBuf,
+    },
     /// A stream that could not be written.
     #[error("cannot write the output")]
     Stream(#[from] io::Error),
+}
+
+fn other_name(path: &Path, input: &Path) -> String {
+    if path == input { String::new() } else { format!(" as {}", input.display()) }
 }
 
 impl Error {

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use analysis::table::Table;
-use tempfile::NamedTempFile;
 
+use crate::file::{self, check_not_input, check_writable, is_stream, parent};
 use crate::names::{slug, unused};
 use crate::{Error, Format, json, render, terminal};
 
@@ -30,6 +30,7 @@ pub fn write_all(tables: &[Table], format: Format, output: Option<&Path>) -> Res
 /// Whether [`write_all`] could write one table, or several: to be asked before the work that makes them.
 /// Nothing is left behind.
 pub fn check(several: bool, format: Format, output: Option<&Path>) -> Result<(), Error> {
+    output.map_or(Ok(()), check_not_input)?;
     let (path, directory) = match place(several, format, output)? {
         Place::Stream => return Ok(()),
         Place::File(path) if is_stream(path) => return Ok(()),
@@ -39,7 +40,7 @@ pub fn check(several: bool, format: Format, output: Option<&Path>) -> Result<(),
             (path, path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new(".")))
         }
     };
-    temporary(directory).map(drop).map_err(|error| Error::File { path: path.into(), error })
+    check_writable(directory, path)
 }
 
 /// Where tables go.
@@ -141,51 +142,17 @@ fn to_directory(tables: &[Table], format: Format, directory: &Path) -> Result<()
 }
 
 /// Writes a file as a whole or not at all: what stood there before stays until `write` has
-/// succeeded. Devices, pipes and `/dev/stdout` are written directly.
+/// succeeded. Devices, pipes and `/dev/stdout` are written directly: see [`create`](crate::create).
 pub fn write_file(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let failed = |error| Error::File { path: path.into(), error };
-    let fill = |file: &File| {
-        let mut out = BufWriter::new(file);
-        write(&mut out)?;
-        Ok(out.flush()?)
-    };
-    let named = |error| match error {
-        Error::Stream(error) => failed(error),
+    let (file, name) = file::create(path)?;
+    let mut out = BufWriter::new(&file);
+    let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+    written.map_err(|error| match error {
+        Error::Stream(error) => Error::File { path: path.into(), error },
         other => other,
-    };
-    if is_stream(path) {
-        let file = File::options().append(true).open(path).map_err(failed)?;
-        return fill(&file).map_err(named);
-    }
-    // A link is followed, so that the file it names is replaced and not the link.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
-    let temporary = temporary(parent(&target)).map_err(failed)?;
-    fill(temporary.as_file()).map_err(named)?;
-    temporary.persist(&target).map_err(|error| failed(error.error))?;
-    Ok(())
-}
-
-/// Whether to write into what is there: a device, a pipe, or `/dev/stdout` and its like, which name an
-/// open file and must never be replaced.
-fn is_stream(path: &Path) -> bool {
-    let in_proc = |path: PathBuf| path.starts_with("/proc");
-    fs::read_link(path).is_ok_and(in_proc)
-        || fs::canonicalize(parent(path)).is_ok_and(in_proc)
-        || fs::metadata(path).is_ok_and(|there| !there.is_file())
-}
-
-/// A file beside the one that it will become, with the permissions of any new file.
-fn temporary(directory: &Path) -> io::Result<NamedTempFile> {
-    let create = |path: &Path| File::options().write(true).create_new(true).open(path);
-    tempfile::Builder::new().prefix(".pathlength-").make_in(directory, create)
-}
-
-fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    }
+    })?;
+    name.commit()
 }

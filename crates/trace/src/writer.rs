@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::bytes::Malformed;
@@ -14,22 +14,54 @@ use crate::record::Event;
 use crate::{Block, BlockId, Consumer, Function, Header, Image};
 
 /// A trace's file. All processes and threads that are recorded append whole chunks to it.
-#[derive(Debug)]
 pub struct Writer {
     file: File,
     has_values: bool,
+    notify: Notify,
+    /// Whether this process has called it.
+    has_notified: AtomicBool,
+}
+
+/// What is called once the first records are in the file, perhaps again by a process that was forked.
+type Notify = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        formatter.debug_struct("Writer").field("file", &self.file).finish_non_exhaustive()
+    }
 }
 
 impl Writer {
     /// Begins a trace in an empty file that was opened for appending.
     pub fn new(file: File, header: &Header) -> io::Result<Arc<Writer>> {
+        Writer::notifying(file, header, || Ok(()))
+    }
+
+    /// The same; `notify` is called once the first records are in the file, perhaps by a process that was forked, and
+    /// perhaps again by another.
+    pub fn notifying(
+        file: File,
+        header: &Header,
+        notify: impl Fn() -> io::Result<()> + Send + Sync + 'static,
+    ) -> io::Result<Arc<Writer>> {
         container::begin(&file, &serde_json::to_vec(header)?)?;
-        Ok(Arc::new(Writer { file, has_values: header.has_values }))
+        Ok(Arc::new(Writer::with(file, header.has_values, Box::new(notify))))
+    }
+
+    fn with(file: File, has_values: bool, notify: Notify) -> Writer {
+        Writer { file, has_values, notify, has_notified: AtomicBool::new(false) }
     }
 
     /// Goes on with a trace that another process has begun, in a file that was opened for appending.
     pub fn join(file: File, has_values: bool) -> Arc<Writer> {
-        Arc::new(Writer { file, has_values })
+        Arc::new(Writer::with(file, has_values, Box::new(|| Ok(()))))
+    }
+
+    /// Appends records.
+    fn append_records(&self, head: Head, payload: &[u8]) -> io::Result<()> {
+        container::append(&self.file, head, payload)?;
+        // Without a lock, which another thread may have at a fork.
+        if self.has_notified.swap(true, Ordering::Relaxed) { Ok(()) } else { (self.notify)() }
     }
 }
 
@@ -323,7 +355,7 @@ impl StreamWriter {
         let head = Head { thread: self.thread, first_instruction, order, ..chunk.head };
         self.instructions += head.instructions;
         self.order = chunk.last_order.unwrap_or(order);
-        container::append(&process.writer.file, head, &chunk.payload)
+        process.writer.append_records(head, &chunk.payload)
     }
 }
 

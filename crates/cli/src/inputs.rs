@@ -1,0 +1,76 @@
+//! What a command reads: nothing that it writes may take the place of that.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use report::protect;
+
+use crate::arguments::{Command, FileOptions, ProgramOptions};
+
+/// Protects the files that a command names as its inputs, before it opens anything.
+pub fn protect_inputs(command: &Command) {
+    match command {
+        Command::Run(_) | Command::Build(_) | Command::Study(_) | Command::Machines(_) => {}
+        Command::Count(options) => protect_program(&options.program),
+        Command::Trace(options) => protect_program(&options.program),
+        Command::Static(options) => {
+            options.images.iter().chain(&options.against).for_each(|path| protect(path))
+        }
+        Command::Compare(options) => {
+            protect(&options.program_a);
+            protect(&options.program_b);
+            protect_arguments(&options.arguments, Path::new(""));
+        }
+        Command::Attach(options) => protect_process(options.process),
+        Command::Show(options) => protect(&options.trace),
+        Command::Export(options) => protect(&options.trace),
+        Command::Check(options) => protect(&options.trace),
+        Command::Strides(options) => {
+            protect_file(&options.file);
+            protect(Path::new(&options.machine));
+        }
+        Command::Caches(options) => {
+            protect_file(&options.heard.file);
+            protect_machines(&options.machines);
+        }
+        Command::Time(options) => {
+            protect_file(&options.heard.file);
+            protect_machines(&options.machines);
+        }
+    }
+}
+
+fn protect_program(program: &ProgramOptions) {
+    protect(program.path());
+    protect_arguments(program.arguments(), Path::new(""));
+}
+
+fn protect_file(file: &FileOptions) {
+    protect(file.path());
+    protect_arguments(file.arguments(), Path::new(""));
+}
+
+/// Those arguments that name files, by themselves or as `--option=file`.
+fn protect_arguments(arguments: &[OsString], folder: &Path) {
+    for argument in arguments {
+        protect(&folder.join(argument));
+        let bytes = argument.as_bytes();
+        if let Some(equals) = bytes.iter().position(|&byte| byte == b'=') {
+            protect(&folder.join(OsStr::from_bytes(&bytes[equals + 1..])));
+        }
+    }
+}
+
+fn protect_machines(names: &[String]) {
+    names.iter().for_each(|name| protect(Path::new(name)));
+}
+
+/// The command line of a process that runs already: its program and what that reads.
+fn protect_process(process: u32) {
+    let folder = PathBuf::from(format!("/proc/{process}"));
+    let words = std::fs::read(folder.join("cmdline")).unwrap_or_default();
+    let words: Vec<OsString> =
+        words.split(|&byte| byte == 0).map(|word| OsStr::from_bytes(word).into()).collect();
+    protect_arguments(&words, &folder.join("cwd"));
+}

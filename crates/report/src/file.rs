@@ -1,0 +1,144 @@
+//! Files that are written: beside the file whose place they take, until they are whole.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::Error;
+
+/// A file that this command reads.
+struct Input {
+    path: PathBuf,
+    /// Device and inode: the same file has other names by links, and by /proc/self/fd.
+    identity: (u64, u64),
+}
+
+/// What this command reads. Each file that it writes is compared with these, whoever writes it.
+static INPUTS: Mutex<Vec<Input>> = Mutex::new(Vec::new());
+
+/// Tells that this command reads a file: from now on nothing it writes may take the file's place. What is no
+/// regular file cannot be replaced, and is left out.
+pub fn protect(path: &Path) {
+    if let Ok(metadata) = fs::metadata(path)
+        && metadata.is_file()
+    {
+        let input = Input { path: path.into(), identity: (metadata.dev(), metadata.ino()) };
+        INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push(input);
+    }
+}
+
+/// Whether a file may be written: it is none that this command reads.
+pub(crate) fn check_not_input(path: &Path) -> Result<(), Error> {
+    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+    let identity = (metadata.dev(), metadata.ino());
+    let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
+    match inputs.iter().find(|input| input.identity == identity) {
+        Some(input) => Err(Error::Input { path: path.into(), input: input.path.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// The name that a new file will have.
+#[derive(Debug)]
+pub struct PendingName {
+    path: PathBuf,
+    /// Where the file is until then, and the file whose place it takes; None if what is there is written directly.
+    place: Option<(TempPath, PathBuf)>,
+}
+
+/// Creates a file that takes the place of the one at `path` by [`PendingName::commit`], with its permissions; until
+/// then that one stays as it is. Without a commit nothing is left behind. Devices, pipes and `/dev/stdout` are opened
+/// as they are. What is written is appended.
+pub fn create(path: &Path) -> Result<(File, PendingName), Error> {
+    check_not_input(path)?;
+    let failed = |error| Error::File { path: path.into(), error };
+    if is_stream(path) {
+        let file = File::options().append(true).open(path).map_err(failed)?;
+        return Ok((file, PendingName { path: path.into(), place: None }));
+    }
+    // Absolute, for the program that is run may change the working directory meanwhile.
+    let target = std::path::absolute(target(path)).map_err(failed)?;
+    let (file, temporary) = temporary(parent(&target)).map_err(failed)?.into_parts();
+    match File::options().append(true).open(&target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        there => there.and_then(|there| keep_permissions(&there, &file)).map_err(failed)?,
+    }
+    Ok((file, PendingName { path: path.into(), place: Some((temporary, target)) }))
+}
+
+impl PendingName {
+    /// Where the file is now.
+    pub fn written_path(&self) -> &Path {
+        match &self.place {
+            Some((temporary, _)) if temporary.exists() => temporary,
+            _ => &self.path,
+        }
+    }
+
+    /// Whether the file is elsewhere until it gets its name.
+    pub fn is_pending(&self) -> bool {
+        self.place.as_ref().is_some_and(|(temporary, _)| temporary.exists())
+    }
+
+    /// Gives the file its name. That may be done several times, and by a process that this one forked.
+    pub fn commit(&self) -> Result<(), Error> {
+        let Some((temporary, target)) = &self.place else { return Ok(()) };
+        match fs::rename(temporary, target) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::File { path: self.path.clone(), error })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a file could be created in a directory for `path`. Nothing is left behind.
+pub(crate) fn check_writable(directory: &Path, path: &Path) -> Result<(), Error> {
+    temporary(directory).map(drop).map_err(|error| Error::File { path: path.into(), error })
+}
+
+/// Links are followed, so that the file they name is replaced and not they: even if it does not exist yet.
+fn target(path: &Path) -> PathBuf {
+    /// As many as Linux follows (path_resolution(7)).
+    const MOST_LINKS: usize = 40;
+    let mut target = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = fs::read_link(&target) else { break };
+        target = parent(&target).join(next);
+    }
+    target
+}
+
+/// Who owns a file may change, if it is somebody else's who is not allowed to give it away.
+fn keep_permissions(there: &File, file: &File) -> io::Result<()> {
+    let metadata = there.metadata()?;
+    let _ = fchown(file, Some(metadata.uid()), Some(metadata.gid()));
+    file.set_permissions(fs::Permissions::from_mode(metadata.mode() & 0o777))
+}
+
+/// Whether to write into what is there: a device, a pipe, or `/dev/stdout` and its like, which name an
+/// open file and must never be replaced.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    let in_proc = |path: PathBuf| path.starts_with("/proc");
+    fs::read_link(path).is_ok_and(in_proc)
+        || fs::canonicalize(parent(path)).is_ok_and(in_proc)
+        || fs::metadata(path).is_ok_and(|there| !there.is_file())
+}
+
+/// A file beside the one that it will become, with the permissions of any new file.
+fn temporary(directory: &Path) -> io::Result<NamedTempFile> {
+    let create = |path: &Path| File::options().append(true).create_new(true).open(path);
+    tempfile::Builder::new().prefix(".pathlength-").make_in(directory, create)
+}
+
+/// The directory that a file is in.
+pub(crate) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
