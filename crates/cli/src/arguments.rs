@@ -3,7 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::ranges;
 
 mod export;
 mod models;
@@ -220,7 +223,7 @@ impl OutputOptions {
 #[derive(Clone, Debug, Args)]
 pub struct UnitOptions {
     /// Count every call of this function apart: NAME or IMAGE!NAME.
-    #[arg(long, value_name = "FUNCTION")]
+    #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
     pub unit: Option<String>,
     /// Units to measure once the state is steady.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
@@ -379,16 +382,16 @@ pub struct PlanOptions {
     #[arg(long, value_name = "WHERE")]
     pub from: Option<engine::Place>,
     /// End at this place, or after so many instructions from there.
-    #[arg(long, value_name = "WHERE")]
+    #[arg(long, value_name = "WHERE", value_parser = ranges::until)]
     pub until: Option<engine::Place>,
     /// Only calls of this function, each with all that it calls: NAME or IMAGE!NAME.
-    #[arg(long, value_name = "FUNCTION")]
+    #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
     pub unit: Option<String>,
     /// Calls of the unit's function to leave out first.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "unit")]
     pub skip: u64,
     /// Calls of the unit's function after those.
-    #[arg(long, value_name = "N", requires = "unit")]
+    #[arg(long, value_name = "N", requires = "unit", value_parser = clap::value_parser!(u64).range(1..))]
     pub units: Option<u64>,
 }
 
@@ -418,6 +421,6 @@ pub struct AttachOptions {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// The number of the process, as ps shows it.
-    #[arg(value_name = "PID")]
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub process: u32,
 }

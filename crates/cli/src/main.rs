@@ -41,10 +41,7 @@ fn main() -> ExitCode {
         // The reader of our output has gone: nothing is wrong, there is just nothing left to do.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            match messages::has_listener() {
-                true => messages::tell(&Message::Failed(&format!("{error:#}"))),
-                false => eprintln!("pathlength: {error:#}"),
-            }
+            messages::tell_failure(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

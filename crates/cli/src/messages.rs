@@ -51,6 +51,14 @@ pub fn has_listener() -> bool {
     LISTENER.get().is_some()
 }
 
+/// Tells why the command failed: who listens, or else whoever reads standard error.
+pub fn tell_failure(reason: &str) {
+    match has_listener() {
+        true => tell(&Message::Failed(reason)),
+        false => eprintln!("pathlength: {reason}"),
+    }
+}
+
 /// Tells it, if anybody listens.
 pub fn tell(message: &Message) {
     let Some(file) = LISTENER.get() else { return };

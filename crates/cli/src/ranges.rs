@@ -2,11 +2,21 @@
 
 use std::ops::RangeInclusive;
 
+use engine::{NoPlace, Place};
+
 /// `0xA-0xB`, or one address.
 pub fn addresses(text: &str) -> Result<RangeInclusive<u64>, String> {
     range(text, "addresses are written as 0x120001000-0x120001fff", |text| {
         u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
     })
+}
+
+/// `N-M`, or one number, from 1.
+pub fn ordinals(text: &str) -> Result<RangeInclusive<u64>, String> {
+    match numbers(text)? {
+        range if *range.start() == 0 => Err("they are numbered from 1".into()),
+        range => Ok(range),
+    }
 }
 
 /// `N-M`, or one number.
@@ -20,6 +30,14 @@ pub fn thread(text: &str) -> Result<(u32, Option<u32>), String> {
         .split_once('.')
         .and_then(|(process, thread)| Some((process.parse().ok()?, Some(thread.parse().ok()?))));
     parsed.ok_or_else(|| "a thread is written as process.thread, such as 0.1".into())
+}
+
+/// A place at which recording ends. No instructions would be nothing to record.
+pub fn until(text: &str) -> Result<Place, String> {
+    if text.chars().all(|digit| digit == '0') && !text.is_empty() {
+        return Err("so nothing is recorded: give 1 or more instructions, or a place".into());
+    }
+    text.parse().map_err(|error: NoPlace| error.to_string())
 }
 
 /// A power of two from 8 to 4096.

@@ -6,6 +6,13 @@ use crate::alpha::block::Block;
 use crate::alpha::cpu::{Cpu, register};
 use crate::places::{Name, entries};
 
+/// Whether an image has a function: `name` or `image!name`.
+pub fn has_function(name: &str, image: &LoadedImage, file: &image::Image) -> bool {
+    let mut calls = Calls::new(name);
+    calls.mapped(image, file);
+    calls.is_found()
+}
+
 /// The calls of one function in one thread. A call from within a call belongs to the outer one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {

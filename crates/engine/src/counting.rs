@@ -152,6 +152,12 @@ impl Observer for Counter {
     }
 }
 
+/// Whether an image has a variable: `name` or `image!name`.
+pub fn has_variable(name: &str, image: &LoadedImage, file: &image::Image) -> bool {
+    let name = Name::new(name);
+    name.may_be_in(image) && file.symbol(name.symbol()).is_some()
+}
+
 /// What to watch as a unit of work.
 #[derive(Clone, Debug, Default)]
 pub struct UnitOfWork {

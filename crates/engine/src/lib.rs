@@ -29,7 +29,8 @@ mod recording;
 mod regions;
 
 pub use alpha::interpreter::{Interest, Observer};
-pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink};
+pub use calls::has_function;
+pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use linux::{Clock, Random, Settings};
 pub use places::{NoPlace, Place};
 pub use process::{Configuration, Crash, End, Error, Process};

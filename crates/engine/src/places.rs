@@ -128,6 +128,11 @@ impl Place {
         }
     }
 
+    /// Whether an image has it.
+    pub fn is_in(&self, image: &LoadedImage, file: &image::Image) -> bool {
+        !self.addresses_in(image, file).is_empty()
+    }
+
     /// Its addresses in an image that was mapped. A function's are all that it is entered at.
     pub(crate) fn addresses_in(&self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
         match &self.0 {
@@ -144,10 +149,8 @@ impl Place {
 }
 
 /// A function is entered at its address and, by callers that share its global pointer, behind the
-/// two instructions that compute the global pointer (Calling Standard for Alpha, 3.1): `ldah gp`
-/// and `lda gp`.
+/// two instructions that compute the global pointer from the procedure value (Calling Standard for Alpha, 3.1).
 pub(crate) fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
-    let gp = register::GP as u8;
     let word = |at| {
         file.code().iter().find(|code| (code.address..code.end()).contains(&at)).and_then(|code| {
             let start = code.file.start + (at - code.address) as usize;
@@ -156,7 +159,19 @@ pub(crate) fn entries(file: &image::Image, address: u64) -> impl Iterator<Item =
                 .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
         })
     };
-    let sets_gp = |at, op| word(at).and_then(isa::decode).is_some_and(|i| i.op == op && i.ra() == gp);
-    let second = sets_gp(address, Op::Ldah) && sets_gp(address + 4, Op::Lda);
-    std::iter::once(address).chain(second.then_some(address + 8))
+    let second =
+        word(address).zip(word(address + 4)).is_some_and(|(first, second)| computes_gp(first, second));
+    std::iter::once(address).chain(second.then_some(address + SECOND_ENTRY))
+}
+
+/// How far behind a function's address its second entry is, if it has one.
+pub(crate) const SECOND_ENTRY: u64 = 8;
+
+/// Whether two instructions, with which a function begins, are `ldah gp` and `lda gp`.
+pub(crate) fn computes_gp(first: u32, second: u32) -> bool {
+    let is = |word, op, base| {
+        isa::decode(word)
+            .is_some_and(|i| (i.op, usize::from(i.ra()), usize::from(i.rb())) == (op, register::GP, base))
+    };
+    is(first, Op::Ldah, register::PV) && is(second, Op::Lda, register::GP)
 }

@@ -1,6 +1,6 @@
 //! What GDB asks of a program, as calls of the engine's debugger.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -17,7 +17,8 @@ use gdbstub::target::ext::base::multithread::{
     MultiThreadSingleStepOps,
 };
 use gdbstub::target::ext::breakpoints::{
-    Breakpoints, BreakpointsOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint, SwBreakpointOps, WatchKind,
+    Breakpoints, BreakpointsOps, HwBreakpoint, HwBreakpointOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint,
+    SwBreakpointOps, WatchKind,
 };
 use gdbstub::target::ext::exec_file::{ExecFile, ExecFileOps};
 use gdbstub::target::ext::host_io::HostIoOps;
@@ -33,6 +34,9 @@ pub struct Target {
     /// What the threads are to do when the program goes on, as far as GDB has said.
     orders: BTreeMap<i32, (Order, Option<i32>)>,
     default: Order,
+    /// GDB's breakpoints of either kind; to us they are the same.
+    software: BTreeSet<u64>,
+    hardware: BTreeSet<u64>,
     /// The files that GDB has open.
     pub(crate) files: Files,
 }
@@ -41,7 +45,8 @@ impl Target {
     /// The program of a session.
     pub fn new(session: &Arc<Session>, sysroot: &Path) -> Target {
         let (orders, default, files) = (BTreeMap::new(), Order::Run, Files::new(sysroot));
-        Target { session: session.clone(), orders, default, files }
+        let (software, hardware) = (BTreeSet::new(), BTreeSet::new());
+        Target { session: session.clone(), orders, default, software, hardware, files }
     }
 
     /// The session.
@@ -60,7 +65,16 @@ impl Target {
         let tid = thread_id(stopped.thread);
         let signal = |signal| MultiThreadStopReason::SignalWithThread { tid, signal };
         match stopped.reason {
-            Reason::Breakpoint => MultiThreadStopReason::SwBreak(tid),
+            Reason::Breakpoint => {
+                let pc = self.session.registers(stopped.thread).map(|registers| registers.pc);
+                let is_software =
+                    pc.map_or(true, |pc| !self.hardware.contains(&pc) || self.software.contains(&pc));
+                if is_software {
+                    MultiThreadStopReason::SwBreak(tid)
+                } else {
+                    MultiThreadStopReason::HwBreak(tid)
+                }
+            }
             Reason::Step | Reason::Program => signal(Signal::SIGTRAP),
             Reason::Signal(number) => signal(to_gdb(number)),
             Reason::Access { address, watched } => {
@@ -71,6 +85,22 @@ impl Target {
                 };
                 MultiThreadStopReason::Watch { tid, kind, addr: address }
             }
+        }
+    }
+
+    /// Adds a breakpoint of either kind.
+    fn add_breakpoint(&self, address: u64) -> TargetResult<(), Target> {
+        if !address.is_multiple_of(4) || self.session.read(address, &mut [0; 4]) < 4 {
+            return fault();
+        }
+        self.session.add_breakpoint(address);
+        Ok(())
+    }
+
+    /// Removes one, if there is none of the other kind.
+    fn remove_breakpoint(&self, address: u64) {
+        if !self.software.contains(&address) && !self.hardware.contains(&address) {
+            self.session.remove_breakpoint(address);
         }
     }
 
@@ -218,6 +248,10 @@ impl Breakpoints for Target {
         Some(self)
     }
 
+    fn support_hw_breakpoint(&mut self) -> Option<HwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+
     fn support_hw_watchpoint(&mut self) -> Option<HwWatchpointOps<'_, Self>> {
         Some(self)
     }
@@ -227,15 +261,28 @@ impl Breakpoints for Target {
 
 impl SwBreakpoint for Target {
     fn add_sw_breakpoint(&mut self, address: u64, _: usize) -> TargetResult<bool, Self> {
-        if !address.is_multiple_of(4) || self.session.read(address, &mut [0; 4]) < 4 {
-            return fault();
-        }
-        self.session.add_breakpoint(address);
+        self.add_breakpoint(address)?;
+        self.software.insert(address);
         Ok(true)
     }
 
     fn remove_sw_breakpoint(&mut self, address: u64, _: usize) -> TargetResult<bool, Self> {
-        self.session.remove_breakpoint(address);
+        self.software.remove(&address);
+        self.remove_breakpoint(address);
+        Ok(true)
+    }
+}
+
+impl HwBreakpoint for Target {
+    fn add_hw_breakpoint(&mut self, address: u64, _: usize) -> TargetResult<bool, Self> {
+        self.add_breakpoint(address)?;
+        self.hardware.insert(address);
+        Ok(true)
+    }
+
+    fn remove_hw_breakpoint(&mut self, address: u64, _: usize) -> TargetResult<bool, Self> {
+        self.hardware.remove(&address);
+        self.remove_breakpoint(address);
         Ok(true)
     }
 }

@@ -21,6 +21,9 @@ pub enum Problem {
     /// A directory, a pipe or a device.
     #[error("not a regular file; name the program or shared object itself")]
     NotAFile,
+    /// More than any image has.
+    #[error("has {0} bytes, more than an Alpha program or shared object can have; check the path")]
+    TooLarge(u64),
     /// The operating system refused.
     #[error("cannot be read: {0}")]
     Read(#[from] std::io::Error),

@@ -271,6 +271,10 @@ impl std::fmt::Debug for Image {
     }
 }
 
+/// Bytes of the largest file that is read: more than the address space of Alpha's linkers' images, debug information
+/// included.
+const LARGEST: u64 = 4 << 30;
+
 /// Reads a whole file, but only after its first bytes have been found to be an Alpha image's.
 fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
@@ -279,6 +283,9 @@ fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     })?;
     if !metadata.is_file() {
         return Err(Problem::NotAFile);
+    }
+    if metadata.len() > LARGEST {
+        return Err(Problem::TooLarge(metadata.len()));
     }
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();

@@ -9,6 +9,7 @@ pub mod live;
 pub mod measure;
 pub mod record;
 mod source;
+pub mod startup;
 pub mod study;
 pub mod surroundings;
 pub mod toolchain;

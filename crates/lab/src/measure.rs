@@ -65,10 +65,12 @@ pub enum Error {
     #[error(transparent)]
     Engine(#[from] engine::Error),
     /// No image has the unit's function.
-    #[error("no image of the program has a function '{function}'{}", suggestion(.similar))]
+    #[error("no image of the program has a function '{function}'{}{}", searched(.images), suggestion(.similar))]
     NoSuchFunction {
         /// The name asked for.
         function: String,
+        /// The images' names.
+        images: Vec<String>,
         /// Names that look alike.
         similar: Vec<String>,
     },
@@ -76,10 +78,12 @@ pub enum Error {
     #[error("no image of the program has a variable '{0}': name variables that nm lists")]
     NoSuchVariable(String),
     /// No image has the symbol that names a place.
-    #[error("no image of the program has a symbol '{place}'{}", suggestion(.similar))]
+    #[error("no image of the program has a symbol '{place}'{}{}", searched(.images), suggestion(.similar))]
     NoSuchPlace {
         /// The place asked for.
         place: String,
+        /// The images' names.
+        images: Vec<String>,
         /// Names that look alike.
         similar: Vec<String>,
     },
@@ -137,14 +141,28 @@ pub enum Error {
 impl Error {
     /// No image has the function.
     pub(crate) fn no_such_function(function: &str, images: &[LoadedImage]) -> Error {
-        Error::NoSuchFunction { function: function.into(), similar: similar(function, images) }
+        let similar = similar(function, images);
+        Error::NoSuchFunction { function: function.into(), images: names(images), similar }
     }
 
     /// No image has the symbol of a place.
     pub(crate) fn no_such_place(place: &engine::Place, images: &[LoadedImage]) -> Error {
         let similar = place.symbol().map(|symbol| similar(symbol, images)).unwrap_or_default();
-        Error::NoSuchPlace { place: place.to_string(), similar }
+        Error::NoSuchPlace { place: place.to_string(), images: names(images), similar }
     }
+}
+
+/// The images' names, each once.
+fn names(images: &[LoadedImage]) -> Vec<String> {
+    let name = |image: &LoadedImage| image.path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let mut names: Vec<String> = images.iter().filter_map(name).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn searched(images: &[String]) -> String {
+    if images.is_empty() { String::new() } else { format!(" (searched: {})", images.join(", ")) }
 }
 
 fn suggestion(similar: &[String]) -> String {

@@ -97,15 +97,22 @@ impl Trace {
     /// Opens a trace: reads everything but the records. A damaged file opens as far as it can be read; see
     /// [`Trace::problems`].
     pub fn open(path: &Path) -> Result<Trace, Error> {
-        let file = File::open(path).map_err(|source| Error::Io { path: path.into(), source })?;
-        Trace::from_file(file, path)
+        let io = |source| Error::Io { path: path.into(), source };
+        if !path.metadata().map_err(io)?.is_file() {
+            let what = "not a regular file, and a trace is read here and there: write it to a file".into();
+            return Err(Error::Damaged { path: path.into(), what });
+        }
+        Trace::from_file(File::open(path).map_err(io)?, path)
     }
 
     /// Whether a file begins as a trace does.
     pub fn is_trace(path: &Path) -> bool {
         let mut start = [0; FILE_MAGIC.len()];
-        let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-        read.is_ok() && start == FILE_MAGIC
+        // To open a pipe would be to wait for who writes to it.
+        let is_file = path.metadata().is_ok_and(|there| there.is_file());
+        is_file
+            && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+            && start == FILE_MAGIC
     }
 
     /// The same with a file that is open, whatever its offset is. `path` is its name in errors.

@@ -91,7 +91,7 @@ pub struct WantedOptions {
     #[arg(long = "process", value_name = "P")]
     pub processes: Vec<u32>,
     /// Instructions by their number in their thread, from 1.
-    #[arg(long, value_name = "FROM-TO", value_parser = ranges::numbers)]
+    #[arg(long, value_name = "FROM-TO", value_parser = ranges::ordinals)]
     pub instructions: Option<RangeInclusive<u64>>,
     /// Units of work by their number: 3 or 3-5.
     #[arg(long, value_name = "N-M", value_parser = ranges::numbers)]

@@ -10,7 +10,7 @@ use anyhow::Context;
 use image::Image;
 use lab::measure::{self, Request};
 
-use super::{check_ending, configuration, unit};
+use super::{check_ending, check_names, configuration, named_in_unit, unit};
 use crate::arguments::CompareOptions;
 use crate::progress::Units;
 
@@ -19,6 +19,8 @@ struct Side {
     label: String,
     profile: Profile,
     measurement: Option<Measurement>,
+    /// The program ended with another status than 0.
+    has_failed: bool,
 }
 
 /// Runs both programs with the same arguments and writes the tables of their differences.
@@ -28,11 +30,16 @@ pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     // Before a long run of the first program, a look at the second.
     for program in [&options.program_a, &options.program_b] {
         Image::open(program)?;
+        let configuration = configuration(&options.engine, program, &options.arguments, true);
+        let unit = unit(&options.unit);
+        check_names(&configuration, &named_in_unit(unit.as_ref()))
+            .with_context(|| program.display().to_string())?;
     }
     let labels = labels(&options.program_a, &options.program_b);
     let [label_a, label_b] = labels;
     let a = side(options, &options.program_a, label_a)?;
     let b = side(options, &options.program_b, label_b)?;
+    let has_failed = [&a, &b].iter().any(|side| side.has_failed);
     let pair = [a.label.as_str(), b.label.as_str()];
     let mut tables = Vec::new();
     if let (Some(first), Some(second)) = (&a.measurement, &b.measurement) {
@@ -49,7 +56,7 @@ pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         function_differences("functions", "Functions, most changed first", pair, &a.profile, &b.profile),
     ]);
     report::write_all(&tables, output.format, output.path.as_deref())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Result<Side> {
@@ -59,13 +66,13 @@ fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Resu
     let counted = measure::count(&request, &mut |seen, phase| units.show(seen, phase));
     units.clear();
     let counted = counted.with_context(|| program.display().to_string())?;
-    check_ending(&counted.ending, program)?;
+    let has_failed = check_ending(&counted.ending, program)? != ExitCode::SUCCESS;
     let attribution = Attribution::new(&counted.counts);
     let profile = match &counted.measurement {
         Some(measurement) => attribution.mean(&measurement.units),
         None => attribution.whole(&counted.counts),
     };
-    Ok(Side { label, profile, measurement: counted.measurement })
+    Ok(Side { label, profile, measurement: counted.measurement, has_failed })
 }
 
 /// Names for the two columns: the last components of the paths in which they differ.

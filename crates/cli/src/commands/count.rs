@@ -8,7 +8,7 @@ use analysis::table::Table;
 use analysis::units::{Measurement, Phase, each_unit, path_lengths};
 use lab::measure::{self, Request};
 
-use super::{check_ending, configuration, unit, until};
+use super::{check_ending, check_names, configuration, named_in_unit, unit, until};
 use crate::arguments::{By, CountOptions};
 use crate::messages::{self, Message};
 use crate::progress::Units;
@@ -29,6 +29,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), true);
     let request = Request { configuration, unit: unit(&options.unit) };
+    check_names(&request.configuration, &named_in_unit(request.unit.as_ref()))?;
     let mut units = Units::new(options.unit.units);
     let counted = measure::count(&request, &mut |seen, phase| {
         units.show(seen, phase);
@@ -52,8 +53,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         last.notes.extend(until(&counted.ending));
     }
     report::write_all(&tables, output.format, output.path.as_deref())?;
-    check_ending(&counted.ending, options.program.path())?;
-    Ok(ExitCode::SUCCESS)
+    check_ending(&counted.ending, options.program.path())
 }
 
 fn tables(by: Option<By>, profile: &Profile, span: &str, measurement: Option<&Measurement>) -> Vec<Table> {

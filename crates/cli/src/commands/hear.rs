@@ -16,7 +16,7 @@ use machine::{Machine, Model, Warming};
 use trace::Trace;
 
 use super::show::tell_problems;
-use super::{check_ending, configuration, trace::plan, until};
+use super::{check_ending, check_names, configuration, named, trace::plan, until};
 use crate::arguments::{EngineOptions, HeardOptions, OutputOptions};
 use crate::progress::Replaying;
 
@@ -90,6 +90,7 @@ fn run<M: Model + 'static>(
     if let Some(unit) = &mut plan.unit {
         unit.units = heard_units(options);
     }
+    check_names(&configuration, &named(&plan))?;
     let is_parallel = is_parallel(options.host_processors);
     // The program's signals are its own threads'.
     let is_aside = is_parallel && without_signals(|| model.work_aside())?;
@@ -204,9 +205,9 @@ impl<M> Heard<M> {
 
     /// Tells how the program ended if not with success; the exit status.
     pub fn finish(&self, options: &HeardOptions) -> anyhow::Result<ExitCode> {
-        if let Some(ending) = &self.ending {
-            check_ending(ending, options.file.path())?;
+        match &self.ending {
+            Some(ending) => check_ending(ending, options.file.path()),
+            None => Ok(if self.is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
         }
-        Ok(if self.is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

@@ -20,13 +20,16 @@ pub mod trace;
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::ExitCode;
 
 use analysis::units::SteadyRules;
-use engine::{Clock, Configuration, Random, Settings, UnitOfWork};
+use engine::{Clock, Configuration, Plan, Random, Settings, UnitOfWork};
 use lab::crash;
 use lab::measure::Ending;
+use lab::startup::{self, Named};
 
 use crate::arguments::{EngineOptions, UnitOptions};
+use crate::messages;
 
 /// Runs are repeatable where the program is counted, and real where it is only run.
 fn configuration(
@@ -82,20 +85,43 @@ fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
     Some((UnitOfWork { function, gauges }, rules))
 }
 
+/// The names in a unit of work.
+fn named_in_unit(unit: Option<&(UnitOfWork, SteadyRules)>) -> Named<'_> {
+    unit.map_or(Named::default(), |(work, _)| Named {
+        function: Some(&work.function),
+        variables: &work.gauges,
+        ..Named::default()
+    })
+}
+
 /// What a reader of tables must know of how the program ended.
 fn until(ending: &Ending) -> Option<String> {
     let is_killed = matches!(ending, Ending::Killed { .. });
     is_killed.then(|| "A signal ended the program: this is what it did until then.".into())
 }
 
-/// Tells how the program ended if not with success. A crash is an error; a signal that somebody sent to
-/// end the program ends us too.
-fn check_ending(ending: &Ending, program: &Path) -> anyhow::Result<()> {
+/// Before the program runs: whether it has what is named. What it may load later is told meanwhile.
+fn check_names(configuration: &Configuration, named: &Named) -> anyhow::Result<()> {
+    if let Some(error) = startup::check(configuration, named)? {
+        eprintln!("pathlength: note: so far {error}; the program may load it later");
+    }
+    Ok(())
+}
+
+/// The names in a plan.
+fn named(plan: &Plan) -> Named<'_> {
+    let function = plan.unit.as_ref().map(|unit| unit.function.as_str());
+    Named { function, places: plan.from.iter().chain(&plan.until).collect(), ..Named::default() }
+}
+
+/// Tells how the program ended if not with success; our own exit status. That is 1 if the program's was another than 0,
+/// but for who listens. A crash is an error; a signal that somebody sent to end the program ends us too.
+fn check_ending(ending: &Ending, program: &Path) -> anyhow::Result<ExitCode> {
     match ending {
-        Ending::Exited(0) => Ok(()),
+        Ending::Exited(0) => Ok(ExitCode::SUCCESS),
         Ending::Exited(status) => {
             eprintln!("pathlength: note: {} exited with status {status}", program.display());
-            Ok(())
+            Ok(if messages::has_listener() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Ending::Killed { signal, report } if !crash::is_crash(*signal) => {
             eprintln!("pathlength: {}: {report}", program.display());

@@ -1,5 +1,6 @@
 //! `pathlength run`: the program, and nothing else.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -9,6 +10,7 @@ use lab::{crash, measure};
 
 use super::configuration;
 use crate::arguments::RunOptions;
+use crate::messages;
 
 /// Runs the program; the exit status is its own, and a signal that ended it ends us.
 pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
@@ -17,7 +19,10 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     configuration.name.clone_from(&options.name);
     // What cannot be had is told before GDB comes.
     let listener = options.gdb.as_deref().map(listen).transpose()?;
-    let mut process = Process::new(&configuration)?;
+    let mut process = match Process::new(&configuration) {
+        Ok(process) => process,
+        Err(error) => return Ok(not_started(&error, options.program.path())),
+    };
     let end = match listener {
         Some(listener) => debug(listener, &mut process, &configuration)?,
         None => attachable(options, &mut process, &configuration)?,
@@ -31,6 +36,13 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
             engine::linux::die(crash.signal)
         }
     }
+}
+
+/// The exit status of a program that cannot be run, as of a shell's, env's or valgrind's: 127 if it is not there, else
+/// 126.
+fn not_started(error: &engine::Error, program: &Path) -> ExitCode {
+    messages::tell_failure(&error.to_string());
+    ExitCode::from(if program.exists() { 126 } else { 127 })
 }
 
 /// Runs the program so that somebody may attach.

@@ -16,7 +16,7 @@ use trace::Trace;
 
 use super::hear::is_parallel;
 use super::show::{go_through, tell_problems, wanted};
-use super::{check_ending, configuration, until};
+use super::{check_ending, check_names, configuration, named, until};
 use crate::arguments::{PatternsOf, StridesOptions};
 
 /// How many rows the short table has on a terminal, and charts a page.
@@ -72,14 +72,14 @@ fn hear(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCo
     let heard: Vec<Heard> =
         counted(options).into_iter().map(|one| Heard::new(one.by, one.arrays, one.options)).collect();
     let plan = Plan { unit, heap: heard.iter().any(Heard::wants_heap), ..Plan::default() };
+    check_names(&configuration, &named(&plan))?;
     let live = live::run(&configuration, &plan, heard, is_parallel(None))?;
     let names = Names::of_trace(&live.trace);
     let dictionary = Dictionary::new(&live.trace, &names);
     let all: Vec<Patterns> =
         live.model.into_iter().map(|heard| Patterns::heard(&dictionary, heard)).collect();
     write(&all, machines, until(&live.ending), options)?;
-    check_ending(&live.ending, options.file.path())?;
-    Ok(ExitCode::SUCCESS)
+    check_ending(&live.ending, options.file.path())
 }
 
 /// Something that is counted.

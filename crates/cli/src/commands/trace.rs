@@ -8,7 +8,7 @@ use engine::{Plan, UnitPlan};
 use indicatif::HumanCount;
 use lab::record;
 
-use super::{check_ending, configuration};
+use super::{check_ending, check_names, configuration, named};
 use crate::arguments::{PlanOptions, TraceOptions};
 
 /// Runs the program and records it.
@@ -16,10 +16,11 @@ pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
     let configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), true);
     let plan = Plan { values: options.recorded.values, heap: options.recorded.heap, ..plan(&options.plan) };
+    check_names(&configuration, &named(&plan))?;
     let recording = record::record(&configuration, &plan, &options.output)?;
-    check_ending(&recording.ending, options.program.path())?;
+    let status = check_ending(&recording.ending, options.program.path())?;
     tell(&options.output, recording.recorded.instructions, recording.recorded.units);
-    Ok(ExitCode::SUCCESS)
+    Ok(status)
 }
 
 /// Tells a person what was recorded.

@@ -157,6 +157,21 @@ fn what_cannot_be_recorded_is_said() {
     assert!(failure.contains("there is no process 4000000"), "{failure}");
     let failure = run(&format!("attach -o {file} {}", std::process::id())).failure();
     assert!(failure.contains("is no Alpha program"), "{failure}");
+    // Process 1 belongs to us if we are root, and is no program on the engine whoever we are.
+    let failure = run(&format!("attach -o {file} 1")).failure();
+    // SAFETY: no memory is involved.
+    let told = if unsafe { libc::geteuid() } == 0 { "is no Alpha program" } else { "process 1 " };
+    assert!(failure.contains(told), "{failure}");
+    let mut zombie = std::process::Command::new("true").spawn().unwrap();
+    let state = format!("/proc/{}/stat", zombie.id());
+    while !std::fs::read_to_string(&state).unwrap().contains(") Z ") {
+        sleep(Duration::from_millis(1));
+    }
+    let failure = run(&format!("attach -o {file} {}", zombie.id())).failure();
+    assert!(failure.contains("has ended; its parent has not waited for it"), "{failure}");
+    zombie.wait().unwrap();
+    // What cannot be recorded leaves no trace.
+    assert_eq!(crate::support::listing(folder.path()), [""; 0]);
     assert_eq!(run(&format!("attach -o {file} me")).code(), 2);
     let id = program.0.id();
     let failure = run(&format!("attach -o {}/none/file {id}", folder.path().display())).failure();

@@ -64,8 +64,16 @@ fn files_that_are_no_alpha_programs() {
         for words in lines {
             let mut command = pathlength(words);
             command.current_dir(&folder);
-            let outcome = outcome(command);
+            let mut outcome = outcome(command);
             assert_eq!(outcome.stdout, "", "{words:?}");
+            if words[0] == "run" {
+                // As env(1) has it.
+                assert_eq!(
+                    outcome.code(),
+                    if file.starts_with("missing") || file == "text/below" { 127 } else { 126 }
+                );
+                outcome.status = std::os::unix::process::ExitStatusExt::from_raw(1 << 8);
+            }
             let sentence = outcome.failure();
             assert!(sentence.starts_with(&format!("{file}: {problem}")), "{words:?}: {sentence}");
         }
@@ -80,12 +88,12 @@ const COMMANDS: [(&str, &str); 15] = [
         "is not under the sysroot /nonexistent: install Alpha's C library",
     ),
     ("count --sysroot /tmp :ev5/modes", "or name a sysroot with --sysroot DIR"),
-    ("count --unit wrok :ev5/modes work", "has a function 'wrok'; did you mean work?"),
-    ("count --unit modes!factoral :ev5/modes work", "did you mean factorial?"),
     (
-        "count --unit xyz :ev5/modes work",
-        "'xyz'; pathlength count --by function lists the functions that ran",
+        "count --unit wrok :ev5/modes work",
+        "(searched: ld-linux.so.2, libc.so.6.1, modes); did you mean work?",
     ),
+    ("count --unit modes!factoral :ev5/modes work", "did you mean factorial?"),
+    ("count --unit xyz :ev5/modes work", "; pathlength count --by function lists the functions that ran"),
     ("count --unit libc!work :ev5/modes work", "no image of the program has a function 'libc!work'"),
     ("count --unit never :ev5/modes work", "the function 'never' was never called: name one that runs"),
     (
@@ -116,7 +124,13 @@ const COMMANDS: [(&str, &str); 15] = [
 #[test]
 fn requests_that_cannot_be_met() {
     for (words, problem) in COMMANDS {
-        let sentence = run(words).failure();
+        let mut outcome = run(words);
+        if words.starts_with("run") {
+            // As env(1) has it.
+            assert_eq!(outcome.code(), 126);
+            outcome.status = std::os::unix::process::ExitStatusExt::from_raw(1 << 8);
+        }
+        let sentence = outcome.failure();
         assert!(sentence.contains(problem), "{words}: {sentence}");
     }
 }
@@ -158,6 +172,43 @@ fn wrong_command_lines() {
         let outcome = run(words);
         assert_eq!((outcome.code(), outcome.stdout.as_str()), (2, ""), "{words}");
         assert!(outcome.stderr.contains(problem), "{words}: {}", outcome.stderr);
+    }
+}
+
+/// Files that are no machine, no trace and no program, and that are never read to an end that they do not have.
+#[test]
+fn what_never_ends_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let sparse = folder.path().join("sparse.toml");
+    fs::File::create(&sparse).unwrap().set_len(100 << 30).unwrap();
+    // A program of 100 GB.
+    let huge = folder.path().join("huge");
+    fs::copy(guest("ev5/tiny"), &huge).unwrap();
+    fs::File::options().write(true).open(&huge).unwrap().set_len(100 << 30).unwrap();
+    let fifo = folder.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let files = ["/dev/zero", "/dev/urandom", "/tmp"].map(String::from);
+    let made = [&sparse, &huge, &fifo].map(|path| path.display().to_string());
+    for file in files.iter().chain(&made) {
+        for words in [
+            format!("caches --machine {file} :ev5/tiny"),
+            format!("show {file}"),
+            format!("check {file}"),
+            format!("export {file} --to din"),
+            format!("static {file}"),
+            format!("count {file}"),
+            format!("caches {file}"),
+        ] {
+            let mut limited = Command::new("sh");
+            // Less than what it would take.
+            let limit = "ulimit -t 20; exec \"$@\"";
+            limited.args(["-c", limit, "sh"]);
+            let inner = command(&words);
+            limited.arg(inner.get_program()).args(inner.get_args()).stdin(std::process::Stdio::null());
+            let outcome = outcome(limited);
+            assert_eq!((outcome.code(), outcome.stdout.as_str()), (1, ""), "{words}: {}", outcome.stderr);
+            assert_eq!(outcome.stderr.lines().count(), 1, "{words}: {}", outcome.stderr);
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod damaged;
 mod export;
 mod gdb;
 mod misses;
+mod names;
 mod outputs;
 mod run;
 mod show;

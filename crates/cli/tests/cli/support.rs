@@ -30,11 +30,15 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "columns.f90", "columns", &[]);
         compile(&folder, switches, "debugged.c", "debugged", &["-O0", "-pthread"]);
         compile(&folder, switches, "debugged.c", "anywhere", &["-O0", "-pthread", "-fPIE", "-pie"]);
+        for (name, more) in [("-O0", "-g"), ("-O1", "-g"), ("-O2", "-g"), ("-O2", "-g0")] {
+            compile(&folder, switches, "entries.c", &format!("entries{name}{more}"), &[name, more]);
+        }
         compile(&folder, switches, "forks.c", "forks", &[]);
         compile(&folder, switches, "half.c", "libhalf.so", &["-fPIC", "-shared"]);
         compile(&folder, switches, "halves.c", "halves", &["-L.", "-lhalf", "-Wl,-rpath,$ORIGIN"]);
         compile(&folder, switches, "heap.c", "heap", &["-pthread", "-fno-builtin"]);
         compile(&folder, switches, "late.c", "late", &["-pthread"]);
+        compile(&folder, switches, "loads.c", "loads", &["-ldl"]);
         compile(&folder, switches, "modes.c", "modes", &[]);
         compile(&folder, switches, "odd.c", "odd", &[]);
         compile(&folder, switches, "skips.c", "skips", &[]);
@@ -74,6 +78,12 @@ impl Outcome {
     pub fn quiet_success(self) -> String {
         assert_eq!((self.code(), self.stderr.as_str()), (0, ""), "{}", self.stdout);
         self.stdout
+    }
+
+    /// The same of a command that failed when the program had printed this.
+    pub fn failure_after(self, printed: &str) -> String {
+        assert_eq!(self.stdout, printed);
+        self.failure()
     }
 
     /// The one sentence of a command that failed: nothing else may be on standard error.

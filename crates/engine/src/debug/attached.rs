@@ -7,12 +7,16 @@ use std::sync::{Arc, MutexGuard};
 use isa::Flags;
 use trace::BlockId;
 
-use super::{Accesses, Event, Member, Order, Place, Reason, Registers, Session, State, Stopped, Watchpoint};
+use super::{
+    Accesses, Breakpoints, Entered, Event, Member, Order, Place, Reason, Registers, Session, State, Stopped,
+    Watchpoint,
+};
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::{Cpu, register};
 use crate::alpha::interpreter::{Interest, Observer};
 use crate::linux::{self, Address};
 use crate::memory::Memory;
+use crate::places::SECOND_ENTRY;
 
 /// A thread under a debugger: its observer, which wants to hear of breakpoints only, and of each instruction
 /// while the thread is stepped or watched.
@@ -26,14 +30,22 @@ pub struct Attached {
     turn: u64,
     /// An instruction was executed since it was given.
     has_stepped: bool,
-    breakpoints: Arc<BTreeSet<u64>>,
+    breakpoints: Arc<Breakpoints>,
     watchpoints: Arc<BTreeSet<Watchpoint>>,
-    /// The breakpoints that compiled code heeds, in order.
+    /// The breakpoints that compiled code heeds, and their addresses in order.
+    heeded_breakpoints: Arc<Breakpoints>,
     heeded: Vec<u64>,
     /// A watched access by the last instruction.
     access: Option<Reason>,
     /// Why the thread is to stop.
     reason: Option<Reason>,
+    /// The breakpoint for which it is to stop at the second entry of a function, if it is before that; and the last
+    /// one for which it has.
+    before_entry: Option<u64>,
+    passed: Option<u64>,
+    /// Where the last block ended that the interpreter executed. If the thread is there it fell through, for the
+    /// interpreter asks [`Attached::holds`] before whatever comes next.
+    fell_through_to: Option<u64>,
 }
 
 impl Attached {
@@ -53,9 +65,14 @@ impl Attached {
 
     /// Whether the thread is to stop before the instruction at `pc`.
     pub(crate) fn holds(&mut self, pc: u64) -> bool {
+        // Who falls through to the second entry has been stopped at the first.
+        self.fell_through_to = self.fell_through_to.filter(|&end| end == pc);
+        self.passed = self.passed.filter(|&passed| passed < pc && pc - passed <= SECOND_ENTRY);
+        let has_entered = self.fell_through_to.is_none();
+        self.before_entry = self.breakpoints.before_second_entry(pc, self.passed).filter(|_| has_entered);
         self.reason = match &self.order {
             _ if self.access.is_some() => self.access,
-            _ if self.breakpoints.contains(&pc) => Some(Reason::Breakpoint),
+            _ if self.before_entry.is_some() || self.breakpoints.contains(pc) => Some(Reason::Breakpoint),
             Order::Step(range) if self.has_stepped && !range.contains(&pc) => Some(Reason::Step),
             _ => None,
         };
@@ -80,7 +97,10 @@ impl Attached {
         // Another thread may have stopped the program first: then the reason is found again.
         if let Some(reason) = self.reason.take().filter(|_| !state.is_held && !state.is_detached) {
             self.access = None;
-            session.stop(&mut state, self.thread, cpu, reason);
+            let seems = self.before_entry.filter(|_| reason == Reason::Breakpoint);
+            self.passed = seems.or(self.passed);
+            let entered = seems.map(|seems| Entered::new(seems, cpu));
+            session.stop(&mut state, self.thread, cpu, reason, entered);
         }
         self.go_on(&session, state, cpu);
     }
@@ -165,6 +185,7 @@ impl Observer for Attached {
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, _: &Memory) {
         let block = cache.block(id);
         self.has_stepped = true;
+        (self.fell_through_to, self.passed) = (Some(block.end()), None);
         if !self.watchpoints.is_empty() {
             self.access = self.watched(block, cpu);
         }
@@ -195,10 +216,13 @@ impl Observer for Attached {
 
     fn wants_more(&mut self) -> bool {
         // What is stepped is not compiled code.
-        let has_changed = !self.steps() && !self.heeded.iter().eq(self.breakpoints.iter());
-        if has_changed {
-            self.heeded = self.breakpoints.iter().copied().collect();
+        if self.steps() || Arc::ptr_eq(&self.heeded_breakpoints, &self.breakpoints) {
+            return false;
         }
+        self.heeded_breakpoints = self.breakpoints.clone();
+        let addresses = self.breakpoints.addresses();
+        let has_changed = self.heeded != addresses;
+        self.heeded = addresses;
         has_changed
     }
 
@@ -212,9 +236,14 @@ impl Observer for Attached {
 }
 
 impl Session {
-    /// Stops the program for a thread's reason.
-    fn stop(&self, state: &mut State, thread: i32, cpu: &Cpu, reason: Reason) {
+    /// Stops the program for a thread's reason, which is perhaps that it has entered a function.
+    fn stop(&self, state: &mut State, thread: i32, cpu: &Cpu, reason: Reason, entered: Option<Entered>) {
         self.place(state, thread, Place::Held, cpu);
+        if let Some(entered) = entered
+            && let Some(member) = state.members.get_mut(&thread)
+        {
+            (member.registers.pc, member.entered) = (entered.seems, Some(entered));
+        }
         state.hold();
         (self.tell)(Event::Stopped(Stopped { thread, reason }));
     }
@@ -246,6 +275,9 @@ impl Session {
             && std::mem::take(&mut member.is_changed)
         {
             member.registers.write_to(cpu);
+            if let Some(pc) = member.entered.and_then(|entered| entered.pc(cpu)) {
+                cpu.pc = pc;
+            }
         }
         state
     }
@@ -258,7 +290,7 @@ impl Session {
         let sent = state.members.get_mut(&thread).and_then(|member| member.sent.take());
         let is_known = state.is_detached || sent == Some(signal);
         if !is_known {
-            self.stop(&mut state, thread, cpu, Reason::Signal(signal));
+            self.stop(&mut state, thread, cpu, Reason::Signal(signal), None);
             state = self.hold(state, thread, cpu);
         }
         let is_known = is_known || state.is_detached;

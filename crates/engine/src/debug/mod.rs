@@ -10,6 +10,7 @@
 //! A thread that is stepped, or watched, executes blocks of one instruction.
 
 mod attached;
+mod breakpoints;
 #[cfg(test)]
 mod tests;
 
@@ -22,9 +23,11 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use self::breakpoints::Breakpoints;
 use crate::alpha::cpu::{Cpu, register};
 use crate::linux::Address;
 use crate::memory::{Memory, PAGE};
+use crate::places::{SECOND_ENTRY, computes_gp};
 use crate::process::{End, Process};
 
 /// The registers of a thread.
@@ -149,6 +152,8 @@ struct Member {
     registers: Registers,
     /// The debugger has set them since.
     is_changed: bool,
+    /// The last stop behind the address that the debugger was told of.
+    entered: Option<Entered>,
     order: Order,
     /// The signal that is to reach it when it goes on.
     signal: Option<i32>,
@@ -161,8 +166,43 @@ struct Member {
 impl Member {
     /// One that begins.
     fn new(address: Address, registers: Registers, order: Order) -> Member {
-        let (place, is_changed, is_signalled) = (Place::Guest, false, false);
-        Member { address, place, registers, is_changed, order, signal: None, is_signalled, sent: None }
+        Member {
+            address,
+            place: Place::Guest,
+            registers,
+            is_changed: false,
+            entered: None,
+            order,
+            signal: None,
+            is_signalled: false,
+            sent: None,
+        }
+    }
+}
+
+/// A thread has come into a function by its second entry, and stopped for a breakpoint before it, where the debugger is
+/// told that it is. The instructions there compute the global pointer from the procedure value, which such a call does
+/// not pass: they must not be executed.
+#[derive(Clone, Copy)]
+struct Entered {
+    /// Where the debugger believes it.
+    seems: u64,
+    /// Where it is.
+    pc: u64,
+    /// The call, by its return address and its stack pointer: the debugger may set the registers to those of the stop
+    /// when it has called a function of the program's.
+    call: (u64, u64),
+}
+
+impl Entered {
+    fn new(seems: u64, cpu: &Cpu) -> Entered {
+        Entered { seems, pc: cpu.pc, call: (cpu.r[register::RA], cpu.r[register::SP]) }
+    }
+
+    /// Where the thread goes on that the debugger has put where it seemed to be, if it is in that call.
+    fn pc(&self, cpu: &Cpu) -> Option<u64> {
+        let is_it = cpu.pc == self.seems && (cpu.r[register::RA], cpu.r[register::SP]) == self.call;
+        is_it.then_some(self.pc)
     }
 }
 
@@ -176,7 +216,7 @@ struct State {
     turn: u64,
     /// What new threads do.
     default: Order,
-    breakpoints: Arc<BTreeSet<u64>>,
+    breakpoints: Arc<Breakpoints>,
     watchpoints: Arc<BTreeSet<Watchpoint>>,
     executable: PathBuf,
     /// The first thread's stack pointer when the program began.
@@ -358,14 +398,26 @@ impl Session {
         Ok(())
     }
 
-    /// Lets the program stop before the instruction at an address. False if it does already.
+    /// Lets the program stop before the instruction at an address. Where a function begins there, callers that share
+    /// its global pointer enter behind: they stop, too, and seem to be at the address. False if it does already.
     pub fn add_breakpoint(&self, address: u64) -> bool {
-        Arc::make_mut(&mut self.lock().breakpoints).insert(address)
+        let second_entry = self.second_entry_behind(address);
+        Arc::make_mut(&mut self.lock().breakpoints).insert(address, second_entry)
+    }
+
+    /// The second entry of a function, if the address is before it.
+    fn second_entry_behind(&self, address: u64) -> Option<u64> {
+        let word = |at| self.memory.load::<4>(at).ok().map(|word| word as u32);
+        let begins = |at: &u64| {
+            let words = word(*at).zip(at.checked_add(4).and_then(word));
+            words.is_some_and(|(first, second)| computes_gp(first, second))
+        };
+        [address, address.wrapping_sub(4)].into_iter().find(begins).map(|entry| entry + SECOND_ENTRY)
     }
 
     /// Undoes that. False if there is nothing to undo.
     pub fn remove_breakpoint(&self, address: u64) -> bool {
-        Arc::make_mut(&mut self.lock().breakpoints).remove(&address)
+        Arc::make_mut(&mut self.lock().breakpoints).remove(address)
     }
 
     /// Lets the program stop behind an instruction that accesses so many bytes at an address. False if it

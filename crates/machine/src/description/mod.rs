@@ -110,6 +110,18 @@ pub fn names() -> String {
     KNOWN.map(|(name, _)| name).join(", ")
 }
 
+/// Reads a description: nothing that never ends.
+fn read(path: &str) -> std::io::Result<String> {
+    /// Far more than any machine takes.
+    const LARGEST: u64 = 1 << 20;
+    let refused = |what: &str| Err(std::io::Error::other(what));
+    match std::fs::metadata(path)? {
+        file if !file.is_file() => refused("it is not a regular file"),
+        file if file.len() > LARGEST => refused("no description is larger than 1 MiB"),
+        _ => std::fs::read_to_string(path),
+    }
+}
+
 impl Machine {
     /// A machine that comes with the crate, or one in a file.
     ///
@@ -126,8 +138,8 @@ impl Machine {
         if !name_or_path.ends_with(".toml") && !Path::new(name_or_path).exists() {
             return Err(Error::Unknown(name_or_path.into()));
         }
-        let text = std::fs::read_to_string(name_or_path)
-            .map_err(|error| Error::Unreadable { path: name_or_path.into(), error })?;
+        let text =
+            read(name_or_path).map_err(|error| Error::Unreadable { path: name_or_path.into(), error })?;
         Machine::from_toml(&text)
     }
 

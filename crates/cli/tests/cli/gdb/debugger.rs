@@ -103,6 +103,94 @@ fn breakpoints_backtraces_and_values() {
     assert_eq!(debugged.ending(), (3, "45 constant\n".into()));
 }
 
+/// The builds of a program whose functions are called through pointers, and by callers that share their global pointer
+/// and enter behind what computes it.
+const ENTRIES: [&str; 4] = ["entries-O0-g", "entries-O1-g", "entries-O2-g", "entries-O2-g0"];
+
+/// What the program prints.
+const ENTERED: &str = "45 87\n";
+
+#[test]
+fn breakpoints_at_functions_stop_either_way_in() {
+    for name in ENTRIES {
+        for kind in if name == "entries-O2-g" { &["break", "hbreak"][..] } else { &["break"] } {
+            let debugged = Debugged::new(&format!(":ev56/{name}"));
+            let rounds = "continue; print $a0; ".repeat(7);
+            let said = gdb(&debugged, &format!("{kind} *add; {rounds}info breakpoints; continue"));
+            let arguments = [1, 2, 3, 10, 1, 2, 23].iter().zip(1..);
+            let arguments: Vec<String> =
+                arguments.map(|(value, number)| format!("${number} = {value}")).collect();
+            assert_in_order(&said, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+            assert_in_order(&said, &["already hit 7 times", "exited normally"]);
+            assert_eq!(debugged.ending(), (0, ENTERED.into()), "{kind} {name}: {said}");
+            // By name: where GDB puts it depends on the build.
+            let debugged = Debugged::new(&format!(":ev56/{name}"));
+            let said =
+                gdb(&debugged, &format!("{kind} add; {}info breakpoints; continue", "continue; ".repeat(7)));
+            assert_in_order(&said, &["already hit 7 times", "exited normally"]);
+            assert_eq!(debugged.ending(), (0, ENTERED.into()), "{kind} {name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_function_that_was_entered_behind_its_beginning_seems_to_be_at_it() {
+    for name in ENTRIES {
+        let debugged = Debugged::new(&format!(":ev56/{name}"));
+        let said = gdb(
+            &debugged,
+            "break *count_down if $a0 == 1; tbreak *add if $a0 == 3; continue; info symbol $pc; stepi 3; info symbol $pc; \
+             continue; info symbol $pc; set var $t3 = 5; print $a0; print ((long (*)(long)) add)(4); print $a0; \
+             print $pc == (long) count_down; stepi 3; info symbol $pc; finish; delete; continue",
+        );
+        assert_in_order(
+            &said,
+            &[
+                "Temporary breakpoint 2",
+                "add in section .text",
+                "add + 12 in section .text",
+                "Breakpoint 1",
+                "count_down in section .text",
+                "$1 = 1",
+                "$2 = 21",
+                "$3 = 1",
+                "$4 = 1",
+                "count_down + 12 in section .text",
+                "Run till exit from",
+                "exited normally",
+            ],
+        );
+        assert_eq!(debugged.ending(), (0, "53 103\n".into()), "{name}: {said}");
+    }
+}
+
+/// Who comes through the first entry stops there, and not once more at the second one.
+#[test]
+fn a_function_that_was_entered_at_its_beginning_stops_once() {
+    for step in ["", "stepi; ", "stepi 2; "] {
+        let debugged = Debugged::new(":ev56/entries-O2-g");
+        let said = gdb(
+            &debugged,
+            &format!("break *add if $a0 == 10; continue; info symbol $pc; {step}continue; info breakpoints"),
+        );
+        assert_in_order(
+            &said,
+            &["Breakpoint 1", "add in section .text", "exited normally", "already hit 1 time"],
+        );
+        assert_eq!(debugged.ending(), (0, ENTERED.into()), "{said}");
+    }
+}
+
+#[test]
+fn a_step_into_a_function_that_is_entered_behind_its_beginning() {
+    for name in ["entries-O0-g", "entries-O1-g", "entries-O2-g"] {
+        let debugged = Debugged::new(&format!(":ev56/{name}"));
+        let said = gdb(&debugged, "break forward; continue; step; step; finish; delete; continue");
+        assert_in_order(&said, &["Breakpoint 1, forward", "add (n=", "exited normally"]);
+        assert_eq!(debugged.ending(), (0, ENTERED.into()), "{name}: {said}");
+    }
+}
+
 #[test]
 fn breakpoints_in_code_that_is_compiled_already() {
     let debugged = Debugged::new(&format!("{PROGRAM} threads"));

@@ -219,7 +219,7 @@ fn answers() {
         ("vMustReplyEmpty", ""),
         ("!", ""),
         ("QNonStop:1", ""),
-        ("Z1,120000000,4", ""),
+        ("Z5,120000000,4", ""),
         // Memory: what is there, and what is not.
         (&format!("m{constant:x},9"), "636f6e7374616e7400"),
         ("m0,8", "E0e"),
@@ -232,6 +232,8 @@ fn answers() {
         ("Z0,0,4", "E0e"),
         ("Z0,120000001,4", "E0e"),
         ("z0,120000000,4", "OK"),
+        ("Z1,120000000,4", "OK"),
+        ("z1,120000000,4", "OK"),
         ("Z2,fffffffffffffff8,10", "OK"),
         ("z2,fffffffffffffff8,10", "OK"),
         // Registers that are not all there, and of a thread that is not there.

@@ -26,6 +26,9 @@ pub enum AttachError {
     /// There is none.
     #[error("there is no process {0}")]
     NoProcess(u32),
+    /// It is a zombie.
+    #[error("process {0} has ended; its parent has not waited for it yet")]
+    Ended(u32),
     /// It is no program on this engine.
     #[error(
         "process {0} ({1}) is no Alpha program that this pathlength runs: start it with pathlength run, and give \
@@ -193,9 +196,23 @@ fn listen(
 fn check(process: u32) -> Result<(), AttachError> {
     let folder = format!("/proc/{process}");
     let name = fs::read_to_string(format!("{folder}/comm")).map_err(|_| AttachError::NoProcess(process))?;
+    if is_ours(process) {
+        return Ok(());
+    }
+    let state = fs::read_to_string(format!("{folder}/stat")).unwrap_or_default();
+    if state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')) {
+        return Err(AttachError::Ended(process));
+    }
+    // A program of another user's may be an Alpha program, which cannot be seen from here. Root sees all that can be
+    // attached to, and what root may not look at is none.
+    let user = rustix::process::geteuid();
+    let owner = fs::metadata(&folder).map_err(|_| AttachError::NoProcess(process))?.uid();
     match fs::metadata(format!("{folder}/exe")) {
-        Ok(_) if is_ours(process) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+        Err(error)
+            if error.kind() == io::ErrorKind::PermissionDenied
+                && owner != user.as_raw()
+                && !user.is_root() =>
+        {
             Err(AttachError::NotPermitted(process))
         }
         _ => Err(AttachError::NotOurs(process, name.trim_end().to_string())),

@@ -1,0 +1,100 @@
+//! What a program consists of when it begins, and whether that has what somebody names: known before the program runs.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+
+use engine::{Configuration, Counter, End, Place, Process};
+use image::Image;
+use trace::LoadedImage;
+
+use crate::isolated::{self, Running};
+use crate::measure::Error;
+
+/// Names in a program.
+#[derive(Clone, Debug, Default)]
+pub struct Named<'a> {
+    /// A function.
+    pub function: Option<&'a str>,
+    /// Variables.
+    pub variables: &'a [String],
+    /// Places.
+    pub places: Vec<&'a Place>,
+}
+
+/// A program that imports one of these may get further images while it runs: by dlopen(3), or as another program.
+const LOADERS: [&str; 12] = [
+    "dlopen", "dlmopen", "execl", "execle", "execlp", "execv", "execve", "execveat", "execvp", "execvpe",
+    "fexecve", "syscall",
+];
+
+/// The C library and its dynamic loader, which define the functions above: that they call them says nothing.
+const C_LIBRARY: [&str; 7] = ["ld-linux.", "libc.", "libdl.", "libm.", "libpthread.", "librt.", "libgcc_s."];
+
+/// Whether a program that has not run yet has all that is named. If it has not, and loads nothing later, that is an
+/// error; else the error it may become is returned.
+pub fn check(configuration: &Configuration, named: &Named) -> Result<Option<Error>, Error> {
+    if named.function.is_none()
+        && named.variables.is_empty()
+        && named.places.iter().all(|place| place.symbol().is_none())
+    {
+        return Ok(None);
+    }
+    let Some(images) = images(configuration) else { return Ok(None) };
+    let files: Vec<(LoadedImage, Image)> =
+        images.iter().filter_map(|image| Some((image.clone(), Image::open(&image.path).ok()?))).collect();
+    match missing(named, &images, &files) {
+        Some(error) if loads_more(&files) => Ok(Some(error)),
+        Some(error) => Err(error),
+        None => Ok(None),
+    }
+}
+
+fn missing(named: &Named, images: &[LoadedImage], files: &[(LoadedImage, Image)]) -> Option<Error> {
+    let nowhere =
+        |has: &dyn Fn(&LoadedImage, &Image) -> bool| !files.iter().any(|(image, file)| has(image, file));
+    let function =
+        named.function.filter(|name| nowhere(&|image, file| engine::has_function(name, image, file)));
+    if let Some(function) = function {
+        return Some(Error::no_such_function(function, images));
+    }
+    let mut places = named.places.iter().filter(|place| place.symbol().is_some());
+    if let Some(place) = places.find(|place| nowhere(&|image, file| place.is_in(image, file))) {
+        return Some(Error::no_such_place(place, images));
+    }
+    let mut variables = named.variables.iter();
+    let variable = variables.find(|name| nowhere(&|image, file| engine::has_variable(name, image, file)));
+    variable.map(|variable| Error::NoSuchVariable(variable.clone()))
+}
+
+fn loads_more(files: &[(LoadedImage, Image)]) -> bool {
+    let loaders: HashSet<&[u8]> = LOADERS.iter().map(|name| name.as_bytes()).collect();
+    let is_own = |image: &&LoadedImage| {
+        let name = image.path.file_name().unwrap_or_default().to_string_lossy();
+        !C_LIBRARY.iter().any(|library| name.starts_with(library))
+    };
+    let own = files.iter().filter(|(image, _)| is_own(&image));
+    // Names are in string tables, between bytes of 0.
+    own.into_iter().any(|(_, file)| file.bytes().split(|&byte| byte == 0).any(|name| loaders.contains(name)))
+}
+
+/// The images of a program when it begins, its libraries among them: as ldd(1) finds them out, by its own dynamic loader,
+/// which does not start the program then. None if that does not work: the program will say why.
+pub fn images(configuration: &Configuration) -> Option<Vec<LoadedImage>> {
+    let mut configuration = configuration.clone();
+    let run = |_: &mut (dyn FnMut(()) + Send)| {
+        configuration.environment.push(OsString::from("LD_TRACE_LOADED_OBJECTS=1"));
+        let mut process = Process::new(&configuration)?;
+        let is_loader = |image: &LoadedImage| {
+            image.path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-linux"))
+        };
+        // Without the loader that heeds the variable it would be the program that runs.
+        let end = match process.images.get(1) {
+            Some(loader) if is_loader(loader) => process.run(&mut Counter::default())?,
+            _ => End::Exited(0),
+        };
+        Ok::<_, engine::Error>((matches!(end, End::Exited(0)), process.images))
+    };
+    let running: Running<(bool, Vec<LoadedImage>), ()> = isolated::start(run).ok()?;
+    let ((is_whole, images), said) = running.wait(&mut |()| {}).ok()?;
+    (is_whole && !said.contains("=> not found")).then_some(images)
+}
