@@ -154,7 +154,13 @@ fn write(mut file: &File, bytes: &[u8]) -> io::Result<()> {
     loop {
         match file.write(bytes) {
             Ok(written) if written == bytes.len() => return Ok(()),
-            Ok(_) => return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left for the trace")),
+            // The host says why when it is asked for the rest.
+            Ok(written) => {
+                return Err(file
+                    .write_all(&bytes[written..])
+                    .err()
+                    .unwrap_or(io::ErrorKind::WriteZero.into()));
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

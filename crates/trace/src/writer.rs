@@ -44,15 +44,21 @@ impl Writer {
         header: &Header,
         notify: impl Fn() -> io::Result<()> + Send + Sync + 'static,
     ) -> io::Result<Arc<Writer>> {
-        container::begin(&file, &serde_json::to_vec(header)?)?;
-        Ok(Arc::new(Writer::with(file, header.has_values, Box::new(notify))))
+        let writer = Writer::with(file, header.has_values, Box::new(notify));
+        writer.begin(header)?;
+        Ok(Arc::new(writer))
     }
 
     fn with(file: File, has_values: bool, notify: Notify) -> Writer {
         Writer { file, has_values, notify, has_notified: AtomicBool::new(false) }
     }
 
-    /// Goes on with a trace that another process has begun, in a file that was opened for appending.
+    /// Begins the trace, in a file that is still empty.
+    pub fn begin(&self, header: &Header) -> io::Result<()> {
+        container::begin(&self.file, &serde_json::to_vec(header)?)
+    }
+
+    /// Goes on with a trace that is begun elsewhere, in a file that was opened for appending.
     pub fn join(file: File, has_values: bool) -> Arc<Writer> {
         Arc::new(Writer::with(file, has_values, Box::new(|| Ok(()))))
     }

@@ -96,17 +96,18 @@ impl Desk {
     fn open(&self, line: &mut Line, images: &[LoadedImage]) -> io::Result<Arc<Session>> {
         let (request, [file, numbers]) = line.request()?;
         let Request { plan, begins } = serde_json::from_str(&request)?;
-        let writer = if begins {
-            let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
-            Writer::new(file.into(), &plan.header(program, self.arguments.clone(), self.model))?
-        } else {
-            Writer::join(file.into(), plan.values)
-        };
-        let session = Session::attached(plan, writer, Numbers::map(Some(&numbers))?);
-        match Tracer::new(session.clone(), images).missing() {
-            Some(missing) => Err(io::Error::other(missing.to_string())),
-            None => Ok(session),
+        let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
+        let header = plan.header(program, self.arguments.clone(), self.model);
+        let writer = Writer::join(file.into(), plan.values);
+        let session = Session::attached(plan, writer.clone(), Numbers::map(Some(&numbers))?);
+        if let Some(missing) = Tracer::new(session.clone(), images).missing() {
+            return Err(io::Error::other(missing.to_string()));
         }
+        // A file in which nothing will be recorded stays empty.
+        if begins {
+            writer.begin(&header)?;
+        }
+        Ok(session)
     }
 
     /// How many sessions there were.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use image::Image;
@@ -18,12 +18,14 @@ use crate::lock;
 /// What the processes share, in memory that they all see.
 #[repr(C)]
 struct Shared {
-    /// The next one of [`trace::record::Mark::Order`].
+    /// The last one of [`trace::record::Mark::Order`].
     order: AtomicU64,
     /// Units that have begun.
     units: AtomicU64,
     /// Processes that were recorded.
     processes: AtomicU32,
+    /// Why one of them could not go on: the host's number of the error, or 0.
+    error: AtomicI32,
 }
 
 /// [`Shared`], mapped.
@@ -183,9 +185,9 @@ impl Session {
         }
     }
 
-    /// A number greater than all before.
+    /// A number greater than all before; the first is 1.
     pub(super) fn next_order(&self) -> u64 {
-        self.numbers.get().order.fetch_add(1, Ordering::Relaxed)
+        self.numbers.get().order.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The number of a unit that begins now.
@@ -227,12 +229,15 @@ impl Session {
     /// Nothing more can be recorded.
     pub(super) fn fail(&self, error: io::Error) {
         self.set_state(State::Over);
+        let number = error.raw_os_error().unwrap_or(libc::EIO);
+        let _ = self.numbers.get().error.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
         lock(&self.failure).get_or_insert(error);
     }
 
-    /// Why nothing more could be recorded.
+    /// Why nothing more could be recorded, of this process or of one that is recorded with it.
     pub(super) fn failure(&self) -> Option<io::Error> {
-        lock(&self.failure).take()
+        let number = self.numbers.get().error.load(Ordering::Relaxed);
+        lock(&self.failure).take().or_else(|| (number != 0).then(|| io::Error::from_raw_os_error(number)))
     }
 }
 

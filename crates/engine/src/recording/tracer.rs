@@ -1,11 +1,14 @@
 //! Records a thread for one session.
 
+mod observer;
+
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use image::Image;
-use trace::record::{Event, Heap, Mark};
-use trace::{BlockId, LoadedImage, Lookaside, StreamWriter};
+use trace::record::{Event, Mark, Shape};
+use trace::{BlockId, LoadedImage, StreamWriter};
 
 use super::feed::{Feed, PIECE, Piece};
 use super::heap::Allocations;
@@ -16,7 +19,6 @@ use crate::alpha::cpu::Cpu;
 use crate::alpha::interpreter::Interest;
 use crate::calls::Calls;
 use crate::linux;
-use crate::memory::Memory;
 
 /// A block of the cache whose number in the trace is not known yet.
 const UNKNOWN: BlockId = BlockId::MAX;
@@ -37,6 +39,10 @@ pub(super) struct Tracer {
     is_recording: bool,
     /// Of the plan's `until`, if that is a number of instructions: how many are still to be recorded.
     left: Option<u64>,
+    /// Something was executed behind the last of those.
+    is_cut: bool,
+    /// How many of the instructions that are told next come before the plan's `from`, if that is a number.
+    before_from: u64,
     /// The cache whose blocks are known.
     cache: Option<u64>,
     /// Their numbers in the trace, by the cache's own, and the numbers of instructions.
@@ -82,6 +88,8 @@ impl Tracer {
             unit: None,
             images,
             is_recording: false,
+            is_cut: false,
+            before_from: 0,
             cache: None,
             ids: Vec::new(),
             has_same_numbers: true,
@@ -191,18 +199,7 @@ impl Tracer {
     /// Finds the number of a block in the trace.
     #[cold]
     fn learn(&mut self, id: BlockId, block: &Block) -> io::Result<()> {
-        let mut number = None;
-        let mut mapped = None;
-        for one in &self.images {
-            let image = self.session.image(&one.0, one.1.as_deref());
-            // What was mapped last is there.
-            if (one.0.start..one.0.end).contains(&block.address) {
-                (number, mapped) = (Some(image), Some(one));
-            }
-        }
-        let entry = trace::Block { address: block.address, words: block.words.clone(), image: number };
-        let function = || function(mapped?, number?, block.address);
-        let number = self.session.process.block(entry, function)?;
+        let number = self.define(block.address, &block.words)?;
         if self.ids.len() <= id as usize {
             self.ids.resize(id as usize + 1, (UNKNOWN, 0));
         }
@@ -211,11 +208,32 @@ impl Tracer {
         Ok(())
     }
 
+    /// Learns the blocks that the cache has now. In its order they get its numbers, if no other thread has blocks.
+    fn learn_more(&mut self, cache: &BlockCache) -> io::Result<()> {
+        let mut more = cache.blocks().iter().enumerate().skip(self.ids.len());
+        more.try_for_each(|(id, block)| self.learn(id as BlockId, block))
+    }
+
+    /// The number in the trace of these instructions at this address.
+    fn define(&self, address: u64, words: &[u32]) -> io::Result<BlockId> {
+        let mut number = None;
+        let mut mapped = None;
+        for one in &self.images {
+            let image = self.session.image(&one.0, one.1.as_deref());
+            // What was mapped last is there.
+            if (one.0.start..one.0.end).contains(&address) {
+                (number, mapped) = (Some(image), Some(one));
+            }
+        }
+        let entry = trace::Block { address, words: words.to_vec(), image: number };
+        self.session.process.block(entry, || function(mapped?, number?, address))
+    }
+
     /// Delivers records to a consumer: as they are, if nothing in them need be changed.
     fn deliver(&mut self, records: &[u64], cache: &BlockCache) -> io::Result<()> {
         self.learn_more(cache)?;
         let mut records = records;
-        if !self.has_same_numbers || self.left.is_some() {
+        if !self.has_same_numbers || self.left.is_some() || self.before_from > 0 {
             self.add(records, cache)?;
             records = &[];
         }
@@ -236,19 +254,50 @@ impl Tracer {
                 self.learn(id, block)?;
             }
             let (number, instructions) = self.ids[id as usize];
-            if let Some(left) = &mut self.left {
-                if *left == 0 {
-                    break;
-                }
-                *left = left.saturating_sub(instructions.into());
-            }
             let values = if self.session.plan.values { block.values().count() } else { 0 };
-            let end = at + 1 + block.accesses as usize + values;
-            self.piece.push(Event::Block(number).word());
-            self.piece.extend_from_slice(&records[at + 1..end]);
-            self.instructions += u64::from(instructions);
-            at = end;
+            let record = &records[at + 1..at + 1 + block.accesses as usize + values];
+            at += 1 + record.len();
+            let wanted = self.wanted_of(instructions);
+            if wanted.len() == instructions as usize {
+                self.piece.push(Event::Block(number).word());
+                self.piece.extend_from_slice(record);
+            } else if !wanted.is_empty() {
+                self.add_part(block, wanted.start as usize..wanted.end as usize, record)?;
+            }
+            self.instructions += wanted.len() as u64;
+            if self.is_cut {
+                break;
+            }
         }
+        Ok(())
+    }
+
+    /// Which of so many instructions that follow each other are to be recorded: recording can begin and end in the
+    /// middle of a block.
+    #[inline]
+    fn wanted_of(&mut self, instructions: u32) -> Range<u32> {
+        let first = self.before_from.min(instructions.into()) as u32;
+        self.before_from -= u64::from(first);
+        let mut end = instructions;
+        if let Some(left) = &mut self.left {
+            let count = (*left).min((instructions - first).into()) as u32;
+            *left -= u64::from(count);
+            end = first + count;
+            self.is_cut |= end < instructions;
+        }
+        first..end
+    }
+
+    /// Adds a part of a block's record, which is a block of its own in the trace.
+    #[cold]
+    fn add_part(&mut self, block: &Block, part: Range<usize>, record: &[u64]) -> io::Result<()> {
+        let number = self.define(block.address + 4 * part.start as u64, &block.words[part.clone()])?;
+        let before = |end: usize| Shape::new(&block.words[..end], self.session.plan.values);
+        let (before, until) = (before(part.start), before(part.end));
+        let (addresses, values) = record.split_at(block.accesses as usize);
+        self.piece.push(Event::Block(number).word());
+        self.piece.extend_from_slice(&addresses[before.accesses as usize..until.accesses as usize]);
+        self.piece.extend_from_slice(&values[before.values as usize..until.values as usize]);
         Ok(())
     }
 
@@ -276,6 +325,23 @@ impl Tracer {
         }
     }
 
+    /// All that was to be recorded is. That was not known when the marks were made that wait: a unit has not ended of
+    /// which something was left out, and no other one begins.
+    fn cut_units(&mut self) {
+        let (is_cut, mut begins) = (self.is_cut, false);
+        self.marks.retain_mut(|mark| {
+            match *mark {
+                Mark::UnitEnds(number) if is_cut => *mark = Mark::UnitLeft(number),
+                Mark::UnitBegins(_) => begins = true,
+                _ => {}
+            }
+            !matches!(mark, Mark::UnitBegins(_))
+        });
+        if begins {
+            self.unit = None;
+        }
+    }
+
     /// Follows the program from before a block: whether the block is to be recorded.
     fn follow(&mut self, block: &Block, cpu: &Cpu) -> bool {
         let (session, addresses) = (&*self.session, &self.addresses);
@@ -285,10 +351,13 @@ impl Tracer {
             let is_late = number.is_some_and(|number| cpu.instructions + block.steps.len() as u64 > number);
             if is_late || addresses.from.contains(&block.address) {
                 session.set_state(State::Active);
+                // Units begin where their function does.
+                let number = number.filter(|_| plan.unit.is_none());
+                self.before_from = number.map_or(0, |number| number.saturating_sub(cpu.instructions));
             }
-        } else if session.state() == State::Active
-            && (self.left == Some(0) || self.is_recording && addresses.until.contains(&block.address))
-        {
+        }
+        let is_end = self.left == Some(0) || self.is_recording && addresses.until.contains(&block.address);
+        if is_end && session.state() == State::Active {
             session.set_state(State::Over);
         }
         let is_active = session.state() == State::Active;
@@ -310,6 +379,9 @@ impl Tracer {
                 self.marks.extend([Mark::Gap, Mark::UnitBegins(number)]);
             }
         }
+        if is_end && let Some(number) = self.unit.take() {
+            self.marks.push(Mark::UnitLeft(number));
+        }
         self.unit.is_some()
     }
 }
@@ -319,188 +391,4 @@ fn function((loaded, file): &Mapped, image: u32, address: u64) -> Option<trace::
     let function = file.as_ref()?.function_at(address.wrapping_sub(loaded.bias))?;
     let (name, size) = (function.name.clone(), function.size);
     Some(trace::Function { name, image, address: function.address.wrapping_add(loaded.bias), size })
-}
-
-/// What an observer hears of.
-impl Tracer {
-    /// What must be heard of from before a block on; and whether what was executed before must be told first.
-    pub(super) fn interest(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> (Interest, bool) {
-        let is_recorded = self.follow(block, cpu);
-        let mut has_news = false;
-        if let Some(heap) = self.heap.as_mut().filter(|_| self.session.state() != State::Over) {
-            heap.enter(block, cpu, memory);
-            has_news = !heap.marks.is_empty();
-        }
-        if is_recorded && !self.is_recording && self.marks.is_empty() {
-            self.marks.push(Mark::Gap);
-        }
-        self.is_recording = is_recorded;
-        let interest = match is_recorded {
-            false => self.watching(),
-            true if self.session.plan.values => Interest::Values,
-            true if self.left.is_none() && self.lookaside().is_some() => Interest::Unusual,
-            true => Interest::Accesses,
-        };
-        (interest, has_news || !self.marks.is_empty())
-    }
-
-    /// What is usual for a consumer, if there is one that is told only what is not.
-    pub(super) fn lookaside(&self) -> Option<&Lookaside> {
-        self.session.delivery()?.lookaside()
-    }
-
-    /// Tells the consumer what was usual.
-    pub(super) fn counted(&mut self, cache: &BlockCache) {
-        self.learn_all(cache);
-        let Some(delivery) = self.session.delivery() else { return };
-        let mut passed = Vec::new();
-        cache.take_executions(|id, executions| passed.push((self.number(id), executions)));
-        delivery.passed(&passed);
-    }
-
-    /// Makes all blocks of the cache known to the consumer.
-    pub(super) fn learn_all(&mut self, cache: &BlockCache) {
-        self.follow_cache(cache);
-        if let Err(error) = self.learn_more(cache) {
-            return self.fail(error);
-        }
-        if let Some(delivery) = self.session.delivery() {
-            delivery.define();
-        }
-    }
-
-    /// The number that a block's first instruction has for the consumer.
-    pub(super) fn first_instruction(&self, id: BlockId) -> u32 {
-        self.session.delivery().map_or(0, |delivery| delivery.first_instruction(self.number(id)))
-    }
-
-    /// The number of a block in the trace.
-    fn number(&self, id: BlockId) -> BlockId {
-        self.ids.get(id as usize).map_or(UNKNOWN, |known| known.0)
-    }
-
-    /// Learns the blocks that the cache has now. In its order they get its numbers, if no other thread has blocks.
-    fn learn_more(&mut self, cache: &BlockCache) -> io::Result<()> {
-        let mut more = cache.blocks().iter().enumerate().skip(self.ids.len());
-        more.try_for_each(|(id, block)| self.learn(id as BlockId, block))
-    }
-
-    pub(super) fn wants(&self, block: &Block) -> bool {
-        self.calls.wants(block) || self.addresses.all.contains(&block.address)
-    }
-
-    pub(super) fn wants_more(&mut self) -> bool {
-        self.calls.wants_more()
-    }
-
-    pub(super) fn breaks(&self) -> &[u64] {
-        &self.addresses.all
-    }
-
-    pub(super) fn limit(&self) -> u64 {
-        let plan = &self.session.plan;
-        plan.from.as_ref().and_then(|place| place.instructions()).unwrap_or(u64::MAX)
-    }
-
-    pub(super) fn thread(&self) -> Tracer {
-        if let Some(delivery) = self.session.delivery() {
-            delivery.add_thread();
-        }
-        let addresses = self.addresses.clone();
-        let heap = self.heap.as_ref().map(Allocations::thread);
-        let tracer = Tracer::of(self.session.clone(), addresses, self.calls.thread(), self.images.clone());
-        Tracer { heap, ..tracer }
-    }
-
-    pub(super) fn executed(&mut self, records: &[u64], cache: &BlockCache) {
-        if self.has_failed {
-            return;
-        }
-        self.follow_cache(cache);
-        let is_live = self.session.delivery().is_some();
-        let added = if is_live {
-            self.deliver(records, cache)
-        } else {
-            self.mark(Mark::Order(self.order));
-            self.add(records, cache)
-        };
-        if let Err(error) = added {
-            self.fail(error);
-        }
-        if self.left == Some(0) {
-            linux::notice();
-        }
-        self.order = self.session.next_order();
-        if !is_live && self.piece.len() >= PIECE {
-            self.hand_on();
-        }
-    }
-
-    pub(super) fn system_call(&mut self, number: u32) {
-        /// execve and execveat: what comes after may not be ours.
-        const REPLACING: [u32; 2] = [59, 513];
-        if self.is_recording {
-            self.mark(Mark::SystemCall(number));
-        }
-        if REPLACING.contains(&number) && self.instructions > 0 {
-            self.flush();
-        }
-    }
-
-    pub(super) fn diverted(&mut self) {
-        if self.is_recording {
-            self.mark(Mark::Diverted);
-        }
-    }
-
-    pub(super) fn goes_on(&mut self) {
-        self.order = self.session.next_order();
-        self.add_heap();
-        self.piece.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
-        if self.lookaside().is_some() {
-            // Compiled code may tell what is behind them before there is another record.
-            self.hand_on();
-        }
-    }
-
-    pub(super) fn mapped(&mut self, image: &LoadedImage) {
-        // An image that cannot be read any more has no symbols.
-        let file = Image::open(&image.path).ok().map(Arc::new);
-        if let Some(file) = &file {
-            self.calls.mapped(image, file);
-            self.addresses.mapped(&self.session.plan, image, file);
-            if let Some(heap) = &mut self.heap {
-                // Whoever hears of callers knows where they are.
-                self.session.image(image, Some(file));
-                self.addresses.all.extend(heap.mapped(image, file));
-            }
-        }
-        self.images.push((image.clone(), file));
-    }
-
-    /// Another program takes the place of this one.
-    pub(super) fn replaced(&mut self) {
-        if let Some(heap) = &mut self.heap {
-            heap.replaced();
-        }
-    }
-
-    pub(super) fn forked(&mut self) {
-        // Nobody feeds from here: the other thread is the parent's.
-        std::mem::forget(self.feed.take());
-        let session = self.session.forked();
-        let (addresses, calls) = (self.addresses.clone(), self.calls.clone());
-        let images = std::mem::take(&mut self.images);
-        let (is_recording, order) = (self.is_recording, self.order);
-        let (parent, mut heap) = (self.session.process.number(), self.heap.take());
-        if let Some(heap) = &mut heap {
-            heap.marks = vec![Mark::Heap(Heap::Copied(parent))];
-        }
-        *self = Tracer { is_recording, order, heap, ..Tracer::of(session, addresses, calls, images) };
-        // The number is from before the parent goes on.
-        self.add_heap();
-        if is_recording {
-            self.marks.push(Mark::Gap);
-        }
-    }
 }

@@ -135,7 +135,10 @@ struct Follower<'a> {
     /// What is known to be in the slots.
     slots: [Option<u64>; SLOTS],
     calls: Calls,
+    /// The number of the last order mark, or 0.
     order: u64,
+    /// Whether there was one. Numbers begin with 1; traces of programs that ran already once began with 0.
+    is_ordered: bool,
     /// The last unit of work, and whether it goes on.
     unit: Option<u64>,
     unit_is_open: bool,
@@ -156,6 +159,7 @@ impl<'a> Follower<'a> {
             slots: [None; SLOTS],
             calls: Calls::default(),
             order: 0,
+            is_ordered: false,
             unit: None,
             unit_is_open: false,
         };
@@ -243,11 +247,11 @@ impl<'a> Follower<'a> {
                 self.calls.open(None);
             }
             Mark::Order(number) => {
-                if number <= self.order {
+                if number < self.order || number == self.order && (number > 0 || self.is_ordered) {
                     let what = format!("order {number} comes behind order {}", self.order);
                     self.violation(Rule::Order, self.place(), what);
                 }
-                self.order = number;
+                (self.order, self.is_ordered) = (number, true);
             }
             Mark::SystemCall(number) => self.system_call(number),
             Mark::UnitBegins(number) => {

@@ -73,8 +73,9 @@ fn calls_that_are_not_returned_from_are_counted() {
 #[test]
 fn marks_out_of_order_are_found() {
     let [caller, size, block] = [Heap::Caller(16), Heap::Size(8), Heap::Block(64)].map(Mark::Heap);
-    let cases: [(Rule, &[Mark]); 10] = [
+    let cases: [(Rule, &[Mark]); 11] = [
         (Rule::Order, &[Mark::Order(5), Mark::Order(5)]),
+        (Rule::Order, &[Mark::Order(0), Mark::Order(0)]),
         (Rule::Order, &[Mark::Order(5), Mark::Order(4)]),
         (Rule::Unit, &[Mark::UnitEnds(3)]),
         (Rule::Unit, &[Mark::UnitBegins(3), Mark::UnitLeft(4)]),
@@ -90,10 +91,14 @@ fn marks_out_of_order_are_found() {
         items.extend(marks.iter().map(|&mark| M(mark)));
         assert_eq!(rules(&checked("marks", &items)), [rule], "{marks:?}");
     }
-    let fine = [Mark::Order(2), Mark::UnitBegins(3), Mark::UnitLeft(3), Mark::UnitBegins(7), Mark::Order(9)];
-    let freed = Mark::Heap(Heap::Freed(64));
-    let items: Vec<Item> = fine.into_iter().chain([caller, size, block, freed, freed]).map(M).collect();
-    assert_eq!(checked("marks", &items).listed, []);
+    // Traces of programs that ran already once began with 0.
+    for first in [0, 2] {
+        let fine =
+            [Mark::Order(first), Mark::UnitBegins(3), Mark::UnitLeft(3), Mark::UnitBegins(7), Mark::Order(9)];
+        let freed = Mark::Heap(Heap::Freed(64));
+        let items: Vec<Item> = fine.into_iter().chain([caller, size, block, freed, freed]).map(M).collect();
+        assert_eq!(checked("marks", &items).listed, []);
+    }
 }
 
 /// Changes a field of the last chunk's head, and makes its checksum right again.
