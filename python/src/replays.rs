@@ -152,9 +152,9 @@ pub fn hear<M: Model>(
     found: impl FnOnce(&M, &trace::Trace) -> Vec<Table> + Send,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
-    let first = first_counted(&trace.0, &wanted.0, warm_up)?;
+    let warm_up_units = warm_up_units(&trace.0, &wanted.0, warm_up)?;
     tables(py, trace, wanted, |replay| {
-        let mut model = Warming::new(model, first);
+        let mut model = Warming::new(model, warm_up_units);
         let mut seen = 0;
         let problems = replay.tell(&mut model, &mut |more| {
             seen += more;
@@ -169,22 +169,22 @@ pub fn hear<M: Model>(
     })
 }
 
-/// The first unit of work that counts, if some before it do not.
-fn first_counted(
+/// The numbers of the units of work that warm the machine up.
+fn warm_up_units(
     trace: &trace::Trace,
     wanted: &analysis::replay::Wanted,
     warm_up: u64,
-) -> PyResult<Option<u64>> {
+) -> PyResult<std::ops::Range<u64>> {
     if warm_up == 0 {
-        return Ok(None);
+        return Ok(0..0);
     }
     let Some(first) = trace.first_unit() else {
         return Err(TraceError::new_err(
             "warm_up counts units of work, and there are none: record with unit=",
         ));
     };
-    let wanted = wanted.units.as_ref().map_or(0, |units| *units.start());
-    Ok(Some(first.max(wanted).saturating_add(warm_up)))
+    let first = first.max(wanted.units.as_ref().map_or(0, |units| *units.start()));
+    Ok(first..first.saturating_add(warm_up))
 }
 
 /// Gives Python a chance to be interrupted.

@@ -140,7 +140,7 @@ fn hit_ratio(start: (u64, u64), end: (u64, u64)) -> Option<f64> {
 /// The units that a result rests on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measurement {
-    /// In the order of execution.
+    /// In the order of their ends.
     pub units: Vec<Unit>,
     /// How many units went before and were not measured (all, if the state was never steady).
     pub warm_up: u64,
@@ -230,25 +230,35 @@ pub fn path_lengths(name: &str, title: &str, measurements: &[(&str, &Measurement
             measurement.warm_up.into(),
             hits.into(),
         ]);
-        if !measurement.steady {
-            table.notes.push(format!(
-                "{label}: no steady state was reached; these are the last {} of {} units.",
-                length.units, measurement.warm_up
-            ));
-        }
+        table.notes.extend(unsteady_note(measurement).map(|note| format!("{label}: {note}")));
     }
     table
+}
+
+/// What a reader must know of units that are not of the steady state.
+pub fn unsteady_note(measurement: &Measurement) -> Option<String> {
+    let Measurement { units, warm_up, .. } = measurement;
+    (!measurement.steady && !units.is_empty()).then(|| {
+        format!("no steady state was reached; these are the last {} of {warm_up} units.", units.len())
+    })
 }
 
 /// One row a unit measured.
 pub fn each_unit(measurement: &Measurement) -> Table {
     let columns = [("unit", Kind::Count), ("instructions", Kind::Count), ("system calls", Kind::Count)];
     let mut table = Table::new("units", "Units of work measured", &columns);
-    for unit in &measurement.units {
+    for unit in sorted_by_number(&measurement.units, |unit| unit.number) {
         let calls: u64 = unit.system_calls.iter().map(|(_, n)| n).sum();
         table.row(vec![unit.number.into(), unit.instructions.into(), calls.into()]);
     }
     table
+}
+
+/// Units by their numbers: those of several threads may end in another order than they began.
+pub(crate) fn sorted_by_number<T>(units: &[T], number: impl Fn(&T) -> u64) -> Vec<&T> {
+    let mut sorted: Vec<&T> = units.iter().collect();
+    sorted.sort_by_key(|unit| number(unit));
+    sorted
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Exact counts: of every block, and of each call of one function apart.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use trace::{BlockId, Counts, LoadedImage, Unit};
@@ -167,25 +167,32 @@ pub struct UnitOfWork {
     pub gauges: Vec<String>,
 }
 
-/// Receives each unit as it ends. Returns false when it needs no more of them.
+/// Receives each unit as it ends; those of several threads may end in another order than they began. Returns false when it
+/// needs no more of them.
 pub type UnitSink<'a> = Box<dyn FnMut(Unit) -> bool + Send + 'a>;
 
 /// What the counters of all threads share.
 struct Units<'a> {
-    sink: Mutex<(UnitSink<'a>, u64)>,
+    sink: Mutex<UnitSink<'a>>,
     wanted: AtomicBool,
+    /// How many have begun: their numbers are in the order of their beginnings.
+    begun: AtomicU64,
 }
 
 impl<'a> Units<'a> {
     fn new(sink: UnitSink<'a>, wanted: bool) -> Arc<Units<'a>> {
-        Arc::new(Units { sink: Mutex::new((sink, 0)), wanted: AtomicBool::new(wanted) })
+        let (sink, wanted) = (Mutex::new(sink), AtomicBool::new(wanted));
+        Arc::new(Units { sink, wanted, begun: AtomicU64::new(0) })
     }
 
-    /// Numbers a unit and hands it on.
-    fn push(&self, mut unit: Unit) {
-        let (sink, number) = &mut *lock(&self.sink);
-        unit.number = *number;
-        *number += 1;
+    /// The number of a unit that begins.
+    fn begin(&self) -> u64 {
+        self.begun.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Hands a unit on that has ended.
+    fn push(&self, unit: Unit) {
+        let sink = &mut *lock(&self.sink);
         if !sink(unit) {
             self.wanted.store(false, Ordering::Relaxed);
         }
@@ -199,6 +206,8 @@ pub struct UnitCounter<'a> {
     work: UnitOfWork,
     units: Arc<Units<'a>>,
     calls: Calls,
+    /// The number of the open unit, or of the last one.
+    number: u64,
     gauges: Vec<Option<u64>>,
     /// What ran in the open unit: not in the totals yet.
     executions: Tally,
@@ -222,7 +231,7 @@ impl<'a> UnitCounter<'a> {
         gauges: Vec<Option<u64>>,
     ) -> UnitCounter<'a> {
         let (executions, ids, system_calls) = (Tally::default(), Vec::new(), Vec::new());
-        UnitCounter { total, work, units, calls, gauges, executions, ids, system_calls }
+        UnitCounter { total, work, units, calls, number: 0, gauges, executions, ids, system_calls }
     }
 
     /// Whether any image that was mapped has the unit's function.
@@ -238,7 +247,7 @@ impl<'a> UnitCounter<'a> {
 
     /// How many units began.
     pub fn begun(&self) -> u64 {
-        lock(&self.units.sink).1 + u64::from(self.calls.is_open())
+        self.units.begun.load(Ordering::Relaxed)
     }
 
     /// The program has ended: a unit that is still open ends with it.
@@ -266,7 +275,7 @@ impl<'a> UnitCounter<'a> {
     fn end(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache, ended: Ended) {
         let gauge = |address: &Option<u64>| address.and_then(|a| memory.load::<8>(a).ok()).unwrap_or(0);
         let mut unit = Unit {
-            number: 0,
+            number: self.number,
             instructions: cpu.instructions - ended.began,
             blocks: Vec::new(),
             system_calls: std::mem::take(&mut self.system_calls),
@@ -303,6 +312,9 @@ impl<'a> Observer for UnitCounter<'a> {
         }
         if let Some(ended) = change.ended {
             self.end(cpu, memory, cache, ended);
+        }
+        if change.begins {
+            self.number = self.units.begin();
         }
         self.executions(self.calls.is_open()).add(id, 1);
     }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
-use trace::Block;
+use trace::{Block, Thread};
 
 use crate::clock::Clock;
 use crate::pipeline::ResolvedBatch;
@@ -17,11 +17,11 @@ pub(crate) const MOST: usize = 64 << 10;
 /// Batches that may wait for a thread.
 const WAITING: usize = 8;
 
-/// Blocks that are new, and what a process executed then.
+/// Blocks that are new, and what a thread of the program executed then.
 #[derive(Default)]
 struct Batch {
     blocks: Vec<Block>,
-    process: u32,
+    thread: Thread,
     answered: ResolvedBatch,
 }
 
@@ -66,7 +66,7 @@ impl Batch {
         let mut clock = lock(clock);
         self.blocks.drain(..).for_each(|block| clock.define(&block));
         if !self.answered.records.is_empty() {
-            clock.execute(self.process, &self.answered);
+            clock.execute(self.thread, &self.answered);
             self.answered.clear();
         }
     }
@@ -134,14 +134,14 @@ impl Aside {
         own(&mut self.queue).next.blocks.push(block.clone());
     }
 
-    /// What the clock is to hear next, of a process: fewer than [`MOST`] words so far.
-    pub fn next(&mut self, process: u32) -> &mut ResolvedBatch {
+    /// What the clock is to hear next, of a thread of the program: fewer than [`MOST`] words so far.
+    pub fn next(&mut self, thread: Thread) -> &mut ResolvedBatch {
         let queue = own(&mut self.queue);
         let words = queue.next.answered.records.len();
-        if words >= MOST || (words > 0 && queue.next.process != process) {
+        if words >= MOST || (words > 0 && queue.next.thread != thread) {
             queue.go_on(&self.clock);
         }
-        queue.next.process = process;
+        queue.next.thread = thread;
         &mut queue.next.answered
     }
 

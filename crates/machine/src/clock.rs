@@ -1,11 +1,10 @@
 //! A pipeline at work for processes, and what of its time each unit of work has.
 
-use std::collections::HashMap;
-
-use trace::Block;
 use trace::record::{Event, Mark};
+use trace::{Block, Thread};
 
 use crate::Cycles;
+use crate::per_thread::{PerThread, Sums};
 use crate::pipeline::{Core, ResolvedBatch};
 
 /// The cycles that one unit of work took.
@@ -17,19 +16,24 @@ pub struct UnitTime {
     pub number: u64,
     /// Its instructions.
     pub instructions: u64,
-    /// Its cycles, without those in which the processor worked for other processes. One at its beginning or its
+    /// Its cycles, without those in which the processor worked for other threads. One at its beginning or its
     /// end, in which instructions beside its own are issued, belongs to what came before.
     pub cycles: Cycles,
 }
 
-/// What a process has had of the processor.
+/// Instructions, and the cycles that they took.
 #[derive(Clone, Debug, Default)]
 struct Spent {
     instructions: u64,
     cycles: Cycles,
 }
 
-impl Spent {
+impl Sums for Spent {
+    fn add(&mut self, other: &Spent) {
+        self.instructions += other.instructions;
+        self.cycles.add(&other.cycles);
+    }
+
     fn since(&self, earlier: &Spent) -> Spent {
         let cycles = self.cycles.since(&earlier.cycles);
         Spent { instructions: self.instructions - earlier.instructions, cycles }
@@ -39,14 +43,12 @@ impl Spent {
 /// A processor's pipeline, and what it did for whom.
 pub(crate) struct Clock {
     pub core: Core,
-    space: u32,
-    /// The cycles of the processes that are not executed now, and those before the current one was.
-    others: HashMap<u32, Spent>,
-    since: Spent,
+    /// The thread that is executed.
+    thread: Thread,
     /// Instructions so far.
     instructions: u64,
-    /// The units that are not over: what their process had spent when they began.
-    begun: HashMap<(u32, u64), Spent>,
+    /// What each thread has had of the processor.
+    threads: PerThread<Spent>,
     /// The units of work that ended as they should, in the order of their ends.
     pub units: Vec<UnitTime>,
 }
@@ -56,11 +58,9 @@ impl Clock {
     pub fn new(core: Core) -> Clock {
         Clock {
             core,
-            space: 0,
-            others: HashMap::new(),
-            since: Spent::default(),
+            thread: Thread::default(),
             instructions: 0,
-            begun: HashMap::new(),
+            threads: PerThread::default(),
             units: Vec::new(),
         }
     }
@@ -70,9 +70,9 @@ impl Clock {
         self.core.define(block.address, &block.words);
     }
 
-    /// What a process executed, and what memory said of it.
-    pub fn execute(&mut self, process: u32, answered: &ResolvedBatch) {
-        self.enter(process);
+    /// What a thread executed, and what memory said of it.
+    pub fn execute(&mut self, thread: Thread, answered: &ResolvedBatch) {
+        self.enter(thread);
         let (records, mut far) = (&answered.records, answered.misses());
         let mut word = 0;
         while let Some(&event) = records.get(word) {
@@ -95,46 +95,33 @@ impl Clock {
     pub fn forget_counts(&mut self) {
         self.core.forget_counts();
         self.instructions = 0;
-        self.others.clear();
-        self.since = Spent::default();
-        self.begun.clear();
+        self.threads.forget();
         self.units.clear();
     }
 
-    /// What all processes have had.
+    /// What all threads have had.
     fn spent(&self) -> Spent {
         Spent { instructions: self.instructions, cycles: self.core.cycles() }
     }
 
-    /// What the current one has had.
-    fn own(&self) -> Spent {
-        let mut own = self.spent().since(&self.since);
-        if let Some(before) = self.others.get(&self.space) {
-            own.instructions += before.instructions;
-            own.cycles.add(&before.cycles);
+    fn enter(&mut self, thread: Thread) {
+        if self.threads.is_other(thread.number) {
+            self.threads.enter(thread.number, self.spent());
+            self.core.divert();
         }
-        own
-    }
-
-    fn enter(&mut self, space: u32) {
-        if space != self.space {
-            self.others.insert(self.space, self.own());
-            self.since = self.spent();
-            self.space = space;
-            self.core.enter(space);
+        if thread.process != self.thread.process {
+            self.core.enter(thread.process);
         }
+        self.thread = thread;
     }
 
     fn mark(&mut self, mark: Mark) {
         match mark {
-            Mark::UnitBegins(number) => {
-                self.begun.insert((self.space, number), self.own());
-            }
-            Mark::UnitLeft(number) => drop(self.begun.remove(&(self.space, number))),
+            Mark::UnitBegins(number) => self.threads.begin_unit(number, &self.spent()),
+            Mark::UnitLeft(number) => drop(self.threads.end_unit(number, &self.spent())),
             Mark::UnitEnds(number) => {
-                if let Some(before) = self.begun.remove(&(self.space, number)) {
-                    let Spent { instructions, cycles } = self.own().since(&before);
-                    self.units.push(UnitTime { space: self.space, number, instructions, cycles });
+                if let Some(Spent { instructions, cycles }) = self.threads.end_unit(number, &self.spent()) {
+                    self.units.push(UnitTime { space: self.thread.process, number, instructions, cycles });
                 }
             }
             Mark::Gap | Mark::Diverted => self.core.divert(),

@@ -7,6 +7,7 @@ mod curves;
 mod description;
 mod hierarchy;
 mod numbers;
+mod per_thread;
 pub mod pipeline;
 pub mod predictor;
 mod script;

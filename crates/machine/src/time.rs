@@ -91,7 +91,7 @@ impl<M: MemorySystem> Time<M> {
         self.aside.clock().core.totals().cycles()
     }
 
-    /// The units of work that ended as they should, in the order of their ends.
+    /// The units of work that ended as they should, in the order of their ends; each with what its own thread did.
     pub fn units(&self) -> Vec<UnitTime> {
         self.aside.clock().units.clone()
     }
@@ -136,7 +136,7 @@ impl<M: MemorySystem> Consumer for Time<M> {
     fn executed(&mut self, thread: Thread, mut records: &[u64]) {
         self.memory.enter(thread.process);
         while !records.is_empty() {
-            let words = self.memory.resolve(records, MOST, self.aside.next(thread.process));
+            let words = self.memory.resolve(records, MOST, self.aside.next(thread));
             records = &records[words..];
         }
     }

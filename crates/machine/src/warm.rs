@@ -1,6 +1,8 @@
 //! Models that hear something before what counts.
 
+use std::collections::HashSet;
 use std::io;
+use std::ops::Range;
 
 use trace::record::{Event, Mark};
 use trace::{Block, BlockId, Consumer, Image, Lookaside, Thread};
@@ -27,32 +29,80 @@ impl<M: Model> Model for Vec<M> {
     }
 }
 
-/// Lets a model count from the beginning of a unit of work on, whichever process does it.
+/// Lets a model count from the beginning of a unit of work on, whichever thread does it.
+///
+/// Threads work on units at the same time: when the first unit begins that counts, others may be under way that do not.
+/// What is left of those is not heard, so that nothing else than the units that count is counted.
 #[derive(Debug)]
 pub struct Warming<M> {
-    /// What hears everything.
+    /// What hears everything that warms it up, and everything that counts.
     pub model: M,
-    /// The unit's number, until it begins.
-    awaited: Option<u64>,
+    /// The numbers of the units that warm it up.
+    warm_up: Range<u64>,
+    /// Whether nothing counts as yet.
+    is_warming: bool,
+    /// The threads that are in a unit that does not count.
+    within: HashSet<u32>,
+    /// How many of the units that do not count are not over.
+    left: u64,
 }
 
 impl<M: Model> Warming<M> {
-    /// Counts from the first unit on that has this number or a larger one; without one everything.
-    pub fn new(model: M, first: Option<u64>) -> Warming<M> {
-        Warming { model, awaited: first }
+    /// Counts from the first unit on that has the number behind these or a larger one; if there are none, everything.
+    pub fn new(model: M, warm_up: Range<u64>) -> Warming<M> {
+        let left = warm_up.end.saturating_sub(warm_up.start);
+        Warming { model, warm_up, is_warming: left > 0, within: HashSet::new(), left }
     }
 
     /// Whether nothing counts as yet.
     pub fn is_warming(&self) -> bool {
-        self.awaited.is_some()
+        self.is_warming
     }
 
-    /// Where the records of what counts begin.
-    fn beginning(&self, records: &[u64]) -> Option<usize> {
-        let first = self.awaited?;
-        let begins =
-            |word: &u64| matches!(Event::new(*word), Event::Mark(Mark::UnitBegins(unit)) if unit >= first);
-        records.iter().position(begins)
+    /// Whether some of what comes may not count.
+    fn is_choosing(&self) -> bool {
+        self.is_warming || self.left > 0
+    }
+
+    /// Lets the model hear what a thread executed, as far as that warms it up or counts.
+    fn choose(&mut self, thread: Thread, records: &[u64]) {
+        let mut start = 0;
+        let marks = records.iter().enumerate().filter_map(|(at, word)| match Event::new(*word) {
+            Event::Mark(mark) => Some((at, mark)),
+            _ => None,
+        });
+        for (at, mark) in marks {
+            match mark {
+                Mark::UnitBegins(unit) if unit < self.warm_up.end => {
+                    self.hear(thread, &records[start..at]);
+                    start = at;
+                    self.within.insert(thread.number);
+                }
+                Mark::UnitBegins(_) => {
+                    self.hear(thread, &records[start..at]);
+                    start = at;
+                    self.within.remove(&thread.number);
+                    if std::mem::take(&mut self.is_warming) {
+                        self.model.forget_counts();
+                    }
+                }
+                Mark::UnitEnds(unit) | Mark::UnitLeft(unit) if self.warm_up.contains(&unit) => {
+                    self.hear(thread, &records[start..=at]);
+                    start = at + 1;
+                    self.within.remove(&thread.number);
+                    self.left = self.left.saturating_sub(1);
+                }
+                _ => {}
+            }
+        }
+        self.hear(thread, &records[start..]);
+    }
+
+    /// The same of records that are all of the same unit, or of none.
+    fn hear(&mut self, thread: Thread, records: &[u64]) {
+        if !records.is_empty() && (self.is_warming || !self.within.contains(&thread.number)) {
+            self.model.executed(thread, records);
+        }
     }
 }
 
@@ -66,12 +116,11 @@ impl<M: Model> Consumer for Warming<M> {
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
-        let Some(beginning) = self.beginning(records) else { return self.model.executed(thread, records) };
-        let (before, counted) = records.split_at(beginning);
-        self.model.executed(thread, before);
-        self.model.forget_counts();
-        self.awaited = None;
-        self.model.executed(thread, counted);
+        if self.is_choosing() {
+            self.choose(thread, records);
+        } else {
+            self.model.executed(thread, records);
+        }
     }
 
     fn lookaside(&mut self) -> Option<Lookaside> {

@@ -448,7 +448,7 @@ fn parts<M: Model>(
         model
     };
     let [mut all, mut before] = [ready(), ready()];
-    let mut behind = Warming::new(ready(), Some(7));
+    let mut behind = Warming::new(ready(), 6..7);
     for (number, (space, records)) in heard.iter().enumerate() {
         all.executed(thread(*space), records);
         if number < place {

@@ -68,7 +68,7 @@ impl Counts {
 /// called included. A call of the function from within itself belongs to the outer call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
-    /// Which call of the function this was, from 0.
+    /// Which call of the function this was, from 0, in the order in which the calls of all threads began.
     pub number: u64,
     /// Instructions executed.
     pub instructions: u64,

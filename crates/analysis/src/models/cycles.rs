@@ -6,6 +6,7 @@ use trace::BlockId;
 
 use super::{Sites, file_stem, named};
 use crate::table::{Column, Kind, Table, Value};
+use crate::units::sorted_by_number;
 
 /// How long machines take, what for, and how branches are predicted.
 pub fn times(machines: &[(&str, &Machine, &Time)]) -> Vec<Table> {
@@ -118,7 +119,8 @@ impl Sites for Time {
             ("frozen", Kind::Count),
         ];
         let mut table = Table::new(name, title, &columns);
-        for unit in Time::units(self) {
+        let units = Time::units(self);
+        for unit in sorted_by_number(&units, |unit| unit.number) {
             let cycles = &unit.cycles;
             let mut row = vec![
                 unit.number.into(),

@@ -5,6 +5,7 @@ use trace::BlockId;
 
 use super::{Sites, file_stem, per_thousand};
 use crate::table::{Column, Kind, Table, Value};
+use crate::units::sorted_by_number;
 
 /// The classes of misses that have columns.
 const CLASSES: [(Class, &str); 3] =
@@ -70,7 +71,7 @@ impl Sites for Caches {
             &[("unit", Kind::Count), ("instructions", Kind::Count), ("accesses", Kind::Count)],
         );
         table.columns.extend(columns(self));
-        for unit in self.units() {
+        for unit in sorted_by_number(self.units(), |unit| unit.number) {
             let mut row = vec![unit.number.into(), unit.instructions.into(), unit.accesses.into()];
             row.extend(unit.misses.iter().map(|&misses| Value::from(misses)));
             table.row(row);

@@ -64,7 +64,7 @@ fn heard_units(options: &HeardOptions) -> Option<u64> {
 
 /// A model that counts from a unit on, if units before it are to warm it up.
 fn warming<M: Model>(options: &HeardOptions, model: M, first: u64) -> Warming<M> {
-    Warming::new(model, (options.warm_up > 0).then(|| first.saturating_add(options.warm_up)))
+    Warming::new(model, first..first.saturating_add(options.warm_up))
 }
 
 /// The model, which has heard everything, if something counts.

@@ -111,7 +111,7 @@ impl Setting<'_> {
             let times = machines.iter().map(Time::new).collect::<Result<Vec<Time>, _>>();
             let times = times.map_err(|error| error.to_string())?;
             let plan = Plan { unit: Some(unit), ..Plan::default() };
-            let times = Warming::new(times, Some(first));
+            let times = Warming::new(times, skip..first);
             let heard = live::run(&configuration, &plan, times, false).map_err(|error| error.to_string())?;
             let both = machines.iter().zip(&heard.model.model);
             Ok::<_, String>(both.map(|(machine, time)| SchemeTime::new(machine, time)).collect::<Vec<_>>())

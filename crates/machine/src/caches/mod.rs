@@ -140,8 +140,7 @@ impl Caches {
         sites.map(|site| misses.get(site).copied().unwrap_or(0))
     }
 
-    /// The units of work that ended as they should, in the order of their ends. What other threads did in
-    /// between is in it.
+    /// The units of work that ended as they should, in the order of their ends; each with what its own thread did.
     pub fn units(&self) -> &[UnitMisses] {
         &self.tally.units
     }
@@ -155,6 +154,10 @@ impl Consumer for Caches {
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
+        if self.tally.is_other(thread.number) {
+            self.go_on();
+            self.tally.enter(thread.number);
+        }
         self.hierarchy.set_process(thread.process);
         self.hierarchy.adopt_time(0);
         let stores = self.hierarchy.stores();

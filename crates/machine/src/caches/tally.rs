@@ -1,10 +1,10 @@
 //! Misses by instruction, and by unit of work.
 
-use std::collections::HashMap;
 use std::mem::take;
 
 use trace::record::Mark;
 
+use crate::per_thread::{PerThread, Sums};
 use crate::{Class, Hierarchy, Request, Served};
 
 /// Sums of what has happened.
@@ -20,8 +20,8 @@ pub struct Tally {
     pub sites: Vec<[Vec<u64>; Class::COUNT]>,
     /// The units that ended.
     pub units: Vec<UnitMisses>,
-    /// The units that have begun: what there was before.
-    open: HashMap<u64, UnitMisses>,
+    /// What each thread has of the sums.
+    threads: PerThread<Shared>,
     caches: usize,
 }
 
@@ -38,6 +38,32 @@ pub struct UnitMisses {
     pub misses: Vec<u64>,
 }
 
+/// The sums that threads have shares of.
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    instructions: u64,
+    accesses: u64,
+    /// Of each structure; or of none, as long as nothing was counted.
+    misses: Vec<u64>,
+}
+
+impl Sums for Shared {
+    fn add(&mut self, other: &Shared) {
+        self.instructions += other.instructions;
+        self.accesses += other.accesses;
+        self.misses.resize(self.misses.len().max(other.misses.len()), 0);
+        self.misses.iter_mut().zip(&other.misses).for_each(|(misses, more)| *misses += more);
+    }
+
+    fn since(&self, earlier: &Shared) -> Shared {
+        let mut since = self.clone();
+        since.instructions -= earlier.instructions;
+        since.accesses -= earlier.accesses;
+        since.misses.iter_mut().zip(&earlier.misses).for_each(|(misses, before)| *misses -= before);
+        since
+    }
+}
+
 impl Tally {
     /// Of so many structures, of which the first are caches.
     pub fn new(caches: usize, structures: usize) -> Tally {
@@ -47,14 +73,32 @@ impl Tally {
             misses: vec![0; structures],
             sites: (0..structures).map(|_| Default::default()).collect(),
             units: Vec::new(),
-            open: HashMap::new(),
+            threads: PerThread::default(),
             caches,
         }
     }
 
     /// Forgets everything, and that units have begun.
     pub fn forget(&mut self) {
-        *self = Tally::new(self.caches, self.misses.len());
+        let mut threads = take(&mut self.threads);
+        threads.forget();
+        *self = Tally { threads, ..Tally::new(self.caches, self.misses.len()) };
+    }
+
+    /// Whether it is another thread's turn to execute.
+    #[inline]
+    pub fn is_other(&self, thread: u32) -> bool {
+        self.threads.is_other(thread)
+    }
+
+    /// It is a thread's turn, and all that was executed before is counted.
+    pub fn enter(&mut self, thread: u32) {
+        let sums = self.sums();
+        self.threads.enter(thread, sums);
+    }
+
+    fn sums(&self) -> Shared {
+        Shared { instructions: self.instructions, accesses: self.accesses, misses: self.misses.clone() }
     }
 
     /// Counts instructions, and loads and stores.
@@ -125,20 +169,19 @@ impl Tally {
     pub fn mark(&mut self, mark: Mark) {
         match mark {
             Mark::UnitBegins(number) => {
-                let (instructions, accesses, misses) =
-                    (self.instructions, self.accesses, self.misses.clone());
-                self.open.insert(number, UnitMisses { number, instructions, accesses, misses });
+                let sums = self.sums();
+                self.threads.begin_unit(number, &sums);
             }
             Mark::UnitEnds(number) => {
-                let Some(mut unit) = self.open.remove(&number) else { return };
-                unit.instructions = self.instructions - unit.instructions;
-                unit.accesses = self.accesses - unit.accesses;
-                for (misses, all) in unit.misses.iter_mut().zip(&self.misses) {
-                    *misses = all - *misses;
-                }
-                self.units.push(unit);
+                let ended = self.threads.end_unit(number, &self.sums());
+                self.units.extend(ended.map(|Shared { instructions, accesses, misses }| UnitMisses {
+                    number,
+                    instructions,
+                    accesses,
+                    misses,
+                }));
             }
-            Mark::UnitLeft(number) => drop(self.open.remove(&number)),
+            Mark::UnitLeft(number) => drop(self.threads.end_unit(number, &self.sums())),
             _ => {}
         }
     }

@@ -7,6 +7,7 @@ use crate::mix::{self, Mix};
 use crate::profile::{self, Attribution, Profile};
 use crate::replay::text::{describe, host_process, thread};
 use crate::table::{Kind as Column, Table, Value, separated};
+use crate::units::sorted_by_number;
 
 /// Largest sizes of the rows of a table of sizes; one more row has what is larger.
 const SIZES: [usize; 19] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 128, 256, 1024];
@@ -356,7 +357,9 @@ impl Summary<'_> {
         ];
         let mut table = Table::new("units", "Units of work", &columns);
         let streams = self.dictionary.trace.streams();
-        for Unit { number, stream, before, after, returned } in &self.units {
+        for Unit { number, stream, before, after, returned } in
+            sorted_by_number(&self.units, |unit| unit.number)
+        {
             let ending = match (after, returned) {
                 (Some(_), true) => "return",
                 (Some(_), false) => "other means",
