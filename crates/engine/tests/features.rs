@@ -34,6 +34,8 @@ programs! {
     feature_code
     feature_stacks
     feature_signals
+    trampolines
+    trampolines_late
     feature_processes
     feature_memory
     feature_reach

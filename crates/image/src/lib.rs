@@ -76,6 +76,7 @@ pub struct Image {
     needed: Vec<String>,
     build_id: Option<Vec<u8>>,
     segments: Vec<Segment>,
+    executable_stack: bool,
     code: Vec<Code>,
     symbols: Vec<Symbol>,
     functions: Vec<Function>,
@@ -139,6 +140,7 @@ impl Image {
             build_id: file.build_id()?.map(Into::into),
             extents: Extents::new(&functions),
             segments,
+            executable_stack: segments::executable_stack(program_headers),
             code,
             symbols,
             functions,
@@ -205,6 +207,11 @@ impl Image {
     /// The loadable segments, ascending and disjoint.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
+    }
+
+    /// Whether the program wants its stack to be executable (`PT_GNU_STACK`).
+    pub fn executable_stack(&self) -> bool {
+        self.executable_stack
     }
 
     /// The sections that hold instructions, ascending and disjoint; the executable segments of an

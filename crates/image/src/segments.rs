@@ -64,6 +64,14 @@ pub(crate) fn read(
     Ok(segments)
 }
 
+/// Whether the stack is executable: as PT_GNU_STACK says; without one it is, by the kernel's default for Alpha
+/// (EXSTACK_DEFAULT in fs/binfmt_elf.c, VM_DATA_DEFAULT_FLAGS in include/linux/mm.h).
+pub(crate) fn executable_stack(headers: &[ProgramHeader64<LittleEndian>]) -> bool {
+    // The last one counts, as in the kernel.
+    let header = headers.iter().rfind(|header| header.p_type(LE) == elf::PT_GNU_STACK);
+    header.is_none_or(|header| header.p_flags(LE).contains(elf::PF_X))
+}
+
 fn segment(header: &ProgramHeader64<LittleEndian>, length: usize) -> Result<Segment, Problem> {
     let (address, memory_size) = (header.p_vaddr(LE), header.p_memsz(LE));
     let (offset, file_size) = (header.p_offset(LE), header.p_filesz(LE));

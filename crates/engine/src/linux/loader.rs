@@ -90,6 +90,9 @@ pub struct Stack {
 /// Address space that is kept free behind the program for the heap to grow, in bytes.
 const HEAP_ROOM: u64 = 32 << 20;
 
+/// The name of the stack's region.
+pub const STACK: &str = "[stack]";
+
 /// Loads `program` into empty `memory`. `locate` finds the host path of an absolute guest path.
 pub fn load(
     program: &Program,
@@ -101,7 +104,7 @@ pub fn load(
     let room = if image.kind() == Kind::Executable { HEAP_ROOM } else { 0 };
     let main = map_image(&image, memory, room)?;
     let heap = main.end;
-    let stack_top = map_stack(memory, program.stack_bytes)?;
+    let stack_top = map_stack(memory, program.stack_bytes, image.executable_stack())?;
     let mut images = vec![main];
     let mut entry = image.entry().wrapping_add(images[0].bias);
     let mut interpreter_base = 0;
@@ -145,12 +148,14 @@ fn map_anonymous(
         .map_err(|error| LoadError::Map { path: name.into(), error })
 }
 
-fn map_stack(memory: &Memory, bytes: u64) -> Result<u64, LoadError> {
+fn map_stack(memory: &Memory, bytes: u64, executable: bool) -> Result<u64, LoadError> {
     let bytes = bytes.next_multiple_of(PAGE);
+    let execute = if executable { libc::PROT_EXEC } else { 0 };
+    let protection = libc::PROT_READ | libc::PROT_WRITE | execute;
     // A guard page below, never mapped accessible.
-    let low = memory.find_free(0, bytes + PAGE).ok_or_else(|| no_room(Path::new("[stack]")))?;
+    let low = memory.find_free(0, bytes + PAGE).ok_or_else(|| no_room(Path::new(STACK)))?;
     map_anonymous(memory, low, PAGE, libc::PROT_NONE, "[guard]")?;
-    map_anonymous(memory, low + PAGE, bytes, libc::PROT_READ | libc::PROT_WRITE, "[stack]")?;
+    map_anonymous(memory, low + PAGE, bytes, protection, STACK)?;
     Ok(low + PAGE + bytes)
 }
 

@@ -9,6 +9,7 @@ use trace::LoadedImage;
 use super::bits::{LOCK_ALL, MAP};
 use super::call::{Call, Outcome};
 use super::errno::Errno;
+use super::loader::STACK;
 use crate::memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
 
 const MAP_FIXED: u64 = 0x100;
@@ -199,16 +200,33 @@ pub fn munmap(call: &mut Call) -> Outcome {
 /// mprotect(address, length, protection)
 pub fn mprotect(call: &mut Call) -> Outcome {
     let [start, length, protection, ..] = call.arguments;
-    // PROT_GROWSDOWN and PROT_GROWSUP are for stacks that grow by themselves; ours are mapped whole.
-    const GROWS: u64 = 0x0300_0000;
-    if protection & !(PROTECTIONS | GROWS) != 0 {
+    const GROWS_DOWN: u64 = 0x0100_0000;
+    if protection & !(PROTECTIONS | GROWS_DOWN) != 0 {
         return Err(EINVAL);
     }
     let bytes = range(start, length, ENOMEM)?;
     if bytes > 0 {
+        let (start, bytes) = match protection & GROWS_DOWN {
+            0 => (start, bytes),
+            _ => down_to_stack_end(call.memory, start, bytes)?,
+        };
         call.memory.protect(start, bytes, (protection & PROTECTIONS) as i32)?;
     }
     Ok(0)
+}
+
+/// With PROT_GROWSDOWN a range of the stack reaches down to the stack's lowest address; of other memory it is
+/// EINVAL. The C library makes stacks executable so.
+fn down_to_stack_end(memory: &Memory, start: u64, bytes: u64) -> Result<(u64, u64), Errno> {
+    let is_stack = |address| {
+        memory.region_at(address).filter(|(_, region)| region.backing == Backing::Named(STACK))
+    };
+    let (mut low, _) = is_stack(start).ok_or(EINVAL)?;
+    // Parts of the stack may be protected in different ways.
+    while let Some((lower, _)) = is_stack(low - 1) {
+        low = lower;
+    }
+    Ok((low, start + bytes - low))
 }
 
 /// mremap(address, old length, new length, flags, new address)
