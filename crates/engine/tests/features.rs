@@ -34,6 +34,7 @@ programs! {
     feature_code
     feature_stacks
     feature_signals
+    newer_calls
     trampolines
     trampolines_late
     feature_processes

@@ -53,6 +53,9 @@ pub enum Problem {
         /// The file's size.
         size: u64,
     },
+    /// Section headers that cannot be used; the text is the problem with them.
+    #[error("{0}")]
+    Sections(String),
     /// Headers or tables that contradict each other.
     #[error("damaged ELF file: {0}; build it again")]
     Damaged(String),

@@ -28,7 +28,7 @@ pub use variables::{Element, Variable};
 
 use lines::Lines;
 use object::elf::{self, FileHeader64};
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian as LE, Object};
 use std::fs::{self, File};
 use std::io::Read;
@@ -82,6 +82,8 @@ pub struct Image {
     functions: Vec<Function>,
     extents: Extents,
     lines: OnceLock<Mutex<Lines>>,
+    /// Why the section headers were left out of account.
+    damage: Option<String>,
 }
 
 impl Image {
@@ -95,11 +97,31 @@ impl Image {
     /// Reads an image from memory; `path` only names it.
     pub fn parse(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Result<Image, Error> {
         let path = path.into();
-        let parsed = error::identify(&bytes).and_then(|()| Image::parse_elf(&path, &bytes));
+        let parsed = error::identify(&bytes).and_then(|()| {
+            let whole = Image::parse_elf(&path, &bytes);
+            whole.or_else(|problem| {
+                // What runs a program needs the program headers alone.
+                let image = Image::parse_elf(&path, &without_sections(&bytes))?;
+                Ok(Image { damage: Some(problem.to_string()), ..image })
+            })
+        });
         match parsed {
             Ok(image) => Ok(Image { bytes, ..image }),
             Err(problem) => Err(Error { path, problem }),
         }
+    }
+
+    /// Why the section headers cannot be used, if they cannot: the image can run, but its functions have no
+    /// names.
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
+    }
+
+    /// Fails if the section headers cannot be used: for those who want to know what is in an image.
+    pub fn check_sections(&self) -> Result<(), Error> {
+        let problem =
+            |damage: &String| Error { path: self.path.clone(), problem: Problem::Sections(damage.clone()) };
+        self.damage.as_ref().map_or(Ok(()), |damage| Err(problem(damage)))
     }
 
     fn parse_elf(path: &Path, bytes: &[u8]) -> Result<Image, Problem> {
@@ -115,7 +137,7 @@ impl Image {
         let frames = frames.map_or(Vec::new(), |(address, bytes)| symbols::unwind_extents(bytes, address));
         let functions = symbols::functions(&symbols, &code, frames);
         let interpreter = program_headers.iter().find_map(|header| header.interpreter(LE, bytes).transpose());
-        let dynamic = Dynamic::read(&file, bytes.len())?;
+        let dynamic = Dynamic::read(program_headers, &segments, bytes)?;
         let kind = if header.e_type(LE) == elf::ET_EXEC || dynamic.position_independent_executable {
             Kind::Executable
         } else {
@@ -145,6 +167,7 @@ impl Image {
             symbols,
             functions,
             lines: OnceLock::new(),
+            damage: None,
         })
     }
 
@@ -253,10 +276,16 @@ impl Image {
         self.symbols(name).first()
     }
 
+    /// The file with its sections, if they can be used.
+    fn sections(&self) -> Option<ElfFile64<'_, LE>> {
+        let file = ElfFile64::<LE>::parse(self.bytes.as_slice()).ok();
+        file.filter(|_| self.damage.is_none())
+    }
+
     /// The variables at fixed addresses, ascending and disjoint: as the debug information has them, with types
     /// and shapes; what that does not know is named by its symbol.
     pub fn variables(&self) -> Vec<Variable> {
-        let file = ElfFile64::<LE>::parse(self.bytes.as_slice()).ok();
+        let file = self.sections();
         let named = self.symbols.iter().filter(|symbol| !symbol.function);
         variables::read(|name| section(file.as_ref()?, name).map(|(_, bytes)| bytes), named)
     }
@@ -265,7 +294,7 @@ impl Image {
     /// debug information. Compressed debug sections are not read.
     pub fn location(&self, address: u64) -> Option<Location> {
         let lines = self.lines.get_or_init(|| {
-            let file = ElfFile64::<LE>::parse(self.bytes.as_slice()).ok();
+            let file = self.sections();
             Mutex::new(Lines::new(|name| section(file.as_ref()?, name).map(|(_, bytes)| bytes)))
         });
         lines.lock().ok()?.location(address)
@@ -300,6 +329,15 @@ fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     error::identify(&bytes)?;
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The same file, but its header says that there are no section headers.
+fn without_sections(bytes: &[u8]) -> Vec<u8> {
+    /// e_shoff; e_shnum and e_shstrndx.
+    const FIELDS: [Range<usize>; 2] = [0x28..0x30, 0x3c..0x40];
+    let mut bytes = bytes.to_vec();
+    FIELDS.into_iter().for_each(|field| bytes[field].fill(0));
+    bytes
 }
 
 /// Tells a file that was cut off from one that is wrong: both header tables must lie in it.
@@ -376,23 +414,39 @@ struct Dynamic {
 }
 
 impl Dynamic {
-    fn read(file: &ElfFile64<LE>, length: usize) -> Result<Dynamic, Problem> {
+    /// From the segment that the dynamic linker reads.
+    fn read(
+        headers: &[elf::ProgramHeader64<LE>],
+        segments: &[Segment],
+        bytes: &[u8],
+    ) -> Result<Dynamic, Problem> {
         let mut dynamic = Dynamic::default();
-        let table = file.elf_dynamic_table()?;
-        let mut bytes = 0;
-        for entry in table.iter() {
-            if entry.tag == elf::DT_NEEDED {
-                let name = table.string(entry)?;
-                bytes += name.len();
-                if bytes > length {
-                    return Err(Problem::Damaged("names of needed libraries longer than the file".into()));
-                }
-                dynamic.needed.push(text("name of a needed library", name)?);
+        let table = headers.iter().find_map(|header| header.dynamic(LE, bytes).transpose());
+        let entries = table.transpose()?.unwrap_or_default();
+        let end = entries.iter().position(|entry| entry.d_tag(LE) == elf::DT_NULL).unwrap_or(entries.len());
+        let entries = &entries[..end];
+        let value = |tag| entries.iter().find(|entry| entry.d_tag(LE) == tag).map(|entry| entry.d_val(LE));
+        let strings = value(elf::DT_STRTAB).and_then(|address| contents(segments, bytes, address));
+        let mut names = 0;
+        for entry in entries.iter().filter(|entry| entry.d_tag(LE) == elf::DT_NEEDED) {
+            let name = strings.and_then(|strings| strings.get(usize::try_from(entry.d_val(LE)).ok()?..));
+            let name = name.and_then(|name| name.split(|&byte| byte == 0).next());
+            let name = name.ok_or_else(|| Problem::Damaged("a needed library without a name".into()))?;
+            names += name.len();
+            if names > bytes.len() {
+                return Err(Problem::Damaged("names of needed libraries longer than the file".into()));
             }
-            if entry.tag == elf::DT_FLAGS_1 {
-                dynamic.position_independent_executable = entry.val & elf::DF_1_PIE.0 != 0;
-            }
+            dynamic.needed.push(text("name of a needed library", name)?);
         }
+        let flags = value(elf::DT_FLAGS_1).unwrap_or_default();
+        dynamic.position_independent_executable = flags & elf::DF_1_PIE.0 != 0;
         Ok(dynamic)
     }
+}
+
+/// What the file has from a link-time address to the end of its segment.
+fn contents<'a>(segments: &[Segment], bytes: &'a [u8], address: u64) -> Option<&'a [u8]> {
+    let segment = segments.iter().find(|segment| segment.addresses().contains(&address))?;
+    let offset = usize::try_from(address - segment.address).ok()?;
+    bytes.get(segment.file.clone())?.get(offset..)
 }

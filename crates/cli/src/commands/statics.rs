@@ -23,5 +23,10 @@ pub fn run(options: &StaticOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<ImageStatics>> {
-    paths.iter().map(|path| Ok(ImageStatics::of(&Image::open(path)?))).collect()
+    let read = |path: &PathBuf| {
+        let image = Image::open(path)?;
+        image.check_sections()?;
+        Ok(ImageStatics::of(&image))
+    };
+    paths.iter().map(read).collect()
 }

@@ -1,5 +1,6 @@
 //! Opening, vectored input and output, times and links of files.
 
+use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
 use super::Random;
@@ -8,7 +9,7 @@ use super::call::Interrupted::Restarts;
 use super::call::{Call, Outcome};
 use super::descriptors::Special;
 use super::errno::Errno;
-use super::layout::{u32_at, u64_at};
+use super::layout::{Record, u32_at, u64_at};
 
 /// The most vectors that readv and its kin take (UIO_MAXIOV).
 const MOST_VECTORS: u64 = 1024;
@@ -28,12 +29,46 @@ fn open_at(call: &mut Call, directory: u64, first: usize) -> Outcome {
     let flags = OPEN.host(call.arguments[first + 1]);
     let mode = call.arguments[first + 2];
     let path = call.text(first)?;
+    open_path(call, path, flags, |path| (libc::SYS_openat, [directory, path, flags, mode, 0, 0]))
+}
+
+/// openat2(directory, path, how, size of how)
+pub fn openat2(call: &mut Call) -> Outcome {
+    /// `struct open_how`: flags, mode and what names on the way may be.
+    const HOW_BYTES: u64 = 24;
+    let [directory, _, how, size, ..] = call.arguments;
+    let path = call.text(1)?;
+    if size < HOW_BYTES {
+        return Err(Errno(libc::EINVAL));
+    }
+    if size > 4096 {
+        return Err(Errno(libc::E2BIG));
+    }
+    let mut bytes = vec![0; size as usize];
+    call.memory.read(how, &mut bytes)?;
+    let alpha_flags = u64_at(&bytes, 0);
+    let flags = OPEN.host(alpha_flags);
+    if OPEN.alpha(flags) != alpha_flags {
+        return Err(Errno(libc::EINVAL));
+    }
+    bytes[..8].copy_from_slice(&flags.to_le_bytes());
+    let how = bytes.as_ptr() as u64;
+    open_path(call, path, flags, |path| (libc::SYS_openat2, [directory, path, how, size, 0, 0]))
+}
+
+/// Opens what the path names for the guest by the host's call that `arguments` gives for the path's address.
+fn open_path(
+    call: &mut Call,
+    path: CString,
+    flags: u64,
+    arguments: impl FnOnce(u64) -> (libc::c_long, [u64; 6]),
+) -> Outcome {
     if let Some(opened) = call.kernel.open_own(call.memory, &path, flags as i32) {
         return opened;
     }
     let path = call.kernel.host_path(path);
-    let arguments = [directory, path.as_ptr() as u64, flags, mode, 0, 0];
-    let descriptor = call.wait(libc::SYS_openat, arguments, Restarts)?;
+    let (number, arguments) = arguments(path.as_ptr() as u64);
+    let descriptor = call.wait(number, arguments, Restarts)?;
     if call.kernel.settings.random != Random::Host
         && let Some(special) = Special::file(path.as_bytes())
     {
@@ -124,6 +159,61 @@ pub fn preadv2(call: &mut Call) -> Outcome {
 /// pwritev2(descriptor, vectors, count, offset, 0, flags)
 pub fn pwritev2(call: &mut Call) -> Outcome {
     vectored(call, libc::SYS_pwritev2)
+}
+
+/// vmsplice(pipe, vectors, count, flags)
+pub fn vmsplice(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_vmsplice)
+}
+
+/// osf_getdirentries(descriptor, buffer, size, base): entries of OSF/1's form, and where in the directory the
+/// first of them was.
+pub fn osf_getdirentries(call: &mut Call) -> Outcome {
+    /// An entry before its name: the file's number, the entry's length, the name's.
+    const NAME: usize = 8;
+    /// The host's entry before its name.
+    const HOST_NAME: usize = 19;
+    let [descriptor, buffer, size, base, ..] = call.arguments;
+    let size = u64::from(size as u32);
+    let mut position = call.host(libc::SYS_lseek, [descriptor, 0, libc::SEEK_CUR as u64, 0, 0, 0])?;
+    let begin = position;
+    // The host's entries are up to thrice as long.
+    let mut entries = vec![0u8; 3 * size.min(1 << 16) as usize + 512];
+    let arguments = [descriptor, entries.as_mut_ptr() as u64, entries.len() as u64, 0, 0, 0];
+    let filled = call.host(libc::SYS_getdents64, arguments)? as usize;
+    let (mut record, mut at) = (Record::new(), 0);
+    while at < filled {
+        let entry = &entries[at..];
+        let length = usize::from(u16::from_le_bytes([entry[16], entry[17]]));
+        let name = entry[HOST_NAME..length].split(|&byte| byte == 0).next().unwrap_or_default();
+        let bytes = (NAME + name.len() + 1).next_multiple_of(4);
+        let end = record.bytes().len() + bytes;
+        let number = u32::try_from(u64_at(entry, 0));
+        if end as u64 > size || number.is_err() {
+            if at == 0 {
+                let error = if number.is_err() { libc::EOVERFLOW } else { libc::EINVAL };
+                set_position(call, descriptor, position)?;
+                return Err(Errno(error));
+            }
+            break;
+        }
+        let lengths = bytes as u32 | (name.len() as u32) << 16;
+        record = record.u32s(&[number.unwrap_or_default(), lengths]).raw(name).zeros_to(end);
+        position = u64_at(entry, 8);
+        at += length;
+    }
+    if at < filled {
+        set_position(call, descriptor, position)?;
+    }
+    if at > 0 && base != 0 {
+        call.write(base, &Record::new().u64s(&[begin]))?;
+    }
+    call.write(buffer, &record)?;
+    Ok(record.bytes().len() as u64)
+}
+
+fn set_position(call: &Call, descriptor: u64, position: u64) -> Outcome {
+    call.host(libc::SYS_lseek, [descriptor, position, libc::SEEK_SET as u64, 0, 0, 0])
 }
 
 /// getdents(descriptor, buffer, size): the older form of an entry has its type in its last byte and

@@ -74,6 +74,22 @@ pub fn osf_getdomainname(call: &mut Call) -> Outcome {
     copy_name(call, &names()?[5])
 }
 
+/// osf_sysinfo(command, buffer, size): the names of uname, then names of which Linux knows none.
+pub fn osf_sysinfo(call: &mut Call) -> Outcome {
+    let [_, buffer, size, ..] = call.arguments;
+    let names = names()?;
+    let name = |index: usize| names[index].split(|&byte| byte == 0).next().unwrap_or_default();
+    let mut text = match call.int(0) {
+        command @ 1..=5 => name(command as usize - 1).to_vec(),
+        6 => b"alpha".to_vec(),
+        7..=9 => b"dummy".to_vec(),
+        _ => return Err(EINVAL),
+    };
+    text.push(0);
+    call.memory.write(buffer, &text[..text.len().min(size as usize)])?;
+    Ok(0)
+}
+
 /// sysinfo(buffer). With the virtual clock only what does not change is told.
 pub fn sysinfo(call: &mut Call) -> Outcome {
     let Some(uptime) = call.kernel.virtual_time(libc::CLOCK_BOOTTIME) else {

@@ -100,7 +100,7 @@ pub fn load(
     sysroot: &Path,
     locate: impl Fn(&Path) -> PathBuf,
 ) -> Result<Loaded, LoadError> {
-    let image = Image::open(program.path)?;
+    let image = open(program.path)?;
     let room = if image.kind() == Kind::Executable { HEAP_ROOM } else { 0 };
     let main = map_image(&image, memory, room)?;
     let heap = main.end;
@@ -116,7 +116,7 @@ pub fn load(
                 sysroot: sysroot.into(),
             });
         }
-        let loader = Image::open(path)?;
+        let loader = open(&path)?;
         let mapped = map_image(&loader, memory, 0)?;
         entry = loader.entry().wrapping_add(mapped.bias);
         interpreter_base = mapped.bias;
@@ -130,6 +130,15 @@ pub fn load(
     let vector = auxiliary_vector(header, image.program_header_count(), interpreter_base, start);
     let stack = build_stack(program, memory, stack_top, &vector)?;
     Ok(Loaded { entry, stack, heap, images })
+}
+
+/// Opens an image that is to run. Without usable section headers it does, but nobody knows its functions.
+fn open(path: &Path) -> Result<Image, LoadError> {
+    let image = Image::open(path)?;
+    if let Some(damage) = image.damage() {
+        eprintln!("pathlength: {}: {damage}; it runs, but its functions have no names", path.display());
+    }
+    Ok(image)
 }
 
 fn no_room(path: &Path) -> LoadError {

@@ -40,7 +40,7 @@ fn pages(bytes: u64, error: Errno) -> Result<u64, Errno> {
 }
 
 /// A range of whole pages that begins at a page; an address that is none is EINVAL.
-fn range(start: u64, bytes: u64, too_long: Errno) -> Result<u64, Errno> {
+pub fn range(start: u64, bytes: u64, too_long: Errno) -> Result<u64, Errno> {
     if !start.is_multiple_of(PAGE) {
         return Err(EINVAL);
     }
@@ -218,9 +218,8 @@ pub fn mprotect(call: &mut Call) -> Outcome {
 /// With PROT_GROWSDOWN a range of the stack reaches down to the stack's lowest address; of other memory it is
 /// EINVAL. The C library makes stacks executable so.
 fn down_to_stack_end(memory: &Memory, start: u64, bytes: u64) -> Result<(u64, u64), Errno> {
-    let is_stack = |address| {
-        memory.region_at(address).filter(|(_, region)| region.backing == Backing::Named(STACK))
-    };
+    let is_stack =
+        |address| memory.region_at(address).filter(|(_, region)| region.backing == Backing::Named(STACK));
     let (mut low, _) = is_stack(start).ok_or(EINVAL)?;
     // Parts of the stack may be protected in different ways.
     while let Some((lower, _)) = is_stack(low - 1) {
@@ -316,7 +315,12 @@ pub fn madvise(call: &mut Call) -> Outcome {
 }
 
 fn mapped_or_enomem(call: &Call, start: u64, bytes: u64) -> Outcome {
-    if call.memory.is_mapped(start, bytes) { Ok(0) } else { Err(ENOMEM) }
+    mapped_or(call, start, bytes, ENOMEM)
+}
+
+/// `error` unless something is mapped throughout.
+pub fn mapped_or(call: &Call, start: u64, bytes: u64, error: Errno) -> Outcome {
+    if call.memory.is_mapped(start, bytes) { Ok(0) } else { Err(error) }
 }
 
 /// msync(address, length, flags)

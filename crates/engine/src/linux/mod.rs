@@ -4,6 +4,7 @@
 //! `table` has one line a system call. Most are passed to the host by a description of their
 //! arguments; the rest are handlers in the modules named by topic.
 
+mod aio;
 mod bits;
 mod call;
 mod delivery;
@@ -17,8 +18,10 @@ mod layout;
 mod limits;
 pub mod loader;
 mod mapping;
+mod message_queues;
 mod messages;
 mod missing;
+mod numa;
 mod paths;
 mod processes;
 mod signal_calls;
@@ -264,6 +267,8 @@ pub struct Kernel {
     limits: [Option<[u64; 2]>; limits::RESOURCE_COUNT],
     /// POSIX timers and timer descriptors by id, with their clocks.
     timers: timers::Timers,
+    /// Contexts of asynchronous input and output.
+    contexts: aio::Contexts,
     /// Descriptors that are read in their own way, unless closed since.
     special: BTreeMap<i32, descriptors::Special>,
     /// Descriptors that the engine had open before the program started.
@@ -299,6 +304,7 @@ impl Kernel {
             named: BTreeSet::new(),
             limits: [None; limits::RESOURCE_COUNT],
             timers: timers::Timers::default(),
+            contexts: aio::Contexts::default(),
             special: BTreeMap::new(),
             engine_descriptors: BTreeMap::new(),
             debugger: None,

@@ -67,6 +67,37 @@ fn stat_layout(status: &libc::stat) -> Result<Record, Errno> {
         .u32s(&[status.st_blksize as u32, status.st_blocks as u32, 0, 0]))
 }
 
+/// `struct osf_stat` (arch/alpha/kernel/osf_sys.c): what does not fit is cut, as there.
+#[allow(clippy::unnecessary_cast)]
+fn osf_layout(status: &libc::stat) -> Result<Record, Errno> {
+    let microseconds = |nanoseconds: i64| (nanoseconds / 1000) as u32;
+    let (device, number) = (status.st_rdev as u32, status.st_ino as u32);
+    Ok(Record::new()
+        .u32s(&[status.st_dev as u32, 0, status.st_mode, status.st_nlink as u32 & 0xffff])
+        .u32s(&[status.st_uid, status.st_gid, device, device])
+        .u64s(&[status.st_size as u64])
+        .u32s(&[0, microseconds(status.st_atime_nsec), 0, microseconds(status.st_mtime_nsec)])
+        .u32s(&[0, microseconds(status.st_ctime_nsec), 0, 0, 0, 0])
+        .u64s(&[0; 4])
+        .u32s(&[number, 0, status.st_atime as u32, 0, status.st_mtime as u32, 0, status.st_ctime as u32, 0])
+        .u64s(&[status.st_blksize as u64, status.st_blocks as u64]))
+}
+
+/// osf_stat(path, buffer)
+pub fn osf_stat(call: &mut Call) -> Outcome {
+    of_path(call, 0, osf_layout)
+}
+
+/// osf_lstat(path, buffer)
+pub fn osf_lstat(call: &mut Call) -> Outcome {
+    of_path(call, libc::AT_SYMLINK_NOFOLLOW, osf_layout)
+}
+
+/// osf_fstat(descriptor, buffer)
+pub fn osf_fstat(call: &mut Call) -> Outcome {
+    of_descriptor(call, osf_layout)
+}
+
 /// stat64(path, buffer)
 pub fn stat64(call: &mut Call) -> Outcome {
     of_path(call, 0, stat64_layout)
@@ -108,6 +139,10 @@ pub fn fstatat64(call: &mut Call) -> Outcome {
 /// files; the identity; name length, fragment size, flags (asm-generic/statfs.h, 64-bit words).
 struct FileSystem([u64; 15]);
 
+/// Where the identity is, and the fragment size.
+const IDENTITY: usize = 7;
+const FRAGMENT: usize = 9;
+
 impl FileSystem {
     fn of(call: &Call, of_path: bool) -> Result<FileSystem, Errno> {
         let mut words = [0u64; 15];
@@ -131,6 +166,24 @@ impl FileSystem {
         let narrow = |values: &[u64]| values.iter().map(narrow).collect::<Result<Vec<u32>, Errno>>();
         let record = Record::new().u32s(&narrow(&self.0[..7])?).u64s(&self.0[7..8]);
         Ok(record.u32s(&narrow(&self.0[8..11])?).zeros_to(64))
+    }
+
+    /// `struct osf_statfs`: the type cut to 16 bits, and no flags.
+    fn osf(&self) -> Record {
+        let FileSystem(words) = self;
+        let cut: Vec<u32> = words[1..7].iter().map(|&word| word as u32).collect();
+        let record = Record::new().u32s(&[words[0] as u32 & 0xffff, words[FRAGMENT] as u32]);
+        record.u32s(&cut).u64s(&[words[IDENTITY]])
+    }
+
+    /// `struct osf_statfs64`.
+    fn osf_long(&self) -> Record {
+        const IDENTITY_AT: usize = 32;
+        const SIZES_AT: usize = 456;
+        let FileSystem(words) = self;
+        let record = Record::new().u32s(&[words[0] as u32 & 0xffff]).zeros_to(IDENTITY_AT);
+        let record = record.u64s(&[words[IDENTITY]]).zeros_to(SIZES_AT);
+        record.u64s(&[words[FRAGMENT]]).u64s(&words[1..7])
     }
 
     /// `struct statfs64`.
@@ -176,4 +229,34 @@ pub fn statfs64(call: &mut Call) -> Outcome {
 /// fstatfs64(descriptor, size, buffer)
 pub fn fstatfs64(call: &mut Call) -> Outcome {
     statfs_long(call, false)
+}
+
+/// (path or descriptor, buffer, size): as much of the structure as the buffer takes.
+fn statfs_osf(call: &mut Call, of_path: bool, layout: fn(&FileSystem) -> Record) -> Outcome {
+    let status = FileSystem::of(call, of_path)?;
+    let [_, buffer, size, ..] = call.arguments;
+    let record = layout(&status);
+    let bytes = record.bytes();
+    call.memory.write(buffer, &bytes[..bytes.len().min(size as usize)])?;
+    Ok(0)
+}
+
+/// osf_statfs(path, buffer, size)
+pub fn osf_statfs(call: &mut Call) -> Outcome {
+    statfs_osf(call, true, FileSystem::osf)
+}
+
+/// osf_fstatfs(descriptor, buffer, size)
+pub fn osf_fstatfs(call: &mut Call) -> Outcome {
+    statfs_osf(call, false, FileSystem::osf)
+}
+
+/// osf_statfs64(path, buffer, size)
+pub fn osf_statfs64(call: &mut Call) -> Outcome {
+    statfs_osf(call, true, FileSystem::osf_long)
+}
+
+/// osf_fstatfs64(descriptor, buffer, size)
+pub fn osf_fstatfs64(call: &mut Call) -> Outcome {
+    statfs_osf(call, false, FileSystem::osf_long)
 }

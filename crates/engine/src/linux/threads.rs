@@ -28,8 +28,6 @@ pub struct Thread {
     pub(super) signals: Signals,
     /// Where 0 is stored and a waiter woken when the thread ends; 0 for nowhere.
     clear_at_end: u64,
-    /// The list of the mutexes that the thread holds, for others to learn when it ends; 0 for none.
-    robust_list: u64,
     address: Address,
     /// In the order of their beginnings; the first is 0.
     number: u32,
@@ -61,6 +59,8 @@ pub struct Threads {
 struct Member {
     address: Address,
     number: u32,
+    /// The list of the mutexes that the thread holds, for others to learn when it ends; 0 for none.
+    robust_list: u64,
 }
 
 /// What a new thread begins with (`clone(2)`).
@@ -92,7 +92,7 @@ impl Thread {
     pub fn first() -> Thread {
         let address = host::adopt_thread(true);
         let signals = Signals::inherit();
-        Thread { signals, clear_at_end: 0, robust_list: 0, address, number: 0, reported: 0 }
+        Thread { signals, clear_at_end: 0, address, number: 0, reported: 0 }
     }
 
     /// The calling thread, in which every signal is blocked, as a new one. Until it is
@@ -101,7 +101,7 @@ impl Thread {
         let address = host::adopt_thread(false);
         let signals = Signals::new(start.mask);
         let clear_at_end = start.clear_at_end;
-        Thread { signals, clear_at_end, robust_list: 0, address, number: 0, reported: 0 }
+        Thread { signals, clear_at_end, address, number: 0, reported: 0 }
     }
 
     /// How other threads reach it.
@@ -126,14 +126,13 @@ impl Thread {
     /// The thread ends: what waits for it learns so, and no signal reaches it any more.
     pub fn end(&mut self, kernel: &mut Kernel, memory: &Memory) {
         host::block_all();
-        kernel.threads.alive.remove(&self.address.id);
+        let member = kernel.threads.alive.remove(&self.address.id);
         let over = matches!(kernel.threads.ending, Some(Ending::End(_)));
         if let Some(information) = host::take().filter(|_| !over) {
             host::requeue(&information);
         }
         // Memory that is not there any more cannot be waited for either.
-        let _ = self.release_mutexes(memory);
-        self.robust_list = 0;
+        let _ = self.release_mutexes(memory, member.map_or(0, |member| member.robust_list));
         let clear_at_end = std::mem::take(&mut self.clear_at_end);
         if clear_at_end != 0 && !kernel.threads.alive.is_empty() && memory.store::<4>(clear_at_end, 0).is_ok()
         {
@@ -141,11 +140,10 @@ impl Thread {
         }
     }
 
-    /// Marks each mutex in the list whose owner the thread is (kernel documentation:
+    /// Marks each mutex in the list at `head` whose owner the thread is (kernel documentation:
     /// robust-futex-ABI).
-    fn release_mutexes(&self, memory: &Memory) -> Result<(), Fault> {
+    fn release_mutexes(&self, memory: &Memory, head: u64) -> Result<(), Fault> {
         const LONGEST: usize = 2048;
-        let head = self.robust_list;
         if head == 0 {
             return Ok(());
         }
@@ -197,7 +195,7 @@ impl Threads {
     /// A process with one thread.
     pub fn new(first: &Thread) -> Threads {
         let Address { id, .. } = first.address;
-        let member = Member { address: first.address, number: 0 };
+        let member = Member { address: first.address, number: 0, robust_list: 0 };
         Threads { alive: BTreeMap::from([(id, member)]), first: id, begun: 1, ending: None }
     }
 }
@@ -206,7 +204,8 @@ impl Kernel {
     /// Adds a thread that has begun and waits for the lock. Its id is stored where the parent wanted
     /// it.
     pub fn add(&mut self, address: Address, start: &Start, memory: &Memory) {
-        self.threads.alive.insert(address.id, Member { address, number: self.threads.begun });
+        let member = Member { address, number: self.threads.begun, robust_list: 0 };
+        self.threads.alive.insert(address.id, member);
         for place in start.store_id.into_iter().filter(|&place| place != 0) {
             // As Linux: a failure is not reported.
             let _ = memory.store::<4>(place, address.id as u64);
@@ -223,7 +222,6 @@ impl Kernel {
     /// In the child of a fork: the calling thread is the first and only one.
     fn become_child(&mut self, thread: &mut Thread, clear_at_end: u64) {
         thread.address = host::adopt_thread(true);
-        thread.robust_list = 0;
         thread.clear_at_end = clear_at_end;
         self.process = std::process::id();
         self.parent = None;
@@ -401,14 +399,36 @@ pub fn set_tid_address(call: &mut Call) -> Outcome {
     Ok(call.thread.address.id as u64)
 }
 
+/// Bytes of the head of a list of mutexes.
+const HEAD_BYTES: u64 = 24;
+
 /// set_robust_list(head, size)
 pub fn set_robust_list(call: &mut Call) -> Outcome {
-    const HEAD_BYTES: u64 = 24;
     let [head, size, ..] = call.arguments;
     if size != HEAD_BYTES {
         return Err(EINVAL);
     }
-    call.thread.robust_list = head;
+    let id = call.thread.address.id;
+    if let Some(member) = call.kernel.threads.alive.get_mut(&id) {
+        member.robust_list = head;
+    }
+    Ok(0)
+}
+
+/// get_robust_list(thread, head, size): that of a thread of another process is the host's alone.
+pub fn get_robust_list(call: &mut Call) -> Outcome {
+    let [_, head, size, ..] = call.arguments;
+    let id = match call.int(0) {
+        0 => call.thread.address.id,
+        id => id,
+    };
+    let Some(member) = call.kernel.threads.alive.get(&id) else {
+        call.host(libc::SYS_kill, [id as u64, 0, 0, 0, 0, 0])?;
+        return Err(Errno(libc::EPERM));
+    };
+    let list = member.robust_list;
+    call.write(size, &Record::new().u64s(&[HEAD_BYTES]))?;
+    call.write(head, &Record::new().u64s(&[list]))?;
     Ok(0)
 }
 
@@ -419,6 +439,7 @@ impl Kernel {
         self.parent = None;
         self.actions.execute();
         self.timers.delete_all();
+        self.contexts.destroy_all();
         super::descriptors::close_all(self);
         self.renew(first);
         first.signals = Signals::new(execute.mask);

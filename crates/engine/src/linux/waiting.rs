@@ -18,7 +18,7 @@ impl Call<'_, '_> {
     }
 
     /// The mask argument of ppoll and its like; None for NULL.
-    fn optional_mask(&self, address: u64, size: u64) -> Result<Option<u64>, Errno> {
+    pub fn optional_mask(&self, address: u64, size: u64) -> Result<Option<u64>, Errno> {
         match address {
             0 => Ok(None),
             _ if size != 8 => Err(EINVAL),
@@ -156,20 +156,21 @@ pub fn epoll_ctl(call: &mut Call) -> Outcome {
     call.host(libc::SYS_epoll_ctl, [descriptor, operation, other, event, 0, 0])
 }
 
-fn epoll(call: &mut Call, mask: Option<u64>) -> Outcome {
+fn epoll(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> Outcome {
     const MOST_AT_ONCE: i32 = 4096;
-    let [descriptor, address, _, milliseconds, ..] = call.arguments;
+    let [descriptor, address, ..] = call.arguments;
     let count = call.int(2);
     if count <= 0 || count > i32::MAX / 16 {
         return Err(EINVAL);
     }
     let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; count.min(MOST_AT_ONCE) as usize];
     let (pointer, room) = (events.as_mut_ptr() as u64, events.len() as u64);
+    let words = timeout.map(timespec);
+    let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
     let outcome = call.with_mask(mask, |call, mask| {
         let mask = mask.as_ref().map_or(0, |mask| mask as *const u64 as u64);
-        call.wait(libc::SYS_epoll_pwait, [descriptor, pointer, room, milliseconds, mask, 8], Fails)
+        call.wait(libc::SYS_epoll_pwait2, [descriptor, pointer, room, limit, mask, 8], Fails)
     });
-    let timeout = u64::try_from(milliseconds as i32).ok().map(|milliseconds| milliseconds * 1_000_000);
     let ready = call.waited(outcome, timeout)?;
     let record = events[..ready as usize]
         .iter()
@@ -178,16 +179,29 @@ fn epoll(call: &mut Call, mask: Option<u64>) -> Outcome {
     Ok(ready)
 }
 
+/// The timeout of epoll_wait: milliseconds, none if negative.
+fn milliseconds(call: &Call) -> Option<u64> {
+    u64::try_from(call.int(3)).ok().map(|milliseconds| milliseconds * 1_000_000)
+}
+
 /// epoll_wait(descriptor, events, count, milliseconds)
 pub fn epoll_wait(call: &mut Call) -> Outcome {
-    epoll(call, None)
+    epoll(call, milliseconds(call), None)
 }
 
 /// epoll_pwait(descriptor, events, count, milliseconds, mask, mask size)
 pub fn epoll_pwait(call: &mut Call) -> Outcome {
     let [_, _, _, _, mask, size] = call.arguments;
     let mask = call.optional_mask(mask, size)?;
-    epoll(call, mask)
+    epoll(call, milliseconds(call), mask)
+}
+
+/// epoll_pwait2(descriptor, events, count, timeout, mask, mask size)
+pub fn epoll_pwait2(call: &mut Call) -> Outcome {
+    let [_, _, _, timeout, mask, size] = call.arguments;
+    let mask = call.optional_mask(mask, size)?;
+    let timeout = call.read_timeout(timeout)?;
+    epoll(call, timeout, mask)
 }
 
 // linux/futex.h, the same on both.
@@ -234,6 +248,33 @@ pub fn futex(call: &mut Call) -> Outcome {
     let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
     let interrupted = if rest.is_none() { Restarts } else { Fails };
     let outcome = call.wait(libc::SYS_futex, [word, operation, value, limit, second, third], interrupted);
+    if outcome == Err(Errno(libc::ETIMEDOUT)) {
+        call.slept(rest.unwrap_or_default());
+    }
+    outcome
+}
+
+/// futex_waitv(waiters, number, flags, end, clock): until one of several words is woken.
+pub fn futex_waitv(call: &mut Call) -> Outcome {
+    /// `struct futex_waitv`: value, word, flags.
+    const WAITER_BYTES: u64 = 24;
+    const MOST: u64 = 128;
+    let [waiters, count, flags, end, clock, _] = call.arguments;
+    if !(1..=MOST).contains(&count) {
+        return Err(EINVAL);
+    }
+    let mut bytes = vec![0u8; (WAITER_BYTES * count) as usize];
+    call.memory.read(waiters, &mut bytes)?;
+    for waiter in bytes.chunks_mut(WAITER_BYTES as usize) {
+        let word = call.pointer(u64_at(waiter, 8), 8)?;
+        waiter[8..16].copy_from_slice(&word.to_le_bytes());
+    }
+    let clock = clock as i32;
+    let rest = call.read_timeout(end)?.map(|end| call.kernel.until(clock, end));
+    let words = rest.map(|rest| timespec(host_time(clock).saturating_add(rest)));
+    let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
+    let arguments = [bytes.as_ptr() as u64, count, flags, limit, clock as u64, 0];
+    let outcome = call.wait(libc::SYS_futex_waitv, arguments, Restarts);
     if outcome == Err(Errno(libc::ETIMEDOUT)) {
         call.slept(rest.unwrap_or_default());
     }
