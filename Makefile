@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-python fuzz lint bench setup postgresql-check conformance clean
+.PHONY: study test test-python fuzz lint bench setup postgresql-check stress-ng-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -43,6 +43,11 @@ conformance:
 	./setup conformance
 	cargo build --release --locked -p pathlength
 	cargo run --release --locked -p pathlength-lab --example conformance
+
+# stress-ng's stressors on the engine, natively and under qemu-alpha; not part of CI, as it takes long.
+stress-ng-check: setup
+	cargo build --release --locked
+	PATHLENGTH=$(PATHLENGTH) workloads/stress-ng-check
 
 lint:
 	cargo fmt --all --check

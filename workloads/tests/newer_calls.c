@@ -173,6 +173,18 @@ static void queues(void) {
     told("mq_unlink again", mq_unlink(name));
 }
 
+/* The kinds of locks are numbered in another way. */
+static void leases(void) {
+    int file = open("leased", O_RDWR | O_CREAT, 0600);
+    told("no lease", fcntl(file, F_GETLEASE) == F_UNLCK);
+    told("F_SETLEASE", fcntl(file, F_SETLEASE, F_WRLCK));
+    told("F_GETLEASE", fcntl(file, F_GETLEASE) == F_WRLCK);
+    told("F_SETLEASE", fcntl(file, F_SETLEASE, F_UNLCK));
+    told("F_GETLEASE", fcntl(file, F_GETLEASE) == F_UNLCK);
+    told("F_SETLEASE", fcntl(file, F_SETLEASE, 77));
+    close(file);
+}
+
 struct how {
     uint64_t flags, mode, resolve;
 };
@@ -308,6 +320,7 @@ int main(void) {
     asynchronous();
     queues();
     recent();
+    leases();
     osf();
     return 0;
 }

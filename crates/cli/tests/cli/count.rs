@@ -54,6 +54,25 @@ fn the_same_command_twice_gives_the_same_bytes() {
     }
 }
 
+/// The clock shows the time that a timer was set to when it goes off, and no other: what the program prints is a
+/// part of what is counted.
+#[test]
+fn timers_go_off_at_the_same_times_in_each_run() {
+    let runs = [(); 2].map(|()| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.csv");
+        let output = run(&format!("count --by instruction --format csv -o {} :ev5/timers", path.display()));
+        assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+        (output.stdout, fs::read_to_string(path).unwrap())
+    });
+    assert_eq!(runs[0], runs[1]);
+    for (line, set) in runs[0].0.lines().zip([15_000_000u64, 15_000_000, 15_000_000, 25_000_000]) {
+        let passed: u64 = line.split(' ').next().unwrap().parse().unwrap();
+        // Less than a millisecond's instructions around it.
+        assert!((set..set + 1_000_000).contains(&passed), "{line}");
+    }
+}
+
 #[test]
 fn each_call_of_a_function_that_always_does_the_same_has_the_same_length() {
     let units = table("--unit work --units 40 --by unit :ev5/modes work");

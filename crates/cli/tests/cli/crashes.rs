@@ -85,3 +85,23 @@ fn the_place_is_known_after_the_program_changed_its_directory() {
         assert_report(&outcome, CRASHES[0].1, CRASHES[0].3);
     }
 }
+
+/// What the program had written is there, and what it had in its own buffers is not: as under qemu-alpha.
+#[test]
+fn a_program_that_dies_loses_what_its_own_buffers_hold_and_no_more() {
+    for how in [0, libc::SIGSEGV, libc::SIGTERM, libc::SIGKILL] {
+        let words = ["-L", "/usr/alpha-linux-gnu"];
+        let mut qemu = std::process::Command::new("qemu-alpha");
+        let expected = qemu.args(words).arg(guest("ev5/dies")).arg(how.to_string()).output().unwrap();
+        let expected = String::from_utf8(expected.stdout).unwrap();
+        assert!(expected.ends_with("past the buffer\n") && !expected.contains("line 2999"));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        for command in ["run", "count -o", "trace -o"] {
+            let option =
+                if command == "run" { "run".into() } else { format!("{command} {}", file.display()) };
+            let outcome = run(&format!("{option} :ev5/dies {how}"));
+            assert_eq!(outcome.stdout, expected, "{command}, {how}: {}", outcome.stderr);
+        }
+    }
+}

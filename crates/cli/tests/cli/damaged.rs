@@ -88,3 +88,39 @@ fn damaged_programs_neither_panic_nor_hang() {
         }
     });
 }
+
+/// What runs a program needs the program headers alone.
+#[test]
+fn damaged_section_headers_stop_no_program() {
+    let good = fs::read(guest("ev56/tiny")).unwrap();
+    let table = u64::from_le_bytes(good[0x28..0x30].try_into().unwrap()) as usize;
+    // The table beyond the file, entries of an impossible size, no table of names, a section beyond the file;
+    // and no table at all, the file cut off before it.
+    let damages: [(usize, &[u8]); 4] =
+        [(0x28, &[0xff; 8]), (0x3a, &[1, 0]), (0x3e, &[0xfe, 0xfe]), (table + 64 + 0x18, &[0xff; 8])];
+    let damaged = damages.map(|(at, new)| {
+        let mut bytes = good.clone();
+        bytes[at..at + new.len()].copy_from_slice(new);
+        bytes
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    let output = |image: &[u8], command: &str| {
+        fs::write(&program, image).unwrap();
+        let mut words: Vec<_> = command.split(' ').map(String::from).collect();
+        words.push(program.display().to_string());
+        let output = pathlength(words).current_dir(folder.path()).output().unwrap();
+        (output.status.code(), output.stdout, String::from_utf8(output.stderr).unwrap())
+    };
+    let expected = output(&good, "run");
+    for image in damaged.iter().map(Vec::as_slice).chain([&good[..table]]) {
+        for command in ["run", "count -o counts", "trace -o trace"] {
+            let (status, stdout, said) = output(image, command);
+            assert_eq!((status, stdout), (expected.0, expected.1.clone()), "{command}: {said}");
+            assert!(said.lines().all(|line| !line.contains("panicked")), "{said}");
+        }
+        let names_nothing = output(image, "static").2;
+        let runs = output(image, "run").2;
+        assert_eq!(runs.is_empty(), names_nothing.is_empty(), "{runs}{names_nothing}");
+    }
+}

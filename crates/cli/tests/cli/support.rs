@@ -33,6 +33,7 @@ fn make_guests() -> PathBuf {
         for (name, more) in [("-O0", "-g"), ("-O1", "-g"), ("-O2", "-g"), ("-O2", "-g0")] {
             compile(&folder, switches, "entries.c", &format!("entries{name}{more}"), &[name, more]);
         }
+        compile(&folder, switches, "dies.c", "dies", &[]);
         compile(&folder, switches, "forks.c", "forks", &[]);
         compile(&folder, switches, "half.c", "libhalf.so", &["-fPIC", "-shared"]);
         compile(&folder, switches, "halves.c", "halves", &["-L.", "-lhalf", "-Wl,-rpath,$ORIGIN"]);
@@ -44,6 +45,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "skips.c", "skips", &[]);
         compile(&folder, switches, "stores.c", "stores", &[]);
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
+        compile(&folder, switches, "timers.c", "timers", &[]);
         compile(&folder, switches, "tiny.c", "tiny", &[]);
         compile(&folder, switches, "walks.c", "walks", &[]);
         compile(&folder, switches, "words.c", "words", &[]);

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::bits::Bits;
 use super::errno::Errno;
 use super::layout::Record;
+use super::time::{self, host_time};
 use super::{Control, Held, Thread, host};
 use crate::alpha::cpu::Cpu;
 use crate::memory::Memory;
@@ -60,6 +61,8 @@ pub struct Call<'a, 'b> {
     pub arguments: [u64; 6],
     /// What the virtual clock showed when the call began.
     pub began: u64,
+    /// Nanoseconds of the host's that it waited for somebody else and that the virtual clock does not know yet.
+    pub waited: u64,
     /// What the engine is to do next.
     pub control: Control,
     /// Set if v0 and a3 already hold what they should (sigreturn).
@@ -134,8 +137,18 @@ impl Call<'_, '_> {
     /// A host call that may block, made without the kernel's lock; its arguments point into the
     /// guest's window or to memory of the caller that outlives it.
     pub fn wait(&mut self, number: libc::c_long, arguments: [u64; 6], interrupted: Interrupted) -> Outcome {
+        let is_timed = self.kernel.is_virtual() && time::for_somebody_else(number, &arguments, self.memory);
+        let from = is_timed.then(|| host_time(libc::CLOCK_MONOTONIC));
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
         let result = self.kernel.released(|| unsafe { host::wait(number, arguments) });
+        if let Some(from) = from {
+            self.waited += host_time(libc::CLOCK_MONOTONIC).saturating_sub(from);
+            let expiry = host::recorded().and_then(|information| self.kernel.expiry(&information));
+            if self.kernel.note_readable_timers() || expiry.is_some() {
+                // It lasted until that time.
+                self.waited = 0;
+            }
+        }
         match result {
             Err(Errno(libc::EINTR)) if interrupted == Interrupted::Restarts => Err(Errno::RESTART),
             other => other,

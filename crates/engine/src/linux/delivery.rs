@@ -93,7 +93,7 @@ impl Thread {
     }
 
     /// The next signal that is not blocked.
-    fn next_signal(&mut self, kernel: &Kernel) -> Option<Information> {
+    fn next_signal(&mut self, kernel: &mut Kernel) -> Option<Information> {
         let mask = self.signals.mask;
         let blocked = |information: &Information| mask & host::bit(signals::alpha(information.signal())) != 0;
         if let Some(information) = host::take() {
@@ -106,6 +106,7 @@ impl Thread {
             }
             self.signals.set_mask(mask);
             if !again {
+                kernel.note_expiry(&information);
                 return Some(information);
             }
         }

@@ -10,6 +10,7 @@ use super::bits::{DESCRIPTOR, OPEN};
 use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Outcome};
 use super::errno::Errno;
+use super::host::Information;
 use super::layout::{Record, u32_at};
 use super::{Kernel, signals};
 use crate::alpha::cpu::register;
@@ -50,6 +51,11 @@ pub fn read(call: &mut Call) -> Outcome {
     }
     let arguments = &[Argument::Number, Argument::Buffer, Argument::Number];
     let bytes = call.pass_wait(libc::SYS_read, arguments, Restarts)?;
+    let descriptor = call.int(0);
+    if bytes == 8 && call.kernel.has_timer(descriptor) {
+        let times = call.read_u64(buffer)?;
+        call.kernel.note_timer_read(descriptor, times);
+    }
     if special == Some(Special::Signals) {
         convert_signals(call, buffer, bytes)?;
     }
@@ -59,6 +65,8 @@ pub fn read(call: &mut Call) -> Outcome {
 /// Renumbers `ssi_signo`, and for a child's end by a signal `ssi_status`, of each 128 bytes.
 fn convert_signals(call: &mut Call, buffer: u64, bytes: u64) -> Result<(), Errno> {
     const CODE: u64 = 8;
+    const TIMER: u64 = 24;
+    const OVERRUNS: u64 = 32;
     const STATUS: u64 = 40;
     let renumber = |call: &mut Call, address: u64| {
         let signal = call.read_u32(address)? as i32;
@@ -67,6 +75,10 @@ fn convert_signals(call: &mut Call, buffer: u64, bytes: u64) -> Result<(), Errno
     };
     for entry in (0..bytes).step_by(128).map(|offset| buffer + offset) {
         let code = call.read_u32(entry + CODE)?;
+        let (timer, overruns) = (call.read_u32(entry + TIMER)?, call.read_u32(entry + OVERRUNS)?);
+        let fields = [u64::from(timer) | u64::from(overruns) << 32];
+        let signal = call.read_u32(entry)? as i32;
+        call.kernel.note_expiry(&Information::new(signal, code as i32, &fields));
         if renumber(call, entry)? == libc::SIGCHLD && signals::STATUS_IS_SIGNAL.contains(&(code as i32)) {
             renumber(call, entry + STATUS)?;
         }
@@ -120,6 +132,16 @@ pub fn out_of_reach(descriptor: OwnedFd) -> (OwnedFd, Reserved) {
 
 /// What a descriptor is of: the file's device and number there.
 pub type File = (u64, u64);
+
+/// The kind of file that a descriptor is of (`S_IFMT`), if it is open.
+pub fn kind(descriptor: i32) -> Option<libc::mode_t> {
+    let mut stat = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: there is room for the answer, which is there if the call succeeds.
+    unsafe {
+        let is_open = libc::fstat(descriptor, stat.as_mut_ptr()) == 0;
+        is_open.then(|| stat.assume_init().st_mode & libc::S_IFMT)
+    }
+}
 
 /// What a descriptor is of, if it is open.
 pub fn file(descriptor: i32) -> Option<File> {
@@ -202,6 +224,10 @@ enum Third {
     Signal,
     /// A signal's number as the result.
     SignalOut,
+    /// A kind of lock to set.
+    LockType,
+    /// A kind of lock as the result.
+    LockTypeOut,
     /// A `struct flock`; true if the call waits for the lock.
     Lock(bool),
     /// A pointer to so many bytes that are the same on both.
@@ -228,8 +254,8 @@ const COMMANDS: &[(i32, i32, Third)] = &[
     (36, libc::F_OFD_GETLK, Third::Lock(false)),
     (37, libc::F_OFD_SETLK, Third::Lock(false)),
     (38, libc::F_OFD_SETLKW, Third::Lock(true)),
-    (1024, libc::F_SETLEASE, Third::Value),
-    (1025, libc::F_GETLEASE, Third::Value),
+    (1024, libc::F_SETLEASE, Third::LockType),
+    (1025, libc::F_GETLEASE, Third::LockTypeOut),
     (1026, libc::F_NOTIFY, Third::Value),
     (1030, libc::F_DUPFD_CLOEXEC, Third::Value),
     (1031, libc::F_SETPIPE_SZ, Third::Value),
@@ -261,6 +287,16 @@ pub fn fcntl(call: &mut Call) -> Outcome {
             call.host(libc::SYS_fcntl, with(signal as u64))
         }
         Third::SignalOut => Ok(signals::alpha(call.host(libc::SYS_fcntl, with(0))? as i32) as u64),
+        Third::LockType => {
+            let kind = LOCK_TYPES.iter().find(|(alpha, _)| u64::from(*alpha) == argument);
+            let (_, kind) = kind.ok_or(Errno(libc::EINVAL))?;
+            call.host(libc::SYS_fcntl, with(*kind as u64))
+        }
+        Third::LockTypeOut => {
+            let found = call.host(libc::SYS_fcntl, with(0))?;
+            let kind = LOCK_TYPES.iter().find(|(_, host)| *host as u64 == found);
+            Ok(kind.map_or(found, |(alpha, _)| u64::from(*alpha)))
+        }
         Third::Bytes(bytes) => call.host(libc::SYS_fcntl, with(call.pointer(argument, *bytes)?)),
         Third::Lock(waits) => lock(call, *host_command, *waits),
     }

@@ -129,6 +129,15 @@ pub fn is_recorded() -> bool {
     })
 }
 
+/// The signal that waits for the calling thread, if one does.
+pub fn recorded() -> Option<Information> {
+    MAILBOX.with(|mailbox| {
+        let is_recorded = mailbox.is_recorded.load(Ordering::Relaxed);
+        // SAFETY: the handler that would write is blocked since it recorded this one.
+        is_recorded.then(|| unsafe { *mailbox.recorded.get() })
+    })
+}
+
 /// Lowers the flag and takes a recorded signal. All signals stay blocked until [`set_mask`].
 pub fn take() -> Option<Information> {
     MAILBOX.with(|mailbox| {

@@ -400,12 +400,16 @@ pub fn system_call(kernel: &mut Held, thread: &mut Thread, cpu: &mut Cpu, memory
     let arguments = std::array::from_fn(|index| cpu.r[register::A0 + index]);
     let began = kernel.elapsed();
     let control = Control::Continue;
-    let mut call = Call { kernel, thread, cpu, memory, arguments, began, control, registers_set: false };
+    let (waited, registers_set) = (0, false);
+    let mut call = Call { kernel, thread, cpu, memory, arguments, began, waited, control, registers_set };
     let outcome = match table::find(number) {
         Some(row) => row.action.carry_out(&mut call),
         None => Err(Errno(libc::ENOSYS)),
     };
-    let Call { control, registers_set, .. } = call;
+    let Call { control, registers_set, waited, .. } = call;
+    if waited > 0 {
+        kernel.waited(began, waited);
+    }
     if outcome == Err(Errno(libc::ENOSYS)) {
         kernel.name_unknown(number);
     }

@@ -211,7 +211,12 @@ fn await_signal(call: &mut Call, set: u64, timeout: Option<u64>) -> Result<Infor
     let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
     let arguments = [&raw const set as u64, &raw mut information as u64, limit, 8, 0, 0];
     match call.wait(libc::SYS_rt_sigtimedwait, arguments, Fails) {
-        Ok(_) => Ok(information),
+        Ok(_) => {
+            if call.kernel.note_expiry(&information) {
+                call.waited = 0;
+            }
+            Ok(information)
+        }
         Err(error) => {
             if error == Errno(libc::EAGAIN) {
                 call.slept(timeout.unwrap_or_default());

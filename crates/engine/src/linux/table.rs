@@ -3,7 +3,7 @@
 
 use libc as h;
 
-use super::bits::{DESCRIPTOR, SOCKET_TYPE};
+use super::bits::{DESCRIPTOR, OPEN, SOCKET_TYPE};
 use super::call::Argument::{Buffer, Bytes, Flags, Int, Is, Number, Path, Text};
 use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Interrupted, Outcome};
@@ -254,8 +254,8 @@ pub static ROWS: &[Row] = &[
     call(358, "select", waiting::select),
     call(359, "gettimeofday", time::gettimeofday),
     pass(360, "settimeofday", h::SYS_settimeofday, &[Bytes(16), Bytes(8)]),
-    pass(361, "getitimer", h::SYS_getitimer, &[Int, Bytes(32)]),
-    pass(362, "setitimer", h::SYS_setitimer, &[Int, Bytes(32), Bytes(32)]),
+    call(361, "getitimer", timers::getitimer),
+    call(362, "setitimer", timers::setitimer),
     call(363, "utimes", files::utimes),
     call(364, "getrusage", time::getrusage),
     call(365, "wait4", processes::wait4),
@@ -301,7 +301,7 @@ pub static ROWS: &[Row] = &[
     call(415, "timer_settime", timers::timer_settime),
     pass(416, "timer_gettime", h::SYS_timer_gettime, &[Number, Bytes(32)]),
     pass(417, "timer_getoverrun", h::SYS_timer_getoverrun, &[Number]),
-    pass(418, "timer_delete", h::SYS_timer_delete, &[Number]),
+    call(418, "timer_delete", timers::timer_delete),
     pass(419, "clock_settime", h::SYS_clock_settime, &[Number, Bytes(16)]),
     call(420, "clock_gettime", time::clock_gettime),
     call(421, "clock_getres", time::clock_getres),
@@ -372,6 +372,8 @@ pub static ROWS: &[Row] = &[
     call(492, "rt_tgsigqueueinfo", signal_calls::rt_tgsigqueueinfo),
     refuse(493, "perf_event_open"),
     call(496, "prlimit64", limits::prlimit64),
+    pass(497, "name_to_handle_at", h::SYS_name_to_handle_at, &[Number, Path, Bytes(136), Bytes(4), Number]),
+    pass(498, "open_by_handle_at", h::SYS_open_by_handle_at, &[Number, Bytes(136), Flags(&OPEN)]),
     pass(499, "clock_adjtime", h::SYS_clock_adjtime, &[Int, Bytes(208)]),
     pass(500, "syncfs", h::SYS_syncfs, &[Number]),
     pass(501, "setns", h::SYS_setns, &[Number, Number]),
@@ -392,6 +394,9 @@ pub static ROWS: &[Row] = &[
     call(521, "pwritev2", files::pwritev2),
     pass(522, "statx", h::SYS_statx, &[Number, Path, Number, Number, Bytes(256)]),
     call(523, "io_pgetevents", aio::io_pgetevents),
+    refuse(524, "pkey_mprotect"),
+    refuse(525, "pkey_alloc"),
+    refuse(526, "pkey_free"),
     refuse(527, "rseq"),
     call(528, "statfs64", status::statfs64),
     call(529, "fstatfs64", status::fstatfs64),

@@ -51,6 +51,11 @@ const HOST_FICLONE: u64 = 0x4004_9409;
 const HOST_GETFLAGS: u64 = 0x8008_6601;
 const HOST_SETFLAGS: u64 = 0x4008_6602;
 const HOST_FIOQSIZE: u64 = 0x5460;
+const HOST_FIGETBSZ: u64 = 2;
+const HOST_FIEMAP: u64 = 0xc020_660b;
+const HOST_GETVERSION: u64 = 0x8008_7601;
+const HOST_FSGETXATTR: u64 = 0x801c_581f;
+const HOST_FSSETXATTR: u64 = 0x401c_5820;
 
 /// Alpha's request, the host's, and the third argument.
 #[rustfmt::skip]
@@ -63,6 +68,12 @@ const REQUESTS: &[(u64, u64, Third)] = &[
     (read(b'f', 128, 8), HOST_FIOQSIZE, Bytes(8)),
     (read(b'f', 1, 8), HOST_GETFLAGS, Bytes(8)),
     (write(b'f', 2, 8), HOST_SETFLAGS, Bytes(8)),
+    (none(0, 2), HOST_FIGETBSZ, Bytes(4)),
+    // As many extents as fit are written behind, in ascending order: at the latest the guard page ends that.
+    (read(b'f', 11, 32) | write(b'f', 11, 32), HOST_FIEMAP, Bytes(32)),
+    (read(b'v', 1, 8), HOST_GETVERSION, Bytes(8)),
+    (read(b'X', 31, 28), HOST_FSGETXATTR, Bytes(28)),
+    (write(b'X', 32, 28), HOST_FSSETXATTR, Bytes(28)),
     (read(b't', 19, TERMIOS), HOST_TCGETS2, GetTermios),
     (write(b't', 20, TERMIOS), HOST_TCSETS2, SetTermios),
     (write(b't', 21, TERMIOS), HOST_TCSETSW2, SetTermios),

@@ -226,6 +226,7 @@ impl Kernel {
         self.process = std::process::id();
         self.parent = None;
         self.debugger = None;
+        self.timers.forget();
         self.renew(thread);
     }
 

@@ -1,10 +1,23 @@
 //! Clocks and sleeping.
+//!
+//! The virtual clock of a counting run goes on
+//! - by a nanosecond with each instruction,
+//! - by what is slept: a timeout that passes, of whatever call, lets it go on by exactly that,
+//! - to the time of a timer that goes off ([`timers`](super::timers)): a timer runs on the host's clock, and when
+//!   its signal arrives, or its descriptor can be read, the clock shows exactly the time it was set to,
+//! - by the host's time that the program waited for somebody else, a user or another process
+//!   ([`for_somebody_else`]), in whole steps of [`STEP`], and never beyond a timer that is still to go off.
+//!
+//! So whatever ends by time shows the same times in each run, and so does what is answered within a step. Only who
+//! waits long for others learns how long, as a server does between two requests: without that its timers
+//! would never be due by its own clock.
 
 use super::call::Interrupted::Fails;
 use super::call::{Argument, Call, Outcome};
 use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
-use super::{Clock, Kernel};
+use super::{Clock, Kernel, host};
+use crate::memory::Memory;
 
 /// Nanoseconds a second.
 pub const SECOND: u64 = 1_000_000_000;
@@ -19,10 +32,50 @@ const ABSOLUTE: u64 = 1;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
+/// By how much the virtual clock goes on at a time while somebody else is waited for, in nanoseconds: what comes
+/// sooner comes at once.
+const STEP: u64 = 10_000_000;
+
 /// The time that passed beside that of the instructions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VirtualClock {
     slept: u64,
+    /// Host's time waited that makes no whole step yet.
+    waiting: u64,
+}
+
+/// True for a call of the host's by which a program waits for a user or another process: not for its own threads,
+/// whose instructions the clock knows, nor for its children's end, nor for disks.
+pub fn for_somebody_else(number: libc::c_long, arguments: &[u64; 6], memory: &Memory) -> bool {
+    let of_descriptor = || {
+        let is_stream = |kind| ![libc::S_IFREG, libc::S_IFDIR, libc::S_IFBLK].contains(&kind);
+        super::descriptors::kind(arguments[0] as i32).is_some_and(is_stream)
+    };
+    match number {
+        libc::SYS_read | libc::SYS_readv => of_descriptor(),
+        // Only what lies in shared memory can another process wake.
+        libc::SYS_futex => {
+            let word = memory.guest(arguments[0] as *const u8);
+            memory.region_at(word).is_some_and(|(_, region)| region.shared)
+        }
+        libc::SYS_ppoll
+        | libc::SYS_pselect6
+        | libc::SYS_epoll_pwait2
+        | libc::SYS_recvfrom
+        | libc::SYS_recvmsg
+        | libc::SYS_recvmmsg
+        | libc::SYS_accept4
+        | libc::SYS_semtimedop
+        | libc::SYS_msgrcv
+        | libc::SYS_msgsnd
+        | libc::SYS_mq_timedreceive
+        | libc::SYS_mq_timedsend
+        | libc::SYS_rt_sigsuspend
+        | libc::SYS_rt_sigtimedwait
+        | libc::SYS_flock
+        | libc::SYS_fcntl => true,
+        _ => false,
+    }
 }
 
 impl Kernel {
@@ -34,6 +87,22 @@ impl Kernel {
     /// What the virtual clock shows beside where it began, in nanoseconds.
     pub(super) fn elapsed(&self) -> u64 {
         self.instructions.saturating_add(self.clock.slept)
+    }
+
+    /// The clock shows at least this time, of [`Kernel::elapsed`].
+    pub(super) fn reach(&mut self, time: u64) {
+        let ahead = time.saturating_sub(self.elapsed());
+        self.clock.slept = self.clock.slept.saturating_add(ahead);
+    }
+
+    /// A call that began then has waited for somebody else, for so many nanoseconds of the host's.
+    pub(super) fn waited(&mut self, began: u64, nanoseconds: u64) {
+        // Other threads may have moved the clock on meanwhile.
+        let moved = self.elapsed().saturating_sub(began);
+        let waiting = self.clock.waiting + nanoseconds.saturating_sub(moved);
+        self.clock.waiting = waiting % STEP;
+        let until = self.elapsed().saturating_add(waiting - waiting % STEP);
+        self.reach(self.next_expiry().map_or(until, |expiry| until.min(expiry)));
     }
 
     /// Nanoseconds on a virtual clock; None if the clock is not virtual or not the process's own.
@@ -88,9 +157,8 @@ impl Call<'_, '_> {
     /// Lets the virtual clock pass by what the call slept, in nanoseconds: unless other threads have
     /// moved it on already.
     pub fn slept(&mut self, nanoseconds: u64) {
-        let end = self.began.saturating_add(nanoseconds);
-        let ahead = end.saturating_sub(self.kernel.elapsed());
-        self.kernel.clock.slept = self.kernel.clock.slept.saturating_add(ahead);
+        self.kernel.reach(self.began.saturating_add(nanoseconds));
+        self.waited = 0;
     }
 
     /// [`Kernel::virtual_time`], and the calling thread's own clock.
@@ -243,7 +311,12 @@ fn sleep(call: &mut Call, clock: i32, nanoseconds: u64) -> Result<(), (Errno, u6
             Ok(())
         }
         Err(Errno(libc::EINTR)) => {
-            let left = rest[0].saturating_mul(SECOND).saturating_add(rest[1]);
+            // What a timer interrupts has lasted until the timer's time.
+            let end = host::recorded().and_then(|information| call.kernel.expiry(&information));
+            let left = match end {
+                Some(end) => call.began.saturating_add(nanoseconds).saturating_sub(end).min(nanoseconds),
+                None => rest[0].saturating_mul(SECOND).saturating_add(rest[1]),
+            };
             call.slept(nanoseconds.saturating_sub(left));
             Err((Errno(libc::EINTR), left))
         }
