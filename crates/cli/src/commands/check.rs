@@ -6,6 +6,7 @@ use analysis::names::Names;
 use analysis::replay::{Dictionary, check};
 use trace::Trace;
 
+use super::protect_images;
 use super::show::tell_problems;
 use crate::arguments::CheckOptions;
 
@@ -14,6 +15,7 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     report::check(true, output.format, output.path.as_deref())?;
     let trace = Trace::open(&options.trace)?;
+    protect_images(trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&trace);
     let found = trace::check::check(&trace);
     let tables = check::tables(&Dictionary::new(&trace, &names), &found);

@@ -10,7 +10,7 @@ use anyhow::Context;
 use image::Image;
 use lab::measure::{self, Request};
 
-use super::{check_ending, check_names, configuration, named_in_unit, unit};
+use super::{check_ending, check_names, configuration, named_in_unit, protect_images, unit};
 use crate::arguments::CompareOptions;
 use crate::progress::Units;
 
@@ -67,6 +67,7 @@ fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Resu
     units.clear();
     let counted = counted.with_context(|| program.display().to_string())?;
     let has_failed = check_ending(&counted.ending, program)? != ExitCode::SUCCESS;
+    protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
     let attribution = Attribution::new(&counted.counts);
     let profile = match &counted.measurement {
         Some(measurement) => attribution.mean(&measurement.units),

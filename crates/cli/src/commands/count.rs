@@ -8,7 +8,7 @@ use analysis::table::Table;
 use analysis::units::{Measurement, Phase, each_unit, path_lengths};
 use lab::measure::{self, Request};
 
-use super::{check_ending, check_names, configuration, named_in_unit, unit, until};
+use super::{check_ending, check_names, configuration, named_in_unit, protect_images, unit, until};
 use crate::arguments::{By, CountOptions};
 use crate::messages::{self, Message};
 use crate::progress::Units;
@@ -43,6 +43,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         messages::tell(&Message::Counted(&counted));
         return Ok(ExitCode::SUCCESS);
     }
+    protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
     let attribution = Attribution::new(&counted.counts);
     let (profile, span) = match &counted.measurement {
         Some(measurement) => (attribution.mean(&measurement.units), "a unit of work"),

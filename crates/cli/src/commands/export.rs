@@ -15,6 +15,7 @@ use report::{Error, Format, InstructionTable};
 use trace::Trace;
 use trace::export::{ChampSim, Din};
 
+use super::protect_images;
 use super::show::{go_through, tell_problems, wanted};
 use crate::arguments::{ExportOptions, Form};
 
@@ -24,6 +25,7 @@ const INSTRUCTIONS: &str = "instructions";
 /// Exports the trace; what of it could not be read is told, and makes the exit status 1.
 pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let trace = Trace::open(&options.trace)?;
+    protect_images(trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);

@@ -16,7 +16,7 @@ use machine::{Machine, Model, Warming};
 use trace::Trace;
 
 use super::show::tell_problems;
-use super::{check_ending, check_names, configuration, named, trace::plan, until};
+use super::{check_ending, check_names, configuration, named, protect_images, trace::plan, until};
 use crate::arguments::{EngineOptions, HeardOptions, OutputOptions};
 use crate::progress::Replaying;
 
@@ -197,6 +197,7 @@ fn wanted(options: &HeardOptions, trace: &Trace) -> anyhow::Result<Wanted> {
 impl<M> Heard<M> {
     /// Writes tables, with what must be known of what was not heard.
     pub fn write(&self, mut tables: Vec<Table>, output: &OutputOptions) -> Result<(), report::Error> {
+        protect_images(self.trace.images().iter().map(|image| image.path.as_path()));
         if let Some(last) = tables.last_mut() {
             last.notes.extend_from_slice(&self.notes);
         }

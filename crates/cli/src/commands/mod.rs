@@ -108,6 +108,11 @@ fn check_names(configuration: &Configuration, named: &Named) -> anyhow::Result<(
     Ok(())
 }
 
+/// The images of a program are read for their names: nothing may be written in their place.
+fn protect_images<'a>(images: impl IntoIterator<Item = &'a Path>) {
+    images.into_iter().for_each(report::protect);
+}
+
 /// The names in a plan.
 fn named(plan: &Plan) -> Named<'_> {
     let function = plan.unit.as_ref().map(|unit| unit.function.as_str());

@@ -8,13 +8,16 @@ use std::process::ExitCode;
 use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
 use analysis::replay::{
-    Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Order, Replay, Visitor, Wanted,
+    Accesses, Addresses, Chosen, Dictionary, Executed, Filter, FunctionTrace, Listing, Order, Replay,
+    Visitor, Wanted,
 };
 use analysis::table::Table;
 use anyhow::Context;
 use report::{Format, Pieces};
 use trace::Trace;
+use trace::record::Mark;
 
+use super::protect_images;
 use crate::arguments::{OutputOptions, ShowOptions, SummaryOptions, View, WantedOptions};
 use crate::progress::Replaying;
 
@@ -24,6 +27,7 @@ const ROWS: usize = 20;
 /// Shows the trace; what of it could not be read is told, and makes the exit status 1.
 pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let trace = Trace::open(&options.trace)?;
+    protect_images(trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
@@ -36,13 +40,13 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let is_whole = match options.view {
         View::Instructions => {
             let mut listing = Listing::new(&dictionary, &accesses, &system_call, report::stdout()?);
-            let is_whole = go_through(&replay, &mut listing, false)?;
+            let is_whole = go_through_chosen(&replay, &options.wanted, &mut listing, false)?;
             listing.finish()?;
             is_whole
         }
         View::Functions => {
             let mut functions = FunctionTrace::new(&dictionary, &system_call, report::stdout()?);
-            let is_whole = go_through(&replay, &mut functions, false)?;
+            let is_whole = go_through_chosen(&replay, &options.wanted, &mut functions, false)?;
             functions.finish()?;
             is_whole
         }
@@ -53,7 +57,7 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
                 options.output.path.as_deref(),
             )?;
             let mut summary = Summary::new(&dictionary, &accesses, summary_options(&options.summary, &trace));
-            let is_whole = go_through(&replay, &mut summary, true)?;
+            let is_whole = go_through_chosen(&replay, &options.wanted, &mut summary, true)?;
             let tables = chosen(summary.tables(&system_call), &options.summary.tables)?;
             report::write_all(&tables, options.output.format, options.output.path.as_deref())?;
             is_whole
@@ -75,7 +79,7 @@ pub fn tell_problems(trace: &Trace, path: &Path) {
 fn addresses(replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
     let OutputOptions { format, path } = options.output.clone();
     if !options.separate {
-        return table_of_addresses(replay, "addresses", format, path.as_deref());
+        return table_of_addresses(replay, &options.wanted, "addresses", format, path.as_deref());
     }
     if let Some(folder) = &path {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -87,14 +91,20 @@ fn addresses(replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
     for process in processes {
         let filter = replay.filter.of_process(trace, process);
         let name = format!("addresses-process-{process}");
-        is_whole &=
-            table_of_addresses(&Replay { filter: &filter, ..*replay }, &name, format, path.as_deref())?;
+        is_whole &= table_of_addresses(
+            &Replay { filter: &filter, ..*replay },
+            &options.wanted,
+            &name,
+            format,
+            path.as_deref(),
+        )?;
     }
     Ok(is_whole)
 }
 
 fn table_of_addresses(
     replay: &Replay,
+    wanted: &WantedOptions,
     name: &str,
     format: Format,
     path: Option<&Path>,
@@ -114,11 +124,55 @@ fn table_of_addresses(
             written.map_err(report::Error::into_io)
         };
         let mut addresses = Addresses::new(replay, name, sink);
-        is_whole = go_through(replay, &mut addresses, path.is_some())?;
+        is_whole = go_through_chosen(replay, wanted, &mut addresses, path.is_some())?;
         addresses.finish()?;
         pieces.map_or(Ok(()), Pieces::finish)
     })?;
     Ok(is_whole)
+}
+
+/// As [`go_through`]; tells if nothing of what the options choose was in the trace, where tables would be empty.
+pub(super) fn go_through_chosen(
+    replay: &Replay,
+    wanted: &WantedOptions,
+    visitor: &mut impl Visitor,
+    is_quiet: bool,
+) -> io::Result<bool> {
+    let mut watched = Watched { visitor, has_chosen: false };
+    let is_whole = go_through(replay, &mut watched, is_quiet)?;
+    if !watched.has_chosen {
+        let trace = replay.dictionary.trace;
+        let why = if wanted.units.is_some() && trace.header().unit.is_none() {
+            "the trace has no units of work: record it with --unit FUNCTION"
+        } else if trace.chunks().iter().all(|chunk| chunk.instructions == 0) {
+            "the trace has no instructions"
+        } else {
+            "no instruction of the trace is in all that is chosen"
+        };
+        eprintln!("pathlength: note: nothing to show: {why}");
+    }
+    Ok(is_whole)
+}
+
+/// A visitor, and whether anything was chosen that it was shown.
+struct Watched<'a, V> {
+    visitor: &'a mut V,
+    has_chosen: bool,
+}
+
+impl<V: Visitor> Visitor for Watched<'_, V> {
+    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_wanted: bool) -> io::Result<()> {
+        self.visitor.mark(stream, before, mark, is_wanted)
+    }
+
+    fn follows_heap(&self) -> bool {
+        self.visitor.follows_heap()
+    }
+
+    fn executed(&mut self, executed: &Executed) -> io::Result<()> {
+        self.has_chosen |= executed.chosen != Chosen::None;
+        self.visitor.executed(executed)
+    }
 }
 
 /// Replays the trace; tells what could not be read, and returns whether all was. A visitor that `is_quiet` writes

@@ -15,8 +15,8 @@ use report::{Block, Error, Page, Section};
 use trace::Trace;
 
 use super::hear::is_parallel;
-use super::show::{go_through, tell_problems, wanted};
-use super::{check_ending, check_names, configuration, named, until};
+use super::show::{go_through_chosen, tell_problems, wanted};
+use super::{check_ending, check_names, configuration, named, protect_images, until};
 use crate::arguments::{PatternsOf, StridesOptions};
 
 /// How many rows the short table has on a terminal, and charts a page.
@@ -39,6 +39,7 @@ fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exit
         bail!("{file} is a trace: --unit and arguments are for a program that is run");
     }
     let trace = Trace::open(options.file.path())?;
+    protect_images(trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
@@ -50,7 +51,7 @@ fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exit
         .collect();
     let mut is_whole = true;
     for patterns in &mut all {
-        is_whole &= go_through(&replay, patterns, true)?;
+        is_whole &= go_through_chosen(&replay, &options.wanted, patterns, true)?;
     }
     write(&all, machines, None, options)?;
     tell_problems(&trace, options.file.path());
@@ -74,6 +75,7 @@ fn hear(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCo
     let plan = Plan { unit, heap: heard.iter().any(Heard::wants_heap), ..Plan::default() };
     check_names(&configuration, &named(&plan))?;
     let live = live::run(&configuration, &plan, heard, is_parallel(None))?;
+    protect_images(live.trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&live.trace);
     let dictionary = Dictionary::new(&live.trace, &names);
     let all: Vec<Patterns> =

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use engine::{Plan, UnitPlan};
 use indicatif::HumanCount;
-use lab::record;
+use lab::{record, startup};
 
-use super::{check_ending, check_names, configuration, named};
+use super::{check_ending, check_names, configuration, named, protect_images};
 use crate::arguments::{PlanOptions, TraceOptions};
 
 /// Runs the program and records it.
@@ -16,6 +16,10 @@ pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
     let configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), true);
     let plan = Plan { values: options.recorded.values, heap: options.recorded.heap, ..plan(&options.plan) };
+    if options.output.is_file() {
+        let images = startup::images(&configuration).unwrap_or_default();
+        protect_images(images.iter().map(|image| image.path.as_path()));
+    }
     check_names(&configuration, &named(&plan))?;
     let recording = record::record(&configuration, &plan, &options.output)?;
     let status = check_ending(&recording.ending, options.program.path())?;

@@ -64,17 +64,18 @@ fn files_that_are_no_alpha_programs() {
         for words in lines {
             let mut command = pathlength(words);
             command.current_dir(&folder);
-            let mut outcome = outcome(command);
+            let outcome = outcome(command);
             assert_eq!(outcome.stdout, "", "{words:?}");
-            if words[0] == "run" {
-                // As env(1) has it.
-                assert_eq!(
-                    outcome.code(),
-                    if file.starts_with("missing") || file == "text/below" { 127 } else { 126 }
-                );
-                outcome.status = std::os::unix::process::ExitStatusExt::from_raw(1 << 8);
-            }
-            let sentence = outcome.failure();
+            // `run` ends as env(1) does.
+            let is_missing = file.starts_with("missing") || file == "text/below";
+            let status = if words[0] != "run" {
+                1
+            } else if is_missing {
+                127
+            } else {
+                126
+            };
+            let sentence = outcome.failure_with(status);
             assert!(sentence.starts_with(&format!("{file}: {problem}")), "{words:?}: {sentence}");
         }
     }
@@ -124,13 +125,8 @@ const COMMANDS: [(&str, &str); 15] = [
 #[test]
 fn requests_that_cannot_be_met() {
     for (words, problem) in COMMANDS {
-        let mut outcome = run(words);
-        if words.starts_with("run") {
-            // As env(1) has it.
-            assert_eq!(outcome.code(), 126);
-            outcome.status = std::os::unix::process::ExitStatusExt::from_raw(1 << 8);
-        }
-        let sentence = outcome.failure();
+        // `run` ends as env(1) does.
+        let sentence = run(words).failure_with(if words.starts_with("run") { 126 } else { 1 });
         assert!(sentence.contains(problem), "{words}: {sentence}");
     }
 }

@@ -43,7 +43,7 @@ fn what_is_loaded_later_may_be_named() {
     let counted = run(&format!("count --unit half --by unit --format csv :ev5/loads {library}"));
     assert_eq!(counted.code(), 0, "{}", counted.stderr);
     assert!(counted.stdout.starts_with("1000\n"), "{}", counted.stdout);
-    assert!(counted.stdout.lines().count() > 100, "{}", counted.stdout);
+    assert!(counted.stdout.lines().count() > 10, "{}", counted.stdout);
     let note = "pathlength: note: so far no image of the program has a function 'half' (searched: ";
     assert!(counted.stderr.starts_with(note), "{}", counted.stderr);
     assert!(counted.stderr.ends_with("; the program may load it later\n"), "{}", counted.stderr);

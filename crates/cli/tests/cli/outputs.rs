@@ -109,6 +109,30 @@ fn inputs_in_the_directory_of_tables_are_not_overwritten() {
     assert!(folder.run("run tables/images.csv work").quiet_success() == "38000\n");
 }
 
+/// Libraries are inputs, too, and the images of a trace, whose names are shown.
+#[test]
+fn images_are_not_overwritten() {
+    let folder = Folder::new();
+    for name in ["halves", "libhalf.so"] {
+        fs::copy(guest("ev5").join(name), folder.path(name)).unwrap();
+    }
+    folder.run("trace -o halves.trace ./halves").quiet_success();
+    let before = folder.contents();
+    for words in [
+        "trace -o libhalf.so ./halves",
+        "count --by group -o libhalf.so ./halves",
+        "caches -o libhalf.so ./halves",
+        "strides -o libhalf.so ./halves",
+        "show halves.trace --table functions -o libhalf.so",
+        "export halves.trace --to callgrind -o halves",
+        "time halves.trace -o libhalf.so",
+    ] {
+        let failure = folder.run(words).failure();
+        assert!(failure.contains("this command reads it"), "{words}: {failure}");
+        assert_eq!(folder.contents(), before, "{words}");
+    }
+}
+
 /// A trace that failed before anything was recorded leaves what was there.
 #[test]
 fn what_was_there_stays_until_something_is_recorded() {

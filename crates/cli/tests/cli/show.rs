@@ -45,6 +45,27 @@ fn instructions(listing: &str) -> Vec<(u64, String)> {
     listing.lines().filter_map(instruction).collect()
 }
 
+/// Where nothing is shown it is said why.
+#[test]
+fn nothing_to_show_has_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t").display().to_string();
+    run(&format!("trace -o {trace} --unit work --units 2 :ev5/modes work")).quiet_success();
+    for (words, reason) in [
+        ("show --units 5-9", "no instruction of the trace is in all that is chosen"),
+        ("show --as instructions --range 0x0-0xf", "no instruction of the trace is in all that is chosen"),
+        ("show --as functions --units 7", "no instruction of the trace is in all that is chosen"),
+        ("show --as addresses --units 7", "no instruction of the trace is in all that is chosen"),
+        ("strides --units 7", "no instruction of the trace is in all that is chosen"),
+    ] {
+        let outcome = run(&format!("{words} {trace}"));
+        assert_eq!(outcome.stderr, format!("pathlength: note: nothing to show: {reason}\n"), "{words}");
+    }
+    run(&format!("trace -o {trace} :ev5/tiny")).quiet_success();
+    let outcome = run(&format!("show --units 3 {trace}"));
+    assert!(outcome.stderr.ends_with("the trace has no units of work: record it with --unit FUNCTION\n"));
+}
+
 #[test]
 fn a_trace_adds_up_to_the_counts() {
     for program in [":ev5/modes work", ":ev56/modes factorial", ":ev5/halves", ":ev56/tiny"] {

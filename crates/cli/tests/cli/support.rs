@@ -90,7 +90,12 @@ impl Outcome {
 
     /// The one sentence of a command that failed: nothing else may be on standard error.
     pub fn failure(self) -> String {
-        assert_eq!(self.code(), 1, "{}", self.stderr);
+        self.failure_with(1)
+    }
+
+    /// The same with another exit status.
+    pub fn failure_with(self, code: i32) -> String {
+        assert_eq!(self.code(), code, "{}", self.stderr);
         let sentence = self.stderr.strip_prefix("pathlength: ").expect(&self.stderr);
         assert!(sentence.ends_with('\n') && sentence.lines().count() == 1, "{sentence}");
         assert!(!says_twice(sentence), "{sentence}");

@@ -305,7 +305,7 @@ fn what_cannot_be_recorded_is_said() {
     let path = folder.path().join("file.trace");
     let fails = |words: &str| run(&format!("trace -o {} {words}", path.display()));
     for (words, expected) in [
-        ("--unit wrok :ev56/modes work", "no image of the program has a function 'wrok'; did you mean work?"),
+        ("--unit wrok :ev56/modes work", "no image of the program has a function 'wrok' (searched: "),
         ("--unit never :ev56/modes work", "the function 'never' was called 0 times"),
         ("--unit work --skip 200 :ev56/modes work", "the function 'work' was called 200 times"),
         ("--from nowhere :ev56/modes work", "no image of the program has a symbol 'nowhere'"),

@@ -156,7 +156,7 @@ fn a_function_that_was_entered_behind_its_beginning_seems_to_be_at_it() {
                 "$3 = 1",
                 "$4 = 1",
                 "count_down + 12 in section .text",
-                "Run till exit from",
+                " in count_down (",
                 "exited normally",
             ],
         );

@@ -105,7 +105,8 @@ fn where_nobody_can_connect() {
         );
     }
     // What is no program is told before anybody connects.
-    assert!(run_at("0", "/no/such/program").contains("there is no such file"));
+    let message = run("run --gdb 0 /no/such/program").failure_with(127);
+    assert!(message.contains("there is no such file"), "{message}");
     drop(TcpStream::connect(&first.address).unwrap());
     assert!(assert_goes_on(first).contains("GDB has closed the connection"));
 }
