@@ -20,4 +20,4 @@ for mode in ("cached", "scaled"):
         mixes[f"{mode} {build}"] = pathlength.count(builds[build], run, unit="tpcb_transaction", window=50, cpu=cpu)
 table = pathlength.group_shares(mixes)
 chart = charts.shares(table, "group").properties(title="Instruction groups of a transaction (Figure 4)")
-chart.save("figure4.html")
+charts.save(chart, "figure4.html")

@@ -6,7 +6,17 @@
 ['group', 'share']
 """
 
-from ._pathlength import Counts, Execution, Mark, Mix, PathlengthError, TraceError, TraceWarning, machines
+from ._pathlength import (
+    Counts,
+    Execution,
+    Mark,
+    Mix,
+    PathlengthError,
+    TraceError,
+    TraceWarning,
+    __version__,
+    machines,
+)
 from ._programs import attach, build, count, run, trace
 from ._tables import group_shares, paper
 from ._trace import Trace
@@ -20,6 +30,7 @@ __all__ = [
     "Trace",
     "TraceError",
     "TraceWarning",
+    "__version__",
     "attach",
     "build",
     "count",

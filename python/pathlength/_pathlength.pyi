@@ -6,6 +6,8 @@ from typing import Any, Optional, Union
 
 import pyarrow as pa
 
+__version__: str
+
 class PathlengthError(Exception):
     """What went wrong, where, and what to do."""
 
@@ -189,6 +191,7 @@ def strides(
     in_elements: bool,
     progress: Optional[Callable[[int], object]],
 ) -> dict[str, pa.Table]: ...
+def page(title: str, spec: str) -> str: ...
 def chart(kind: str, batch: pa.RecordBatch, category: str, values: list[str]) -> str: ...
 def group_shares(mixes: list[tuple[str, Mix]]) -> pa.Table: ...
 def paper(mode: str) -> list[Mix]: ...

@@ -16,6 +16,7 @@ from ._progress import Progress, meter
 from ._trace import Trace
 
 StrPath = Union[str, "os.PathLike[str]"]
+Arguments = Union[StrPath, Iterable[StrPath]]
 Where = Union[str, int, None]
 
 
@@ -43,7 +44,7 @@ def run(
 
 def count(
     program: StrPath,
-    args: Iterable[StrPath] = (),
+    args: Arguments = (),
     *,
     unit: Optional[str] = None,
     units: Optional[int] = None,
@@ -56,7 +57,7 @@ def count(
     stdout: Any = None,
     stderr: Any = None,
 ) -> Counts:
-    """Runs a program and counts its instructions.
+    """Runs a program with its arguments, one or several, and counts its instructions.
 
     With `unit`, each call of that function is counted apart, everything it calls included; `units` of them are
     measured once three successive windows of `window` calls have mean path lengths within 1 %. `cache` names two
@@ -72,8 +73,9 @@ def count(
     """
     options = _options(cpu=cpu, sysroot=sysroot, unit=unit, units=units, window=window)
     if cache is not None:
-        options += ["--cache", *cache]
-    arguments = ["count", *options, "--", program, *args]
+        hits, misses = _two(cache)
+        options += ["--cache", hits, misses]
+    arguments = ["count", *options, "--", program, *_several(args)]
     # Without a listener of ours the command shows its own bar on a terminal.
     with meter(progress or False, " units") as show:
         ended = execute(arguments, heard=show, stdin=stdin, stdout=stdout, stderr=stderr)
@@ -87,7 +89,7 @@ def count(
 
 def trace(
     program: StrPath,
-    args: Iterable[StrPath] = (),
+    args: Arguments = (),
     output: StrPath = "pathlength.trace",
     *,
     unit: Optional[str] = None,
@@ -104,7 +106,7 @@ def trace(
     stdout: Any = None,
     stderr: Any = None,
 ) -> Trace:
-    """Runs a program, records every instruction and every address into the file `output`, and opens it.
+    """Runs a program with its arguments, one or several, records every instruction and every address into the file `output`, and opens it.
 
     What is recorded can be narrowed down: to the calls of the function `unit` (the first `skip` left out, `units` in
     all); to what lies between `from_` and `until`, which are a symbol, symbol+offset, image!symbol, an address as
@@ -121,7 +123,7 @@ def trace(
     options = _plan(output, unit, skip, units, from_, until, values)
     options += ["--heap"] if heap else []
     options += _options(cpu=cpu, sysroot=sysroot)
-    arguments = ["trace", *options, "--", program, *args]
+    arguments = ["trace", *options, "--", program, *_several(args)]
     streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
     return _record(arguments, output, os.fspath(program), progress, streams)
 
@@ -182,6 +184,17 @@ def _options(**options: Any) -> list:
     """As the command wants them; what is None is left to it."""
     given = ((name, value) for name, value in options.items() if value is not None)
     return [f"--{name}={os.fspath(value) if hasattr(value, '__fspath__') else value}" for name, value in given]
+
+
+def _several(args: Arguments) -> list[StrPath]:
+    """Arguments; a text is one, and not one for each letter."""
+    return [args] if isinstance(args, (str, bytes, os.PathLike)) else list(args)
+
+
+def _two(names: Sequence[str]) -> tuple[str, str]:
+    if isinstance(names, str) or len(names) != 2:
+        raise ValueError(f"cache={names!r}: give the names of two variables, that of hits and that of misses")
+    return names[0], names[1]
 
 
 def _how(status: int) -> str:

@@ -5,12 +5,13 @@ are shown.
 
 >>> from pathlength import charts
 >>> chart = charts.shares(pathlength.group_shares(pathlength.paper("cached")), "group")
->>> chart.save("figure4.html")
+>>> charts.save(chart, "figure4.html")  # a page that opens without a network, which Altair's own needs
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from typing import Optional, Union
 
@@ -20,10 +21,25 @@ import pyarrow as pa
 from . import _pathlength
 
 Chart = Union[alt.Chart, alt.LayerChart]
+Values = Union[str, Sequence[str], None]
+
+
+def save(chart: alt.TopLevelMixin, path: Union[str, "os.PathLike[str]"], *, title: Optional[str] = None) -> None:
+    """Writes a chart, of these or any of Altair's, as a page of HTML with all that draws it: no network is needed.
+
+    Above it stands `title`, or the chart's own.
+    """
+    spec = chart.to_dict()
+    if title is None:
+        own = spec.pop("title", "Chart")
+        lines = own.get("text", "Chart") if isinstance(own, dict) else own
+        title = lines if isinstance(lines, str) else " ".join(lines)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(_pathlength.page(title, json.dumps(spec)))
 
 
 def bars(
-    table: pa.Table, category: str, values: Optional[Sequence[str]] = None, *, arrangement: str = "grouped"
+    table: pa.Table, category: str, values: Values = None, *, arrangement: str = "grouped"
 ) -> Chart:
     """Horizontal bars: a group for each row, a bar in it for each of `values`, "grouped", "stacked" or "percent"."""
     if arrangement not in ("grouped", "stacked", "percent"):
@@ -31,7 +47,7 @@ def bars(
     return _chart(arrangement, table, category, values)
 
 
-def shares(table: pa.Table, category: str, values: Optional[Sequence[str]] = None) -> Chart:
+def shares(table: pa.Table, category: str, values: Values = None) -> Chart:
     """Horizontal bars of 100 %: one for each of `values`, divided among the rows."""
     return _chart("shares", table, category, values)
 
@@ -46,10 +62,11 @@ def strip(table: pa.Table, group: str, value: str) -> Chart:
     return _chart("strip", table, group, [value])
 
 
-def _chart(kind: str, table: pa.Table, category: str, values: Optional[Sequence[str]]) -> Chart:
+def _chart(kind: str, table: pa.Table, category: str, values: Values) -> Chart:
     if values is None:
         values = [name for name in table.column_names if name != category]
-    spec = json.loads(_pathlength.chart(kind, _plain(table), category, list(values)))
+    values = [values] if isinstance(values, str) else list(values)
+    spec = json.loads(_pathlength.chart(kind, _plain(table), category, values))
     # The colours of lines and letters are those of the page, which a canvas does not know.
     spec["usermeta"] = {"embedOptions": {"renderer": "svg"}}
     return alt.Chart.from_dict(spec)

@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_pyarrow::PyArrowType;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use report::Arrangement;
+use report::{Arrangement, Chart, Page};
 
 use crate::failed;
 
@@ -36,4 +36,16 @@ pub fn chart(
         _ => bars(Arrangement::Grouped),
     };
     Ok(chart.map_err(failed)?.spec.to_string())
+}
+
+/// A page of HTML with a chart of this Vega-Lite specification, which needs no network: the libraries are in it.
+#[pyfunction]
+pub fn page(title: &str, spec: &str) -> PyResult<String> {
+    let spec = serde_json::from_str(spec).map_err(failed)?;
+    let (name, title) = ("chart".into(), title.to_string());
+    let chart = Chart { name, title: title.clone(), caption: String::new(), spec };
+    let page = Page { title: "pathlength".into(), headline: title, chart: Some(chart), ..Page::default() };
+    let mut html = Vec::new();
+    page.write(&mut html).map_err(failed)?;
+    String::from_utf8(html).map_err(failed)
 }

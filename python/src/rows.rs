@@ -1,5 +1,6 @@
 //! A row an instruction, in record batches.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, LazyLock};
 
@@ -31,7 +32,8 @@ pub fn schema(has_values: bool) -> Schema {
     if has_values {
         fields.push(Field::new("value", DataType::UInt64, true));
     }
-    Schema::new(fields)
+    let pandas = report::pandas_metadata(&fields);
+    Schema::new_with_metadata(fields, HashMap::from([(report::PANDAS.into(), pandas)]))
 }
 
 /// Makes batches and puts them somewhere.

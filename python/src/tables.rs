@@ -5,6 +5,7 @@ use std::sync::Arc;
 use analysis::table::Table;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_pyarrow::{IntoPyArrow, Table as ArrowTable};
+use arrow_schema::Schema;
 use pyo3::prelude::*;
 
 use crate::failed;
@@ -33,6 +34,10 @@ pub fn column<A: arrow_array::Array + From<Vec<T>> + 'static, T>(
 }
 
 fn from_batch(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyAny>> {
-    let schema = batch.schema();
+    let mut schema = Schema::clone(&batch.schema());
+    let pandas = report::pandas_metadata(schema.fields().iter().map(AsRef::as_ref));
+    schema.metadata.insert(report::PANDAS.into(), pandas);
+    let schema = Arc::new(schema);
+    let batch = batch.with_schema(schema.clone()).map_err(failed)?;
     ArrowTable::try_new(vec![batch], schema).map_err(failed)?.into_pyarrow(py)
 }

@@ -73,7 +73,10 @@ impl Trace {
     fn functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let functions = || self.0.functions().iter();
         let columns = [
-            ("function", text(functions().map(|function| function.name.clone()))),
+            (
+                "function",
+                text(functions().map(|function| analysis::names::demangle(&function.name).into_owned())),
+            ),
             ("image", tables::column::<UInt32Array, _>(functions().map(|function| function.image))),
             ("address", numbers(functions().map(|function| function.address))),
             ("size", numbers(functions().map(|function| function.size))),

@@ -14,6 +14,7 @@ pub mod export;
 pub mod mix;
 pub mod models;
 pub mod names;
+pub mod pairing;
 pub mod paper;
 pub mod profile;
 pub mod replay;

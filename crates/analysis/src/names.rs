@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use image::demangle;
 use image::{Image, Location, Variable};
 use trace::{Counts, LoadedImage, Trace};
 
@@ -13,7 +14,7 @@ use trace::{Counts, LoadedImage, Trace};
 pub struct FunctionName {
     /// The image's file name; `(none)` for code outside images.
     pub image: String,
-    /// The function's name, or the address of the code if no symbol covers it.
+    /// The function's name, demangled; its section in parentheses if no symbol covers the code; or the address.
     pub function: String,
 }
 
@@ -22,6 +23,8 @@ pub struct FunctionName {
 pub struct Place {
     /// Its name.
     pub name: Arc<FunctionName>,
+    /// The function's symbol; none for a section.
+    pub symbol: Option<Arc<str>>,
     /// Its first run-time address.
     pub start: u64,
 }
@@ -30,7 +33,8 @@ pub struct Place {
 #[derive(Default)]
 pub struct Names {
     images: Vec<Loaded>,
-    names: RefCell<HashMap<(u32, u64), Arc<FunctionName>>>,
+    /// By image, first address, and whether it is a function: one can begin where its section does.
+    places: RefCell<HashMap<(u32, u64, bool), Place>>,
 }
 
 struct Loaded {
@@ -63,7 +67,7 @@ impl Names {
     }
 
     fn new(images: Vec<Loaded>) -> Names {
-        Names { images, names: RefCell::default() }
+        Names { images, places: RefCell::default() }
     }
 
     /// Adds an image of a program that runs.
@@ -81,10 +85,21 @@ impl Names {
     pub fn place(&self, image: Option<u32>, address: u64) -> Option<Place> {
         let index = image?;
         let loaded = self.images.get(index as usize)?;
-        let (start, function) = loaded.find(address, self.file(index)?.as_deref())?;
-        let name = || Arc::new(FunctionName { image: self.image(image), function });
-        let name = self.names.borrow_mut().entry((index, start)).or_insert_with(name).clone();
-        Some(Place { name, start })
+        let file = self.file(index)?.as_deref();
+        let (start, found) = loaded.find(address, file)?;
+        let new = || {
+            let function = match found {
+                Found::Function(symbol) => image::demangle(symbol).into_owned(),
+                Found::Section(section) => format!("({section})"),
+            };
+            let symbol = match found {
+                Found::Function(symbol) => Some(symbol.into()),
+                Found::Section(_) => None,
+            };
+            Place { name: Arc::new(FunctionName { image: self.image(image), function }), symbol, start }
+        };
+        let key = (index, start, matches!(found, Found::Function(_)));
+        Some(self.places.borrow_mut().entry(key).or_insert_with(new).clone())
     }
 
     /// The name of the code at a run-time address.
@@ -133,24 +148,31 @@ impl Loaded {
     }
 
     /// The start and the name of what is at a run-time address.
-    fn find(&self, address: u64, file: Option<&Image>) -> Option<(u64, String)> {
+    fn find<'a>(&'a self, address: u64, file: Option<&'a Image>) -> Option<(u64, Found<'a>)> {
         let bias = self.image.bias;
         let Some(file) = file else { return self.traced(address) };
         let link_address = address.wrapping_sub(bias);
         if let Some(function) = file.function_at(link_address) {
-            return Some((function.address.wrapping_add(bias), function.name.clone()));
+            return Some((function.address.wrapping_add(bias), Found::Function(file.symbol_of(function))));
         }
         // The linkage table and the like: named by their section.
         let section = file.code().iter().find(|code| (code.address..code.end()).contains(&link_address))?;
-        Some((section.address.wrapping_add(bias), format!("({})", section.name)))
+        Some((section.address.wrapping_add(bias), Found::Section(&section.name)))
     }
 
     /// The same by what a trace tells of its functions.
-    fn traced(&self, address: u64) -> Option<(u64, String)> {
+    fn traced(&self, address: u64) -> Option<(u64, Found<'_>)> {
         let before = self.functions.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
         let (start, size, name) = &self.functions[before];
-        (address - start < *size).then(|| (*start, name.clone()))
+        (address - start < *size).then_some((*start, Found::Function(name)))
     }
+}
+
+/// What is at an address: a function by its symbol, or a section.
+#[derive(Clone, Copy)]
+enum Found<'a> {
+    Function(&'a str),
+    Section(&'a str),
 }
 
 /// The last component of a path, as text.

@@ -1,6 +1,7 @@
 //! The command line, as data.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::builder::NonEmptyStringValueParser;
@@ -306,6 +307,9 @@ pub struct CompareOptions {
     pub unit: UnitOptions,
     #[command(flatten)]
     pub output: OutputOptions,
+    /// Only so many instructions and functions, those that changed most.
+    #[arg(long, value_name = "N")]
+    pub top: Option<NonZeroUsize>,
     /// The program of one build.
     pub program_a: PathBuf,
     /// The program of the other build.

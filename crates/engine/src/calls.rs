@@ -82,7 +82,7 @@ impl Calls {
     /// An image was mapped.
     pub(crate) fn mapped(&mut self, image: &LoadedImage, file: &image::Image) {
         let Some(name) = self.function.as_ref().filter(|name| name.may_be_in(image)) else { return };
-        for symbol in file.symbols(name.symbol()).iter().filter(|symbol| symbol.function) {
+        for symbol in name.symbols_in(file).into_iter().filter(|symbol| symbol.function) {
             self.entries.extend(entries(file, symbol.address).map(|at| at.wrapping_add(image.bias)));
             self.wants_more = true;
         }

@@ -155,7 +155,7 @@ impl Observer for Counter {
 /// Whether an image has a variable: `name` or `image!name`.
 pub fn has_variable(name: &str, image: &LoadedImage, file: &image::Image) -> bool {
     let name = Name::new(name);
-    name.may_be_in(image) && file.symbol(name.symbol()).is_some()
+    name.may_be_in(image) && !name.symbols_in(file).is_empty()
 }
 
 /// What to watch as a unit of work.
@@ -357,7 +357,7 @@ impl<'a> Observer for UnitCounter<'a> {
         self.calls.mapped(image, &file);
         for (name, address) in gauges.iter().zip(&mut self.gauges) {
             if name.may_be_in(image)
-                && let Some(symbol) = file.symbol(name.symbol())
+                && let Some(symbol) = name.symbols_in(&file).first()
             {
                 address.get_or_insert(symbol.address.wrapping_add(image.bias));
             }

@@ -1,40 +1,30 @@
 //! Places in a program, as people name them.
 
-use std::path::Path;
-
+use image::{Symbol, SymbolPattern};
 use isa::Op;
 use serde::{Deserialize, Serialize};
 use trace::LoadedImage;
 
 use crate::alpha::cpu::register;
 
-/// A symbol, perhaps of one image: `name` or `image!name`.
+/// A symbol, perhaps of one image, as users name it: `name` or `image!name`, mangled or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Name {
-    image: Option<String>,
-    symbol: String,
-}
+pub(crate) struct Name(String);
 
 impl Name {
     pub(crate) fn new(text: &str) -> Name {
-        let (image, symbol) = match text.split_once('!') {
-            Some((image, symbol)) => (Some(image.to_string()), symbol),
-            None => (None, text),
-        };
-        Name { image, symbol: symbol.to_string() }
-    }
-
-    pub(crate) fn symbol(&self) -> &str {
-        &self.symbol
+        Name(text.into())
     }
 
     /// Whether the image, by its file's name or the beginning of that up to a dot, may have the symbol.
     pub(crate) fn may_be_in(&self, image: &LoadedImage) -> bool {
-        let Some(wanted) = &self.image else { return true };
-        let file = Path::file_name(&image.path).map(|name| name.to_string_lossy());
-        file.is_some_and(|file| {
-            file.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
+        let file = image.path.file_name().unwrap_or_default();
+        SymbolPattern::new(&self.0).may_be_in(&file.to_string_lossy())
+    }
+
+    /// The symbols of an image that have the name.
+    pub(crate) fn symbols_in<'i>(&self, file: &'i image::Image) -> Vec<&'i Symbol> {
+        file.find(&SymbolPattern::new(&self.0))
     }
 }
 
@@ -76,7 +66,12 @@ impl std::str::FromStr for Place {
         }
         let (name, offset) = match text.rsplit_once('+') {
             None => (text, 0),
-            Some((name, offset)) => (name, parse_offset(offset).ok_or_else(wrong)?),
+            Some((name, offset)) => match parse_offset(offset) {
+                Some(offset) => (name, offset),
+                // C++'s operators.
+                None if name.trim_end_matches('+').ends_with("operator") => (text, 0),
+                None => return Err(wrong()),
+            },
         };
         Ok(Place(Kind::Symbol { name: Name::new(name), offset }))
     }
@@ -95,8 +90,7 @@ impl std::fmt::Display for Place {
             Kind::Address(address) => write!(f, "{address:#x}"),
             Kind::Instruction(number) => write!(f, "instruction {number}"),
             Kind::Symbol { name, offset } => {
-                let image = name.image.as_ref().map_or(String::new(), |image| format!("{image}!"));
-                write!(f, "{image}{}", name.symbol)?;
+                f.write_str(&name.0)?;
                 if *offset > 0 { write!(f, "+{offset:#x}") } else { Ok(()) }
             }
         }
@@ -120,10 +114,10 @@ impl Place {
         }
     }
 
-    /// The symbol's name, if it is one.
+    /// The symbol as it was named, if it is one.
     pub fn symbol(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Symbol { name, .. } => Some(name.symbol()),
+            Kind::Symbol { name, .. } => Some(&name.0),
             _ => None,
         }
     }
@@ -139,7 +133,7 @@ impl Place {
             Kind::Symbol { name, offset } if name.may_be_in(image) => {
                 let address = |at: u64| at.wrapping_add(image.bias).wrapping_add(*offset) & !3;
                 let ways = if *offset == 0 { 2 } else { 1 };
-                let symbols = file.symbols(name.symbol()).iter();
+                let symbols = name.symbols_in(file).into_iter();
                 let addresses = symbols.flat_map(|symbol| entries(file, symbol.address).take(ways));
                 addresses.map(address).collect()
             }

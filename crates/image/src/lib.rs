@@ -14,12 +14,16 @@
 //! file is trusted: what lies outside the file or contradicts itself is an
 //! [`Error`], never a panic.
 
+mod archive;
+mod debug_file;
+mod demangle;
 mod error;
 mod lines;
 mod segments;
 mod symbols;
 mod variables;
 
+pub use demangle::{SymbolPattern, demangle, is_image};
 pub use error::{Error, Problem};
 pub use lines::Location;
 pub use segments::{ADDRESS_LIMIT, Segment};
@@ -30,6 +34,7 @@ use lines::Lines;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian as LE, Object};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::ops::Range;
@@ -74,6 +79,7 @@ pub struct Image {
     program_headers: Option<u64>,
     interpreter: Option<String>,
     needed: Vec<String>,
+    soname: Option<String>,
     build_id: Option<Vec<u8>>,
     segments: Vec<Segment>,
     executable_stack: bool,
@@ -81,6 +87,10 @@ pub struct Image {
     symbols: Vec<Symbol>,
     functions: Vec<Function>,
     extents: Extents,
+    /// The file with the symbols and the debug information that the image lacks.
+    debug_file: OnceLock<Option<Vec<u8>>>,
+    /// Names of functions that have no symbol, by address.
+    recovered: OnceLock<HashMap<u64, String>>,
     lines: OnceLock<Mutex<Lines>>,
     /// Why the section headers were left out of account.
     damage: Option<String>,
@@ -131,11 +141,21 @@ impl Image {
         let program_headers = file.elf_program_headers();
         let segments = segments::read(program_headers, bytes.len())?;
         let code = code_sections(&file, &segments, bytes.len())?;
-        let symbols = symbols::read(&file, bytes.len())?;
+        let mut symbols = symbols::read(&file, &code, bytes.len())?;
         let stripped = file.elf_symbol_table().is_empty();
+        let debug_file = OnceLock::new();
+        if stripped {
+            let debug = debug_file.get_or_init(|| debug_file::find(path, &file)).as_deref();
+            let debug = debug.and_then(|bytes| ElfFile64::<LE>::parse(bytes).ok());
+            let debug = debug.filter(|debug| !debug.elf_symbol_table().is_empty());
+            // A damaged one is of no use, and no reason to refuse the image.
+            let debug = debug.and_then(|debug| symbols::read(&debug, &code, debug.data().len()).ok());
+            symbols = debug.unwrap_or(symbols);
+        }
         let frames = section(&file, ".eh_frame").filter(|_| stripped);
         let frames = frames.map_or(Vec::new(), |(address, bytes)| symbols::unwind_extents(bytes, address));
         let functions = symbols::functions(&symbols, &code, frames);
+        symbols::add_unnamed(&mut symbols, &functions);
         let interpreter = program_headers.iter().find_map(|header| header.interpreter(LE, bytes).transpose());
         let dynamic = Dynamic::read(program_headers, &segments, bytes)?;
         let kind = if header.e_type(LE) == elf::ET_EXEC || dynamic.position_independent_executable {
@@ -159,6 +179,7 @@ impl Image {
             program_headers: program_header_address(header, &segments),
             interpreter: interpreter.transpose()?.map(|name| text("interpreter", name)).transpose()?,
             needed: dynamic.needed,
+            soname: dynamic.soname,
             build_id: file.build_id()?.map(Into::into),
             extents: Extents::new(&functions),
             segments,
@@ -166,6 +187,8 @@ impl Image {
             code,
             symbols,
             functions,
+            debug_file,
+            recovered: OnceLock::new(),
             lines: OnceLock::new(),
             damage: None,
         })
@@ -222,6 +245,17 @@ impl Image {
         &self.needed
     }
 
+    /// The name by which programs ask for a library (`DT_SONAME`).
+    pub fn soname(&self) -> Option<&str> {
+        self.soname.as_deref()
+    }
+
+    /// The names of the functions that other images can call.
+    pub fn exported(&self) -> impl Iterator<Item = &str> {
+        let exported = self.symbols.iter().filter(|symbol| symbol.function && symbol.global);
+        exported.map(|symbol| symbol.name.as_str())
+    }
+
     /// The identity that the linker gave it.
     pub fn build_id(&self) -> Option<&[u8]> {
         self.build_id.as_deref()
@@ -263,6 +297,33 @@ impl Image {
         self.extents.find(&self.functions, address)
     }
 
+    /// The symbol of a function; of one that has none in the image the name by the static library beside the image,
+    /// if its code tells, and else an invented one.
+    pub fn symbol_of<'a>(&'a self, function: &'a Function) -> &'a str {
+        if function.is_named {
+            return &function.name;
+        }
+        self.recovered().get(&function.address).unwrap_or(&function.name)
+    }
+
+    fn recovered(&self) -> &HashMap<u64, String> {
+        let recover = || archive::beside(&self.path).map(|archive| archive::names(self, &archive));
+        self.recovered.get_or_init(|| recover().unwrap_or_default())
+    }
+
+    /// The functions without a symbol that a user names as the static library does.
+    fn find_recovered(&self, pattern: &SymbolPattern) -> Vec<&Symbol> {
+        let Some(archive) = archive::beside(&self.path) else { return Vec::new() };
+        if self.functions.iter().all(|function| function.is_named)
+            || !archive::mentions(&archive, pattern.name())
+        {
+            return Vec::new();
+        }
+        let unnamed = self.functions.iter().filter(|function| !function.is_named);
+        let found = unnamed.filter(|function| pattern.matches_entry(self.symbol_of(function)));
+        found.filter_map(|function| self.symbol(&function.name)).collect()
+    }
+
     /// All functions and variables of this name, global ones first. Several source files can each
     /// have a local one.
     pub fn symbols(&self, name: &str) -> &[Symbol] {
@@ -282,10 +343,35 @@ impl Image {
         file.filter(|_| self.damage.is_none())
     }
 
+    /// The functions and variables that a user names so: those of this very symbol, or if there are none those
+    /// that it is the name of in their source's language.
+    pub fn find(&self, pattern: &SymbolPattern) -> Vec<&Symbol> {
+        let exact = self.symbols(pattern.name());
+        if exact.is_empty() {
+            let found: Vec<&Symbol> =
+                self.symbols.iter().filter(|symbol| pattern.matches_entry(&symbol.name)).collect();
+            return if found.is_empty() { self.find_recovered(pattern) } else { found };
+        }
+        let start = self.symbols.partition_point(|symbol| symbol.name.as_str() <= pattern.name());
+        let clones =
+            self.symbols[start..].iter().take_while(|symbol| symbol.name.starts_with(pattern.name()));
+        exact.iter().chain(clones.filter(|clone| pattern.matches_entry(&clone.name))).collect()
+    }
+
+    /// The file, or if it lacks debug information the one that has it.
+    fn with_debug_information(&self) -> Option<ElfFile64<'_, LE>> {
+        let file = self.sections()?;
+        if section(&file, ".debug_info").is_some() {
+            return Some(file);
+        }
+        let debug = self.debug_file.get_or_init(|| debug_file::find(&self.path, &file)).as_deref();
+        debug.and_then(|bytes| ElfFile64::parse(bytes).ok()).or(Some(file))
+    }
+
     /// The variables at fixed addresses, ascending and disjoint: as the debug information has them, with types
     /// and shapes; what that does not know is named by its symbol.
     pub fn variables(&self) -> Vec<Variable> {
-        let file = self.sections();
+        let file = self.with_debug_information();
         let named = self.symbols.iter().filter(|symbol| !symbol.function);
         variables::read(|name| section(file.as_ref()?, name).map(|(_, bytes)| bytes), named)
     }
@@ -294,7 +380,7 @@ impl Image {
     /// debug information. Compressed debug sections are not read.
     pub fn location(&self, address: u64) -> Option<Location> {
         let lines = self.lines.get_or_init(|| {
-            let file = self.sections();
+            let file = self.with_debug_information();
             Mutex::new(Lines::new(|name| section(file.as_ref()?, name).map(|(_, bytes)| bytes)))
         });
         lines.lock().ok()?.location(address)
@@ -410,6 +496,7 @@ fn text(what: &str, bytes: &[u8]) -> Result<String, Problem> {
 #[derive(Default)]
 struct Dynamic {
     needed: Vec<String>,
+    soname: Option<String>,
     position_independent_executable: bool,
 }
 
@@ -438,6 +525,9 @@ impl Dynamic {
             }
             dynamic.needed.push(text("name of a needed library", name)?);
         }
+        let soname = value(elf::DT_SONAME).and_then(|at| strings?.get(usize::try_from(at).ok()?..));
+        let soname = soname.and_then(|name| std::str::from_utf8(name.split(|&byte| byte == 0).next()?).ok());
+        dynamic.soname = soname.map(String::from);
         let flags = value(elf::DT_FLAGS_1).unwrap_or_default();
         dynamic.position_independent_executable = flags & elf::DF_1_PIE.0 != 0;
         Ok(dynamic)

@@ -19,19 +19,25 @@ pub struct Symbol {
     pub size: u64,
     /// Visible outside its source file.
     pub global: bool,
-    /// Whether it is a function.
+    /// A definition that another one of the same name may replace; often the second name of a function.
+    pub weak: bool,
+    /// Whether it is a function: by its type, or as a label among instructions.
     pub function: bool,
+    /// A symbol without a type, as hand-written assembly often leaves it out.
+    pub(crate) untyped: bool,
 }
 
 /// A function: its extent in the code and the best of its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// The name; its address in hexadecimal if the image names no function there.
+    /// The symbol; `sub_` and its address in hexadecimal if the image names no function there.
     pub name: String,
     /// Link-time address of the first instruction.
     pub address: u64,
     /// Size in bytes, within its section.
     pub size: u64,
+    /// Whether a symbol names it.
+    pub is_named: bool,
 }
 
 impl Function {
@@ -43,7 +49,7 @@ impl Function {
 
 /// All defined functions and variables, sorted by name, global ones first among equals. They
 /// come from the full symbol table, or from the dynamic one of a stripped image.
-pub(crate) fn read(file: &ElfFile64<LE>, length: usize) -> Result<Vec<Symbol>, Problem> {
+pub(crate) fn read(file: &ElfFile64<LE>, code: &[Code], length: usize) -> Result<Vec<Symbol>, Problem> {
     let table = [file.elf_symbol_table(), file.elf_dynamic_symbol_table()]
         .into_iter()
         .find(|table| !table.is_empty())
@@ -57,16 +63,44 @@ pub(crate) fn read(file: &ElfFile64<LE>, length: usize) -> Result<Vec<Symbol>, P
         if bytes > length {
             return Err(Problem::Damaged("symbol names longer than the file".into()));
         }
+        let address = entry.st_value(LE);
+        let untyped = entry.st_type() == elf::STT_NOTYPE;
         symbols.push(Symbol {
             name: name.into(),
-            address: entry.st_value(LE),
+            address,
             size: entry.st_size(LE),
             global: entry.st_bind() != elf::STB_LOCAL,
-            function: is_function(entry.st_type()),
+            weak: entry.st_bind() == elf::STB_WEAK,
+            function: is_function(entry.st_type()) || untyped && section_of(code, address).is_some(),
+            untyped,
         });
     }
-    symbols.sort_by(|a, b| (&a.name, !a.global, a.address).cmp(&(&b.name, !b.global, b.address)));
+    sort(&mut symbols);
     Ok(symbols)
+}
+
+fn sort(symbols: &mut [Symbol]) {
+    symbols.sort_by(|a, b| (&a.name, !a.global, a.address).cmp(&(&b.name, !b.global, b.address)));
+}
+
+/// Adds the names that functions without a symbol are shown by.
+pub(crate) fn add_unnamed(symbols: &mut Vec<Symbol>, functions: &[Function]) {
+    symbols.extend(functions.iter().filter(|function| !function.is_named).map(|function| Symbol {
+        name: function.name.clone(),
+        address: function.address,
+        size: function.size,
+        global: false,
+        weak: false,
+        function: true,
+        untyped: false,
+    }));
+    sort(symbols);
+}
+
+/// The section of instructions that an address lies in.
+fn section_of(code: &[Code], address: u64) -> Option<&Code> {
+    let before = code.partition_point(|code| code.address <= address).checked_sub(1)?;
+    Some(&code[before]).filter(|code| address < code.end())
 }
 
 fn is_function(kind: elf::SymbolType) -> bool {
@@ -95,42 +129,56 @@ fn name<'data>(
 ///
 /// A function without a size reaches to the next one or to the end of its section.
 pub(crate) fn functions(symbols: &[Symbol], code: &[Code], frames: Vec<Function>) -> Vec<Function> {
-    let mut named: Vec<&Symbol> = symbols.iter().filter(|symbol| symbol.function).collect();
-    named.sort_by_key(|symbol| (symbol.address, preference(symbol)));
-    let mut functions: Vec<Function> = Vec::with_capacity(named.len());
-    for symbol in named {
+    let (labels, typed): (Vec<&Symbol>, Vec<&Symbol>) =
+        symbols.iter().filter(|symbol| symbol.function).partition(|symbol| symbol.untyped);
+    let mut functions = merge(by_address(typed), frames);
+    bound(&mut functions, code);
+    // A label within a function is the target of a branch; elsewhere it is all that names the code.
+    let mut functions = merge(functions, by_address(labels));
+    bound(&mut functions, code);
+    functions
+}
+
+/// One function for each address, by the best of its symbols.
+fn by_address(mut symbols: Vec<&Symbol>) -> Vec<Function> {
+    symbols.sort_by_key(|symbol| (symbol.address, preference(symbol)));
+    let mut functions: Vec<Function> = Vec::with_capacity(symbols.len());
+    for symbol in symbols {
         match functions.last_mut() {
             Some(last) if last.address == symbol.address => last.size = last.size.max(symbol.size),
             _ => functions.push(Function {
                 name: symbol.name.clone(),
                 address: symbol.address,
                 size: symbol.size,
+                is_named: true,
             }),
         }
     }
-    let mut functions = merge(functions, frames);
+    functions
+}
+
+/// Gives functions without a size one, and keeps all of them within their sections.
+fn bound(functions: &mut Vec<Function>, code: &[Code]) {
     let mut next = u64::MAX;
     functions.retain(|function| function.address % 4 == 0);
     for function in functions.iter_mut().rev() {
-        let section = code.partition_point(|code| code.address <= function.address).checked_sub(1);
-        let room = section.map_or(0, |index| code[index].end().saturating_sub(function.address));
+        let room = section_of(code, function.address).map_or(0, |code| code.end() - function.address);
         let until_next = next - function.address;
         function.size = room.min(if function.size == 0 { until_next } else { function.size });
         next = function.address;
     }
     functions.retain(|function| function.size > 0);
-    functions
 }
 
 /// Which of several names of one function to show: a global one, with the fewest leading
-/// underscores, the shortest.
-fn preference(symbol: &Symbol) -> (Reverse<bool>, usize, usize, &str) {
+/// underscores, not a weak one, the shortest.
+fn preference(symbol: &Symbol) -> (Reverse<bool>, usize, bool, usize, &str) {
     let name = symbol.name.as_str();
     let underscores = name.len() - name.trim_start_matches('_').len();
-    (Reverse(symbol.global), underscores, name.len(), name)
+    (Reverse(symbol.global), underscores, symbol.weak, name.len(), name)
 }
 
-/// Adds those unnamed functions that begin in none of the named ones.
+/// Adds those of the second kind that begin in none of the first.
 fn merge(named: Vec<Function>, unnamed: Vec<Function>) -> Vec<Function> {
     let extents = Extents::new(&named);
     let fresh = |function: &Function| {
@@ -158,7 +206,7 @@ pub(crate) fn unwind_extents(section: &[u8], address: u64) -> Vec<Function> {
         let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { break };
         let (address, size) = (entry.initial_address(), entry.len());
         if size > 0 && address.checked_add(size).is_some() {
-            functions.push(Function { name: format!("{address:#x}"), address, size });
+            functions.push(Function { name: format!("sub_{address:x}"), address, size, is_named: false });
         }
     }
     functions

@@ -5,12 +5,13 @@ use gimli::{
     Operation, Unit, UnitOffset, constants as dw,
 };
 
+use crate::demangle::demangle;
 use crate::symbols::Symbol;
 
 /// A variable, or another named piece of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name in the source; without debug information its symbol.
+    /// Its name in the source; without debug information its symbol, demangled.
     pub name: String,
     /// The function, module or common block that it is in.
     pub scope: Option<String>,
@@ -83,7 +84,7 @@ fn disjoint(mut variables: Vec<Variable>) -> Vec<Variable> {
 impl Variable {
     fn of_symbol(symbol: &Symbol) -> Variable {
         Variable {
-            name: symbol.name.clone(),
+            name: demangle(&symbol.name).into_owned(),
             scope: None,
             address: symbol.address,
             size: symbol.size,

@@ -86,7 +86,10 @@ fn place(address: u64, images: &[LoadedImage]) -> String {
     let link_address = address.wrapping_sub(loaded.bias);
     let Ok(image) = Image::open(&loaded.path) else { return format!("in {file}") };
     let mut text = match image.function_at(link_address) {
-        Some(function) => format!("{file}!{}+{:#x}", function.name, link_address - function.address),
+        Some(function) => {
+            let name = image::demangle(&function.name);
+            format!("{file}!{name}+{:#x}", link_address - function.address)
+        }
         None => format!("{file}+{link_address:#x}"),
     };
     if let Some(location) = image.location(link_address) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use analysis::units::{Measurement, Phase, SteadyRules, SteadyState};
 use engine::{Configuration, Counter, End, Observer, Process, UnitCounter, UnitOfWork};
-use image::Image;
+use image::{Image, SymbolPattern};
 use serde::{Deserialize, Serialize};
 use trace::{Counts, LoadedImage};
 
@@ -237,17 +237,26 @@ fn counted(counts: Counts, measurement: Option<Measurement>, end: End, process: 
 
 /// Up to three functions whose names resemble `wanted`, the nearest first.
 fn similar(wanted: &str, images: &[LoadedImage]) -> Vec<String> {
-    let wanted = wanted.rsplit('!').next().unwrap_or(wanted);
+    let pattern = SymbolPattern::new(wanted);
+    let wanted = pattern.name();
     let mut names: Vec<(f64, String)> = Vec::new();
     for image in images.iter().filter_map(|image| Image::open(&image.path).ok()) {
         for function in image.functions() {
-            let likeness = strsim::jaro_winkler(wanted, &function.name);
+            let name = image::demangle(&function.name);
+            let likeness =
+                if is_last_part(wanted, &name) { 1.0 } else { strsim::jaro_winkler(wanted, &name) };
             if likeness > 0.85 {
-                names.push((likeness, function.name.clone()));
+                names.push((likeness, name.into_owned()));
             }
         }
     }
     names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     names.dedup_by(|a, b| a.1 == b.1);
     names.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// Whether a name is another one without the namespaces, as `add` or `Store::add` are `app::Store::add(int)`.
+fn is_last_part(wanted: &str, name: &str) -> bool {
+    let name = if wanted.contains('(') { name } else { name.split('(').next().unwrap_or(name) };
+    name.strip_suffix(wanted).is_some_and(|before| before.ends_with("::"))
 }

@@ -7,8 +7,32 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field};
+use serde_json::json;
 
 use crate::{Error, parquet};
+
+/// Where a schema's metadata has what pandas is to make of the columns.
+pub const PANDAS: &str = "pandas";
+
+/// What pandas is to make of columns of integers of which some are missing: its own types of integers, as those of
+/// NumPy have no missing values and pandas would make them floating-point numbers, with 53 bits. ("Storing pandas
+/// DataFrame objects in Apache Parquet format", in pandas' developer documentation; pyarrow reads it, too.)
+pub fn pandas_metadata<'f>(fields: impl IntoIterator<Item = &'f Field>) -> String {
+    let column = |field: &Field| {
+        let (name, data_type) = (field.name(), format!("{}", field.data_type()));
+        json!({
+            "name": name, "field_name": name, "pandas_type": data_type.to_lowercase(), "numpy_type": data_type,
+            "metadata": null,
+        })
+    };
+    let fields = fields.into_iter().filter(|field| field.is_nullable() && field.data_type().is_integer());
+    let columns: Vec<serde_json::Value> = fields.map(column).collect();
+    let creator = json!({"library": "pathlength", "version": env!("CARGO_PKG_VERSION")});
+    json!({
+        "index_columns": [], "column_indexes": [], "columns": columns, "creator": creator, "pandas_version": "2.0.0",
+    })
+    .to_string()
+}
 
 /// What a field's metadata has of its column, by these names.
 const HEADING: &str = "heading";

@@ -32,7 +32,7 @@ mod parquet;
 mod pieces;
 pub mod terminal;
 
-pub use arrow::{from_arrow, to_arrow};
+pub use arrow::{PANDAS, from_arrow, pandas_metadata, to_arrow};
 pub use chart::{Arrangement, Chart, bars, differences, histograms, shares, sizes, strip};
 pub use file::{PendingName, create, protect};
 pub use instructions::InstructionTable;

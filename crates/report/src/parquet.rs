@@ -35,10 +35,13 @@ pub(crate) fn schema(table: &Table) -> Result<Arc<Schema>, Error> {
         Field::new(name, array.data_type().clone(), true).with_metadata(arrow::metadata(column))
     };
     let fields: Vec<_> = fields.map(field).collect();
-    let metadata = HashMap::from(
-        [("name", table.name.clone()), ("title", table.title.clone()), ("notes", table.notes.join("\n"))]
-            .map(|(key, value)| (key.to_string(), value)),
-    );
+    let metadata = [
+        ("name", table.name.clone()),
+        ("title", table.title.clone()),
+        ("notes", table.notes.join("\n")),
+        (arrow::PANDAS, arrow::pandas_metadata(&fields)),
+    ];
+    let metadata = HashMap::from(metadata.map(|(key, value)| (key.to_string(), value)));
     Ok(Arc::new(Schema::new_with_metadata(fields, metadata)))
 }
 

@@ -69,6 +69,8 @@ pub enum Transfer {
 pub struct Place {
     /// Its name; none for code without one.
     pub name: Option<Arc<FunctionName>>,
+    /// The function's symbol, if it is a function.
+    pub symbol: Option<Arc<str>>,
     /// The image's file name.
     pub image: String,
     /// Its first run-time address; 0 for code without a name.
@@ -112,7 +114,7 @@ impl<'a> Dictionary<'a> {
     pub fn name_of(&self, image: Option<u32>, address: u64) -> Option<String> {
         let found = self.names.place(image, address)?;
         let image = found.name.image.clone();
-        Some(Place { name: Some(found.name), image, start: found.start }.label(address))
+        Some(Place { name: Some(found.name), symbol: found.symbol, image, start: found.start }.label(address))
     }
 }
 
@@ -137,15 +139,18 @@ const NO_IMAGE: &str = "(none)";
 struct Places<'a> {
     names: &'a Names,
     places: Vec<Place>,
-    numbers: HashMap<(Option<u32>, u64), u32>,
+    /// By image, first address, and whether it is a function: one can begin where its section does.
+    numbers: HashMap<(Option<u32>, u64, bool), u32>,
 }
 
 impl Places<'_> {
     fn number(&mut self, image: Option<u32>, address: u64) -> u32 {
         let found = self.names.place(image, address);
         let start = found.as_ref().map_or(0, |place| place.start);
-        *self.numbers.entry((image, start)).or_insert_with(|| {
-            let place = Place { name: found.map(|place| place.name), image: self.names.image(image), start };
+        let (name, symbol) = found.map(|place| (place.name, place.symbol)).unzip();
+        let symbol = symbol.flatten();
+        *self.numbers.entry((image, start, symbol.is_some())).or_insert_with(|| {
+            let place = Place { name, symbol, image: self.names.image(image), start };
             self.places.push(place);
             self.places.len() as u32 - 1
         })

@@ -1,20 +1,23 @@
 //! What of a trace is wanted.
 
+use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
 
+use image::{SymbolPattern, is_image};
 use trace::record::{Execution, Mark};
 use trace::{BlockId, Chunk, Trace};
 
 use super::accesses::Accesses;
 use super::calls::Calls;
-use super::dictionary::Dictionary;
-use crate::names::FunctionName;
+use super::dictionary::{Dictionary, Place};
+use crate::names::{FunctionName, Names};
 
 /// What of a trace is wanted, in its users' words; each thing that is given narrows it down. All ranges
 /// include both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Instructions of these functions: `NAME` or `IMAGE!NAME`.
+    /// Instructions of these functions: `NAME` or `IMAGE!NAME`, mangled or not.
     pub functions: Vec<String>,
     /// And of all that the functions call.
     pub with_callees: bool,
@@ -110,8 +113,15 @@ impl Filter {
         let by_address = !wanted.functions.is_empty() || !wanted.images.is_empty() || wanted.range.is_some();
         let code = if by_address { code(wanted, dictionary)? } else { Vec::new() };
         let callers = (wanted.with_callees && !wanted.functions.is_empty()).then(|| {
-            let names = dictionary.places.iter().map(|place| place.name.as_deref());
-            names.map(|name| name.is_some_and(|name| is_function(name, &wanted.functions))).collect()
+            let wanted: Vec<SymbolPattern> =
+                wanted.functions.iter().map(|name| SymbolPattern::new(name)).collect();
+            let is_wanted = |place: &Place| {
+                let name = place.name.as_deref();
+                name.is_some_and(|name| {
+                    wanted.iter().any(|one| is_function(one, name, place.symbol.as_deref()))
+                })
+            };
+            dictionary.places.iter().map(is_wanted).collect()
         });
         let is_wanted = streams(wanted, dictionary.trace)?.into_iter().zip(0..);
         let chunks =
@@ -261,7 +271,7 @@ fn summed_up(which: &[bool]) -> Chosen<'_> {
 /// The instructions of each block that are wanted by their addresses.
 fn code(wanted: &Wanted, dictionary: &Dictionary) -> Result<Vec<Code>, Absent> {
     let names = dictionary.names;
-    let mut absent: Vec<&String> = wanted.functions.iter().collect();
+    let mut functions = WantedFunctions::new(&wanted.functions);
     let mut absent_images: Vec<&String> = wanted.images.iter().collect();
     let blocks = dictionary.trace.blocks().iter().map(|block| {
         let image = names.image(block.image);
@@ -269,11 +279,7 @@ fn code(wanted: &Wanted, dictionary: &Dictionary) -> Result<Vec<Code>, Absent> {
         let image = wanted.images.is_empty() || wanted.images.iter().any(|wanted| is_image(&image, wanted));
         let mut which = Vec::with_capacity(block.words.len());
         for address in block.addresses() {
-            let function = wanted.functions.is_empty() || {
-                let name = names.name(block.image, address);
-                absent.retain(|wanted| !is_function(&name, std::slice::from_ref(wanted)));
-                is_function(&name, &wanted.functions)
-            };
+            let function = wanted.functions.is_empty() || { functions.has(names, block.image, address) };
             let range = wanted.range.as_ref().is_none_or(|range| range.contains(&address));
             which.push(image && function && range);
         }
@@ -284,24 +290,59 @@ fn code(wanted: &Wanted, dictionary: &Dictionary) -> Result<Vec<Code>, Absent> {
         }
     });
     let code = blocks.collect();
-    match (absent.first(), absent_images.first()) {
-        (Some(name), _) => Err(Absent::Function((*name).clone())),
+    match (functions.absent(), absent_images.first()) {
+        (Some(name), _) => Err(Absent::Function(name.clone())),
         (_, Some(name)) => Err(Absent::Image((*name).clone())),
         (None, None) => Ok(code),
     }
 }
 
-/// Whether a function is one of these: `NAME` or `IMAGE!NAME`.
-fn is_function(name: &FunctionName, wanted: &[String]) -> bool {
-    wanted.iter().any(|wanted| match wanted.split_once('!') {
-        Some((image, function)) => is_image(&name.image, image) && name.function == function,
-        None => name.function == *wanted,
-    })
+/// The functions that are wanted, and which of a trace's are among them.
+struct WantedFunctions<'a> {
+    wanted: &'a [String],
+    patterns: Vec<SymbolPattern>,
+    /// Whether one of the trace's functions is wanted so.
+    found: Vec<bool>,
+    /// The answers so far, by name and symbol.
+    known: HashMap<(Arc<FunctionName>, Option<Arc<str>>), bool>,
 }
 
-/// Whether an image is this one: by its file name, or the file name's beginning up to a dot.
-fn is_image(name: &str, wanted: &str) -> bool {
-    name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+impl WantedFunctions<'_> {
+    fn new(wanted: &[String]) -> WantedFunctions<'_> {
+        let patterns: Vec<SymbolPattern> = wanted.iter().map(|name| SymbolPattern::new(name)).collect();
+        WantedFunctions { wanted, found: vec![false; patterns.len()], patterns, known: HashMap::new() }
+    }
+
+    /// Whether the instruction at an address is of one of the functions.
+    fn has(&mut self, names: &Names, image: Option<u32>, address: u64) -> bool {
+        let place = names.place(image, address);
+        let place = match place {
+            Some(place) => (place.name, place.symbol),
+            None => (names.name(image, address), None),
+        };
+        if let Some(&known) = self.known.get(&place) {
+            return known;
+        }
+        let mut is_wanted = false;
+        for (pattern, found) in self.patterns.iter().zip(&mut self.found) {
+            let is_function = is_function(pattern, &place.0, place.1.as_deref());
+            *found |= is_function;
+            is_wanted |= is_function;
+        }
+        self.known.insert(place, is_wanted);
+        is_wanted
+    }
+
+    /// One that the trace has nothing of.
+    fn absent(&self) -> Option<&String> {
+        self.wanted.iter().zip(&self.found).find(|(_, found)| !**found).map(|(name, _)| name)
+    }
+}
+
+/// Whether a function, or other code, is meant.
+fn is_function(wanted: &SymbolPattern, name: &FunctionName, symbol: Option<&str>) -> bool {
+    let is_named = || symbol.map_or(name.function == wanted.name(), |symbol| wanted.matches(symbol));
+    wanted.may_be_in(&name.image) && is_named()
 }
 
 fn streams(wanted: &Wanted, trace: &Trace) -> Result<Vec<bool>, Absent> {

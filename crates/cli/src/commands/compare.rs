@@ -1,14 +1,19 @@
 //! `pathlength compare`: what two builds of a program execute.
 
+use std::cmp::Reverse;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::mix;
+use analysis::pairing::Pairing;
 use analysis::profile::{Attribution, Profile, function_differences, image_shares};
+use analysis::table::{Table, Value, separated};
 use analysis::units::{Measurement, path_lengths};
 use anyhow::Context;
 use image::Image;
 use lab::measure::{self, Request};
+use trace::LoadedImage;
 
 use super::{check_ending, check_names, configuration, named_in_unit, protect_images, unit};
 use crate::arguments::CompareOptions;
@@ -18,6 +23,7 @@ use crate::progress::Units;
 struct Side {
     label: String,
     profile: Profile,
+    images: Vec<LoadedImage>,
     measurement: Option<Measurement>,
     /// The program ended with another status than 0.
     has_failed: bool,
@@ -48,13 +54,18 @@ pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     }
     let (mix_a, mix_b) = (a.profile.mix(), b.profile.mix());
     let mixes = [(pair[0], &mix_a), (pair[1], &mix_b)];
-    let profiles = [(pair[0], &a.profile), (pair[1], &b.profile)];
-    tables.extend([
-        image_shares("images", "Images", &profiles),
-        mix::group_shares("groups", "Instruction groups", &mixes),
-        mix::difference("instructions", "Instructions", pair, &mix_a, &mix_b),
-        function_differences("functions", "Functions, most changed first", pair, &a.profile, &b.profile),
-    ]);
+    let pairing = Pairing::new(&a.images, &b.images);
+    let (profile_a, profile_b) = (pairing.rename(0, &a.profile), pairing.rename(1, &b.profile));
+    let mut images = image_shares("images", "Images", &[(pair[0], &profile_a), (pair[1], &profile_b)]);
+    images.notes.extend(pairing.notes);
+    let mut instructions =
+        mix::difference("instructions", "Instructions, most changed first", pair, &mix_a, &mix_b);
+    let title = "Functions, most changed first";
+    let mut functions = function_differences("functions", title, pair, &profile_a, &profile_b);
+    most_changed(&mut instructions, "instructions", options.top);
+    most_changed(&mut functions, "functions", options.top);
+    let groups = mix::group_shares("groups", "Instruction groups", &mixes);
+    tables.extend([images, groups, instructions, functions]);
     report::write_all(&tables, output.format, output.path.as_deref())?;
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -73,7 +84,31 @@ fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Resu
         Some(measurement) => attribution.mean(&measurement.units),
         None => attribution.whole(&counted.counts),
     };
-    Ok(Side { label, profile, measurement: counted.measurement, has_failed })
+    Ok(Side { label, profile, images: counted.counts.images, measurement: counted.measurement, has_failed })
+}
+
+/// Leaves only the rows of a table that changed, those that changed most first, and no more than `top`.
+fn most_changed(table: &mut Table, what: &str, top: Option<NonZeroUsize>) {
+    let Some(column) = table.columns.iter().position(|column| column.name == "delta") else { return };
+    let total = if table.total { table.rows.pop() } else { None };
+    let delta = |row: &Vec<Value>| match row[column] {
+        Value::Integer(delta) => delta.unsigned_abs(),
+        _ => 0,
+    };
+    let all = table.rows.len();
+    table.rows.retain(|row| delta(row) != 0);
+    let changed = table.rows.len();
+    table.rows.sort_by_key(|row| Reverse(delta(row)));
+    table.rows.truncate(top.map_or(changed, NonZeroUsize::get));
+    let count = |number: usize| separated(&number.to_string());
+    if table.rows.len() < changed {
+        let left = changed - table.rows.len();
+        table.notes.push(format!("{} more {what} changed less; --top shows more.", count(left)));
+    }
+    if changed < all {
+        table.notes.push(format!("{} {what} did not change and are left out.", count(all - changed)));
+    }
+    table.rows.extend(total);
 }
 
 /// Names for the two columns: the last components of the paths in which they differ.

@@ -86,8 +86,58 @@ fn compare_shows_both_builds_as_count_does() {
 fn the_same_program_twice_has_no_differences() {
     let folder = tempfile::tempdir().unwrap();
     tables("compare --format csv -o FOLDER :ev5/halves :ev5/halves", folder.path());
-    let functions = rows(folder.path(), "functions.csv");
-    let delta = functions[0].iter().position(|heading| heading == "delta").unwrap();
-    assert!(functions[1..].iter().all(|row| row[delta] == "0"), "{functions:?}");
-    assert_eq!(&functions[0][2..4], ["first", "second"]);
+    for table in ["functions.csv", "instructions.csv"] {
+        let rows = rows(folder.path(), table);
+        let delta = rows[0].iter().position(|heading| heading == "delta").unwrap();
+        assert_eq!((rows.len(), rows[1][0].as_str(), rows[1][delta].as_str()), (2, "total", "0"), "{rows:?}");
+    }
+    assert_eq!(&rows(folder.path(), "functions.csv")[0][2..4], ["first", "second"]);
+}
+
+/// As README compares: two programs of different names, and libraries of one soname or of the same functions.
+#[test]
+fn images_are_paired_by_what_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    for (build, name, soname, library) in [
+        ("ev5", "halves-a", "libhalf.so.1", "libhalf.so.1.0"),
+        ("ev56", "halves-b", "libhalf.so.1", "libhalf.so.1.1"),
+    ] {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/guests");
+        let switches = if build == "ev5" { ["-mcpu=ev5", "-mno-bwx"] } else { ["-mcpu=ev56", "-mbwx"] };
+        let compile = |arguments: &[&str]| {
+            let mut command = Command::new("alpha-linux-gnu-gcc");
+            command.current_dir(folder.path()).args(["-O1", "-w"]).args(switches).args(arguments);
+            assert!(command.status().unwrap().success());
+        };
+        let source = |name: &str| sources.join(name).to_str().unwrap().to_string();
+        let rpath = format!("-Wl,-rpath,{}/{build}", folder.path().display());
+        compile(&["-fPIC", "-shared", &source("half.c"), "-o", library, &format!("-Wl,-soname,{soname}")]);
+        compile(&[&source("halves.c"), library, "-o", name, &rpath]);
+        fs::create_dir(place(build)).unwrap();
+        fs::rename(place(library), place(build).join(library)).unwrap();
+        std::os::unix::fs::symlink(library, place(build).join(soname)).unwrap();
+    }
+    let [a, b] = ["halves-a", "halves-b"].map(|name| place(name).to_str().unwrap().to_string());
+    let shown = run(&format!("compare {a} {b}")).quiet_success();
+    assert!(shown.contains("Paired: halves-a with halves-b (the programs)."), "{shown}");
+    assert!(shown.contains("Paired: libhalf.so.1.0 with libhalf.so.1.1 (one soname)."), "{shown}");
+    run(&format!("compare --format csv -o {} {a} {b}", place("tables").display())).quiet_success();
+    let images = rows(&place("tables"), "images.csv");
+    let both = |name: &str| {
+        let row = images.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{name}: {images:?}"));
+        row[1] != "0" && row[3] != "0"
+    };
+    assert!(both("program") && both("libhalf.so.1") && both("libc.so.6.1"), "{images:?}");
+    let functions = rows(&place("tables"), "functions.csv");
+    let deltas: Vec<i64> =
+        functions[1..functions.len() - 1].iter().map(|row| row[4].parse().unwrap()).collect();
+    assert!(!deltas.is_empty() && deltas.iter().all(|&delta| delta != 0), "{deltas:?}");
+    assert!(deltas.is_sorted_by_key(|delta| std::cmp::Reverse(delta.abs())), "{deltas:?}");
+    let top = run(&format!("compare --top 1 --format csv -o {} {a} {b}", place("top").display()));
+    top.quiet_success();
+    assert_eq!(
+        rows(&place("top"), "functions.csv"),
+        [&functions[..2], &functions[functions.len() - 1..]].concat()
+    );
 }

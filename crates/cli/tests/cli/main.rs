@@ -20,6 +20,7 @@ mod signals;
 mod strides;
 mod study;
 mod support;
+mod symbols;
 mod time;
 mod trace;
 mod usual;

@@ -38,11 +38,13 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "half.c", "libhalf.so", &["-fPIC", "-shared"]);
         compile(&folder, switches, "halves.c", "halves", &["-L.", "-lhalf", "-Wl,-rpath,$ORIGIN"]);
         compile(&folder, switches, "heap.c", "heap", &["-pthread", "-fno-builtin"]);
+        compile(&folder, switches, "labels.s", "labels", &[]);
         compile(&folder, switches, "late.c", "late", &["-pthread"]);
         compile(&folder, switches, "loads.c", "loads", &["-ldl"]);
         compile(&folder, switches, "modes.c", "modes", &[]);
         compile(&folder, switches, "odd.c", "odd", &[]);
         compile(&folder, switches, "skips.c", "skips", &[]);
+        compile(&folder, switches, "store.cc", "store", &[]);
         compile(&folder, switches, "stores.c", "stores", &[]);
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
         compile(&folder, switches, "timers.c", "timers", &[]);
@@ -55,9 +57,12 @@ fn make_guests() -> PathBuf {
 
 fn compile(folder: &Path, build: &[&str], source: &str, output: &str, more: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/guests").join(source);
-    let is_fortran = source.extension().is_some_and(|extension| extension == "f90");
-    let mut command =
-        Command::new(if is_fortran { "alpha-linux-gnu-gfortran" } else { "alpha-linux-gnu-gcc" });
+    let compiler = match source.extension().and_then(|extension| extension.to_str()) {
+        Some("f90") => "alpha-linux-gnu-gfortran",
+        Some("cc") => "alpha-linux-gnu-g++",
+        _ => "alpha-linux-gnu-gcc",
+    };
+    let mut command = Command::new(compiler);
     command.current_dir(folder).args(["-O1", "-g", "-w"]).args(build).arg(source).args(["-o", output]);
     let made = command.args(more).output().expect("the cross compilers are needed: run ./setup");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));

@@ -1,0 +1,125 @@
+//! Which image of one run is which of another: so that two builds can be compared function by function.
+
+use std::collections::{BTreeSet, HashMap};
+
+use image::Image;
+use trace::LoadedImage;
+
+use crate::names::file_name;
+use crate::profile::Profile;
+
+/// What the programs of both runs are called.
+const PROGRAM: &str = "program";
+/// The share of exported functions that two libraries have in common if one is a build of the other.
+const SAME: f64 = 0.5;
+
+/// The images of two runs in pairs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pairing {
+    /// For the images of each run by file name: what the pair is called.
+    names: [HashMap<String, String>; 2],
+    /// What was paired, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// What an image is recognized by.
+struct Identity {
+    file_name: String,
+    soname: Option<String>,
+    exported: BTreeSet<String>,
+}
+
+impl Identity {
+    /// The images of a run, each once; the program first.
+    fn all(images: &[LoadedImage]) -> Vec<Identity> {
+        let mut all: Vec<Identity> = Vec::new();
+        for image in images {
+            let file_name = file_name(&image.path);
+            if all.iter().all(|known| known.file_name != file_name) {
+                let file = Image::open(&image.path).ok();
+                let soname = file.as_ref().and_then(|file| file.soname().map(String::from));
+                let exported = file.map(|file| file.exported().map(String::from).collect());
+                all.push(Identity { file_name, soname, exported: exported.unwrap_or_default() });
+            }
+        }
+        all
+    }
+
+    /// The share of functions that both export among those that one of them does.
+    fn likeness(&self, other: &Identity) -> f64 {
+        let common = self.exported.intersection(&other.exported).count();
+        common as f64 / self.exported.union(&other.exported).count().max(1) as f64
+    }
+}
+
+impl Pairing {
+    /// Pairs the images of two runs: the programs; then libraries of one soname, of one file name, and at last those
+    /// that export the same functions.
+    pub fn new(a: &[LoadedImage], b: &[LoadedImage]) -> Pairing {
+        let (a, b) = (Identity::all(a), Identity::all(b));
+        let mut pairing = Pairing::default();
+        let mut free: [Vec<&Identity>; 2] = [a.iter().collect(), b.iter().collect()];
+        if !free[0].is_empty() && !free[1].is_empty() {
+            let programs = [free[0].remove(0), free[1].remove(0)];
+            pairing.pair(programs, Some("the programs"), PROGRAM);
+        }
+        let soname = |a: &Identity, b: &Identity| a.soname.is_some() && a.soname == b.soname;
+        while let Some([a, b]) = take(&mut free, soname) {
+            let name = a.soname.clone().unwrap_or_default();
+            pairing.pair([a, b], Some("one soname"), &name);
+        }
+        while let Some([a, b]) = take(&mut free, |a, b| a.file_name == b.file_name) {
+            pairing.pair([a, b], None, &a.file_name);
+        }
+        while let Some([a, b]) = take(&mut free, |a, b| a.likeness(b) >= SAME) {
+            pairing.pair([a, b], Some("they export the same functions"), &a.file_name);
+        }
+        for (side, free) in ["first", "second"].iter().zip(&free) {
+            let names: Vec<&str> = free.iter().map(|image| image.file_name.as_str()).collect();
+            if !names.is_empty() {
+                pairing.notes.push(format!("Only in the {side} build: {}.", names.join(", ")));
+            }
+        }
+        pairing
+    }
+
+    fn pair(&mut self, [a, b]: [&Identity; 2], why: Option<&str>, name: &str) {
+        if let Some(why) = why.filter(|_| a.file_name != b.file_name || name == PROGRAM) {
+            self.notes.push(format!("Paired: {} with {} ({why}).", a.file_name, b.file_name));
+        }
+        for (names, image) in self.names.iter_mut().zip([a, b]) {
+            names.insert(image.file_name.clone(), name.into());
+        }
+    }
+
+    /// The profile of the first (0) or the second run (1) with the pairs' names in place of the images'.
+    pub fn rename(&self, run: usize, profile: &Profile) -> Profile {
+        let of = |image: &str| self.names[run].get(image).map_or(image, String::as_str).to_string();
+        let mut renamed =
+            Profile { functions: Default::default(), images: Default::default(), ..profile.clone() };
+        for (function, n) in &profile.functions {
+            let image = of(&function.image);
+            *renamed
+                .functions
+                .entry(crate::names::FunctionName { image, ..function.clone() })
+                .or_default() += n;
+        }
+        for (image, n) in &profile.images {
+            *renamed.images.entry(of(image)).or_default() += n;
+        }
+        renamed
+    }
+}
+
+/// Takes out the first two images that belong together.
+fn take<'i>(
+    free: &mut [Vec<&'i Identity>; 2],
+    belong: impl Fn(&Identity, &Identity) -> bool,
+) -> Option<[&'i Identity; 2]> {
+    let [first, second] = free;
+    let (a, b) = first
+        .iter()
+        .enumerate()
+        .find_map(|(index, a)| Some((index, second.iter().position(|b| belong(a, b))?)))?;
+    Some([first.remove(a), second.remove(b)])
+}
