@@ -1,5 +1,8 @@
 """Charts are the reports', of any table."""
 
+import json
+import re
+
 import altair as alt
 import pandas as pd
 import pathlength
@@ -49,6 +52,17 @@ def test_tables_from_elsewhere():
     assert len(values(charts.bars(narrow, "name"))) == 4
     with pytest.raises(pathlength.PathlengthError, match="is_odd.*Boolean"):
         charts.bars(pa.table({"name": ["a"], "is_odd": [True]}), "name")
+
+
+def test_pages_need_no_network(table, tmp_path):
+    chart = charts.shares(table, "group", "1997_original").properties(title="Then </script>")
+    charts.save(chart, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "vegaEmbed" in page and "default-src 'none'" in page
+    assert not re.search("<(script|link|img)[^>]* (src|href)=", page)
+    assert "<h1>Then &lt;/script&gt;</h1>" in page
+    data = json.loads(re.search('id="page-data">(.*?)</script>', page, re.DOTALL)[1])
+    assert values(alt.Chart.from_dict(data["charts"]["chart-chart"])) == values(chart)
 
 
 def test_a_renamed_column_has_its_new_name(table):

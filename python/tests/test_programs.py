@@ -1,5 +1,6 @@
 """Programs are run, counted and recorded; whatever they do, Python goes on."""
 
+import importlib.metadata
 import os
 import signal
 import subprocess
@@ -171,3 +172,16 @@ except KeyboardInterrupt:
         trace = pathlength.Trace("x.trace")
         assert trace.problems == [] and trace.instructions > 100_000
         assert trace.records(instructions=range(1, 1001)).read_all().num_rows == 1000
+
+
+def test_a_text_is_one_argument(hello):
+    for args in ("status", Path("status"), ["status"], ("status",), iter(["status"])):
+        assert pathlength.count(hello, args, stdout=subprocess.DEVNULL).exit_status == 3
+    trace = pathlength.trace(hello, "environment", "one.trace", until=100, stdout=subprocess.DEVNULL)
+    assert trace.header["arguments"] == ["environment"]
+    with pytest.raises(ValueError, match="hits and that of misses"):
+        pathlength.count(hello, unit="greet", cache="ab")
+
+
+def test_the_version_is_the_packages():
+    assert pathlength.__version__ == importlib.metadata.version("pathlength")

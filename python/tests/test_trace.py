@@ -6,6 +6,7 @@ import subprocess
 import threading
 from pathlib import Path
 
+import pandas as pd
 import pathlength
 import pathlength._command
 import pyarrow as pa
@@ -287,3 +288,14 @@ def test_the_heap_is_traced_if_asked_for(hello):
         trace = pathlength.trace(hello, output="heap.trace", heap=heap, stdout=subprocess.DEVNULL)
         arrays = trace.strides()["strides"]["array"].to_pylist()
         assert any(name.startswith("allocated in") for name in arrays) == heap
+
+
+def test_data_frames_keep_integers(units):
+    """Of 64 bits: as floating-point numbers they would have 53."""
+    table = units.records().read_all()
+    frame = units.records().read_pandas()
+    assert frame.dtypes[["pc", "address", "value", "size"]].astype(str).tolist() == ["uint64", "UInt64", "UInt64", "UInt8"]
+    assert frame["address"].isna().any()
+    for column in ("address", "value"):
+        assert [None if one is pd.NA else one for one in frame[column]] == table[column].to_pylist()
+    assert not any(kind == "float64" for kind in units.blocks.to_pandas().dtypes.astype(str))
