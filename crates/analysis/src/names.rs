@@ -1,12 +1,12 @@
 //! Where addresses are: in which image and function, and on which line of source.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 pub use image::demangle;
-use image::{Image, Location, Variable};
+use image::{Image, Location, SymbolPattern, Variable};
 use trace::{Counts, LoadedImage, Trace};
 
 /// A function, named so that it can be found again in another build.
@@ -108,6 +108,18 @@ impl Names {
             Some(place) => place.name,
             None => Arc::new(FunctionName { image: self.image(image), function: format!("{address:#x}") }),
         }
+    }
+
+    /// The run-time addresses of the functions that a user names so: by any of their names.
+    pub fn starts(&self, pattern: &SymbolPattern) -> HashSet<u64> {
+        let indexes = 0..self.images.len() as u32;
+        let starts = indexes.filter(|&index| pattern.may_be_in(&self.image(Some(index)))).flat_map(|index| {
+            let file = self.file(index).and_then(Option::as_ref);
+            let symbols = file.map_or(Vec::new(), |file| file.find(pattern));
+            let bias = self.images[index as usize].image.bias;
+            symbols.into_iter().map(move |symbol| symbol.address.wrapping_add(bias))
+        });
+        starts.collect()
     }
 
     /// The line of source that the instruction at a run-time address comes from.

@@ -87,7 +87,7 @@ fn place(address: u64, images: &[LoadedImage]) -> String {
     let Ok(image) = Image::open(&loaded.path) else { return format!("in {file}") };
     let mut text = match image.function_at(link_address) {
         Some(function) => {
-            let name = image::demangle(&function.name);
+            let name = image::demangle(image.symbol_of(function));
             format!("{file}!{name}+{:#x}", link_address - function.address)
         }
         None => format!("{file}+{link_address:#x}"),

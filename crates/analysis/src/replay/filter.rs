@@ -1,6 +1,6 @@
 //! What of a trace is wanted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -113,13 +113,11 @@ impl Filter {
         let by_address = !wanted.functions.is_empty() || !wanted.images.is_empty() || wanted.range.is_some();
         let code = if by_address { code(wanted, dictionary)? } else { Vec::new() };
         let callers = (wanted.with_callees && !wanted.functions.is_empty()).then(|| {
-            let wanted: Vec<SymbolPattern> =
-                wanted.functions.iter().map(|name| SymbolPattern::new(name)).collect();
+            let functions = WantedFunctions::new(&wanted.functions, dictionary.names);
             let is_wanted = |place: &Place| {
                 let name = place.name.as_deref();
-                name.is_some_and(|name| {
-                    wanted.iter().any(|one| is_function(one, name, place.symbol.as_deref()))
-                })
+                let symbol = place.symbol.as_deref();
+                name.is_some_and(|name| functions.named(name, symbol, place.start).contains(&true))
             };
             dictionary.places.iter().map(is_wanted).collect()
         });
@@ -271,7 +269,7 @@ fn summed_up(which: &[bool]) -> Chosen<'_> {
 /// The instructions of each block that are wanted by their addresses.
 fn code(wanted: &Wanted, dictionary: &Dictionary) -> Result<Vec<Code>, Absent> {
     let names = dictionary.names;
-    let mut functions = WantedFunctions::new(&wanted.functions);
+    let mut functions = WantedFunctions::new(&wanted.functions, names);
     let mut absent_images: Vec<&String> = wanted.images.iter().collect();
     let blocks = dictionary.trace.blocks().iter().map(|block| {
         let image = names.image(block.image);
@@ -301,48 +299,60 @@ fn code(wanted: &Wanted, dictionary: &Dictionary) -> Result<Vec<Code>, Absent> {
 struct WantedFunctions<'a> {
     wanted: &'a [String],
     patterns: Vec<SymbolPattern>,
+    /// Where those begin that have one of these names, or had it if they were not shown by another one.
+    starts: Vec<HashSet<u64>>,
     /// Whether one of the trace's functions is wanted so.
     found: Vec<bool>,
-    /// The answers so far, by name and symbol.
-    known: HashMap<(Arc<FunctionName>, Option<Arc<str>>), bool>,
+    /// The answers so far, by name and first address.
+    known: HashMap<(Arc<FunctionName>, u64), bool>,
 }
 
-impl WantedFunctions<'_> {
-    fn new(wanted: &[String]) -> WantedFunctions<'_> {
+impl<'a> WantedFunctions<'a> {
+    fn new(wanted: &'a [String], names: &Names) -> WantedFunctions<'a> {
         let patterns: Vec<SymbolPattern> = wanted.iter().map(|name| SymbolPattern::new(name)).collect();
-        WantedFunctions { wanted, found: vec![false; patterns.len()], patterns, known: HashMap::new() }
+        let starts = patterns.iter().map(|pattern| names.starts(pattern)).collect();
+        WantedFunctions {
+            wanted,
+            starts,
+            found: vec![false; patterns.len()],
+            patterns,
+            known: HashMap::new(),
+        }
     }
 
     /// Whether the instruction at an address is of one of the functions.
     fn has(&mut self, names: &Names, image: Option<u32>, address: u64) -> bool {
-        let place = names.place(image, address);
-        let place = match place {
-            Some(place) => (place.name, place.symbol),
-            None => (names.name(image, address), None),
+        let (name, symbol, start) = match names.place(image, address) {
+            Some(place) => (place.name, place.symbol, place.start),
+            None => (names.name(image, address), None, address),
         };
-        if let Some(&known) = self.known.get(&place) {
+        let key = (name, start);
+        if let Some(&known) = self.known.get(&key) {
             return known;
         }
-        let mut is_wanted = false;
-        for (pattern, found) in self.patterns.iter().zip(&mut self.found) {
-            let is_function = is_function(pattern, &place.0, place.1.as_deref());
-            *found |= is_function;
-            is_wanted |= is_function;
-        }
-        self.known.insert(place, is_wanted);
+        let named = self.named(&key.0, symbol.as_deref(), start);
+        self.found.iter_mut().zip(&named).for_each(|(found, named)| *found |= named);
+        let is_wanted = named.contains(&true);
+        self.known.insert(key, is_wanted);
         is_wanted
+    }
+
+    /// By each of the names whether it is one of a function, or of other code.
+    fn named(&self, name: &FunctionName, symbol: Option<&str>, start: u64) -> Vec<bool> {
+        let is_named = |(pattern, starts): (&SymbolPattern, &HashSet<u64>)| {
+            let by_name = || match symbol {
+                Some(symbol) => starts.contains(&start) || pattern.matches(symbol),
+                None => name.function == pattern.name(),
+            };
+            pattern.may_be_in(&name.image) && by_name()
+        };
+        self.patterns.iter().zip(&self.starts).map(is_named).collect()
     }
 
     /// One that the trace has nothing of.
     fn absent(&self) -> Option<&String> {
         self.wanted.iter().zip(&self.found).find(|(_, found)| !**found).map(|(name, _)| name)
     }
-}
-
-/// Whether a function, or other code, is meant.
-fn is_function(wanted: &SymbolPattern, name: &FunctionName, symbol: Option<&str>) -> bool {
-    let is_named = || symbol.map_or(name.function == wanted.name(), |symbol| wanted.matches(symbol));
-    wanted.may_be_in(&name.image) && is_named()
 }
 
 fn streams(wanted: &Wanted, trace: &Trace) -> Result<Vec<bool>, Absent> {

@@ -188,7 +188,20 @@ pub fn command(words: &str) -> Command {
 
 /// The rows of CSV without quotes, the header among them.
 pub fn csv(text: &str) -> Vec<Vec<String>> {
-    text.lines().map(|line| line.split(',').map(String::from).collect()).collect()
+    text.lines().map(cells).collect()
+}
+
+/// The cells of a line; those with commas are quoted.
+fn cells(line: &str) -> Vec<String> {
+    let (mut cells, mut is_quoted) = (vec![String::new()], false);
+    for c in line.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(String::new()),
+            c => cells.last_mut().expect("there is one").push(c),
+        }
+    }
+    cells
 }
 
 /// What a directory holds, in order.

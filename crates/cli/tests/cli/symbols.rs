@@ -21,7 +21,7 @@ fn functions(program: &str, image: &str) -> Vec<(String, u64)> {
 fn code_without_a_symbol_does_not_lend_its_name_to_functions() {
     let functions = functions("ev5/labels", "labels");
     let count = |name: &str| functions.iter().find(|(function, _)| function == name).map(|(_, n)| *n);
-    assert_eq!(count("main"), Some(6), "{functions:?}");
+    assert_eq!(count("main"), Some(7), "{functions:?}");
     assert_eq!(count("untyped"), Some(3), "{functions:?}");
     assert_eq!(count("demo::Shop::sell"), Some(4), "{functions:?}");
     assert_eq!(count("(.text)"), Some(2), "{functions:?}");
@@ -46,7 +46,8 @@ fn names_of_cxx_are_demangled() {
 fn units(unit: &str, program: &str) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
-    let arguments = ["trace", "-o", path.to_str().unwrap(), "--unit", unit, guest(program).to_str().unwrap()];
+    let program = guest(program);
+    let arguments = ["trace", "-o", path.to_str().unwrap(), "--unit", unit, program.to_str().unwrap()];
     let made = outcome(pathlength(arguments));
     assert_eq!(made.code(), 0, "{unit}: {}", made.stderr);
     let trace = Trace::open(&path).unwrap();

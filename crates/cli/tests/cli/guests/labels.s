@@ -10,8 +10,9 @@ main:
 	bsr $26,$nameless
 	bsr $26,untyped
 	bsr $26,_ZN4demo4Shop4sell17h0123456789abcdefE
+	lda $26,0($1)
 	lda $0,0($31)
-	ret $31,($1),1
+	ret $31,($26),1
 	.size main,.-main
 $nameless:
 	nop

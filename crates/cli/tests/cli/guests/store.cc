@@ -15,7 +15,10 @@ __attribute__((noinline)) long hidden(long x) {
 }  // namespace
 long Store::add(int x) const { return n + hidden(x); }
 long Store::add(long x) { return n -= hidden(x); }
-bool Store::operator!() const { return n == 0; }
+__attribute__((noinline)) bool Store::operator!() const {
+  asm volatile("");
+  return n == 0;
+}
 template <class T> __attribute__((noinline)) T biggest(T a, T b) {
   asm volatile("" : "+r"(a));
   return a < b ? b : a;
