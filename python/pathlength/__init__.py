@@ -6,17 +6,8 @@
 ['group', 'share']
 """
 
-from ._pathlength import (
-    Counts,
-    Execution,
-    Mark,
-    Mix,
-    PathlengthError,
-    TraceError,
-    TraceWarning,
-    __version__,
-    machines,
-)
+from ._pathlength import VERSION as __version__
+from ._pathlength import Counts, Execution, Mark, Mix, PathlengthError, TraceError, TraceWarning, machines
 from ._programs import attach, build, count, run, trace
 from ._tables import group_shares, paper
 from ._trace import Trace

@@ -6,7 +6,7 @@ from typing import Any, Optional, Union
 
 import pyarrow as pa
 
-__version__: str
+VERSION: str
 
 class PathlengthError(Exception):
     """What went wrong, where, and what to do."""

@@ -46,7 +46,7 @@ fn choose<T: Copy>(what: &str, all: &[(&str, T)], by: &str) -> PyResult<T> {
 #[pymodule]
 mod _pathlength {
     #[pymodule_export]
-    const __version__: &str = env!("CARGO_PKG_VERSION");
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
     use super::charts::{chart, page};
     #[pymodule_export]

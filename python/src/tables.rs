@@ -36,7 +36,7 @@ pub fn column<A: arrow_array::Array + From<Vec<T>> + 'static, T>(
 fn from_batch(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyAny>> {
     let mut schema = Schema::clone(&batch.schema());
     let pandas = report::pandas_metadata(schema.fields().iter().map(AsRef::as_ref));
-    schema.metadata.insert(report::PANDAS.into(), pandas);
+    schema.metadata.insert(report::PANDAS.to_string(), pandas);
     let schema = Arc::new(schema);
     let batch = batch.with_schema(schema.clone()).map_err(failed)?;
     ArrowTable::try_new(vec![batch], schema).map_err(failed)?.into_pyarrow(py)
