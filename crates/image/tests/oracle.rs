@@ -61,7 +61,12 @@ fn functions_agree_with_the_full_symbol_table() {
     let program = program.to_str().unwrap();
     let count = check_functions(program, "-s");
     let image = Image::open(program).unwrap();
-    assert_eq!(image.functions().len(), count);
+    // The others are labels of hand-written assembly, which names.rs tests.
+    let listing = tool("readelf", &["-W", "-s", program]);
+    let labels: Vec<&str> = listing.lines().filter(|line| line.contains(" NOTYPE ")).collect();
+    let is_label = |name: &str| labels.iter().any(|line| line.split_whitespace().last() == Some(name));
+    let typed = image.functions().iter().filter(|function| !is_label(&function.name)).count();
+    assert_eq!(typed, count);
     // `nm -S` prints the sizes in hexadecimal and is a second witness.
     let listing = tool("nm", &["-S", program]);
     let line = listing.lines().find(|line| line.ends_with(" T __scaled")).unwrap();
@@ -168,7 +173,8 @@ fn lines_agree_with_addr2line() {
         let name = |file: &str| Path::new(file).file_name().unwrap().to_str().unwrap().to_string();
         let ours = ours.map(|found| (name(&found.file), found.line.unwrap_or(0).to_string()));
         let (file, line) = answer.rsplit_once(':').unwrap();
-        if file == "??" {
+        // Of a label without debug information it says which object file had it.
+        if file == "??" || file.ends_with(".o") {
             assert_eq!(ours, None, "{address:#x}");
         } else {
             assert_eq!(ours, Some((name(file), line.replace('?', "0"))), "{address:#x}");
