@@ -238,6 +238,11 @@ impl Memory {
         self.view(|regions| regions.covers(start, start + bytes))
     }
 
+    /// True if part of the range is executable.
+    pub fn holds_code(&self, start: u64, bytes: u64) -> bool {
+        self.view(|regions| regions.hold_code(start, start + bytes))
+    }
+
     /// True if nothing is mapped in the range and it lies in the address space, above page 0.
     pub fn is_free(&self, start: u64, bytes: u64) -> bool {
         self.view(|regions| regions.is_free(start, bytes))

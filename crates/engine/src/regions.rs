@@ -77,6 +77,12 @@ impl Regions {
         true
     }
 
+    /// True if part of the range is executable.
+    pub fn hold_code(&self, start: u64, end: u64) -> bool {
+        let mut regions = self.regions.range(..end).rev().take_while(|(_, region)| region.end > start);
+        regions.any(|(_, region)| region.executable())
+    }
+
     /// A free range of `bytes` (a multiple of [`PAGE`]): at `hint` if it is free there and not 0,
     /// else the first at or above the place where the last search ended.
     pub fn find_free(&mut self, hint: u64, bytes: u64) -> Option<u64> {

@@ -43,4 +43,5 @@ programs! {
     feature_reach
     feature_resources
     feature_self
+    feature_discard
 }

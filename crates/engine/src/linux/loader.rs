@@ -194,7 +194,9 @@ fn map_image(image: &Image, memory: &Memory, room: u64) -> Result<LoadedImage, L
     })
 }
 
-/// Whole pages come from the file; the last page, whose rest must read as zeros, is a copy.
+/// The pages that hold bytes of the file are the file's, private and the last one too, so that what the program
+/// discards comes back from there (elf_map in fs/binfmt_elf.c). Where memory goes on behind the file's bytes
+/// there are zeros. A segment whose place in the file is none for a page is copied.
 fn map_segment(
     image: &Image,
     segment: &Segment,
@@ -209,23 +211,26 @@ fn map_segment(
     let lead = address - start;
     let offset = segment.file.start as u64;
     let protection = protection(segment);
-    let bytes = segment.file.len() as u64 + lead;
+    let writable = protection | libc::PROT_READ | libc::PROT_WRITE;
+    let bytes = segment.file.len() as u64;
     let congruent = offset >= lead && (offset - lead).is_multiple_of(PAGE);
-    let whole = if congruent { bytes & !(PAGE - 1) } else { 0 };
-    if whole > 0 {
+    let from_file = if congruent && bytes > 0 { (lead + bytes).next_multiple_of(PAGE) } else { 0 };
+    if from_file > 0 {
         let fd = file.as_raw_fd();
-        memory.map_file(start, whole, protection, false, fd, offset - lead, path.clone())?;
+        memory.map_file(start, from_file, writable, false, fd, offset - lead, path.clone())?;
+        if segment.memory_size > bytes {
+            let rest = (from_file - lead - bytes) as usize;
+            memory.write(address + bytes, &vec![0; rest]).expect("just mapped writable");
+        }
     }
-    if start + whole < end {
-        let backing = Backing::File { path: path.clone(), offset: (offset + whole).saturating_sub(lead) };
-        let writable = libc::PROT_READ | libc::PROT_WRITE;
-        memory.map_anonymous(start + whole, end - start - whole, writable, false, backing)?;
-        let copied = whole.max(lead);
-        let tail = &image.bytes()[segment.file.start + (copied - lead) as usize..segment.file.end];
-        memory.write(start + copied, tail).expect("just mapped writable");
-        memory.protect(start + whole, end - start - whole, protection)?;
+    if start + from_file < end {
+        let backing = Backing::File { path: path.clone(), offset: (offset + from_file).saturating_sub(lead) };
+        memory.map_anonymous(start + from_file, end - start - from_file, writable, false, backing)?;
+        if from_file == 0 {
+            memory.write(address, &image.bytes()[segment.file.clone()]).expect("just mapped writable");
+        }
     }
-    Ok(())
+    if protection != writable { memory.protect(start, end - start, protection) } else { Ok(()) }
 }
 
 fn protection(segment: &Segment) -> i32 {

@@ -311,7 +311,12 @@ pub fn madvise(call: &mut Call) -> Outcome {
         return Ok(0);
     }
     let host = call.pointer(start, bytes)?;
-    call.host(libc::SYS_madvise, [host, bytes, host_advice as u64, 0, 0, 0])
+    let outcome = call.host(libc::SYS_madvise, [host, bytes, host_advice as u64, 0, 0, 0]);
+    if call.memory.holds_code(start, bytes) {
+        // Even if it failed, for then it may have got part of the way.
+        call.memory.code_changed();
+    }
+    outcome
 }
 
 fn mapped_or_enomem(call: &Call, start: u64, bytes: u64) -> Outcome {
