@@ -106,7 +106,8 @@ impl Memory {
         self.base.is_null()
     }
 
-    fn lowest(&self) -> u64 {
+    /// The first guest address that there can be memory at.
+    pub fn lowest(&self) -> u64 {
         if self.is_identity() { LOWEST } else { 0 }
     }
 

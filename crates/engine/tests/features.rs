@@ -44,4 +44,7 @@ programs! {
     feature_resources
     feature_self
     feature_discard
+    feature_clone
+    feature_descriptors
+    feature_windows
 }

@@ -5,19 +5,17 @@ use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use engine::linux::{self, Reserved};
+use engine::linux;
 
 /// The connection with GDB, which the program cannot close. It may be any stream socket: the host's kernel
 /// makes no difference.
 pub struct Connection {
     stream: UnixStream,
-    _reserved: Reserved,
 }
 
 impl Connection {
     fn new(socket: OwnedFd) -> Connection {
-        let (socket, reserved) = linux::out_of_reach(socket);
-        Connection { stream: socket.into(), _reserved: reserved }
+        Connection { stream: linux::out_of_reach(socket).into() }
     }
 
     /// The socket.
@@ -42,7 +40,8 @@ impl Listener {
     /// slash in it. Port 0 is any that is free.
     pub fn bind(place: &str) -> Result<Listener> {
         if place.contains('/') {
-            let socket = Socket::Unix(UnixListener::bind(place)?);
+            let socket = UnixListener::bind(place)?;
+            let socket = Socket::Unix(linux::out_of_reach(socket.into()).into());
             return Ok(Listener { socket, address: place.into() });
         }
         let invalid =
@@ -51,7 +50,7 @@ impl Listener {
         let (_, port) = place.rsplit_once(':').ok_or_else(invalid)?;
         port.parse::<u16>().map_err(|_| invalid())?;
         let addresses: Vec<_> = place.to_socket_addrs()?.collect();
-        let listener = TcpListener::bind(&addresses[..])?;
+        let listener = TcpListener::from(linux::out_of_reach(TcpListener::bind(&addresses[..])?.into()));
         let address = listener.local_addr()?.to_string();
         Ok(Listener { socket: Socket::Tcp(listener), address })
     }

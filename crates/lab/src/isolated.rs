@@ -9,6 +9,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::record::out_of_reach;
+
 /// Why the run of another process gave nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -43,9 +45,11 @@ pub struct Running<T, P> {
 pub fn start<T: Serialize, P: Serialize, E: ToString>(
     run: impl FnOnce(&mut (dyn FnMut(P) + Send)) -> Result<T, E>,
 ) -> Result<Running<T, P>, Error> {
-    let output = tempfile::tempfile().map_err(Error::Start)?;
-    let nothing = File::open("/dev/null").map_err(Error::Start)?;
+    // The program that runs in the child has none of them, nor those of the runs beside it.
+    let output = out_of_reach(tempfile::tempfile().map_err(Error::Start)?);
+    let nothing = out_of_reach(File::open("/dev/null").map_err(Error::Start)?);
     let (read, write) = std::io::pipe().map_err(Error::Start)?;
+    let [read, write] = [OwnedFd::from(read), OwnedFd::from(write)].map(engine::linux::out_of_reach);
     // SAFETY: the child only continues in `child`, which never returns; the parent has no other
     // thread that could hold a lock which the child would need.
     let process = unsafe { libc::fork() };
@@ -53,10 +57,10 @@ pub fn start<T: Serialize, P: Serialize, E: ToString>(
         -1 => Err(Error::Start(std::io::Error::last_os_error())),
         0 => {
             drop(read);
-            child(run, OwnedFd::from(write).into(), &output, &nothing)
+            child(run, write.into(), &output, &nothing)
         }
         _ => {
-            let messages = BufReader::new(File::from(OwnedFd::from(read)));
+            let messages = BufReader::new(File::from(read));
             Ok(Running { process, messages, output, told: PhantomData })
         }
     }

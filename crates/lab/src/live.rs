@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{Configuration, Plan, Process, Recorder};
@@ -32,7 +33,8 @@ pub fn run<M: Consumer + 'static>(
 ) -> Result<Live<M>, Error> {
     // Files that are open when the process is made are out of the program's reach.
     let file = record::out_of_reach(in_memory().map_err(Error::NotHeard)?);
-    let dictionary = record::out_of_reach(file.try_clone().map_err(Error::NotHeard)?);
+    let dictionary = engine::linux::high_copy(file.as_raw_fd());
+    let dictionary = dictionary.map(File::from).ok_or_else(|| Error::NotHeard(io::Error::last_os_error()))?;
     let mut process = Process::new(configuration)?;
     let consumer = Arc::new(Mutex::new(model));
     let writer = Writer::new(file, &record::header(configuration, plan));

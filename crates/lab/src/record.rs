@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,7 +83,7 @@ fn create(path: &Path) -> Result<(File, PendingName), Error> {
 
 /// Gives a file's descriptor a high number, so that the program's own have the ones they always have.
 pub(crate) fn out_of_reach(file: File) -> File {
-    engine::linux::high_copy(file.as_raw_fd()).map_or(file, File::from)
+    engine::linux::out_of_reach(file.into()).into()
 }
 
 /// Records a process that runs already on the engine, and with `family` the ones that it has forked, into a

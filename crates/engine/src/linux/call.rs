@@ -7,7 +7,7 @@ use super::bits::Bits;
 use super::errno::Errno;
 use super::layout::Record;
 use super::time::{self, host_time};
-use super::{Control, Held, Thread, host};
+use super::{Control, Held, Thread, host, proc_files, reserved};
 use crate::alpha::cpu::Cpu;
 use crate::memory::Memory;
 
@@ -16,6 +16,9 @@ pub type Outcome = Result<u64, Errno>;
 
 /// Longest path, with its NUL, as Linux has it.
 const PATH_MAX: usize = 4096;
+
+/// The host's calls that open a file by its path: what they opened may be one that shows the engine.
+const OPENS: [libc::c_long; 2] = [libc::SYS_openat, libc::SYS_openat2];
 
 /// How an argument of the host's call comes about.
 #[derive(Clone, Copy)]
@@ -137,6 +140,7 @@ impl Call<'_, '_> {
     /// A host call that may block, made without the kernel's lock; its arguments point into the
     /// guest's window or to memory of the caller that outlives it.
     pub fn wait(&mut self, number: libc::c_long, arguments: [u64; 6], interrupted: Interrupted) -> Outcome {
+        Self::check(number, &arguments)?;
         let is_timed = self.kernel.is_virtual() && time::for_somebody_else(number, &arguments, self.memory);
         let from = is_timed.then(|| host_time(libc::CLOCK_MONOTONIC));
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
@@ -151,6 +155,7 @@ impl Call<'_, '_> {
         }
         match result {
             Err(Errno(libc::EINTR)) if interrupted == Interrupted::Restarts => Err(Errno::RESTART),
+            Ok(descriptor) if OPENS.contains(&number) => proc_files::replace(self, descriptor),
             other => other,
         }
     }
@@ -158,14 +163,27 @@ impl Call<'_, '_> {
     /// A host call that does not wait for anybody but may take a while: made without the kernel's
     /// lock, under the same promise as [`Call::wait`].
     pub fn host_unlocked(&mut self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
+        Self::check(number, &arguments)?;
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
-        self.kernel.released(|| unsafe { host::call(number, arguments) })
+        let result = self.kernel.released(|| unsafe { host::call(number, arguments) });
+        match result {
+            Ok(descriptor) if OPENS.contains(&number) => proc_files::replace(self, descriptor),
+            other => other,
+        }
     }
 
     /// A short host call, under the same promise as [`Call::wait`].
     pub fn host(&self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
+        debug_assert!(!OPENS.contains(&number), "files are opened by `wait`, which looks at what was opened");
+        Self::check(number, &arguments)?;
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
         unsafe { host::call(number, arguments) }
+    }
+
+    /// Fails if a call names a descriptor of the engine's own.
+    fn check(number: libc::c_long, arguments: &[u64; 6]) -> Result<(), Errno> {
+        // SAFETY: the paths that the host gets are strings of the engine's: `Argument::Path` and `Call::path`.
+        unsafe { reserved::check(number, arguments) }
     }
 
     fn convert(&self, arguments: &[Argument]) -> Result<Converted, Errno> {

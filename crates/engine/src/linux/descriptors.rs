@@ -1,18 +1,12 @@
 //! Descriptors: reading, pipes, duplicates, fcntl.
 
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::AtomicI32;
-use std::sync::atomic::Ordering::Relaxed;
-
 use super::bits::{DESCRIPTOR, OPEN};
 use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Outcome};
 use super::errno::Errno;
 use super::host::Information;
 use super::layout::{Record, u32_at};
-use super::{Kernel, signals};
+use super::{memory_file, reserved, signals};
 use crate::alpha::cpu::register;
 
 /// A descriptor from which the guest must not read what the host has.
@@ -38,8 +32,7 @@ impl Special {
 /// Whether a descriptor is special now: its number may have been closed and used again.
 fn special(call: &Call, descriptor: i32) -> Option<Special> {
     let noted = *call.kernel.special.get(&descriptor)?;
-    let link = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
-    Special::file(link.as_os_str().as_bytes()).filter(|&special| special == noted)
+    Special::file(&reserved::link_of(descriptor)?).filter(|&special| special == noted)
 }
 
 /// read(descriptor, buffer, size)
@@ -48,6 +41,9 @@ pub fn read(call: &mut Call) -> Outcome {
     let special = special(call, call.int(0));
     if special == Some(Special::Random) {
         return call.write_random(buffer, size);
+    }
+    if let Some(outcome) = memory_file::transfer(call, &[[buffer, size]], None, false) {
+        return outcome;
     }
     let arguments = &[Argument::Number, Argument::Buffer, Argument::Number];
     let bytes = call.pass_wait(libc::SYS_read, arguments, Restarts)?;
@@ -94,48 +90,9 @@ pub fn pipe(call: &mut Call) -> Outcome {
     Ok(ends[0] as u64)
 }
 
-/// Descriptors that the engine opened while the program ran; 0 for none.
-static OURS: [AtomicI32; 16] = [const { AtomicI32::new(0) }; 16];
-
-/// A duplicate with a high number, out of the way of the program's own; exec closes it. None if the descriptor
-/// is not open, or the limit of descriptors is low.
-pub fn high_copy(descriptor: RawFd) -> Option<OwnedFd> {
-    const HIGH: libc::c_int = 512;
-    // SAFETY: duplicates a number; the new descriptor, if there is one, is nobody else's.
-    unsafe {
-        let number = libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, HIGH);
-        (number >= 0).then(|| OwnedFd::from_raw_fd(number))
-    }
-}
-
-/// The program cannot close a descriptor of ours while this is kept beside it.
-#[derive(Debug)]
-pub struct Reserved(Option<&'static AtomicI32>);
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        if let Some(place) = self.0 {
-            place.store(0, Relaxed);
-        }
-    }
-}
-
-/// Moves a descriptor to where the program does not find it: to a high number, which it cannot close.
-pub fn out_of_reach(descriptor: OwnedFd) -> (OwnedFd, Reserved) {
-    let kept = high_copy(descriptor.as_raw_fd()).unwrap_or(descriptor);
-    let number = kept.as_raw_fd();
-    let free = |place: &&AtomicI32| place.compare_exchange(0, number, Relaxed, Relaxed).is_ok();
-    // Without a place the program may close it, and recording ends with an error.
-    let place = OURS.iter().find(free);
-    (kept, Reserved(place))
-}
-
-/// What a descriptor is of: the file's device and number there.
-pub type File = (u64, u64);
-
 /// The kind of file that a descriptor is of (`S_IFMT`), if it is open.
 pub fn kind(descriptor: i32) -> Option<libc::mode_t> {
-    let mut stat = MaybeUninit::<libc::stat>::uninit();
+    let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: there is room for the answer, which is there if the call succeeds.
     unsafe {
         let is_open = libc::fstat(descriptor, stat.as_mut_ptr()) == 0;
@@ -143,67 +100,36 @@ pub fn kind(descriptor: i32) -> Option<libc::mode_t> {
     }
 }
 
-/// What a descriptor is of, if it is open.
-pub fn file(descriptor: i32) -> Option<File> {
-    let mut stat = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: there is room for the answer, which is there if the call succeeds.
-    unsafe {
-        let is_open = libc::fstat(descriptor, stat.as_mut_ptr()) == 0;
-        is_open.then(|| stat.assume_init()).map(|stat| (stat.st_dev, stat.st_ino))
-    }
-}
-
-/// The descriptors of the engine's own.
-fn ours(kernel: &Kernel) -> impl Iterator<Item = i32> {
-    let opened_since = OURS.iter().map(|place| place.load(Relaxed)).filter(|&number| number != 0);
-    // What was closed since may be the number of something of the program's.
-    let opened_before = kernel.engine_descriptors.iter().filter(|(number, of)| file(**number) == Some(**of));
-    opened_before.map(|(&number, _)| number).chain(opened_since)
-}
-
-/// Fails for a descriptor of the engine's own.
-fn check_not_ours(call: &Call, descriptor: u64) -> Result<(), Errno> {
-    let is_ours = ours(call.kernel).any(|one| one == descriptor as i32);
-    if is_ours { Err(Errno(libc::EBADF)) } else { Ok(()) }
-}
-
 /// close(descriptor)
 pub fn close(call: &mut Call) -> Outcome {
     let [descriptor, ..] = call.arguments;
-    check_not_ours(call, descriptor)?;
     call.host(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0])
 }
 
-/// close_range(first, last, flags): the ranges between the engine's own.
+/// close_range(first, last, flags): what the guest can have of it.
 pub fn close_range(call: &mut Call) -> Outcome {
     let [first, last, flags, ..] = call.arguments.map(|argument| argument as u32);
-    let close = |first: u32, last: u32| {
-        call.host(libc::SYS_close_range, [first.into(), last.into(), flags.into(), 0, 0, 0])
+    let most = reserved::first() as u32 - 1;
+    // Whole ranges beyond lie where nothing is open, so that only the flags are checked.
+    let range = if first > last || last <= most {
+        [first, last]
+    } else if first > most {
+        [u32::MAX; 2]
+    } else {
+        [first, most]
     };
-    let mut ours: Vec<u32> = ours(call.kernel).map(|one| one as u32).collect();
-    ours.retain(|one| (first..=last).contains(one));
-    ours.sort_unstable();
-    let mut next = first;
-    for one in ours {
-        if next < one {
-            close(next, one - 1)?;
-        }
-        next = one + 1;
-    }
-    if next > last && first <= last { Ok(0) } else { close(next, last) }
+    call.host(libc::SYS_close_range, [range[0].into(), range[1].into(), flags.into(), 0, 0, 0])
 }
 
 /// dup3(old, new, flags)
 pub fn dup3(call: &mut Call) -> Outcome {
     let [old, new, flags, ..] = call.arguments;
-    check_not_ours(call, new)?;
     call.host(libc::SYS_dup3, [old, new, DESCRIPTOR.host(flags), 0, 0, 0])
 }
 
 /// dup2(old, new)
 pub fn dup2(call: &mut Call) -> Outcome {
     let [old, new, ..] = call.arguments;
-    check_not_ours(call, new)?;
     if old as i32 == new as i32 {
         // dup3 would refuse; dup2 only checks that it is open.
         call.host(libc::SYS_fcntl, [old, libc::F_GETFD as u64, 0, 0, 0, 0])?;
@@ -332,40 +258,18 @@ pub fn command_numbers() -> impl Iterator<Item = (i32, i32)> {
 }
 
 /// Closes what is not to outlive the program.
-pub fn close_all(kernel: &Kernel) {
-    for descriptor in close_on_exec() {
-        if !ours(kernel).any(|one| one == descriptor) {
-            // SAFETY: the guest opened it and wants it closed now.
-            unsafe { libc::close(descriptor) };
-        }
-    }
-}
-
-/// The open descriptors that execve closes.
-pub fn close_on_exec() -> impl Iterator<Item = i32> {
-    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let open: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    // SAFETY: no pointers are passed. The directory itself is closed by now: -1.
-    open.into_iter()
-        .filter(|&descriptor| unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == libc::FD_CLOEXEC)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn is_reserved(descriptor: &OwnedFd) -> bool {
-        OURS.iter().any(|place| place.load(Relaxed) == descriptor.as_raw_fd())
-    }
-
-    #[test]
-    fn descriptors_are_reserved_as_long_as_they_are_kept_and_places_are_used_again() {
-        for _ in 0..2 * OURS.len() {
-            let (_end, pipe) = std::io::pipe().unwrap();
-            let (kept, reserved) = out_of_reach(pipe.into());
-            assert!(kept.as_raw_fd() >= 512 && is_reserved(&kept));
-            drop(reserved);
-            assert!(!is_reserved(&kept));
+pub fn close_all() {
+    let open: Vec<i32> = reserved::beyond_limit(|| {
+        let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    });
+    for descriptor in open.into_iter().filter(|&descriptor| !reserved::is_reserved(descriptor as u64)) {
+        // SAFETY: no pointers are passed; the guest opened it and wants it closed now. The directory itself is
+        // closed by now.
+        unsafe {
+            if libc::fcntl(descriptor, libc::F_GETFD) == libc::FD_CLOEXEC {
+                libc::close(descriptor);
+            }
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
-use super::Random;
 use super::bits::OPEN;
 use super::call::Interrupted::Restarts;
-use super::call::{Call, Outcome};
+use super::call::{Argument, Call, Outcome};
 use super::descriptors::Special;
 use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
+use super::{Random, memory_file, reserved};
 
 /// The most vectors that readv and its kin take (UIO_MAXIOV).
 const MOST_VECTORS: u64 = 1024;
@@ -29,7 +29,7 @@ fn open_at(call: &mut Call, directory: u64, first: usize) -> Outcome {
     let flags = OPEN.host(call.arguments[first + 1]);
     let mode = call.arguments[first + 2];
     let path = call.text(first)?;
-    open_path(call, path, flags, |path| (libc::SYS_openat, [directory, path, flags, mode, 0, 0]))
+    open_path(call, path, |path| (libc::SYS_openat, [directory, path, flags, mode, 0, 0]))
 }
 
 /// openat2(directory, path, how, size of how)
@@ -53,19 +53,15 @@ pub fn openat2(call: &mut Call) -> Outcome {
     }
     bytes[..8].copy_from_slice(&flags.to_le_bytes());
     let how = bytes.as_ptr() as u64;
-    open_path(call, path, flags, |path| (libc::SYS_openat2, [directory, path, how, size, 0, 0]))
+    open_path(call, path, |path| (libc::SYS_openat2, [directory, path, how, size, 0, 0]))
 }
 
 /// Opens what the path names for the guest by the host's call that `arguments` gives for the path's address.
 fn open_path(
     call: &mut Call,
     path: CString,
-    flags: u64,
     arguments: impl FnOnce(u64) -> (libc::c_long, [u64; 6]),
 ) -> Outcome {
-    if let Some(opened) = call.kernel.open_own(call.memory, &path, flags as i32) {
-        return opened;
-    }
     let path = call.kernel.host_path(path);
     let (number, arguments) = arguments(path.as_ptr() as u64);
     let descriptor = call.wait(number, arguments, Restarts)?;
@@ -90,19 +86,25 @@ pub fn readlinkat(call: &mut Call) -> Outcome {
 
 fn read_link(call: &mut Call, directory: u64, first: usize) -> Outcome {
     let (buffer, size) = (call.arguments[first + 1], call.arguments[first + 2]);
+    if size as i32 <= 0 {
+        return Err(Errno(libc::EINVAL));
+    }
     let path = call.text(first)?;
     if call.kernel.own_proc_entry(path.as_bytes()) == Some("exe") {
-        if size as i32 <= 0 {
-            return Err(Errno(libc::EINVAL));
-        }
         let target = call.kernel.executable.as_os_str().as_bytes();
         let shown = &target[..target.len().min(size as usize)];
         call.memory.write(buffer, shown)?;
         return Ok(shown.len() as u64);
     }
     let path = call.kernel.host_path(path);
-    let buffer = call.pointer(buffer, size)?;
-    call.host(libc::SYS_readlinkat, [directory, path.as_ptr() as u64, buffer, size, 0, 0])
+    let mut target = vec![0u8; libc::PATH_MAX as usize];
+    let room = target.len() as u64;
+    let arguments = [directory, path.as_ptr() as u64, target.as_mut_ptr() as u64, room, 0, 0];
+    let bytes = call.host(libc::SYS_readlinkat, arguments)? as usize;
+    let target = memory_file::stands_for(&target[..bytes]).unwrap_or(&target[..bytes]);
+    let shown = &target[..target.len().min(size as usize)];
+    call.memory.write(buffer, shown)?;
+    Ok(shown.len() as u64)
 }
 
 impl Call<'_, '_> {
@@ -124,46 +126,167 @@ impl Call<'_, '_> {
     }
 }
 
+/// Where a call with vectors reads or writes.
+enum Place {
+    /// At the file's own offset.
+    Own,
+    /// At an offset.
+    Given,
+    /// At an offset, or at the file's own for -1.
+    Either,
+}
+
 /// Calls of the form (descriptor, vectors, count, ...).
-fn vectored(call: &mut Call, number: libc::c_long) -> Outcome {
+fn vectored(call: &mut Call, number: libc::c_long, place: Place, writes: bool) -> Outcome {
     let [descriptor, vectors, count, low, high, flags] = call.arguments;
-    let vectors = call.vectors(vectors, count)?;
-    call.wait(number, [descriptor, vectors.as_ptr() as u64, count, low, high, flags], Restarts)
+    let host_vectors = call.vectors(vectors, count)?;
+    if call.kernel.opened_memory {
+        let offset = match place {
+            Place::Own => None,
+            Place::Either if low == u64::MAX => None,
+            Place::Given | Place::Either => Some(low),
+        };
+        let guests = host_vectors.iter().map(|&[base, bytes]| [call.memory.guest(base as *const u8), bytes]);
+        let guests: Vec<[u64; 2]> = guests.collect();
+        if let Some(outcome) = memory_file::transfer(call, &guests, offset, writes) {
+            return outcome;
+        }
+    }
+    call.wait(number, [descriptor, host_vectors.as_ptr() as u64, count, low, high, flags], Restarts)
+}
+
+/// write(descriptor, buffer, size)
+pub fn write(call: &mut Call) -> Outcome {
+    let [_, buffer, size, ..] = call.arguments;
+    if let Some(outcome) = memory_file::transfer(call, &[[buffer, size]], None, true) {
+        return outcome;
+    }
+    call.pass_wait(libc::SYS_write, &[Argument::Number, Argument::Buffer, Argument::Number], Restarts)
+}
+
+/// pread64(descriptor, buffer, size, offset)
+pub fn pread64(call: &mut Call) -> Outcome {
+    at_offset(call, libc::SYS_pread64, false)
+}
+
+/// pwrite64(descriptor, buffer, size, offset)
+pub fn pwrite64(call: &mut Call) -> Outcome {
+    at_offset(call, libc::SYS_pwrite64, true)
+}
+
+fn at_offset(call: &mut Call, number: libc::c_long, writes: bool) -> Outcome {
+    let [_, buffer, size, offset, ..] = call.arguments;
+    if let Some(outcome) = memory_file::transfer(call, &[[buffer, size]], Some(offset), writes) {
+        return outcome;
+    }
+    let arguments = &[Argument::Number, Argument::Buffer, Argument::Number, Argument::Number];
+    call.pass_wait(number, arguments, Restarts)
 }
 
 /// readv(descriptor, vectors, count)
 pub fn readv(call: &mut Call) -> Outcome {
-    vectored(call, libc::SYS_readv)
+    vectored(call, libc::SYS_readv, Place::Own, false)
 }
 
 /// writev(descriptor, vectors, count)
 pub fn writev(call: &mut Call) -> Outcome {
-    vectored(call, libc::SYS_writev)
+    vectored(call, libc::SYS_writev, Place::Own, true)
 }
 
 /// preadv(descriptor, vectors, count, offset)
 pub fn preadv(call: &mut Call) -> Outcome {
-    vectored(call, libc::SYS_preadv)
+    vectored(call, libc::SYS_preadv, Place::Given, false)
 }
 
 /// pwritev(descriptor, vectors, count, offset)
 pub fn pwritev(call: &mut Call) -> Outcome {
-    vectored(call, libc::SYS_pwritev)
+    vectored(call, libc::SYS_pwritev, Place::Given, true)
 }
 
 /// preadv2(descriptor, vectors, count, offset, 0, flags)
 pub fn preadv2(call: &mut Call) -> Outcome {
-    vectored(call, libc::SYS_preadv2)
+    vectored(call, libc::SYS_preadv2, Place::Either, false)
 }
 
 /// pwritev2(descriptor, vectors, count, offset, 0, flags)
 pub fn pwritev2(call: &mut Call) -> Outcome {
-    vectored(call, libc::SYS_pwritev2)
+    vectored(call, libc::SYS_pwritev2, Place::Either, true)
+}
+
+/// Entries of a directory in the host's form, without those of the engine: its descriptors in a process's `fd`
+/// and `fdinfo`, its threads in this one's `task`.
+fn entries(call: &mut Call, descriptor: u64, size: u64) -> Result<Vec<u8>, Errno> {
+    const NAME: usize = 19;
+    let mut entries = vec![0u8; (size as usize).min(1 << 16)];
+    loop {
+        let arguments = [descriptor, entries.as_mut_ptr() as u64, entries.len() as u64, 0, 0, 0];
+        let filled = call.host_unlocked(libc::SYS_getdents64, arguments)? as usize;
+        let Some(folder) = proc_folder(descriptor as i32).filter(|_| filled > 0) else {
+            entries.truncate(filled);
+            return Ok(entries);
+        };
+        let mut kept = Vec::new();
+        let mut at = 0;
+        while at < filled {
+            let entry = &entries[at..at + entry_bytes(&entries, at)];
+            let name = entry[NAME..].split(|&byte| byte == 0).next().unwrap_or_default();
+            let is_engines = match folder {
+                ProcFolder::Descriptors => reserved::is_reserved_name(name),
+                ProcFolder::Threads => {
+                    let thread = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+                    thread.is_some_and(|thread| !call.kernel.has_thread(thread))
+                }
+            };
+            if !is_engines {
+                kept.extend_from_slice(entry);
+            }
+            at += entry.len();
+        }
+        // Nothing would be the end.
+        if !kept.is_empty() {
+            return Ok(kept);
+        }
+    }
+}
+
+/// `d_reclen` of an entry.
+fn entry_bytes(entries: &[u8], at: usize) -> usize {
+    usize::from(u16::from_le_bytes([entries[at + 16], entries[at + 17]]))
+}
+
+/// A folder of /proc in which the engine shows.
+enum ProcFolder {
+    Descriptors,
+    Threads,
+}
+
+fn proc_folder(descriptor: i32) -> Option<ProcFolder> {
+    if !reserved::is_proc_file(descriptor) {
+        return None;
+    }
+    let link = reserved::link_of(descriptor)?;
+    let (folder, name) = link.split_at(link.iter().rposition(|&byte| byte == b'/')?);
+    let own = format!("/{}", std::process::id());
+    match name {
+        b"/fd" | b"/fdinfo" => Some(ProcFolder::Descriptors),
+        b"/task" if folder.ends_with(own.as_bytes()) => Some(ProcFolder::Threads),
+        _ => None,
+    }
+}
+
+/// getdents64(descriptor, buffer, size)
+pub fn getdents64(call: &mut Call) -> Outcome {
+    let [descriptor, buffer, size, ..] = call.arguments;
+    let entries = entries(call, descriptor, u64::from(size as u32))?;
+    call.memory.write(buffer, &entries)?;
+    Ok(entries.len() as u64)
 }
 
 /// vmsplice(pipe, vectors, count, flags)
 pub fn vmsplice(call: &mut Call) -> Outcome {
-    vectored(call, libc::SYS_vmsplice)
+    let [descriptor, vectors, count, flags, ..] = call.arguments;
+    let vectors = call.vectors(vectors, count)?;
+    call.wait(libc::SYS_vmsplice, [descriptor, vectors.as_ptr() as u64, count, flags, 0, 0], Restarts)
 }
 
 /// osf_getdirentries(descriptor, buffer, size, base): entries of OSF/1's form, and where in the directory the
@@ -220,18 +343,15 @@ fn set_position(call: &Call, descriptor: u64, position: u64) -> Outcome {
 /// its name one byte earlier; both forms are equally long.
 pub fn getdents(call: &mut Call) -> Outcome {
     let [descriptor, buffer, size, ..] = call.arguments;
-    let mut entries = vec![0u8; (size as usize).min(1 << 16)];
-    let arguments = [descriptor, entries.as_mut_ptr() as u64, entries.len() as u64, 0, 0, 0];
-    let filled = call.host(libc::SYS_getdents64, arguments)? as usize;
+    let mut entries = entries(call, descriptor, u64::from(size as u32))?;
     let mut at = 0;
-    while at < filled {
-        let length = usize::from(u16::from_le_bytes([entries[at + 16], entries[at + 17]]));
-        let entry = &mut entries[at..at + length];
-        entry[18..].rotate_left(1);
+    while at < entries.len() {
+        let length = entry_bytes(&entries, at);
+        entries[at + 18..at + length].rotate_left(1);
         at += length;
     }
-    call.memory.write(buffer, &entries[..filled])?;
-    Ok(filled as u64)
+    call.memory.write(buffer, &entries)?;
+    Ok(entries.len() as u64)
 }
 
 /// Two times as the host's utimensat takes them, from microseconds; None for NULL: now.

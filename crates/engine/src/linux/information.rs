@@ -4,7 +4,7 @@
 use super::call::{Argument, Call, Interrupted, Outcome};
 use super::errno::Errno;
 use super::layout::Record;
-use super::{Random, delivery};
+use super::{Random, delivery, limits};
 use crate::alpha::float::control;
 use crate::memory::PAGE;
 
@@ -21,9 +21,9 @@ pub fn getpagesize(_: &mut Call) -> Outcome {
     Ok(PAGE)
 }
 
-/// getdtablesize(): the kernel's own upper limit (fs.nr_open).
+/// getdtablesize(): the kernel's own upper limit (fs.nr_open), here the engine's.
 pub fn getdtablesize(_: &mut Call) -> Outcome {
-    Ok(1 << 20)
+    Ok(limits::most_descriptors())
 }
 
 /// The six names of the host, but for the machine's.

@@ -4,6 +4,7 @@ use super::Kernel;
 use super::call::{Call, Outcome};
 use super::errno::Errno;
 use super::layout::{Record, u64_at};
+use super::reserved;
 use crate::memory::{Backing, Memory, PAGE, Region};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
@@ -39,6 +40,9 @@ fn limit(call: &Call, process: u64, resource: u32) -> Result<[u64; 2], Errno> {
     }
     let arguments = [process, u64::from(resource), 0, limit.as_mut_ptr() as u64, 0, 0];
     call.host(libc::SYS_prlimit64, arguments)?;
+    if resource == libc::RLIMIT_NOFILE && is_own_process(process) {
+        limit = limit.map(|value| value.min(most_descriptors()));
+    }
     if resource == libc::RLIMIT_STACK && is_own_process(process) {
         limit[0] = call.kernel.stack_bytes().min(limit[1]);
     }
@@ -53,11 +57,17 @@ fn set_limit(call: &mut Call, process: u64, resource: u32, new: [u64; 2]) -> Out
     if new[0] > new[1] {
         return Err(EINVAL);
     }
-    if is_guests_own(resource) && is_own_process(process) {
+    let is_descriptors = resource == libc::RLIMIT_NOFILE;
+    if (is_guests_own(resource) || is_descriptors) && is_own_process(process) {
         // SAFETY: no preconditions.
         let privileged = unsafe { libc::geteuid() } == 0;
-        if new[1] > limit(call, process, resource)?[1] && !privileged {
+        let is_too_high = is_descriptors && new[1] > most_descriptors();
+        if is_too_high || new[1] > limit(call, process, resource)?[1] && !privileged {
             return Err(Errno(libc::EPERM));
+        }
+        if is_descriptors {
+            // The engine may need more.
+            reserved::change_limit(Some([new[0], reserved::inherited_limit()[1]]));
         }
         call.kernel.limits[resource as usize] = Some(new);
         if let Some(bytes) = call.kernel.stack_limit().filter(|_| resource == libc::RLIMIT_STACK) {
@@ -66,6 +76,37 @@ fn set_limit(call: &mut Call, process: u64, resource: u32, new: [u64; 2]) -> Out
         return Ok(0);
     }
     call.host(libc::SYS_prlimit64, [process, u64::from(resource), new.as_ptr() as u64, 0, 0, 0])
+}
+
+/// The highest limit of descriptors that the guest can have: the engine's own lie above.
+pub fn most_descriptors() -> u64 {
+    reserved::first() as u64
+}
+
+/// Before the guest begins: it cannot have descriptors where the engine's are.
+pub fn begin() {
+    let [soft, hard] = reserved::inherited_limit();
+    reserved::change_limit(Some([soft.min(most_descriptors()), hard]));
+}
+
+/// When the guest has ended: the engine's own limit of descriptors.
+pub fn end() {
+    reserved::change_limit(Some(reserved::inherited_limit()));
+}
+
+/// Gives a program of the host's, which takes the engine's place, the limit of descriptors that the guest has set,
+/// or the one that the engine began with.
+pub fn hand_over(kernel: &Kernel) {
+    let own = kernel.limits[libc::RLIMIT_NOFILE as usize];
+    reserved::change_limit(Some(own.unwrap_or(reserved::inherited_limit())));
+}
+
+/// It did not take the engine's place.
+pub fn take_back(kernel: &Kernel) {
+    match kernel.limits[libc::RLIMIT_NOFILE as usize] {
+        Some([soft, _]) => drop(reserved::change_limit(Some([soft, reserved::inherited_limit()[1]]))),
+        None => begin(),
+    }
 }
 
 /// getrlimit(resource, limit)

@@ -10,6 +10,7 @@ use super::bits::{LOCK_ALL, MAP};
 use super::call::{Call, Outcome};
 use super::errno::Errno;
 use super::loader::STACK;
+use super::{memory_file, reserved};
 use crate::memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
 
 const MAP_FIXED: u64 = 0x100;
@@ -152,6 +153,7 @@ struct File {
 impl File {
     /// The checks that Linux makes before it takes away what is mapped at a fixed address.
     fn examine(descriptor: i32, protection: u64, shared: bool) -> Result<File, Errno> {
+        reserved::check_descriptor(descriptor as u64)?;
         // SAFETY: no pointers are passed.
         let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
         if flags < 0 {
@@ -162,6 +164,9 @@ impl File {
         if access == libc::O_WRONLY || flags & libc::O_PATH != 0 || shared && writes && access != libc::O_RDWR
         {
             return Err(Errno(libc::EACCES));
+        }
+        if memory_file::process_of(descriptor).is_some() {
+            return Err(Errno(libc::ENODEV));
         }
         let path = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap_or_default();
         Ok(File { path })

@@ -1,9 +1,12 @@
 //! Messages with vectors and control data: sendmsg, recvmsg and their plural forms.
 
+use std::ops::Range;
+
 use super::call::Interrupted::Restarts;
 use super::call::{Call, Outcome};
 use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
+use super::reserved;
 use super::sockets::SOL_SOCKET;
 
 /// Bytes of a msghdr, and of an mmsghdr: a msghdr and how many bytes went.
@@ -42,6 +45,7 @@ impl Message {
         } else if sends {
             call.memory.read(control_address, &mut control)?;
             convert_levels(&mut control, SOL_SOCKET as u32, libc::SOL_SOCKET as u32);
+            check_rights(&control)?;
         }
         let vectors = call.vectors(word(2), word(3))?;
         let header = [call.pointer(word(0), name_size)?, name_size, 0, 0, 0, 0, word(6)];
@@ -71,19 +75,38 @@ impl Message {
     }
 }
 
+/// Where each control message begins, and where it ends.
+fn control_messages(control: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at + CONTROL_HEADER > control.len() {
+            return None;
+        }
+        let (start, length) = (at, u64_at(control, at) as usize);
+        // What is too short is the last one.
+        let bytes = if length < CONTROL_HEADER { control.len() } else { length.saturating_add(7) & !7 };
+        at = at.saturating_add(bytes);
+        Some(start..start.saturating_add(length).clamp(start + CONTROL_HEADER, control.len()))
+    })
+}
+
 /// Renames the level `from` in each control message.
 fn convert_levels(control: &mut [u8], from: u32, to: u32) {
-    let mut at = 0;
-    while at + CONTROL_HEADER <= control.len() {
+    let starts: Vec<usize> = control_messages(control).map(|message| message.start).collect();
+    for at in starts {
         if u32_at(control, at + 8) == from {
             control[at + 8..at + 12].copy_from_slice(&to.to_le_bytes());
         }
-        let length = u64_at(control, at) as usize;
-        if length < CONTROL_HEADER {
-            return;
-        }
-        at = at.saturating_add(length.saturating_add(7) & !7);
     }
+}
+
+/// Fails if a descriptor of the engine's would be sent.
+fn check_rights(control: &[u8]) -> Result<(), Errno> {
+    let rights = [libc::SOL_SOCKET as u32, libc::SCM_RIGHTS as u32];
+    control_messages(control)
+        .filter(|message| [8, 12].map(|at| u32_at(control, message.start + at)) == rights)
+        .flat_map(|message| control[message.start + CONTROL_HEADER..message.end].chunks_exact(4))
+        .try_for_each(|number| reserved::check_descriptor(u32_at(number, 0).into()))
 }
 
 fn send(call: &mut Call, address: u64, flags: u64) -> Outcome {

@@ -38,9 +38,9 @@ pub const NAMES: &[(u64, &str)] = &[
     (376, "pciconfig_iobase"), (397, "tuxcall"), (406, "lookup_dcookie"), (410, "remap_file_pages"),
     (412, "restart_syscall"), (428, "vserver"), (439, "add_key"), (440, "request_key"), (441, "keyctl"),
     (448, "kexec_load"), (477, "timerfd"), (494, "fanotify_init"), (495, "fanotify_mark"),
-    (504, "process_vm_readv"), (505, "process_vm_writev"), (506, "kcmp"), (507, "finit_module"),
+    (506, "kcmp"), (507, "finit_module"),
     (514, "seccomp"), (515, "bpf"), (538, "open_tree"), (539, "move_mount"), (540, "fsopen"),
-    (541, "fsconfig"), (542, "fsmount"), (543, "fspick"), (548, "pidfd_getfd"), (550, "process_madvise"),
+    (541, "fsconfig"), (542, "fsmount"), (543, "fspick"), 
     (552, "mount_setattr"), (553, "quotactl_fd"), (554, "landlock_create_ruleset"),
     (555, "landlock_add_rule"), (556, "landlock_restrict_self"), (558, "process_mrelease"),
 ];

@@ -7,6 +7,7 @@
 mod aio;
 mod bits;
 mod call;
+mod clone;
 mod delivery;
 mod descriptors;
 mod errno;
@@ -18,12 +19,16 @@ mod layout;
 mod limits;
 pub mod loader;
 mod mapping;
+mod memory_file;
 mod message_queues;
 mod messages;
 mod missing;
 mod numa;
 mod paths;
+mod proc_files;
+mod process_memory;
 mod processes;
+mod reserved;
 mod signal_calls;
 mod signals;
 mod sockets;
@@ -51,12 +56,12 @@ use crate::alpha::cpu::{Cpu, register};
 use crate::debug::Session;
 use crate::memory::Memory;
 use call::Call;
-pub use descriptors::{Reserved, high_copy, out_of_reach};
 use errno::Errno;
 pub(crate) use host::note_sent_fault;
 pub use host::{
     Address, block_all, is_summoned, notice, pending, set_limit, summon, take_summons, without_signals,
 };
+pub use reserved::{high_copy, leave_guests_table, out_of_reach};
 use signals::Actions;
 use table::Action;
 pub use threads::{Ending, Start, Thread};
@@ -263,6 +268,8 @@ pub struct Kernel {
     attached: BTreeMap<u64, u64>,
     /// Unknown system calls that were named on standard error.
     named: BTreeSet<u64>,
+    /// What of the known ones was named so.
+    refused: BTreeSet<&'static str>,
     /// Resource limits that are the guest's alone, by the host's number.
     limits: [Option<[u64; 2]>; limits::RESOURCE_COUNT],
     /// POSIX timers and timer descriptors by id, with their clocks.
@@ -271,8 +278,8 @@ pub struct Kernel {
     contexts: aio::Contexts,
     /// Descriptors that are read in their own way, unless closed since.
     special: BTreeMap<i32, descriptors::Special>,
-    /// Descriptors that the engine had open before the program started.
-    engine_descriptors: BTreeMap<i32, descriptors::File>,
+    /// Whether a process's memory was ever opened as a file.
+    opened_memory: bool,
     /// Whom each signal is told before it reaches a thread.
     debugger: Option<Arc<Session>>,
 }
@@ -302,20 +309,19 @@ impl Kernel {
             images: Vec::new(),
             attached: BTreeMap::new(),
             named: BTreeSet::new(),
+            refused: BTreeSet::new(),
             limits: [None; limits::RESOURCE_COUNT],
             timers: timers::Timers::default(),
             contexts: aio::Contexts::default(),
             special: BTreeMap::new(),
-            engine_descriptors: BTreeMap::new(),
+            opened_memory: false,
             debugger: None,
         }
     }
 
-    /// The program is about to begin, perhaps under a debugger. What is open now is the engine's.
+    /// The program is about to begin, perhaps under a debugger.
     pub fn begin(&mut self, debugger: Option<Arc<Session>>) {
-        let open = descriptors::close_on_exec();
-        let with_file = |number| Some((number, descriptors::file(number)?));
-        self.engine_descriptors = open.filter_map(with_file).collect();
+        limits::begin();
         self.debugger = debugger;
     }
 
@@ -350,6 +356,7 @@ impl Kernel {
     /// The program has ended: the host's signals are the engine's again.
     pub fn detach(&self) {
         self.actions.detach();
+        limits::end();
     }
 
     /// Every image that was mapped since the program was loaded, in that order.
@@ -366,6 +373,13 @@ impl Kernel {
         let name = row.map(|row| row.name).or_else(|| missing::name(number));
         let name = name.map_or(String::new(), |name| format!(" ({name})"));
         eprintln!("pathlength: system call {number}{name} is not implemented; the program was told ENOSYS");
+    }
+
+    /// Names, once, what of a system call cannot be done here.
+    fn name_refused(&mut self, call: &str, what: &'static str, error: &str) {
+        if self.refused.insert(what) {
+            eprintln!("pathlength: {call}: {what} is not implemented; the program was told {error}");
+        }
     }
 
     /// The 16 bytes at `AT_RANDOM`.

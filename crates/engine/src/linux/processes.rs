@@ -10,7 +10,7 @@ use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Outcome};
 use super::errno::Errno;
 use super::layout::Record;
-use super::{Control, Execute, Kernel, host, signals};
+use super::{Control, Execute, Kernel, host, limits, reserved, signals};
 use crate::alpha::cpu::register;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
@@ -55,6 +55,7 @@ pub fn execveat(call: &mut Call) -> Outcome {
     }
     let relative = path.as_bytes().first() != Some(&b'/');
     if relative && directory as i32 != libc::AT_FDCWD {
+        call.host(libc::SYS_fcntl, [directory, libc::F_GETFD as u64, 0, 0, 0, 0])?;
         let mut whole = format!("/proc/self/fd/{}", directory as i32).into_bytes();
         if !path.as_bytes().is_empty() {
             whole.push(b'/');
@@ -66,6 +67,7 @@ pub fn execveat(call: &mut Call) -> Outcome {
 }
 
 fn execute(call: &mut Call, path: CString, arguments: u64, environment: u64) -> Outcome {
+    reserved::check_path(libc::AT_FDCWD, &path, true)?;
     let mut budget = most_argument_bytes(call);
     let arguments = strings(call, arguments, &mut budget)?;
     let environment = strings(call, environment, &mut budget)?;
@@ -171,7 +173,10 @@ fn execute_host(
     };
     let (arguments, environment) = (pointers(&arguments), pointers(&environment));
     let vectors = [arguments.as_ptr() as u64, environment.as_ptr() as u64];
-    call.host(libc::SYS_execve, [path.as_ptr() as u64, vectors[0], vectors[1], 0, 0, 0])
+    limits::hand_over(call.kernel);
+    let outcome = call.host(libc::SYS_execve, [path.as_ptr() as u64, vectors[0], vectors[1], 0, 0, 0]);
+    limits::take_back(call.kernel);
+    outcome
 }
 
 /// A wait status with the signal in Alpha's numbering.

@@ -1,8 +1,11 @@
 //! What is known of a file (stat) and of a file system (statfs).
 
+use std::ffi::CStr;
+
 use super::call::{Call, Outcome};
 use super::errno::Errno;
 use super::layout::Record;
+use super::reserved;
 
 /// Which of Alpha's structures to fill.
 type Layout = fn(&libc::stat) -> Result<Record, Errno>;
@@ -10,15 +13,16 @@ type Layout = fn(&libc::stat) -> Result<Record, Errno>;
 fn file_status(
     call: &mut Call,
     directory: i32,
-    path: *const libc::c_char,
+    path: &CStr,
     flags: i32,
     buffer: u64,
     layout: Layout,
 ) -> Outcome {
+    reserved::check_path(directory, path, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?;
     // SAFETY: the path is NUL-terminated; an all-zero stat is valid and only written to.
     let status = unsafe {
         let mut status: libc::stat = std::mem::zeroed();
-        if libc::fstatat(directory, path, &mut status, flags) != 0 {
+        if libc::fstatat(directory, path.as_ptr(), &mut status, flags) != 0 {
             return Err(Errno::last());
         }
         status
@@ -30,7 +34,7 @@ fn file_status(
 fn of_path(call: &mut Call, flags: i32, layout: Layout) -> Outcome {
     let path = call.path(0)?;
     let buffer = call.arguments[1];
-    file_status(call, libc::AT_FDCWD, path.as_ptr(), flags, buffer, layout)
+    file_status(call, libc::AT_FDCWD, &path, flags, buffer, layout)
 }
 
 fn of_descriptor(call: &mut Call, layout: Layout) -> Outcome {
@@ -38,7 +42,7 @@ fn of_descriptor(call: &mut Call, layout: Layout) -> Outcome {
     if (descriptor as i32) < 0 {
         return Err(Errno(libc::EBADF));
     }
-    file_status(call, descriptor as i32, c"".as_ptr(), libc::AT_EMPTY_PATH, buffer, layout)
+    file_status(call, descriptor as i32, c"", libc::AT_EMPTY_PATH, buffer, layout)
 }
 
 /// `struct stat64`.
@@ -132,7 +136,7 @@ pub fn fstat(call: &mut Call) -> Outcome {
 pub fn fstatat64(call: &mut Call) -> Outcome {
     let [directory, _, buffer, flags, ..] = call.arguments;
     let path = call.path(1)?;
-    file_status(call, directory as i32, path.as_ptr(), flags as i32, buffer, stat64_layout)
+    file_status(call, directory as i32, &path, flags as i32, buffer, stat64_layout)
 }
 
 /// What the host tells of a file system: type, block size; blocks, free, available, files, free

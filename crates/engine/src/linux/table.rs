@@ -9,8 +9,8 @@ use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Interrupted, Outcome};
 use super::errno::Errno;
 use super::{
-    aio, delivery, descriptors, files, information, ipc, limits, mapping, message_queues, messages, numa,
-    processes, signal_calls, sockets, status, terminal, threads, time, timers, waiting,
+    aio, clone, delivery, descriptors, files, information, ipc, limits, mapping, message_queues, messages,
+    numa, process_memory, processes, signal_calls, sockets, status, terminal, threads, time, timers, waiting,
 };
 
 /// What is done for a system call.
@@ -84,7 +84,7 @@ pub static ROWS: &[Row] = &[
     call(1, "exit", threads::exit),
     call(2, "fork", threads::fork),
     call(3, "read", descriptors::read),
-    wait(4, "write", h::SYS_write, &[Number, Buffer, Number], Restarts),
+    call(4, "write", files::write),
     call(6, "close", descriptors::close),
     call(7, "osf_wait4", processes::osf_wait4),
     pass(9, "link", h::SYS_linkat, &[CWD, Path, CWD, Path, Is(0)]),
@@ -216,7 +216,7 @@ pub static ROWS: &[Row] = &[
     pass(302, "mount", h::SYS_mount, &[Text, Path, Text, Number, Text]),
     call(305, "getdents", files::getdents),
     pass(310, "syslog", h::SYS_syslog, &[Number, Buffer, Number]),
-    call(312, "clone", threads::clone),
+    call(312, "clone", clone::clone),
     call(314, "mlock", mapping::mlock),
     call(315, "munlock", mapping::munlock),
     call(316, "mlockall", mapping::mlockall),
@@ -242,8 +242,8 @@ pub static ROWS: &[Row] = &[
     pass(343, "setresuid", h::SYS_setresuid, &[Number, Number, Number]),
     pass(344, "getresuid", h::SYS_getresuid, &[Bytes(4), Bytes(4), Bytes(4)]),
     call(348, "prctl", processes::prctl),
-    wait(349, "pread64", h::SYS_pread64, &[Number, Buffer, Number, Number], Restarts),
-    wait(350, "pwrite64", h::SYS_pwrite64, &[Number, Buffer, Number, Number], Restarts),
+    call(349, "pread64", files::pread64),
+    call(350, "pwrite64", files::pwrite64),
     call(351, "rt_sigreturn", delivery::rt_sigreturn),
     call(352, "rt_sigaction", signal_calls::rt_sigaction),
     call(353, "rt_sigprocmask", signal_calls::rt_sigprocmask),
@@ -267,7 +267,7 @@ pub static ROWS: &[Row] = &[
     pass(371, "setresgid", h::SYS_setresgid, &[Number, Number, Number]),
     pass(372, "getresgid", h::SYS_getresgid, &[Bytes(4), Bytes(4), Bytes(4)]),
     call(375, "mincore", mapping::mincore),
-    pass(377, "getdents64", h::SYS_getdents64, &[Number, Buffer, Number]),
+    call(377, "getdents64", files::getdents64),
     pass(378, "gettid", h::SYS_gettid, &[]),
     pass(379, "readahead", h::SYS_readahead, &[Number, Number, Number]),
     call(381, "tkill", signal_calls::tkill),
@@ -379,6 +379,8 @@ pub static ROWS: &[Row] = &[
     pass(501, "setns", h::SYS_setns, &[Number, Number]),
     call(502, "accept4", sockets::accept4),
     call(503, "sendmmsg", messages::sendmmsg),
+    call(504, "process_vm_readv", process_memory::process_vm_readv),
+    call(505, "process_vm_writev", process_memory::process_vm_writev),
     pass(508, "sched_setattr", h::SYS_sched_setattr, &[Number, Bytes(4096), Number]),
     pass(509, "sched_getattr", h::SYS_sched_getattr, &[Number, Buffer, Number, Number]),
     pass(510, "renameat2", h::SYS_renameat2, &[Number, Path, Number, Path, Number]),
@@ -410,7 +412,9 @@ pub static ROWS: &[Row] = &[
     pass(544, "pidfd_open", h::SYS_pidfd_open, &[Number, Number]),
     call(546, "close_range", descriptors::close_range),
     call(547, "openat2", files::openat2),
+    call(548, "pidfd_getfd", process_memory::pidfd_getfd),
     pass(549, "faccessat2", h::SYS_faccessat2, &[Number, Path, Number, Number]),
+    call(550, "process_madvise", process_memory::process_madvise),
     call(551, "epoll_pwait2", waiting::epoll_pwait2),
     call(559, "futex_waitv", waiting::futex_waitv),
     call(560, "set_mempolicy_home_node", numa::set_mempolicy_home_node),

@@ -3,11 +3,14 @@
 use super::call::{Call, Outcome};
 use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
+use super::reserved;
 
 /// What the third argument of a request is.
 enum Third {
     /// A number, or nothing.
     Value,
+    /// A descriptor.
+    Descriptor,
     /// A pointer to so many bytes that are the same on both.
     Bytes(u64),
     /// A termios to fill.
@@ -18,7 +21,7 @@ enum Third {
     Interfaces,
 }
 
-use Third::{Bytes, GetTermios, Interfaces, SetTermios, Value};
+use Third::{Bytes, Descriptor, GetTermios, Interfaces, SetTermios, Value};
 
 // asm/ioctl.h: direction in bits 29 to 31, size in 16 to 28, group in 8 to 15, number in 0 to 7.
 const fn none(group: u8, number: u64) -> u64 {
@@ -121,7 +124,7 @@ const REQUESTS: &[(u64, u64, Third)] = &[
     (0x8907, 0x8907, Bytes(16)),
     (0x8912, 0x8912, Interfaces),
     (read(0x12, 114, 8), HOST_BLKGETSIZE64, Bytes(8)),
-    (write(0x94, 9, 4), HOST_FICLONE, Value),
+    (write(0x94, 9, 4), HOST_FICLONE, Descriptor),
 ];
 
 /// Requests about network interfaces that take a `struct ifreq` without pointers: name, flags,
@@ -150,6 +153,10 @@ pub fn ioctl(call: &mut Call) -> Outcome {
     let host = *host as u64;
     match third {
         Value => make(call, host, argument),
+        Descriptor => {
+            reserved::check_descriptor(argument)?;
+            make(call, host, argument)
+        }
         Bytes(bytes) => {
             let argument = call.pointer(argument, *bytes)?;
             make(call, host, argument)

@@ -67,13 +67,15 @@ struct Member {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The stack pointer.
-    stack: u64,
+    pub(super) stack: u64,
     /// The unique value, if it is not the parent's.
-    thread_pointer: Option<u64>,
+    pub(super) thread_pointer: Option<u64>,
     /// Where the thread's id is stored for the parent and for the thread itself; 0 for nowhere.
-    store_id: [u64; 2],
-    clear_at_end: u64,
-    mask: u64,
+    pub(super) store_id: [u64; 2],
+    /// Where 0 is stored when the thread ends; 0 for nowhere.
+    pub(super) clear_at_end: u64,
+    /// The signals that are blocked, in Alpha's numbering.
+    pub(super) mask: u64,
 }
 
 impl Start {
@@ -235,6 +237,11 @@ impl Kernel {
         self.threads.first == thread.address.id
     }
 
+    /// True for the id of a thread of the guest's.
+    pub(super) fn has_thread(&self, id: i32) -> bool {
+        self.threads.alive.contains_key(&id)
+    }
+
     /// True if no thread is left.
     pub fn is_empty(&self) -> bool {
         self.threads.alive.is_empty()
@@ -317,59 +324,11 @@ pub fn fork(call: &mut Call) -> Outcome {
 
 /// vfork()
 pub fn vfork(call: &mut Call) -> Outcome {
-    vfork::fork(call, |call| fork_process(call, 0))
-}
-
-/// clone(flags, stack, parent's id address, child's id address, thread pointer)
-pub fn clone(call: &mut Call) -> Outcome {
-    let [flags, stack, parent_id, child_id, thread_pointer, _] = call.arguments;
-    let has = |flag: i32| flags & flag as u64 != 0;
-    let if_has = |flag, value| if has(flag) { value } else { 0 };
-    let clear_at_end = if_has(libc::CLONE_CHILD_CLEARTID, child_id);
-    if has(libc::CLONE_THREAD) {
-        // A thread that has not all in common with the others is none of the host's either.
-        let common = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND;
-        if flags & common as u64 != common as u64 {
-            return Err(EINVAL);
-        }
-        call.control = Control::Start(Start {
-            stack: if stack == 0 { call.cpu.r[register::SP] } else { stack },
-            thread_pointer: has(libc::CLONE_SETTLS).then_some(thread_pointer),
-            store_id: [
-                if_has(libc::CLONE_PARENT_SETTID, parent_id),
-                if_has(libc::CLONE_CHILD_SETTID, child_id),
-            ],
-            clear_at_end,
-            mask: call.thread.signals.mask,
-        });
-        return Ok(0);
-    }
-    if has(libc::CLONE_VM) && !has(libc::CLONE_VFORK) {
-        return Err(Errno(libc::ENOSYS));
-    }
-    let child = match has(libc::CLONE_VFORK) {
-        true => vfork::fork(call, |call| fork_process(call, clear_at_end)),
-        false => fork_process(call, clear_at_end),
-    }?;
-    if child == 0 {
-        if stack != 0 {
-            call.cpu.r[register::SP] = stack;
-        }
-        if has(libc::CLONE_SETTLS) {
-            call.cpu.unique = thread_pointer;
-        }
-        if has(libc::CLONE_CHILD_SETTID) {
-            // As Linux: a failure is not reported.
-            let _ = call.write(child_id, &Record::new().u32s(&[std::process::id()]));
-        }
-    } else if has(libc::CLONE_PARENT_SETTID) {
-        let _ = call.write(parent_id, &Record::new().u32s(&[child as u32]));
-    }
-    Ok(child)
+    vfork::fork(call, true, |call| fork_process(call, 0))
 }
 
 /// Forks the engine itself: 0 in the child, where only the calling thread lives on.
-fn fork_process(call: &mut Call, clear_at_end: u64) -> Outcome {
+pub fn fork_process(call: &mut Call, clear_at_end: u64) -> Outcome {
     // No signal may be recorded in between, or both would deliver it.
     let mask = host::block_all();
     if host::is_recorded() {
@@ -441,7 +400,7 @@ impl Kernel {
         self.actions.execute();
         self.timers.delete_all();
         self.contexts.destroy_all();
-        super::descriptors::close_all(self);
+        super::descriptors::close_all();
         self.renew(first);
         first.signals = Signals::new(execute.mask);
         host::set_mask(signals::host_mask(execute.mask));

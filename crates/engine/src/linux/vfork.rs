@@ -2,14 +2,14 @@
 //! parent waits until it is gone or another program, and then sees what the child wrote to the frames
 //! near the stack pointer: there a C library's posix_spawn learns why the program could not be started.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, PipeReader, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::call::{Call, Outcome};
-use super::descriptors::high_copy;
 use super::errno::Errno;
 use super::host;
+use super::reserved::high_copy;
 use crate::alpha::cpu::register;
 use crate::memory::{Memory, PAGE};
 
@@ -98,7 +98,7 @@ fn read(memory: &Memory, address: u64) -> Vec<u64> {
 
 /// What a child of vfork knows of its parent.
 pub struct Parent {
-    frames: Frames,
+    frames: Option<Frames>,
     /// Open as long as the parent is to wait.
     _end: OwnedFd,
 }
@@ -106,23 +106,25 @@ pub struct Parent {
 impl Parent {
     /// Lets the parent see what was written, before the child ends or becomes another program.
     pub fn inform(&self, memory: &Memory) {
-        self.frames.leave(memory);
+        if let Some(frames) = &self.frames {
+            frames.leave(memory);
+        }
     }
 }
 
 /// Forks by `fork`, which returns 0 in the child, and waits for the child there. As in Linux no signal
-/// interrupts that.
-pub fn fork(call: &mut Call, fork: impl FnOnce(&mut Call) -> Outcome) -> Outcome {
-    let frames = Frames::new(call.memory, call.cpu.r[register::SP])?;
-    let Ok((mut reader, writer)) = std::io::pipe() else {
+/// interrupts that. The child shares what it writes only if it `shares` memory.
+pub fn fork(call: &mut Call, shares: bool, fork: impl FnOnce(&mut Call) -> Outcome) -> Outcome {
+    let stack_pointer = call.cpu.r[register::SP];
+    let frames = if shares { Some(Frames::new(call.memory, stack_pointer)?) } else { None };
+    let Some((mut reader, writer)) = out_of_the_way() else {
         // Without descriptors to wait by, the parent does not wait.
         return fork(call);
     };
     let child = fork(call)?;
     if child == 0 {
         drop(reader);
-        call.kernel.parent =
-            Some(Parent { frames, _end: high_copy(writer.as_raw_fd()).unwrap_or(writer.into()) });
+        call.kernel.parent = Some(Parent { frames, _end: writer });
         return Ok(0);
     }
     drop(writer);
@@ -132,6 +134,14 @@ pub fn fork(call: &mut Call, fork: impl FnOnce(&mut Call) -> Outcome) -> Outcome
         && !call.kernel.is_ending()
     {}
     host::set_mask(mask);
-    frames.take(call.memory);
+    if let Some(frames) = frames {
+        frames.take(call.memory);
+    }
     Ok(child)
+}
+
+/// A pipe whose numbers are the engine's.
+fn out_of_the_way() -> Option<(PipeReader, OwnedFd)> {
+    let (reader, writer) = std::io::pipe().ok()?;
+    Some((high_copy(reader.as_raw_fd())?.into(), high_copy(writer.as_raw_fd())?))
 }

@@ -4,6 +4,7 @@ use super::call::Interrupted::{Fails, Restarts};
 use super::call::{Call, Outcome};
 use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
+use super::reserved;
 use super::time::{SECOND, host_time, timespec, timeval};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
@@ -32,13 +33,44 @@ fn poll_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outcom
     let [entries, count, ..] = call.arguments;
     let mut left = timeout.map(timespec);
     let outcome = call.pointer(entries, 8 * u64::from(count as u32)).and_then(|entries| {
+        let mut without_ours = poll_without_ours(call, count as u32)?;
+        let entries = without_ours.as_mut().map_or(entries, |entries| entries.as_mut_ptr() as u64);
         let limit = left.as_mut().map_or(0, |left| left.as_mut_ptr() as u64);
         call.with_mask(mask, |call, mask| {
             let mask = mask.as_ref().map_or(0, |mask| mask as *const u64 as u64);
             call.wait(libc::SYS_ppoll, [entries, u64::from(count as u32), limit, mask, 8, 0], Fails)
         })
+        .and_then(|ready| write_events(call, without_ours.as_deref()).map(|()| ready))
     });
     (call.waited(outcome, timeout), left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds))
+}
+
+/// The entries of a poll with numbers that nothing can have where there are descriptors of the engine's. None if
+/// there are not.
+fn poll_without_ours(call: &Call, count: u32) -> Result<Option<Vec<libc::pollfd>>, Errno> {
+    let address = call.arguments[0];
+    // More than there can be descriptors is the host's to refuse.
+    let numbers = (0..u64::from(count).min(reserved::first() as u64)).map(|index| address + 8 * index);
+    if !numbers.clone().any(|at| call.read_u32(at).is_ok_and(|number| reserved::is_reserved(number.into()))) {
+        return Ok(None);
+    }
+    let entry = |at| {
+        let bytes: [u8; 8] = call.read(at)?;
+        let fd = u32_at(&bytes, 0);
+        let fd = if reserved::is_reserved(fd.into()) { i32::MAX } else { fd as i32 };
+        Ok(libc::pollfd { fd, events: u32_at(&bytes, 4) as i16, revents: 0 })
+    };
+    numbers.map(entry).collect::<Result<_, Errno>>().map(Some)
+}
+
+/// Tells the guest what became of entries that were not its own.
+fn write_events(call: &mut Call, entries: Option<&[libc::pollfd]>) -> Result<(), Errno> {
+    let address = call.arguments[0];
+    for (index, entry) in entries.into_iter().flatten().enumerate() {
+        let bytes = entry.revents.to_le_bytes();
+        call.memory.write(address + 8 * index as u64 + 6, &bytes)?;
+    }
+    Ok(())
 }
 
 /// poll(entries, count, milliseconds)
@@ -68,7 +100,9 @@ fn select_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outc
         if (count as i32) < 0 {
             return Err(EINVAL);
         }
-        let bytes = u64::from(count as u32).div_ceil(64) * 8;
+        // The kernel looks no further than there can be descriptors.
+        let count = u64::from(count as u32).min(reserved::first() as u64);
+        let bytes = count.div_ceil(64) * 8;
         let mut pointers = [0; 3];
         for (pointer, set) in pointers.iter_mut().zip(sets) {
             *pointer = call.pointer(set, bytes)?;

@@ -144,6 +144,8 @@ impl Courier {
         let (pieces, waiting) = sync_channel::<(u32, Piece)>(WAITING);
         let (give_back, used) = sync_channel(WAITING + 2);
         let body = move || {
+            // A consumer may read images.
+            linux::leave_guests_table();
             while let Some((thread, mut piece)) = waiting.recv().ok().filter(|(_, piece)| !piece.is_empty()) {
                 target.executed(thread, [&piece, &[]]);
                 piece.clear();

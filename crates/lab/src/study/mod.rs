@@ -25,6 +25,7 @@ pub use self::schemes::{SCHEMES, Scheme, SchemeTime};
 use crate::build::{self, Build, BuildOptions, build};
 use crate::isolated;
 use crate::measure::{self, Counted, Ending, Request};
+use crate::record;
 use crate::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use crate::workload::Workload;
 
@@ -255,7 +256,7 @@ fn repeatable(program: PathBuf, arguments: Vec<OsString>, model: isa::Cpu, sysro
 fn lock(folder: &Path) -> Result<fs::File, Error> {
     let failed = |error| Error::Files { path: folder.into(), error };
     fs::create_dir_all(folder).map_err(failed)?;
-    let lock = fs::File::create(folder.join("lock")).map_err(failed)?;
+    let lock = record::out_of_reach(fs::File::create(folder.join("lock")).map_err(failed)?);
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(fs::TryLockError::WouldBlock) => Err(Error::Busy(folder.into())),

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
@@ -12,7 +12,7 @@ use rustix::net::{
     SendFlags, recv, recvmsg, sendmsg, sockopt,
 };
 
-use crate::linux::{self, Reserved};
+use crate::linux;
 
 /// Bytes in a request, at most.
 const LONGEST: usize = 16 << 10;
@@ -26,8 +26,6 @@ pub(super) fn address(process: u32) -> io::Result<SocketAddr> {
 #[derive(Debug)]
 pub(in super::super) struct Line {
     stream: UnixStream,
-    /// The stream, and what came with the request.
-    reserved: Vec<Reserved>,
 }
 
 impl Line {
@@ -39,8 +37,7 @@ impl Line {
         if peer.uid != ours && !peer.uid.is_root() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let (stream, reserved) = linux::out_of_reach(stream.into());
-        Ok(Line { stream: stream.into(), reserved: vec![reserved] })
+        Ok(Line { stream: linux::out_of_reach(stream.into()).into() })
     }
 
     /// Says something; nobody need hear it.
@@ -49,7 +46,7 @@ impl Line {
     }
 
     /// The request, and the file and the memory that come with it.
-    pub(super) fn request(&mut self) -> io::Result<(String, [OwnedFd; 2])> {
+    pub(super) fn request(&self) -> io::Result<(String, [OwnedFd; 2])> {
         let mut bytes = vec![0; LONGEST];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -63,9 +60,7 @@ impl Line {
         let [file, numbers] = descriptors.and_then(|two| two.try_into().ok()).ok_or_else(wrong)?;
         let text = String::from_utf8(bytes[..received.bytes].to_vec()).map_err(|_| wrong())?;
         let request = text.strip_suffix('\n').ok_or_else(wrong)?.to_string();
-        let (file, reserved) = linux::out_of_reach(file);
-        self.reserved.push(reserved);
-        Ok((request, [file, numbers]))
+        Ok((request, [file, numbers].map(linux::out_of_reach)))
     }
 
     /// Whether the other end is there no more, or wants no more.
@@ -79,15 +74,14 @@ impl Line {
 
     /// To wait for that elsewhere.
     pub(in super::super) fn end(&self) -> Option<End> {
-        let (stream, reserved) = linux::out_of_reach(self.stream.try_clone().ok()?.into());
-        Some(End { stream: stream.into(), _reserved: reserved })
+        let stream = linux::high_copy(self.stream.as_raw_fd())?;
+        Some(End { stream: stream.into() })
     }
 }
 
 /// The end of a connection, to be waited for.
 pub(in super::super) struct End {
     stream: UnixStream,
-    _reserved: Reserved,
 }
 
 impl End {

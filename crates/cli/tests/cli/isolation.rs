@@ -1,0 +1,32 @@
+//! A program does its worst to all descriptors that are not its own: nothing of the command's is among them.
+
+use std::os::unix::process::CommandExt;
+
+use trace::Trace;
+
+use crate::support::{self, outcome, run};
+
+#[test]
+fn a_program_finds_no_descriptor_of_the_command_and_damages_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file.trace");
+    let commands = ["run", "count", "caches", "time", "strides", &format!("trace -o {}", file.display())];
+    for command in commands {
+        let mut command = support::command(&format!("{command} :ev56/reaches"));
+        // What the tests themselves were started with is not the command's.
+        // SAFETY: a plain system call, without memory.
+        unsafe {
+            command.pre_exec(|| {
+                libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32);
+                Ok(())
+            });
+        }
+        let shown = format!("{command:?}");
+        let outcome = outcome(command);
+        assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{shown}");
+        assert!(outcome.stdout.contains("reached 0\n"), "{shown}: {}", outcome.stdout);
+    }
+    let trace = Trace::open(&file).unwrap();
+    assert_eq!(trace.problems(), []);
+    run(&format!("check {}", file.display())).quiet_success();
+}
