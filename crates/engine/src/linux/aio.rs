@@ -12,6 +12,7 @@ use super::call::Interrupted::Fails;
 use super::call::{Call, Outcome};
 use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
+use super::reserved::check_descriptor;
 use super::time::timespec;
 use crate::memory::{Backing, PAGE};
 
@@ -33,6 +34,11 @@ const BLOCK_BYTES: usize = 64;
 const EVENT_BYTES: usize = 32;
 /// Where in a control block the key is, which the kernel sets.
 const KEY: usize = 8;
+/// The descriptor to read or write, flags, and the one that is told of the end if a flag says so.
+const DESCRIPTOR: usize = 20;
+const FLAGS: usize = 56;
+const TELL_END: u32 = 1;
+const END_DESCRIPTOR: usize = 60;
 
 /// A control block for the host, which its kernel knows by this address until the event is taken.
 #[repr(C, align(8))]
@@ -121,6 +127,10 @@ fn submit(call: &mut Call, id: u64, host: u64, place: u64) -> Result<(), Errno> 
     let guest = call.read_u64(place)?;
     let mut bytes: [u8; BLOCK_BYTES] = call.read(guest)?;
     let command = u16::from_le_bytes([bytes[16], bytes[17]]);
+    check_descriptor(u32_at(&bytes, DESCRIPTOR).into())?;
+    if u32_at(&bytes, FLAGS) & TELL_END != 0 {
+        check_descriptor(u32_at(&bytes, END_DESCRIPTOR).into())?;
+    }
     let (buffer, size) = (u64_at(&bytes, 24), u64_at(&bytes, 32));
     // The kernel copies the vectors when it is given the block.
     let vectors = match command {

@@ -301,11 +301,9 @@ pub fn osf_getdirentries(call: &mut Call) -> Outcome {
     let mut position = call.host(libc::SYS_lseek, [descriptor, 0, libc::SEEK_CUR as u64, 0, 0, 0])?;
     let begin = position;
     // The host's entries are up to thrice as long.
-    let mut entries = vec![0u8; 3 * size.min(1 << 16) as usize + 512];
-    let arguments = [descriptor, entries.as_mut_ptr() as u64, entries.len() as u64, 0, 0, 0];
-    let filled = call.host(libc::SYS_getdents64, arguments)? as usize;
+    let entries = entries(call, descriptor, 3 * size.min(1 << 14) + 512)?;
     let (mut record, mut at) = (Record::new(), 0);
-    while at < filled {
+    while at < entries.len() {
         let entry = &entries[at..];
         let length = usize::from(u16::from_le_bytes([entry[16], entry[17]]));
         let name = entry[HOST_NAME..length].split(|&byte| byte == 0).next().unwrap_or_default();
@@ -325,7 +323,7 @@ pub fn osf_getdirentries(call: &mut Call) -> Outcome {
         position = u64_at(entry, 8);
         at += length;
     }
-    if at < filled {
+    if at < entries.len() {
         set_position(call, descriptor, position)?;
     }
     if at > 0 && base != 0 {
