@@ -29,7 +29,7 @@ pub const NAMES: &[(u64, &str)] = &[
     (239, "osf_set_speculative"), (240, "osf_msfs_syscall"), (242, "osf_uadmin"), (243, "osf_fuser"),
     (244, "osf_proplist_syscall"), (245, "osf_ntp_adjtime"), (246, "osf_ntp_gettime"),
     (247, "osf_pathconf"), (248, "osf_fpathconf"), (250, "osf_uswitch"), (252, "osf_audcntl"),
-    (253, "osf_audgen"), (255, "osf_subsys_info"), (258, "osf_afs_syscall"), (259, "osf_swapctl"),
+    (253, "osf_audgen"), (254, "sysfs"), (255, "osf_subsys_info"), (258, "osf_afs_syscall"), (259, "osf_swapctl"),
     (260, "osf_memcntl"), (261, "osf_fdatasync"), (300, "bdflush"), (301, "sethae"), (303, "old_adjtimex"),
     (304, "swapoff"), (306, "create_module"), (307, "init_module"), (308, "delete_module"),
     (309, "get_kernel_syms"), (311, "reboot"), (313, "uselib"), (319, "_sysctl"), (321, "oldumount"),

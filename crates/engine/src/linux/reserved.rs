@@ -120,6 +120,7 @@ const KINDS: &[(&str, &[h::c_long])] = &[
         h::SYS_fremovexattr, h::SYS_pidfd_send_signal, h::SYS_pidfd_getfd, h::SYS_process_madvise,
         h::SYS_vmsplice, h::SYS_setns, h::SYS_mq_timedsend, h::SYS_mq_timedreceive, h::SYS_mq_notify,
         h::SYS_mq_getsetattr, h::SYS_epoll_pwait2, h::SYS_process_mrelease,
+        h::SYS_open_by_handle_at,
     ]),
     ("dd", &[h::SYS_dup3, h::SYS_sendfile, h::SYS_tee]),
     ("d-d", &[h::SYS_epoll_ctl, h::SYS_splice, h::SYS_copy_file_range]),

@@ -210,7 +210,6 @@ pub static ROWS: &[Row] = &[
     call(235, "sigaltstack", signal_calls::sigaltstack),
     call(241, "osf_sysinfo", information::osf_sysinfo),
     call(251, "osf_usleep_thread", time::osf_usleep_thread),
-    pass(254, "sysfs", h::SYS_sysfs, &[Number, Number, Number]),
     call(256, "osf_getsysinfo", information::osf_getsysinfo),
     call(257, "osf_setsysinfo", information::osf_setsysinfo),
     pass(302, "mount", h::SYS_mount, &[Text, Path, Text, Number, Text]),
