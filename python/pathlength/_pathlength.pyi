@@ -34,6 +34,9 @@ class Counts:
     def unaligned(self) -> int:
         """Accesses that were not aligned."""
     @property
+    def forked(self) -> int:
+        """Processes that the program forked, and these in turn: what they did is not counted."""
+    @property
     def mix(self) -> Mix:
         """How often each instruction was executed."""
     @property

@@ -71,6 +71,12 @@ impl Counts {
         self.counted.unaligned
     }
 
+    /// Processes that the program forked, and these in turn: what they did is not counted.
+    #[getter]
+    fn forked(&self) -> u64 {
+        self.counted.forked
+    }
+
     #[getter]
     fn mix(&self) -> Mix {
         Mix(self.profile.mix())

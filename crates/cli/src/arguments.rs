@@ -100,7 +100,9 @@ What is not recorded runs at full speed. Look at the trace with pathlength show.
     Trace(TraceOptions),
     /// Record a program that runs already.
     #[command(after_help = "\
-Example: pathlength attach -o server.trace --unit exec_simple_query --units 3 4711
+Example: pathlength attach -o server.trace --children --unit PortalRun --units 3 4711
+
+PortalRun is where PostgreSQL executes statements, those that drivers prepare among them; exec_simple_query never sees those.
 
 The process must have been started by pathlength run, in which it costs nothing to be ready for this. Recording \
 ends with Ctrl-C, with the program, or when all that was asked for is recorded; the program goes on.")]
@@ -388,14 +390,14 @@ pub struct PlanOptions {
     /// End at this place, or after so many instructions from there.
     #[arg(long, value_name = "WHERE", value_parser = ranges::until)]
     pub until: Option<engine::Place>,
-    /// Only calls of this function, each with all that it calls: NAME or IMAGE!NAME.
+    /// Only calls of this function, each with all that it calls: NAME or IMAGE!NAME. A trace of units has its own.
     #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
     pub unit: Option<String>,
     /// Calls of the unit's function to leave out first.
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "unit")]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u64,
     /// Calls of the unit's function after those.
-    #[arg(long, value_name = "N", requires = "unit", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub units: Option<u64>,
 }
 

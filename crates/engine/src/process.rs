@@ -86,6 +86,8 @@ pub struct Process {
     pub hot: u32,
     /// Accesses that were not aligned, of all threads that have ended.
     pub unaligned: u64,
+    /// Processes that the program forked, and these in turn: their observers are not this one's.
+    pub forked: u64,
     thread: Thread,
     kernel: SharedKernel,
 }
@@ -108,6 +110,7 @@ impl Process {
             images: kernel.images().to_vec(),
             hot: compiler::THRESHOLD,
             unaligned: 0,
+            forked: 0,
             thread,
             kernel: SharedKernel::new(kernel),
         })
@@ -128,6 +131,7 @@ impl Process {
         let kernel = kernel.lock();
         self.images = kernel.images().to_vec();
         self.unaligned = kernel.unaligned;
+        self.forked = kernel.forked();
         end.expect("only threads that others outlive end without the process")
     }
 }

@@ -21,6 +21,8 @@ pub struct Live<M> {
     pub trace: Trace,
     /// How the program ended.
     pub ending: Ending,
+    /// Processes that the program forked, and these in turn: nothing was heard of them.
+    pub forked: u64,
 }
 
 /// Runs the program to its end; the model hears what is planned: in the program's threads, or in one of its own
@@ -47,7 +49,7 @@ pub fn run<M: Consumer + 'static>(
     let model = model.ok_or_else(|| Error::NotHeard(io::Error::other("the model is still in use")))?;
     let trace = Trace::from_file(dictionary, &configuration.program);
     let trace = trace.map_err(|error| Error::NotHeard(io::Error::other(error)))?;
-    Ok(Live { model, trace, ending })
+    Ok(Live { model, trace, ending, forked: process.forked })
 }
 
 /// A file that is in memory only.

@@ -30,6 +30,8 @@ pub struct Counted {
     pub ending: Ending,
     /// Accesses that were not aligned.
     pub unaligned: u64,
+    /// Processes that the program forked, and these in turn: what they did is not counted.
+    pub forked: u64,
 }
 
 /// How a program ended.
@@ -104,12 +106,17 @@ pub enum Error {
         skip: u64,
     },
     /// The trace could not be written.
-    #[error("cannot write {}: {reason}", path.display())]
+    #[error(
+        "cannot write {}: {reason}{}", path.display(),
+        if *.is_partial { "; the file holds what was recorded before" } else { "" }
+    )]
     NotWritten {
         /// The file.
         path: PathBuf,
         /// The host's reason.
         reason: std::io::Error,
+        /// Whether something was written before.
+        is_partial: bool,
     },
     /// The trace's file could not be made.
     #[error(transparent)]
@@ -232,7 +239,8 @@ pub fn count(request: &Request, progress: &mut (dyn FnMut(u64, Phase) + Send)) -
 }
 
 fn counted(counts: Counts, measurement: Option<Measurement>, end: End, process: &Process) -> Counted {
-    Counted { counts, measurement, ending: Ending::new(end, &process.images), unaligned: process.unaligned }
+    let ending = Ending::new(end, &process.images);
+    Counted { counts, measurement, ending, unaligned: process.unaligned, forked: process.forked }
 }
 
 /// Up to three functions whose names resemble `wanted`, the nearest first.

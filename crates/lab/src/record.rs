@@ -25,7 +25,7 @@ pub struct Recording {
 /// Runs the program to its end and records what is planned into a file. It takes the place of the one that was there
 /// as soon as it has records, so that what was recorded is there however the recording ends.
 pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result<Recording, Error> {
-    let not_written = |reason| Error::NotWritten { path: path.into(), reason };
+    let not_written = |reason| not_written(path, reason);
     // Files that are open when the process is made are out of the program's reach.
     let (file, name) = create(path)?;
     let name = Arc::new(name);
@@ -38,6 +38,12 @@ pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result
     let (recorded, ending) = run(&mut process, recorder, configuration, plan, not_written)?;
     name.commit()?;
     Ok(Recording { recorded, ending })
+}
+
+/// The trace could not be written, at least not all of it.
+fn not_written(path: &Path, reason: io::Error) -> Error {
+    let is_partial = path.is_file() && Trace::open(path).is_ok_and(|trace| !trace.chunks().is_empty());
+    Error::NotWritten { path: path.into(), reason, is_partial }
 }
 
 /// Runs a program to its end with a recorder, and finds out whether that recorded what is planned. `failed` says
@@ -101,7 +107,11 @@ pub fn attach(process: u32, family: bool, plan: &Plan, path: &Path) -> Result<At
         }
         caught.check().is_err()
     };
-    let attached = engine::attach(process, family, plan, &file, &is_enough)?;
+    let attached = engine::attach(process, family, plan, &file, &is_enough);
+    let attached = attached.map_err(|error| match error {
+        AttachError::Failed(..) => AttachFailure::from(not_written(path, io::Error::other(error))),
+        error => error.into(),
+    })?;
     name.commit().map_err(Error::from)?;
     Ok(attached)
 }

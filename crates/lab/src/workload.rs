@@ -159,7 +159,8 @@ const POSTGRESQL: Workload = Workload {
         images: &["bin/postgres", "lib/plpgsql.so", "lib/dict_snowball.so", "lib/libpq.so.5.15"],
     }),
     program: "bin/postgres",
-    unit: "exec_simple_query",
+    // Statements that drivers prepare never come to exec_simple_query.
+    unit: "PortalRun",
     gauges: &[],
 };
 

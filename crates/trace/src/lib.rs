@@ -23,6 +23,7 @@ mod dictionary;
 pub mod export;
 mod lookaside;
 pub mod order;
+mod pipe;
 mod reader;
 pub mod record;
 mod seek;

@@ -11,7 +11,7 @@ use crate::codec::{Recipes, unpack_records};
 use crate::container::{FILE_MAGIC, FIRST_CHUNK, Found, Kind, NONE, Source, VERSION};
 use crate::definitions::Definitions;
 use crate::record::Shape;
-use crate::{Block, BlockId, Function, Header, Image, Stream};
+use crate::{Block, BlockId, Function, Header, Image, Stream, pipe};
 
 /// Why a file, or a part of it, could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -95,18 +95,18 @@ const MOST_LOST: usize = 1 << 20;
 
 impl Trace {
     /// Opens a trace: reads everything but the records. A damaged file opens as far as it can be read; see
-    /// [`Trace::problems`].
+    /// [`Trace::problems`]. A trace may come through a pipe, and through standard input, which is called `-`: it is kept
+    /// in a temporary file then.
     pub fn open(path: &Path) -> Result<Trace, Error> {
-        let io = |source| Error::Io { path: path.into(), source };
-        if !path.metadata().map_err(io)?.is_file() {
-            let what = "not a regular file, and a trace is read here and there: write it to a file".into();
-            return Err(Error::Damaged { path: path.into(), what });
-        }
-        Trace::from_file(File::open(path).map_err(io)?, path)
+        let file = pipe::open(path).map_err(|source| Error::Io { path: path.into(), source })?;
+        Trace::from_file(file, path)
     }
 
-    /// Whether a file begins as a trace does.
+    /// Whether a file begins as a trace does. What a pipe brings is taken for one.
     pub fn is_trace(path: &Path) -> bool {
+        if pipe::is_pipe(path) {
+            return true;
+        }
         let mut start = [0; FILE_MAGIC.len()];
         // To open a pipe would be to wait for who writes to it.
         let is_file = path.metadata().is_ok_and(|there| there.is_file());

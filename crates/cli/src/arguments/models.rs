@@ -16,7 +16,7 @@ pub struct HeardOptions {
     pub plan: PlanOptions,
     /// Calls of the unit's function between those left out and those of --units that warm the machine up: they are heard,
     /// and not counted.
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "unit")]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub warm_up: u64,
     /// The processor that a program is run on, instead of the machine's: ev4, ev5, ev56, pca56, ev6 or ev67.
     #[arg(long)]

@@ -32,6 +32,6 @@ pub fn run(options: &BuildOptions) -> anyhow::Result<ExitCode> {
             [build.name.into(), program, switches, build.compiler.clone(), sources].map(Into::into).to_vec(),
         );
     }
-    report::write_all(&[table], options.output.format, options.output.path.as_deref())?;
+    super::write(&[table], &options.output)?;
     Ok(ExitCode::SUCCESS)
 }

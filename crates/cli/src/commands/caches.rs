@@ -7,7 +7,7 @@ use anyhow::Context;
 use machine::{Caches, Machine};
 
 use super::curves;
-use super::hear::{check_rows, hear};
+use super::hear::hear;
 use crate::arguments::CachesOptions;
 
 /// Lets the machines' caches hear the trace or the program, and writes the tables.
@@ -19,11 +19,10 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let several = options.by.is_some() && options.machines.len() > 1;
     report::check(several, output.format, output.path.as_deref())?;
     let rows = options.by.map(Into::into);
-    check_rows(rows, &options.heard)?;
     let machines = find(&options.machines)?;
     let make = if options.classify { Caches::classified } else { Caches::new };
     let model: Vec<Caches> = machines.iter().map(make).collect();
-    let heard = hear(&options.heard, &machines, model)?;
+    let heard = hear(&options.heard, rows, &machines, model)?;
     let named: Vec<_> = options.machines.iter().map(String::as_str).zip(&heard.model).collect();
     let tables = match rows {
         None => vec![models::structures(&named, options.classify)],

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use analysis::names::Names;
 use analysis::replay::{Dictionary, check};
+use anyhow::bail;
 use trace::Trace;
 
 use super::protect_images;
@@ -16,10 +17,13 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     report::check(true, output.format, output.path.as_deref())?;
     let trace = Trace::open(&options.trace)?;
     protect_images(trace.images().iter().map(|image| image.path.as_path()));
+    if trace.chunks().is_empty() && trace.problems().is_empty() {
+        bail!("{}: nothing was recorded in this trace: there is nothing to check", options.trace.display());
+    }
     let names = Names::of_trace(&trace);
     let found = trace::check::check(&trace);
     let tables = check::tables(&Dictionary::new(&trace, &names), &found);
-    report::write_all(&tables, output.format, output.path.as_deref())?;
+    super::write(&tables, output)?;
     tell_problems(&trace, &options.trace);
     let is_right = found.violations == 0 && trace.problems().is_empty();
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -12,10 +12,10 @@ use analysis::table::{Table, Value, separated};
 use analysis::units::{Measurement, path_lengths};
 use anyhow::Context;
 use image::Image;
-use lab::measure::{self, Request};
+use lab::measure::{self, Counted, Request};
 use trace::LoadedImage;
 
-use super::{check_ending, check_names, configuration, named_in_unit, protect_images, unit};
+use super::{check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, write};
 use crate::arguments::CompareOptions;
 use crate::progress::Units;
 
@@ -27,6 +27,8 @@ struct Side {
     measurement: Option<Measurement>,
     /// The program ended with another status than 0.
     has_failed: bool,
+    /// Processes that the program forked.
+    forked: u64,
 }
 
 /// Runs both programs with the same arguments and writes the tables of their differences.
@@ -66,7 +68,10 @@ pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     most_changed(&mut functions, "functions", options.top);
     let groups = mix::group_shares("groups", "Instruction groups", &mixes);
     tables.extend([images, groups, instructions, functions]);
-    report::write_all(&tables, output.format, output.path.as_deref())?;
+    for (label, forked) in [(&a.label, a.forked), (&b.label, b.forked)] {
+        tables[0].notes.extend(left_out(forked).map(|note| format!("{label}: {note}")));
+    }
+    write(&tables, output)?;
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -84,7 +89,8 @@ fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Resu
         Some(measurement) => attribution.mean(&measurement.units),
         None => attribution.whole(&counted.counts),
     };
-    Ok(Side { label, profile, images: counted.counts.images, measurement: counted.measurement, has_failed })
+    let Counted { counts, measurement, forked, .. } = counted;
+    Ok(Side { label, profile, images: counts.images, measurement, has_failed, forked })
 }
 
 /// Leaves only the rows of a table that changed, those that changed most first, and no more than `top`.

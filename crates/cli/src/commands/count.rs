@@ -5,10 +5,12 @@ use std::process::ExitCode;
 use analysis::mix;
 use analysis::profile::{Attribution, Profile, functions, image_shares};
 use analysis::table::Table;
-use analysis::units::{Measurement, Phase, each_unit, path_lengths};
+use analysis::units::{Measurement, Phase, each_unit, path_lengths, unsteady_note};
 use lab::measure::{self, Request};
 
-use super::{check_ending, check_names, configuration, named_in_unit, protect_images, unit, until};
+use super::{
+    check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, until, write,
+};
 use crate::arguments::{By, CountOptions};
 use crate::messages::{self, Message};
 use crate::progress::Units;
@@ -51,9 +53,12 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     };
     let mut tables = tables(options.by, &profile, span, counted.measurement.as_ref());
     if let Some(last) = tables.last_mut() {
-        last.notes.extend(until(&counted.ending));
+        // The summary tells of the units by themselves.
+        let unsteady = counted.measurement.as_ref().filter(|_| options.by.is_some());
+        last.notes.extend(unsteady.and_then(unsteady_note));
+        last.notes.extend(until(&counted.ending).into_iter().chain(left_out(counted.forked)));
     }
-    report::write_all(&tables, output.format, output.path.as_deref())?;
+    write(&tables, output)?;
     check_ending(&counted.ending, options.program.path())
 }
 

@@ -28,7 +28,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
         None => report::check(holds.len() > 1, output.format, path)?,
     }
     let curves = Curves::new(*line_size, *largest, &holds)?;
-    let heard = hear(&options.heard, &[], curves)?;
+    let heard = hear(&options.heard, None, &[], curves)?;
     let curves = heard.model.curves();
     let table = |curve| models::curve(curve, *line_size, heard.model.instructions());
     let tables: Vec<Table> = curves.iter().map(table).collect();

@@ -16,7 +16,8 @@ use machine::{Machine, Model, Warming};
 use trace::Trace;
 
 use super::show::tell_problems;
-use super::{check_ending, check_names, configuration, named, protect_images, trace::plan, until};
+use super::trace::{counts_units, plan};
+use super::{check_ending, check_names, configuration, left_out, named, protect_images, until, write};
 use crate::arguments::{EngineOptions, HeardOptions, OutputOptions};
 use crate::progress::Replaying;
 
@@ -40,21 +41,25 @@ fn cpu(options: &HeardOptions, machines: &[Machine]) -> isa::Cpu {
     options.cpu.or(own.max()).unwrap_or(isa::Cpu::Ev67)
 }
 
-/// Rows of units need units.
-pub fn check_rows(by: Option<Rows>, options: &HeardOptions) -> anyhow::Result<()> {
-    if by == Some(Rows::Unit) && options.plan.unit.is_none() {
-        bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
-    }
-    Ok(())
-}
-
-/// Lets a model hear what is asked for, of these machines.
+/// Lets a model hear what is asked for, of these machines, for tables with these rows.
 pub fn hear<M: Model + 'static>(
     options: &HeardOptions,
+    rows: Option<Rows>,
     machines: &[Machine],
     model: M,
 ) -> anyhow::Result<Heard<M>> {
-    if Trace::is_trace(options.file.path()) { replay(options, model) } else { run(options, machines, model) }
+    if Trace::is_trace(options.file.path()) {
+        return replay(options, rows, model);
+    }
+    if options.plan.unit.is_none() {
+        if rows == Some(Rows::Unit) {
+            bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
+        }
+        if options.warm_up > 0 {
+            bail!("--warm-up counts calls of a function: name it with --unit FUNCTION");
+        }
+    }
+    run(options, machines, model)
 }
 
 /// How many units are heard: those that warm the machine up, and those that count.
@@ -68,9 +73,9 @@ fn warming<M: Model>(options: &HeardOptions, model: M, first: u64) -> Warming<M>
 }
 
 /// The model, which has heard everything, if something counts.
-fn warmed<M: Model>(options: &HeardOptions, warming: Warming<M>) -> anyhow::Result<M> {
+fn warmed<M: Model>(options: &HeardOptions, trace: &Trace, warming: Warming<M>) -> anyhow::Result<M> {
     if warming.is_warming() {
-        let (unit, calls) = (options.plan.unit.as_deref().unwrap_or_default(), options.warm_up);
+        let (unit, calls) = (trace.header().unit.as_deref().unwrap_or_default(), options.warm_up);
         bail!("all calls of {unit} that were heard warmed the machine up: give less than --warm-up {calls}");
     }
     Ok(warming.model)
@@ -86,7 +91,7 @@ fn run<M: Model + 'static>(
     }
     let engine = EngineOptions { cpu: cpu(options, machines), sysroot: options.sysroot.clone() };
     let configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
-    let mut plan = plan(&options.plan);
+    let mut plan = plan(&options.plan)?;
     if let Some(unit) = &mut plan.unit {
         unit.units = heard_units(options);
     }
@@ -100,8 +105,9 @@ fn run<M: Model + 'static>(
         // There is nothing to show; how it ended may say why.
         check_ending(&live.ending, options.file.path())?;
     }
-    let notes = note(options, &live.trace).into_iter().chain(until(&live.ending)).collect();
-    let model = warmed(options, live.model)?;
+    let note = note(options, &live.trace);
+    let notes = note.into_iter().chain(until(&live.ending)).chain(left_out(live.forked)).collect();
+    let model = warmed(options, &live.trace, live.model)?;
     Ok(Heard { model, trace: live.trace, notes, ending: Some(live.ending), is_whole: true })
 }
 
@@ -111,9 +117,9 @@ pub fn is_parallel(host_processors: Option<u32>) -> bool {
     host_processors.map_or_else(|| processors() > 1, |processors| processors > 1)
 }
 
-fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Heard<M>> {
+fn replay<M: Model>(options: &HeardOptions, rows: Option<Rows>, mut model: M) -> anyhow::Result<Heard<M>> {
     let trace = Trace::open(options.file.path())?;
-    let wanted = wanted(options, &trace)?;
+    let wanted = wanted(options, rows, &trace)?;
     if is_parallel(None) {
         model.work_aside()?;
     }
@@ -140,7 +146,7 @@ fn replay<M: Model>(options: &HeardOptions, mut model: M) -> anyhow::Result<Hear
     }
     tell_problems(&trace, options.file.path());
     let notes = note(options, &trace).into_iter().collect();
-    Ok(Heard { model: warmed(options, model)?, trace, notes, ending: None, is_whole })
+    Ok(Heard { model: warmed(options, &trace, model)?, trace, notes, ending: None, is_whole })
 }
 
 /// What a reader must know of what was not heard.
@@ -160,7 +166,7 @@ fn note(options: &HeardOptions, trace: &Trace) -> Option<String> {
 }
 
 /// What of a trace is asked for. The options that say what of a program is heard mean the same here.
-fn wanted(options: &HeardOptions, trace: &Trace) -> anyhow::Result<Wanted> {
+fn wanted(options: &HeardOptions, rows: Option<Rows>, trace: &Trace) -> anyhow::Result<Wanted> {
     let plan = &options.plan;
     let for_programs = [
         (plan.from.is_some(), "--from"),
@@ -180,16 +186,21 @@ fn wanted(options: &HeardOptions, trace: &Trace) -> anyhow::Result<Wanted> {
             None => bail!("{file} has no units of work: record it with --unit {function}"),
         }
     }
+    // The units of a trace have their function's name from there.
+    let chooses_units = plan.unit.is_some() || counts_units(plan) || options.warm_up > 0;
+    if unit.is_none() && (chooses_units || rows == Some(Rows::Unit)) {
+        bail!("{file} has no units of work: record it with --unit FUNCTION");
+    }
     let first = trace.first_unit().unwrap_or(0);
     let first = first.saturating_add(plan.skip);
-    if plan.unit.is_some() && matches!(trace.unit(first), Ok(None)) {
+    if chooses_units && matches!(trace.unit(first), Ok(None)) {
         bail!("{file} has no unit of work {first}: leave out fewer than {} with --skip", plan.skip);
     }
     let last = heard_units(options).map_or(u64::MAX, |units| first.saturating_add(units).saturating_sub(1));
     let processes = options.processes.iter().map(|&process| (process, None));
     Ok(Wanted {
         threads: options.threads.iter().copied().chain(processes).collect(),
-        units: plan.unit.as_ref().map(|_| first..=last),
+        units: chooses_units.then_some(first..=last),
         ..Wanted::default()
     })
 }
@@ -201,7 +212,7 @@ impl<M> Heard<M> {
         if let Some(last) = tables.last_mut() {
             last.notes.extend_from_slice(&self.notes);
         }
-        report::write_all(&tables, output.format, output.path.as_deref())
+        write(&tables, output)
     }
 
     /// Tells how the program ended if not with success; the exit status.

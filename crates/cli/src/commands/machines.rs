@@ -12,6 +12,6 @@ pub fn run(options: &MachinesOptions) -> anyhow::Result<ExitCode> {
     report::check(false, output.format, output.path.as_deref())?;
     let mut table = models::machines();
     table.notes.push("Your own is a file: pathlength caches --machine mine.toml …".into());
-    report::write_all(&[table], output.format, output.path.as_deref())?;
+    super::write(&[table], output)?;
     Ok(ExitCode::SUCCESS)
 }

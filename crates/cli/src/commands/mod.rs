@@ -22,13 +22,15 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use analysis::table::{Table, separated};
 use analysis::units::SteadyRules;
 use engine::{Clock, Configuration, Plan, Random, Settings, UnitOfWork};
 use lab::crash;
 use lab::measure::Ending;
 use lab::startup::{self, Named};
+use report::Format;
 
-use crate::arguments::{EngineOptions, UnitOptions};
+use crate::arguments::{EngineOptions, OutputOptions, UnitOptions};
 use crate::messages;
 
 /// Runs are repeatable where the program is counted, and real where it is only run.
@@ -92,6 +94,28 @@ fn named_in_unit(unit: Option<&(UnitOfWork, SteadyRules)>) -> Named<'_> {
         variables: &work.gauges,
         ..Named::default()
     })
+}
+
+/// Writes tables. Notes for which a format has no place go to standard error.
+pub fn write(tables: &[Table], output: &OutputOptions) -> Result<(), report::Error> {
+    report::write_all(tables, output.format, output.path.as_deref())?;
+    if matches!(output.format, Format::Csv | Format::Parquet) {
+        for table in tables {
+            let which = if tables.len() > 1 { format!("{}: ", table.name) } else { String::new() };
+            table.notes.iter().for_each(|note| eprintln!("pathlength: note: {which}{note}"));
+        }
+    }
+    Ok(())
+}
+
+/// What a reader of tables must know of processes that the program forked, which are not in them.
+fn left_out(forked: u64) -> Option<String> {
+    let who = match forked {
+        0 => return None,
+        1 => "A process that the program forked is".to_string(),
+        _ => format!("{} processes that the program forked are", separated(&forked.to_string())),
+    };
+    Some(format!("{who} not in the tables: they have what the first process did."))
 }
 
 /// What a reader of tables must know of how the program ended.

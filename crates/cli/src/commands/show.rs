@@ -59,7 +59,7 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
             let mut summary = Summary::new(&dictionary, &accesses, summary_options(&options.summary, &trace));
             let is_whole = go_through_chosen(&replay, &options.wanted, &mut summary, true)?;
             let tables = chosen(summary.tables(&system_call), &options.summary.tables)?;
-            report::write_all(&tables, options.output.format, options.output.path.as_deref())?;
+            super::write(&tables, &options.output)?;
             is_whole
         }
         View::Addresses => addresses(&replay, options)?,

@@ -18,7 +18,7 @@ pub fn run(options: &StaticOptions) -> anyhow::Result<ExitCode> {
         let other = read(&options.against)?;
         statics::comparison(build, other).context("--against names the same images of another build")?
     };
-    report::write_all(&tables, options.output.format, options.output.path.as_deref())?;
+    super::write(&tables, &options.output)?;
     Ok(ExitCode::SUCCESS)
 }
 

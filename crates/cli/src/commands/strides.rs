@@ -16,7 +16,7 @@ use trace::Trace;
 
 use super::hear::is_parallel;
 use super::show::{go_through_chosen, tell_problems, wanted};
-use super::{check_ending, check_names, configuration, named, protect_images, until};
+use super::{check_ending, check_names, configuration, left_out, named, protect_images, until};
 use crate::arguments::{PatternsOf, StridesOptions};
 
 /// How many rows the short table has on a terminal, and charts a page.
@@ -53,7 +53,7 @@ fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exit
     for patterns in &mut all {
         is_whole &= go_through_chosen(&replay, &options.wanted, patterns, true)?;
     }
-    write(&all, machines, None, options)?;
+    write(&all, machines, Vec::new(), options)?;
     tell_problems(&trace, options.file.path());
     Ok(status(is_whole, &trace))
 }
@@ -80,7 +80,8 @@ fn hear(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCo
     let dictionary = Dictionary::new(&live.trace, &names);
     let all: Vec<Patterns> =
         live.model.into_iter().map(|heard| Patterns::heard(&dictionary, heard)).collect();
-    write(&all, machines, until(&live.ending), options)?;
+    let notes = until(&live.ending).into_iter().chain(left_out(live.forked)).collect();
+    write(&all, machines, notes, options)?;
     check_ending(&live.ending, options.file.path())
 }
 
@@ -116,15 +117,15 @@ fn by(options: &StridesOptions) -> By {
 fn write(
     all: &[Patterns],
     machines: &[Machine],
-    note: Option<String>,
+    notes: Vec<String>,
     options: &StridesOptions,
 ) -> anyhow::Result<()> {
     let path = options.output.path.as_deref();
     let patterns = match all {
         [lines, arrays] => {
             let mut table = strides::advice(lines, arrays, machines.first());
-            table.notes.extend(note);
-            return Ok(report::write_all(&[table], options.output.format, path)?);
+            table.notes.extend(notes);
+            return Ok(super::write(&[table], &options.output)?);
         }
         [patterns, ..] => patterns,
         [] => return Ok(()),
@@ -136,14 +137,14 @@ fn write(
         );
     }
     if let Some(path) = options.output.page() {
-        let page = page(patterns, options.file.path(), note)?;
+        let page = page(patterns, options.file.path(), notes)?;
         return Ok(report::write_file(path, |out| page.write(out))?);
     }
     let table = if options.histograms { patterns.histograms() } else { patterns.table() };
     let is_for_people = path.is_none() && options.output.format == report::Format::Table;
     let mut table = if is_for_people && !options.histograms { shortened(table) } else { table };
-    table.notes.extend(note);
-    Ok(report::write_all(&[table], options.output.format, path)?)
+    table.notes.extend(notes);
+    Ok(super::write(&[table], &options.output)?)
 }
 
 /// Keeps the first rows.
@@ -157,12 +158,12 @@ fn shortened(mut table: Table) -> Table {
 }
 
 /// A page with a chart for each of the first series.
-fn page(patterns: &Patterns, trace: &Path, note: Option<String>) -> Result<Page, Error> {
+fn page(patterns: &Patterns, trace: &Path, notes: Vec<String>) -> Result<Page, Error> {
     let charts = report::histograms(&patterns.charts(&patterns.frequent(ROWS)))?;
     let how_to_read = Block::Paragraph(HOW_TO_READ.into());
     let blocks = std::iter::once(how_to_read).chain(charts.into_iter().map(Block::Chart)).collect();
     let mut table = patterns.table();
-    table.notes.extend(note);
+    table.notes.extend(notes);
     let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy();
     Ok(Page {
         title: "Memory access patterns".into(),

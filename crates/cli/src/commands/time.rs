@@ -6,7 +6,7 @@ use analysis::models;
 use machine::Time;
 
 use super::caches::find;
-use super::hear::{check_rows, hear};
+use super::hear::hear;
 use crate::arguments::TimeOptions;
 
 /// Lets the machines hear the trace or the program, and writes the tables.
@@ -15,10 +15,9 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let several = options.by.is_none() || options.machines.len() > 1;
     report::check(several, output.format, output.path.as_deref())?;
     let rows = options.by.map(Into::into);
-    check_rows(rows, &options.heard)?;
     let machines = find(&options.machines)?;
     let times = machines.iter().map(Time::new).collect::<Result<Vec<_>, _>>()?;
-    let heard = hear(&options.heard, &machines, times)?;
+    let heard = hear(&options.heard, rows, &machines, times)?;
     let named = options.machines.iter().map(String::as_str).zip(&heard.model);
     let tables = match rows {
         None => {

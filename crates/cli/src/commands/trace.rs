@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use engine::{Plan, UnitPlan};
 use indicatif::HumanCount;
 use lab::{record, startup};
@@ -15,7 +16,7 @@ use crate::arguments::{PlanOptions, TraceOptions};
 pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
     let configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), true);
-    let plan = Plan { values: options.recorded.values, heap: options.recorded.heap, ..plan(&options.plan) };
+    let plan = Plan { values: options.recorded.values, heap: options.recorded.heap, ..plan(&options.plan)? };
     if options.output.is_file() {
         let images = startup::images(&configuration).unwrap_or_default();
         protect_images(images.iter().map(|image| image.path.as_path()));
@@ -39,8 +40,16 @@ pub fn tell(path: &Path, instructions: u64, units: u64) {
 }
 
 /// What is to be recorded, values aside.
-pub fn plan(options: &PlanOptions) -> Plan {
+pub fn plan(options: &PlanOptions) -> anyhow::Result<Plan> {
+    if options.unit.is_none() && counts_units(options) {
+        bail!("--skip and --units count calls of a function: name it with --unit FUNCTION");
+    }
     let unit =
         options.unit.clone().map(|function| UnitPlan { function, skip: options.skip, units: options.units });
-    Plan { from: options.from.clone(), until: options.until.clone(), unit, ..Plan::default() }
+    Ok(Plan { from: options.from.clone(), until: options.until.clone(), unit, ..Plan::default() })
+}
+
+/// Whether units of work are chosen by their number.
+pub fn counts_units(options: &PlanOptions) -> bool {
+    options.skip > 0 || options.units.is_some()
 }

@@ -36,7 +36,7 @@ fn arguments_of_both_programs_come_behind_two_dashes() {
     let folder = tempfile::tempdir().unwrap();
     let mut both = command("compare :ev5/words :ev56/words --format csv -o tables -- --help -o out.txt");
     both.current_dir(&folder);
-    assert_eq!(outcome(both).quiet_success(), "[--help][-o][out.txt]\n".repeat(2));
+    assert_eq!(outcome(both).noted_success(), "[--help][-o][out.txt]\n".repeat(2));
     assert_eq!(listing(folder.path()), ["tables"]);
     let outcome = run("compare :ev5/words :ev56/words data.txt");
     assert_eq!((outcome.code(), outcome.stdout.as_str()), (2, ""));

@@ -1,5 +1,6 @@
 //! `attach`: what is recorded of programs that run already, which then go on.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
@@ -11,6 +12,17 @@ use trace::record::{Entries, Entry, Mark};
 
 use crate::support::{Outcome, command, ends_within, outcome, pathlength, run};
 
+/// Until a process runs this guest: then its handlers are there.
+fn wait_for_name(child: &Child, guest: &str) {
+    let name = format!("/proc/{}/comm", child.id());
+    for _ in 0..500 {
+        if std::fs::read_to_string(&name).is_ok_and(|name| name.trim_end() == guest) {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+}
+
 /// A program that runs until this is dropped.
 struct Running(Child);
 
@@ -18,14 +30,7 @@ impl Running {
     fn new(words: &str) -> Running {
         let mut command = command(&format!("run {words}"));
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // Until it runs the guest: its handlers are there.
-        let status = format!("/proc/{}/comm", child.id());
-        for _ in 0..500 {
-            if std::fs::read_to_string(&status).is_ok_and(|name| name == "modes\n") {
-                break;
-            }
-            sleep(Duration::from_millis(10));
-        }
+        wait_for_name(&child, "modes");
         Running(child)
     }
 
@@ -89,10 +94,10 @@ fn units_of_a_running_program_are_recorded_and_it_goes_on() {
         assert!(program.works());
     }
     program.attach(&folder, "--until 100000").quiet_success();
-    assert!((100_000..101_000).contains(&read(&folder).1));
+    assert_eq!(read(&folder).1, 100_000);
     for place in ["work", "work+24"] {
         program.attach(&folder, &format!("--values --from {place} --until 1000")).quiet_success();
-        assert!((1000..1300).contains(&read(&folder).1));
+        assert_eq!(read(&folder).1, 1000);
         let trace = Trace::open(&folder.path().join("file.trace")).unwrap();
         let work = trace.functions().iter().find(|function| function.name == "work").unwrap();
         let offset = trace.blocks()[0].address - work.address;
@@ -152,6 +157,7 @@ fn what_cannot_be_recorded_is_said() {
     assert!(failure.contains("no image of the program has a function 'wrok'"), "{failure}");
     let failure = program.attach(&folder, "--from nowhere").failure();
     assert!(failure.contains("no image of the program has a symbol 'nowhere'"), "{failure}");
+    assert!(!folder.path().join("file.trace").exists(), "nothing was recorded");
     let file = folder.path().join("file.trace").display().to_string();
     let failure = run(&format!("attach -o {file} 4000000")).failure();
     assert!(failure.contains("there is no process 4000000"), "{failure}");
@@ -179,6 +185,33 @@ fn what_cannot_be_recorded_is_said() {
     let failure = run(&format!("attach -o /dev/full --until 1000 {id}")).failure();
     assert!(failure.contains("No space left on device"), "{failure}");
     assert!(program.works());
+}
+
+/// A program that sleeps in a system call is met there, and what is recorded can have happened.
+#[test]
+fn programs_in_system_calls_are_met_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file.trace").display().to_string();
+    for call in ["nanosleep", "read", "futex", "epoll"] {
+        let mut command = command(&format!("run :ev56/sleeps {call}"));
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut program = Running(child);
+        wait_for_name(&program.0, "sleeps");
+        // Wakes it up now and then, until it is gone.
+        let mut input = program.0.stdin.take().unwrap();
+        let waking = std::thread::spawn(move || {
+            while input.write_all(b".").is_ok() {
+                sleep(Duration::from_millis(10));
+            }
+        });
+        for plan in ["--until 200", "--unit work --units 2", "--until 333"] {
+            program.attach(&folder, plan).quiet_success();
+            run(&format!("check {file}")).quiet_success();
+            assert!(program.0.try_wait().unwrap().is_none(), "{call} was interrupted");
+        }
+        drop(program);
+        waking.join().unwrap();
+    }
 }
 
 #[test]

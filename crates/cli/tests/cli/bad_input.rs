@@ -186,15 +186,19 @@ fn what_never_ends_is_not_read() {
     let files = ["/dev/zero", "/dev/urandom", "/tmp"].map(String::from);
     let made = [&sparse, &huge, &fifo].map(|path| path.display().to_string());
     for file in files.iter().chain(&made) {
-        for words in [
-            format!("caches --machine {file} :ev5/tiny"),
-            format!("show {file}"),
-            format!("check {file}"),
-            format!("export {file} --to din"),
-            format!("static {file}"),
-            format!("count {file}"),
-            format!("caches {file}"),
+        for (words, reads_traces) in [
+            (format!("caches --machine {file} :ev5/tiny"), false),
+            (format!("show {file}"), true),
+            (format!("check {file}"), true),
+            (format!("export {file} --to din"), true),
+            (format!("static {file}"), false),
+            (format!("count {file}"), false),
+            (format!("caches {file}"), true),
         ] {
+            if reads_traces && file.ends_with("fifo") {
+                // A trace may come through a pipe, whose writer is waited for.
+                continue;
+            }
             let mut limited = Command::new("sh");
             // Less than what it would take.
             let limit = "ulimit -t 20; exec \"$@\"";

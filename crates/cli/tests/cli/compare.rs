@@ -9,7 +9,7 @@ use crate::support::{csv, guest, listing, run};
 
 /// Tables as CSV in a folder.
 fn tables(words: &str, folder: &Path) -> Vec<String> {
-    run(&words.replace("FOLDER", folder.to_str().unwrap())).quiet_success();
+    run(&words.replace("FOLDER", folder.to_str().unwrap())).noted_success();
     listing(folder)
 }
 
@@ -65,7 +65,7 @@ fn compare_shows_both_builds_as_count_does() {
         let table = folder.path().join("alone");
         let words =
             format!("count --unit work --by image --format csv -o {} :{build}/modes work", table.display());
-        run(&words).quiet_success();
+        run(&words).noted_success();
         let alone = rows(folder.path(), "alone");
         let column = images[0].iter().position(|heading| heading == build).unwrap();
         assert_eq!(images.last().unwrap()[column], alone.last().unwrap()[1], "{build}");
@@ -122,7 +122,7 @@ fn images_are_paired_by_what_they_are() {
     let shown = run(&format!("compare {a} {b}")).quiet_success();
     assert!(shown.contains("Paired: halves-a with halves-b (the programs)."), "{shown}");
     assert!(shown.contains("Paired: libhalf.so.1.0 with libhalf.so.1.1 (one soname)."), "{shown}");
-    run(&format!("compare --format csv -o {} {a} {b}", place("tables").display())).quiet_success();
+    run(&format!("compare --format csv -o {} {a} {b}", place("tables").display())).noted_success();
     let images = rows(&place("tables"), "images.csv");
     let both = |name: &str| {
         let row = images.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{name}: {images:?}"));
@@ -135,7 +135,7 @@ fn images_are_paired_by_what_they_are() {
     assert!(!deltas.is_empty() && deltas.iter().all(|&delta| delta != 0), "{deltas:?}");
     assert!(deltas.is_sorted_by_key(|delta| std::cmp::Reverse(delta.abs())), "{deltas:?}");
     let top = run(&format!("compare --top 1 --format csv -o {} {a} {b}", place("top").display()));
-    top.quiet_success();
+    top.noted_success();
     assert_eq!(
         rows(&place("top"), "functions.csv"),
         [&functions[..2], &functions[functions.len() - 1..]].concat()

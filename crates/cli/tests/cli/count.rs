@@ -11,7 +11,7 @@ fn table(words: &str) -> Vec<Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.csv");
     let (before, program) = words.split_once(':').unwrap();
-    run(&format!("count {before} --format csv -o {} :{program}", path.display())).quiet_success();
+    run(&format!("count {before} --format csv -o {} :{program}", path.display())).noted_success();
     csv(&fs::read_to_string(path).unwrap())
 }
 
@@ -153,7 +153,7 @@ fn json_is_one_document_and_parquet_has_its_marks() {
     for format in ["csv", "json", "parquet"] {
         let several = folder.path().join(format);
         run(&format!("count --unit work --format {format} -o {} :ev5/modes work", several.display()))
-            .quiet_success();
+            .noted_success();
         let names = ["functions", "groups", "images", "path-length"].map(|name| format!("{name}.{format}"));
         assert_eq!(crate::support::listing(&several), names);
     }

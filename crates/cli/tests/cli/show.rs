@@ -27,7 +27,7 @@ impl Recorded {
     }
 
     pub fn show(&self, options: &str) -> String {
-        run(&format!("show {} {options}", self.path().display())).quiet_success()
+        run(&format!("show {} {options}", self.path().display())).noted_success()
     }
 
     pub fn table(&self, name: &str, options: &str) -> Vec<Vec<String>> {
@@ -73,7 +73,7 @@ fn a_trace_adds_up_to_the_counts() {
         for by in ["instruction", "image", "function"] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("counts.csv");
-            run(&format!("count --by {by} --format csv -o {} {program}", path.display())).quiet_success();
+            run(&format!("count --by {by} --format csv -o {} {program}", path.display())).noted_success();
             let shown = recorded.table(&format!("{by}s"), "");
             assert_eq!(shown, csv(&fs::read_to_string(path).unwrap()), "{program} by {by}");
         }

@@ -6,7 +6,7 @@ use crate::show::{Recorded, record};
 use crate::support::{csv, run};
 
 fn strides(recorded: &Recorded, options: &str) -> Vec<Vec<String>> {
-    let text = run(&format!("strides {} --format csv {options}", recorded.path().display())).quiet_success();
+    let text = run(&format!("strides {} --format csv {options}", recorded.path().display())).noted_success();
     csv(&text)
 }
 
@@ -104,7 +104,7 @@ fn arrays_have_names_types_and_patterns() {
 fn heard(options: &str, program: &str) -> Vec<Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("strides.csv");
-    run(&format!("strides {options} --format csv -o {} {program}", output.display())).quiet_success();
+    run(&format!("strides {options} --format csv -o {} {program}", output.display())).noted_success();
     csv(&std::fs::read_to_string(&output).unwrap())
 }
 

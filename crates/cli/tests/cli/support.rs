@@ -28,6 +28,7 @@ fn make_guests() -> PathBuf {
         let folder = folder.join(build);
         std::fs::create_dir_all(&folder).unwrap();
         compile(&folder, switches, "columns.f90", "columns", &[]);
+        compile(&folder, switches, "crossing.c", "crossing", &["-pthread"]);
         compile(&folder, switches, "debugged.c", "debugged", &["-O0", "-pthread"]);
         compile(&folder, switches, "debugged.c", "anywhere", &["-O0", "-pthread", "-fPIE", "-pie"]);
         for (name, more) in [("-O0", "-g"), ("-O1", "-g"), ("-O2", "-g"), ("-O2", "-g0")] {
@@ -46,6 +47,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "reaches.c", "reaches", &[]);
         compile(&folder, switches, "skips.c", "skips", &[]);
         compile(&folder, switches, "store.cc", "store", &[]);
+        compile(&folder, switches, "sleeps.c", "sleeps", &[]);
         compile(&folder, switches, "stores.c", "stores", &[]);
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
         compile(&folder, switches, "timers.c", "timers", &[]);
@@ -92,6 +94,13 @@ impl Outcome {
     pub fn failure_after(self, printed: &str) -> String {
         assert_eq!(self.stdout, printed);
         self.failure()
+    }
+
+    /// Standard output of a command that succeeded and said nothing else but notes for readers of its tables.
+    pub fn noted_success(self) -> String {
+        let is_note = |line: &str| line.starts_with("pathlength: note: ");
+        assert!(self.code() == 0 && self.stderr.lines().all(is_note), "{}{}", self.stdout, self.stderr);
+        self.stdout
     }
 
     /// The one sentence of a command that failed: nothing else may be on standard error.

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use trace::Trace;
 use trace::record::{Entries, Entry, Mark, Register, value_register};
 
+use crate::caches::{Folder, column};
 use crate::support::{csv, run};
 
 /// A trace in a folder of its own.
@@ -183,14 +184,11 @@ fn recording_begins_and_ends_where_it_is_told() {
     let total = all.len();
     for from in [0, 1, 1000, total / 2, total - 1] {
         let part = record(&format!("--from {from} :ev56/modes work")).instructions(0);
-        // From the beginning of the block that has the instruction.
-        let begins = total - part.len();
-        assert!(begins <= from && from < begins + 256, "{begins} for {from}");
-        assert!(part == all[begins..], "from {from}");
+        assert!(part == all[from..], "from {from}");
     }
     let part = record("--from main --until 5000 :ev56/modes work").instructions(0);
     let at = place(&part, &all);
-    assert!((5000..5256).contains(&part.len()), "{}", part.len());
+    assert_eq!(part.len(), 5000);
     let part = record("--from main --until work :ev56/modes work").instructions(0);
     assert_eq!(place(&part, &all), at);
     let next = all[at + part.len()];
@@ -204,6 +202,60 @@ fn recording_begins_and_ends_where_it_is_told() {
     assert_eq!(part[0], first_unit[2]);
     let by_symbol = record(&format!("--from work+{} --until 10 :ev56/modes work", address - work));
     assert_eq!(part, by_symbol.instructions(0));
+}
+
+/// Recording begins and ends with the instruction that is told, in the middle of blocks too: of code that is compiled and,
+/// with values, of code that is interpreted; and models hear the same.
+#[test]
+fn pieces_are_exact_to_the_instruction() {
+    const PROGRAM: &str = ":ev56/modes work";
+    let all = record(PROGRAM).instructions(0);
+    let main = all.len() - record(&format!("--from main {PROGRAM}")).instructions(0).len();
+    for values in ["", "--values "] {
+        // Blocks are short: these ends are in and between them.
+        for until in [1, 2, 3, 7, 100, 101, 102, 103, 104, 105, 106, 107, 5000, 20001] {
+            let recorded = record(&format!("{values}--from main --until {until} {PROGRAM}"));
+            let part = recorded.instructions(0);
+            let plain: Vec<Executed> = part.iter().map(|one| Executed { value: None, ..*one }).collect();
+            assert!(plain == all[main..main + until], "{values}{until}: {}", part.len());
+            run(&format!("check {}", recorded.path.display())).quiet_success();
+        }
+        for (from, until) in [(0, 1), (1, 1), (1000, 3), (main + 5, 11), (main + 6, 4000)] {
+            let part = record(&format!("{values}--from {from} --until {until} {PROGRAM}")).instructions(0);
+            let plain: Vec<Executed> = part.iter().map(|one| Executed { value: None, ..*one }).collect();
+            assert!(plain == all[from..from + until], "{values}{from} {until}");
+        }
+    }
+    let folder = Folder::new();
+    for options in ["--from main --until 100", "--from main --until 5001", "--from 1001 --until 77"] {
+        for command in ["caches --machine qemu", "time"] {
+            let rows = folder.table(&format!("{command} --by function {options} {PROGRAM}"));
+            let expected: u64 = options.rsplit(' ').next().unwrap().parse().unwrap();
+            assert_eq!(*column(&rows, "instructions").last().unwrap(), expected, "{command} {options}");
+        }
+    }
+    let rows = folder.table(&format!("caches --by function --from 1001 {PROGRAM}"));
+    assert_eq!(*column(&rows, "instructions").last().unwrap() as usize, all.len() - 1001);
+}
+
+/// A unit in which recording ends has not ended.
+#[test]
+fn units_that_are_cut_are_left() {
+    const PROGRAM: &str = "--unit work :ev56/modes work";
+    let whole = record(PROGRAM);
+    let lengths: Vec<usize> = whole.pieces(0).iter().map(Vec::len).collect();
+    let two: usize = lengths[..2].iter().sum();
+    for (until, ending) in
+        [(two - 1, Mark::UnitLeft(1)), (two, Mark::UnitEnds(1)), (two + 1, Mark::UnitLeft(2))]
+    {
+        let recorded = record(&format!("--until {until} {PROGRAM}"));
+        assert_eq!(recorded.pieces(0).concat().len(), until);
+        let marks = recorded.marks(0).into_iter();
+        let units: Vec<Mark> =
+            marks.filter(|mark| !matches!(mark, Mark::Order(_) | Mark::Gap | Mark::SystemCall(_))).collect();
+        assert_eq!(units.last(), Some(&ending), "{until}: {units:?}");
+        run(&format!("check {}", recorded.path.display())).quiet_success();
+    }
 }
 
 /// Values must follow from each other wherever that is plain to see.

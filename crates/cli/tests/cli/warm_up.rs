@@ -69,7 +69,7 @@ fn cycles_go_on_from_what_was_heard_before() {
 #[test]
 fn too_long_a_warm_up_leaves_nothing() {
     for (options, reason) in
-        [("--unit work --warm-up 100000", "--warm-up 100000"), ("--warm-up 3", "--unit <FUNCTION>")]
+        [("--unit work --warm-up 100000", "--warm-up 100000"), ("--warm-up 3", "--unit FUNCTION")]
     {
         let outcome = run(&format!("caches {options} :ev56/modes work"));
         assert_ne!(outcome.code(), 0, "{options}");

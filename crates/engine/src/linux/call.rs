@@ -155,6 +155,8 @@ impl Call<'_, '_> {
         }
         match result {
             Err(Errno(libc::EINTR)) if interrupted == Interrupted::Restarts => Err(Errno::RESTART),
+            // No signal of the guest's, but somebody who wants the thread to look up: the guest must not notice.
+            Err(Errno(libc::EINTR)) if host::pending() && !host::is_recorded() => Err(Errno::RESTART_ALWAYS),
             Ok(descriptor) if OPENS.contains(&number) => proc_files::replace(self, descriptor),
             other => other,
         }

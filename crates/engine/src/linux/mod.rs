@@ -12,6 +12,7 @@ mod delivery;
 mod descriptors;
 mod errno;
 mod files;
+mod forks;
 mod host;
 mod information;
 mod ipc;
@@ -247,6 +248,8 @@ pub struct Kernel {
     instructions: u64,
     /// Accesses that were not aligned, of the threads that have ended.
     pub unaligned: u64,
+    /// Processes that were forked, by this one and by those.
+    forks: forks::Forks,
     /// The host's id of the process.
     process: u32,
     /// The parent, while it waits for this process in vfork.
@@ -294,6 +297,7 @@ impl Kernel {
         Kernel {
             instructions: 0,
             unaligned: 0,
+            forks: forks::Forks::new(),
             process: std::process::id(),
             parent: None,
             threads: threads::Threads::new(first),
@@ -317,6 +321,11 @@ impl Kernel {
             opened_memory: false,
             debugger: None,
         }
+    }
+
+    /// How many processes were forked, by this one and by those.
+    pub fn forked(&self) -> u64 {
+        self.forks.get()
     }
 
     /// The program is about to begin, perhaps under a debugger.

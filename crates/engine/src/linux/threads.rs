@@ -347,6 +347,9 @@ pub fn fork_process(call: &mut Call, clear_at_end: u64) -> Outcome {
     match child {
         -1 => Err(error),
         child => {
+            if child > 0 {
+                call.kernel.forks.add();
+            }
             call.cpu.r[register::A4] = u64::from(child == 0);
             Ok(child as u64)
         }
