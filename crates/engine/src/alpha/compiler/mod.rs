@@ -11,6 +11,8 @@
 
 mod arena;
 mod assembler;
+#[cfg(test)]
+mod assembler_tests;
 mod code;
 mod emit;
 mod enter;
