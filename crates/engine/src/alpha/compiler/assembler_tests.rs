@@ -154,6 +154,9 @@ impl Slot {
     }
 }
 
+/// Writes a form with its operands.
+type Write = dyn Fn(&mut Assembler, Register, Operand);
+
 /// A form with a register and a register or memory operand.
 struct Form {
     mnemonic: Mnemonic,
@@ -163,7 +166,7 @@ struct Form {
     is_reversed: bool,
     has_registers: bool,
     has_memory: bool,
-    write: Box<dyn Fn(&mut Assembler, Register, Operand)>,
+    write: Box<Write>,
 }
 
 impl Form {
