@@ -110,6 +110,15 @@ fn read_link(call: &mut Call, directory: u64, first: usize) -> Outcome {
 impl Call<'_, '_> {
     /// An array of `struct iovec` with the host's pointers.
     pub fn vectors(&self, address: u64, count: u64) -> Result<Vec<[u64; 2]>, Errno> {
+        let mut vectors = self.guest_vectors(address, count)?;
+        for [base, length] in &mut vectors {
+            *base = if *length == 0 { 0 } else { self.pointer(*base, *length)? };
+        }
+        Ok(vectors)
+    }
+
+    /// An array of `struct iovec` as the guest has it.
+    pub fn guest_vectors(&self, address: u64, count: u64) -> Result<Vec<[u64; 2]>, Errno> {
         if count > MOST_VECTORS {
             return Err(Errno(libc::EINVAL));
         }
@@ -117,10 +126,7 @@ impl Call<'_, '_> {
         self.memory.read(address, &mut bytes)?;
         let vector = |bytes: &[u8]| {
             let (base, length) = (u64_at(bytes, 0), u64_at(bytes, 8));
-            if length > i64::MAX as u64 {
-                return Err(Errno(libc::EINVAL));
-            }
-            Ok([if length == 0 { 0 } else { self.pointer(base, length)? }, length])
+            if length > i64::MAX as u64 { Err(Errno(libc::EINVAL)) } else { Ok([base, length]) }
         };
         bytes.chunks(16).map(vector).collect()
     }

@@ -3,12 +3,8 @@
 
 use super::call::{Call, Outcome};
 use super::errno::Errno;
-use super::layout::u64_at;
 use super::reserved;
 use crate::memory::{ADDRESS_SPACE, Memory};
-
-/// The most vectors (UIO_MAXIOV).
-const MOST_VECTORS: u64 = 1024;
 
 /// What may be reached of a process.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,24 +65,15 @@ pub fn transfer(
 
 /// Vectors of addresses of a target.
 fn remote_vectors(call: &Call, address: u64, count: u64, target: Target) -> Result<Vec<[u64; 2]>, Errno> {
-    if count > MOST_VECTORS {
-        return Err(Errno(libc::EINVAL));
-    }
-    let mut bytes = vec![0; 16 * count as usize];
-    call.memory.read(address, &mut bytes)?;
-    let vector = |bytes: &[u8]| {
-        let (start, length) = (u64_at(bytes, 0), u64_at(bytes, 8));
-        if length > i64::MAX as u64 {
-            return Err(Errno(libc::EINVAL));
-        }
+    let mut vectors = call.guest_vectors(address, count)?;
+    for [start, length] in &mut vectors {
         // What begins inside ends there.
-        let length = match target {
-            Target::Guest if start < ADDRESS_SPACE => length.min(ADDRESS_SPACE - start),
-            _ => length,
-        };
-        Ok([target.address(call.memory, start, length), length])
-    };
-    bytes.chunks(16).map(vector).collect()
+        if matches!(target, Target::Guest) && *start < ADDRESS_SPACE {
+            *length = (*length).min(ADDRESS_SPACE - *start);
+        }
+        *start = target.address(call.memory, *start, *length);
+    }
+    Ok(vectors)
 }
 
 fn between(call: &mut Call, number: libc::c_long) -> Outcome {
