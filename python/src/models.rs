@@ -1,7 +1,7 @@
 //! What models of machines find out of a trace.
 
 use analysis::models::{self, Rows};
-use machine::{Caches, Machine, Time};
+use machine::{Caches, Machine, TimingModel};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -51,9 +51,9 @@ pub fn time<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let described = Machine::find(machine).map_err(failed)?;
-    let time = Time::new(&described).map_err(failed)?;
+    let time = TimingModel::new(&described).map_err(failed)?;
     let by = rows(&by)?;
-    let all = |time: &Time, trace: &trace::Trace| {
+    let all = |time: &TimingModel, trace: &trace::Trace| {
         let by = by.into_iter().flat_map(|rows| models::by(rows, &[(machine, time)], trace));
         models::times(&[(machine, &described, time)]).into_iter().chain(by).collect()
     };

@@ -9,7 +9,7 @@ use analysis::replay::summary::{self, Summary};
 use analysis::replay::{Absent, Accesses, Dictionary, Executed, Filter, Order, Replay, Visitor};
 use analysis::strides::{self, By, Patterns};
 use analysis::table::Table;
-use machine::{Model, Warming};
+use machine::{Model, WarmUp};
 use pyo3::prelude::*;
 use trace::record::Mark;
 
@@ -154,7 +154,7 @@ pub fn hear<M: Model>(
 ) -> PyResult<Vec<Table>> {
     let warm_up_units = warm_up_units(&trace.0, &wanted.0, warm_up)?;
     tables(py, trace, wanted, |replay| {
-        let mut model = Warming::new(model, warm_up_units);
+        let mut model = WarmUp::new(model, warm_up_units);
         let mut seen = 0;
         let problems = replay.tell(&mut model, &mut |more| {
             seen += more;

@@ -1,5 +1,5 @@
-//! A trace on the caches of machines, and how fast that is. `NAME+classes` tells misses apart;
-//! `curves:LINE` finds the misses of caches of all sizes.
+//! Runs the cache models on a trace, and times them. `NAME+classes` classifies misses;
+//! `mrc:LINE` computes miss-ratio curves for lines of LINE bytes.
 //!
 //! ```text
 //! cargo run --release -p pathlength-machine --example caches -- FILE MACHINE...
@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pathlength_machine::{Caches, Curves, Holds, Machine};
+use pathlength_machine::{Caches, Holds, Machine, MissRatioCurves};
 use trace::{Consumer, Thread, Trace};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -17,28 +17,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [_, file, machines @ ..] = &arguments[..] else { return Err("usage: caches FILE MACHINE...".into()) };
     let trace = Trace::open(Path::new(file))?;
     let start = Instant::now();
-    let mut pieces = Vec::new();
+    let mut batches = Vec::new();
     let mut ordered = trace.ordered();
-    while let Some(piece) = ordered.next_piece()? {
-        let process = trace.streams()[piece.stream as usize].process;
-        pieces.push((Thread { process, number: piece.stream }, piece.words.to_vec()));
+    while let Some(part) = ordered.next_piece()? {
+        let process = trace.streams()[part.stream as usize].process;
+        batches.push((Thread { process, number: part.stream }, part.words.to_vec()));
     }
-    let words: usize = pieces.iter().map(|(_, words)| words.len()).sum();
+    let words: usize = batches.iter().map(|(_, words)| words.len()).sum();
     println!("{words} words read in {:?}", start.elapsed());
     let run = |model: &mut dyn Consumer| {
         for block in trace.blocks() {
             model.define(block);
         }
         let start = processor_time();
-        for (thread, words) in &pieces {
+        for (thread, words) in &batches {
             model.executed(*thread, words);
         }
         processor_time() - start
     };
     for name in machines {
-        if let Some(line) = name.strip_prefix("curves:") {
+        if let Some(line) = name.strip_prefix("mrc:") {
             let streams = [Holds::Instructions, Holds::Data];
-            let mut curves = Curves::new(line.parse()?, 16 << 20, &streams)?;
+            let mut curves = MissRatioCurves::new(line.parse()?, 16 << 20, &streams)?;
             println!("{name}: {:?}", run(&mut curves));
             for curve in curves.curves() {
                 for point in curve.points {

@@ -1,12 +1,12 @@
-//! How long a machine takes for a trace without values, and how long that took.
+//! Times the timing model on a trace without values.
 //!
-//!     cargo run --release -p pathlength-machine --example time -- FILE [MACHINE] [TIMES] [perfect] [aside]
+//!     cargo run --release -p pathlength-machine --example time -- FILE [MACHINE] [TIMES] [perfect] [thread]
 
 use std::path::Path;
 use std::time::Instant;
 
 use pathlength_machine::pipeline::{MemorySystem, PerfectMemory};
-use pathlength_machine::{Machine, Model, Time};
+use pathlength_machine::{Machine, Model, TimingModel};
 use trace::{Consumer, Thread, Trace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,35 +17,35 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let times: usize = argument(2, "1").parse()?;
     let is_given = |word| arguments.iter().skip(3).any(|argument| argument == word);
     if is_given("perfect") {
-        show(Time::with_memory(&machine, PerfectMemory)?, &trace, times, is_given("aside"))
+        show(TimingModel::with_memory(&machine, PerfectMemory)?, &trace, times, is_given("thread"))
     } else {
-        show(Time::new(&machine)?, &trace, times, is_given("aside"))
+        show(TimingModel::new(&machine)?, &trace, times, is_given("thread"))
     }
 }
 
 fn show<M: MemorySystem>(
-    mut time: Time<M>,
+    mut time: TimingModel<M>,
     trace: &Trace,
     times: usize,
-    aside: bool,
+    has_thread: bool,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    if aside {
-        time.work_aside()?;
+    if has_thread {
+        time.use_worker_thread()?;
     }
     for block in trace.blocks() {
         time.define(block);
     }
     let mut words = Vec::new();
-    let mut pieces = Vec::new();
+    let mut chunks = Vec::new();
     for chunk in 0..trace.chunks().len() {
         words.clear();
         trace.read(chunk, &mut words)?;
-        pieces.push(words.clone());
+        chunks.push(words.clone());
     }
     let start = Instant::now();
     for _ in 0..times {
-        for piece in &pieces {
-            time.executed(Thread::default(), piece);
+        for chunk in &chunks {
+            time.executed(Thread::default(), chunk);
         }
     }
     let cycles = time.cycles();

@@ -1,30 +1,25 @@
-//! Models of machines: what was executed goes in, misses and cycles come out.
+//! Models of machines: they consume the records of an execution and count misses and cycles.
 
-mod aside;
+mod block_template;
 mod caches;
-mod clock;
-mod curves;
 mod description;
 mod hierarchy;
-mod numbers;
+mod line_numbering;
+mod mrc;
 mod per_thread;
 pub mod pipeline;
 pub mod predictor;
-mod script;
 mod storage;
-mod time;
-mod warm;
+mod warm_up;
 
 pub use caches::{Caches, Structure, UnitMisses};
-pub use clock::UnitTime;
-pub use curves::{Curve, Curves, Point};
 pub use description::{
     Cache, Crossing, Error, Holds, Machine, Memory, Prefetch, Processor, Replacement, TranslationBuffer,
     Write, WriteBuffer, names,
 };
-pub use hierarchy::{Counts, Hierarchy, MissClass as Class, Request, Served};
-pub use pipeline::{Cause, Cycles, Side, SiteCycles};
+pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
+pub use mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
+pub use pipeline::{Cause, Cycles, Side, SiteCycles, TimingModel, TimingModelError, UnitCycles};
 pub use predictor::Predictions;
 pub use storage::{Demand, Storage, Throughput};
-pub use time::{Time, TimeError};
-pub use warm::{Model, Warming};
+pub use warm_up::{Model, WarmUp};

@@ -1,4 +1,4 @@
-//! Predicts where branches and jumps go.
+//! Branch prediction.
 
 use serde::Deserialize;
 
@@ -19,8 +19,8 @@ pub struct Predictor {
     /// Branches whose directions `gshare` mixes with the address.
     #[serde(default)]
     pub history: u8,
-    /// The counters are kept with the lines of the first instruction cache: those of a line that comes in
-    /// begin with the static prediction.
+    /// The counters are kept with the lines of L1: those of a line that is filled begin with the static
+    /// prediction.
     #[serde(default)]
     pub reset_by_refill: bool,
     /// Entries of the stack of return addresses; 0 for none, and returns are predicted as jumps are.
@@ -44,23 +44,23 @@ pub enum Scheme {
     Gshare,
 }
 
-/// What was predicted, and how much of it was wrong.
+/// Predictions and mispredictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Predictions {
     /// Conditional branches.
-    pub branches: Count,
+    pub branches: PredictionCount,
     /// Jumps to an address in a register that are no returns.
-    pub jumps: Count,
+    pub jumps: PredictionCount,
     /// Returns.
-    pub returns: Count,
+    pub returns: PredictionCount,
 }
 
-/// How many of a kind.
+/// Predictions of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct PredictionCount {
     /// Executed.
     pub executed: u64,
-    /// Predicted wrongly.
+    /// Mispredicted.
     pub mispredicted: u64,
 }
 
@@ -90,7 +90,7 @@ impl Predictor {
     }
 }
 
-impl Count {
+impl PredictionCount {
     fn add(&mut self, is_right: bool) -> bool {
         self.executed += 1;
         self.mispredicted += u64::from(!is_right);
@@ -98,11 +98,11 @@ impl Count {
     }
 }
 
-/// A counter whose line came in, and whose branch was not executed since.
+/// A counter whose line was refilled, and whose branch was not executed since.
 const UNSET: u8 = u8::MAX;
 
-/// A predictor at work.
-pub struct Predicting {
+/// The state of a predictor.
+pub struct PredictorState {
     scheme: Scheme,
     /// The highest value of a counter.
     highest: u8,
@@ -117,12 +117,12 @@ pub struct Predicting {
     counts: Predictions,
 }
 
-impl Predicting {
-    /// A predictor that has seen nothing: its counters say not taken, but only just.
-    pub fn new(description: &Predictor) -> Predicting {
+impl PredictorState {
+    /// The initial state: all counters are weakly not taken.
+    pub fn new(description: &Predictor) -> PredictorState {
         let highest = ((1u16 << description.bits) - 1) as u8;
         let entries = if description.scheme == Scheme::Static { 1 } else { description.entries };
-        Predicting {
+        PredictorState {
             scheme: description.scheme,
             highest,
             counters: vec![highest / 2; entries as usize],
@@ -136,17 +136,17 @@ impl Predicting {
         }
     }
 
-    /// What was predicted so far.
+    /// Predictions so far.
     pub fn counts(&self) -> Predictions {
         self.counts
     }
 
-    /// Forgets what was counted.
-    pub fn forget_counts(&mut self) {
+    /// Resets the counts.
+    pub fn reset_counts(&mut self) {
         self.counts = Predictions::default();
     }
 
-    /// A conditional branch at `address` went on at `target`, or not. Says whether that was predicted.
+    /// Executes a conditional branch at `address` to `target`. Returns whether it was predicted correctly.
     #[inline]
     pub fn branch(&mut self, address: u64, target: u64, is_taken: bool) -> bool {
         if self.scheme == Scheme::Static {
@@ -165,23 +165,23 @@ impl Predicting {
         self.counts.branches.add(is_right)
     }
 
-    /// A jump at `address`, whose hint says `hinted`, went to `target`.
+    /// Executes a jump at `address` to `target`; its hint is `hinted`. Returns whether it was predicted correctly.
     pub fn jump(&mut self, address: u64, hinted: u64, target: u64) -> bool {
         let is_right = self.target(address, hinted, target);
         self.counts.jumps.add(is_right)
     }
 
-    /// A call at `address` will return behind it.
+    /// Pushes the return address of a call at `address`.
     pub fn call(&mut self, address: u64) {
         if !self.stack.is_empty() {
-            let place = self.depth % self.stack.len();
-            self.stack[place] = address.wrapping_add(4);
+            let top = self.depth % self.stack.len();
+            self.stack[top] = address.wrapping_add(4);
             self.depth += 1;
         }
     }
 
-    /// A return at `address` went to `target`. A stack that more was pushed on than it holds has lost the
-    /// oldest addresses.
+    /// Executes a return at `address` to `target`. Returns whether it was predicted correctly. A stack that
+    /// overflowed has lost the oldest addresses.
     pub fn ret(&mut self, address: u64, target: u64) -> bool {
         let is_right = if self.stack.is_empty() {
             self.target(address, 0, target)
@@ -200,7 +200,7 @@ impl Predicting {
         std::mem::replace(&mut self.targets[index], target) == target
     }
 
-    /// A line of the first instruction cache came in: its branches are predicted statically the first time.
+    /// A line was filled into L1: its branches are predicted statically the first time.
     pub fn refilled(&mut self, line: u64, bytes: u64) {
         if self.reset_by_refill {
             for address in (line..line + bytes).step_by(4) {
@@ -229,7 +229,7 @@ mod tests {
 
     /// Wrong predictions of a backward branch with these directions.
     fn wrong(predictor: &Predictor, directions: impl Iterator<Item = bool>) -> u64 {
-        let mut predicting = Predicting::new(predictor);
+        let mut predicting = PredictorState::new(predictor);
         for is_taken in directions {
             predicting.branch(0x1000, 0x800, is_taken);
         }
@@ -239,39 +239,40 @@ mod tests {
     #[test]
     fn a_loop_of_ten_runs() {
         let directions = || (0..100).map(|number| number % 10 != 9);
-        // One bit is wrong at each end and at each beginning, two bits at each end only, after the first time.
+        // A one-bit counter mispredicts the last and the first iteration of each run; two bits only the last, but
+        // for the first run.
         assert_eq!(wrong(&predictor(Scheme::Counters, 1), directions()), 20);
         assert_eq!(wrong(&predictor(Scheme::Counters, 2), directions()), 11);
         assert_eq!(wrong(&predictor(Scheme::Static, 1), directions()), 10);
     }
 
     #[test]
-    fn gshare_learns_what_alternates() {
+    fn gshare_learns_alternating_branches() {
         let directions = || (0..1000).map(|number| number % 2 == 0);
         assert!(wrong(&predictor(Scheme::Gshare, 2), directions()) < 10);
         assert!(wrong(&predictor(Scheme::Counters, 2), directions()) >= 499);
     }
 
     #[test]
-    fn the_oldest_return_is_lost() {
-        let mut predicting = Predicting::new(&predictor(Scheme::Static, 1));
+    fn an_overflowed_stack_loses_the_oldest_return() {
+        let mut predicting = PredictorState::new(&predictor(Scheme::Static, 1));
         [0x100, 0x200, 0x300].iter().for_each(|&address| predicting.call(address));
         assert!(predicting.ret(0, 0x304) && predicting.ret(0, 0x204) && !predicting.ret(0, 0x104));
-        assert_eq!(predicting.counts().returns, Count { executed: 3, mispredicted: 1 });
+        assert_eq!(predicting.counts().returns, PredictionCount { executed: 3, mispredicted: 1 });
     }
 
     #[test]
-    fn jumps_go_where_they_went_or_where_the_hint_says() {
-        let mut by_hint = Predicting::new(&predictor(Scheme::Static, 1));
+    fn jumps_are_predicted_by_hint_or_by_table() {
+        let mut by_hint = PredictorState::new(&predictor(Scheme::Static, 1));
         assert!(by_hint.jump(0x100, 0x12_3000, 0x45_3000) && !by_hint.jump(0x100, 0x3000, 0x3004));
-        let mut by_table = Predicting::new(&Predictor { targets: 16, ..predictor(Scheme::Static, 1) });
+        let mut by_table = PredictorState::new(&Predictor { targets: 16, ..predictor(Scheme::Static, 1) });
         assert!(!by_table.jump(0x100, 0x3000, 0x3000) && by_table.jump(0x100, 0, 0x3000));
     }
 
     #[test]
-    fn a_line_that_comes_in_is_predicted_statically() {
+    fn refilled_lines_are_predicted_statically() {
         let mut predicting =
-            Predicting::new(&Predictor { reset_by_refill: true, ..predictor(Scheme::Counters, 1) });
+            PredictorState::new(&Predictor { reset_by_refill: true, ..predictor(Scheme::Counters, 1) });
         assert!(!predicting.branch(0x1000, 0x800, true) && predicting.branch(0x1000, 0x800, true));
         assert!(!predicting.branch(0x1000, 0x800, false));
         predicting.refilled(0x1000, 32);

@@ -1,12 +1,12 @@
-//! Disks, and how many transactions a second a processor and its disks carry together: a closed queueing
-//! network, solved exactly by mean value analysis (Reiser and Lavenberg, JACM 27, 1980).
+//! The throughput of a processor and its disks in transactions a second: a closed queueing network, solved
+//! exactly by mean value analysis (Reiser and Lavenberg, JACM 27, 1980).
 
 use serde::Deserialize;
 
 use crate::description::{Checked, require};
 
-/// Disks, and transactions under way, at most.
-const MOST: u32 = 10_000;
+/// The greatest number of disks, and of transactions in progress.
+const MAX: u32 = 10_000;
 
 /// The disks of a machine: its `[storage]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -22,14 +22,14 @@ pub struct Storage {
     pub disks: u32,
     /// Whether the log has a disk of its own; if not, it is spread with the database.
     pub log_disk: bool,
-    /// Transactions under way at a time, for each disk of the database.
+    /// Transactions in progress at a time, for each disk of the database.
     pub transactions_per_disk: u32,
 }
 
-/// What a transaction takes.
+/// The service demand of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Demand {
-    /// Seconds of the processor.
+    /// Processor time in seconds.
     pub processor: f64,
     /// Pages of the database read.
     pub reads: f64,
@@ -39,16 +39,16 @@ pub struct Demand {
     pub log_writes: f64,
 }
 
-/// What the machine does with it.
+/// The throughput and utilization of a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
     /// Transactions a second.
     pub per_second: f64,
-    /// Seconds from a transaction's beginning to its end.
+    /// Response time of a transaction in seconds.
     pub response: f64,
-    /// The share of the time in which the processor works, 0 to 1.
+    /// Utilization of the processor, 0 to 1.
     pub processor: f64,
-    /// The share of the time in which the busiest disk works, 0 to 1.
+    /// Utilization of the busiest disk, 0 to 1.
     pub disk: f64,
 }
 
@@ -63,8 +63,8 @@ impl Storage {
         }
         for (field, number) in [("disks", self.disks), ("transactions_per_disk", self.transactions_per_disk)]
         {
-            let reason = format!("{number} is not between 1 and {MOST}");
-            require((1..=MOST).contains(&number), format!("storage.{field}"), reason)?;
+            let reason = format!("{number} is not between 1 and {MAX}");
+            require((1..=MAX).contains(&number), format!("storage.{field}"), reason)?;
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Storage {
         let wanted = share / demand.processor;
         let reaches = |disks| Storage { disks, ..self.clone() }.throughput(demand).per_second >= wanted;
         // More disks, and more transactions with them, are never slower.
-        let (mut low, mut high) = (1, MOST);
+        let (mut low, mut high) = (1, MAX);
         if !reaches(high) {
             return None;
         }

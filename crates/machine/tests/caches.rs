@@ -1,17 +1,17 @@
-//! The caches against a plain model of the same machine, on machines and programs at random.
+//! The cache model against a reference model of the same machine, on random machines and programs.
 
 mod plain;
 
 use pathlength_machine::{
-    Cache, Caches, Class, Crossing, Curves, Hierarchy, Holds, Machine, Model, Point, Prefetch, Replacement,
-    Request, TranslationBuffer, Warming, Write,
+    Cache, Caches, Crossing, CurvePoint, Hierarchy, Holds, Machine, MissClass, MissRatioCurves, Model,
+    Prefetch, Replacement, Request, TranslationBuffer, WarmUp, Write,
 };
-use plain::{Plain, Sets, Way};
+use plain::{Plain, PlainServed, Sets};
 use proptest::prelude::*;
 use trace::record::{Event, Mark};
 use trace::{Block, Consumer, Thread};
 
-/// A small machine at random, in TOML: so small that everything happens.
+/// A random machine in TOML, so small that every event happens.
 fn machine() -> impl Strategy<Value = String> {
     let replacement = || prop::sample::select(&["lru", "fifo", "random", "not-last-used"]);
     let cache = move |lines: u32| {
@@ -40,23 +40,26 @@ fn machine() -> impl Strategy<Value = String> {
             },
         )
     };
-    // In many machines what the nearest caches miss may wait.
-    let usual = (0..3u32, prop::sample::select(&["back", "ignored"])).prop_map(|(sets, write)| {
+    // In many machines L1 misses can be deferred.
+    let deferrable = (0..3u32, prop::sample::select(&["back", "ignored"])).prop_map(|(sets, write)| {
         format!(
             "size = {}\nways = 8\nwrite = \"{write}\"\nallocate_on_write = true\nlatency = 1\n",
             (32 << sets) * 8
         )
     });
-    let nearest = (prop::bool::weighted(0.4), cache(1), cache(1), usual.clone(), usual);
-    let nearest = nearest
-        .prop_map(|(is_usual, i, d, usual_i, usual_d)| if is_usual { (usual_i, usual_d) } else { (i, d) });
+    let l1 = (prop::bool::weighted(0.4), cache(1), cache(1), deferrable.clone(), deferrable);
+    let l1 = l1.prop_map(
+        |(is_deferrable, i, d, deferrable_i, deferrable_d)| {
+            if is_deferrable { (deferrable_i, deferrable_d) } else { (i, d) }
+        },
+    );
     let includes = prop::sample::select(&["[]", "[\"d\"]", "[\"i\", \"d\"]"]);
     let crossing = prop::sample::select(&["both", "first"]);
-    // Lines of data may be shorter than what is accessed.
+    // Data lines may be shorter than an access.
     let data_line = prop::sample::select(&[32, 32, 4]);
     let shape = (0..6u8, includes, crossing, any::<bool>(), data_line);
-    (shape, nearest, cache(4), cache(16), buffer(), buffer(), buffer()).prop_map(
-        |((shape, includes, crossing, is_long, data_line), (i, d), l2, l3, itb, dtb, far)| {
+    (shape, l1, cache(4), cache(16), buffer(), buffer(), buffer()).prop_map(
+        |((shape, includes, crossing, is_long, data_line), (i, d), l2, l3, itb, dtb, l2_tlb)| {
             let line = if is_long { 64 } else { 32 };
             let mut text =
                 format!("title = \"\"\n[processor]\nname = \"\"\nclock_mhz = 1\ncrossing = \"{crossing}\"\n");
@@ -74,7 +77,7 @@ fn machine() -> impl Strategy<Value = String> {
                 text += &format!(
                     "[caches.l2]\nlevel = 2\nholds = \"both\"\nline = {line}\nincludes = {includes}\n{l2}"
                 );
-                text += &format!("[translation_buffers.far]\nlevel = 2\nholds = \"both\"\n{far}");
+                text += &format!("[translation_buffers.l2]\nlevel = 2\nholds = \"both\"\n{l2_tlb}");
             }
             if shape >= 3 {
                 text += &format!(
@@ -86,13 +89,13 @@ fn machine() -> impl Strategy<Value = String> {
     )
 }
 
-/// Addresses that come back to where others were; some differ in high bits only.
+/// Random addresses, close together so that lines are reused; some differ in high bits only.
 fn place() -> impl Strategy<Value = u64> {
     let low = prop_oneof![0..0x200u64, 0..0x1000u64, 0..0x8000u64, Just(0x100)];
     (low, prop::sample::select(&[0u64, 0, 0, 0, 1, 2])).prop_map(|(low, high)| low + (high << 20))
 }
 
-/// Accesses that come back to where they were: fetches, loads and stores.
+/// Random fetches, loads and stores that reuse lines.
 fn accesses(count: usize) -> impl Strategy<Value = Vec<(u8, u64, u8)>> {
     prop::collection::vec((0..4u8, place(), prop::sample::select(&[1u8, 2, 4, 8])), 1..count)
 }
@@ -103,7 +106,7 @@ fn same_as_plain(text: &str, hierarchy: &mut Hierarchy, accesses: &[(u8, u64, u8
     for (number, &(kind, place, size)) in accesses.iter().enumerate() {
         // Mostly aligned, as programs are.
         let address = if place % 7 == 0 { place } else { place & !7 };
-        let (served, way): (_, Way) = match kind {
+        let (served, way): (_, PlainServed) = match kind {
             0 => (hierarchy.fetch(0x1_0000 + address), plain.fetch(0x1_0000 + address)),
             1 | 2 => (hierarchy.load(address, size), plain.data(address, size, false)),
             _ => (hierarchy.store(address, size), plain.data(address, size, true)),
@@ -125,7 +128,7 @@ fn same_as_plain(text: &str, hierarchy: &mut Hierarchy, accesses: &[(u8, u64, u8
     }
 }
 
-/// Blocks at random: instructions that load (1 and 2), store (3) or do not access memory, at addresses.
+/// Random blocks of loads, stores and other instructions, with their addresses.
 fn blocks() -> impl Strategy<Value = Vec<(u64, Vec<u32>)>> {
     // addq, ldq, ldl, stq, ldq_u to r31 (a no-operation), ldbu, stl_c, wh64.
     let words = [
@@ -142,7 +145,7 @@ fn blocks() -> impl Strategy<Value = Vec<(u64, Vec<u32>)>> {
     prop::collection::vec(block.prop_map(|(place, words)| (0x1_2000_0000 + 4 * place, words)), 1..12)
 }
 
-/// What the words of [`blocks`] do: bytes, and whether they write.
+/// The access of a word of [`blocks`]: its bytes, and whether it is a store.
 fn access(word: u32) -> Option<(u8, bool)> {
     match word >> 26 {
         0x29 => Some((8, false)),
@@ -154,7 +157,7 @@ fn access(word: u32) -> Option<(u8, bool)> {
     }
 }
 
-/// An execution: of which process, which block, and where its accesses go.
+/// An execution: process, block, and the addresses of its accesses.
 type Execution = (u32, prop::sample::Index, Vec<u64>);
 
 fn executions() -> impl Strategy<Value = Vec<Execution>> {
@@ -168,17 +171,17 @@ fn each(
     executions: &[Execution],
     mut call: impl FnMut(u32, usize, u64, &[u32], &[u64]),
 ) {
-    for (space, block, addresses) in executions {
+    for (process, block, addresses) in executions {
         let block = block.index(blocks.len());
         let (address, words) = &blocks[block];
         let count = words.iter().filter(|&&word| access(word).is_some()).count();
-        call(*space, block, *address, words, &addresses[..count]);
+        call(*process, block, *address, words, &addresses[..count]);
     }
 }
 
-/// What distinguishes the addresses of a process.
-fn of_space(space: u32) -> u64 {
-    u64::from(space) << 43
+/// The bits of an address that identify a process.
+fn asid_bits(process: u32) -> u64 {
+    u64::from(process) << 43
 }
 
 /// A thread of a process.
@@ -186,39 +189,39 @@ fn thread(process: u32) -> Thread {
     Thread { process, number: process }
 }
 
-/// What is written on to a cache behind the nearest is used then, not before or after: it takes its turn to leave.
+/// A store written through to L2 uses its line there at once, so that LRU replacement sees it in program order.
 #[test]
-fn what_is_written_on_is_used_in_its_turn() {
-    let near = "holds = \"data\"\nline = 32\nlatency = 1\nallocate_on_write = true";
+fn write_through_stores_use_lines_in_program_order() {
+    let l1 = "holds = \"data\"\nline = 32\nlatency = 1\nallocate_on_write = true";
     let machine = Machine::from_toml(&format!(
         "title = \"\"\n[processor]\nname = \"\"\nclock_mhz = 1\n[memory]\nlatency_ns = 1000\n\
          [caches.i]\nlevel = 1\nholds = \"instructions\"\nline = 32\nsize = 1024\nways = 1\nlatency = 1\n\
-         [caches.d]\nlevel = 1\nsize = 128\nways = 1\nwrite = \"through\"\n{near}\n\
-         [caches.l2]\nlevel = 2\nsize = 64\nways = 2\nwrite = \"back\"\n{near}\n"
+         [caches.d]\nlevel = 1\nsize = 128\nways = 1\nwrite = \"through\"\n{l1}\n\
+         [caches.l2]\nlevel = 2\nsize = 64\nways = 2\nwrite = \"back\"\n{l1}\n"
     ));
     let mut caches = Caches::new(&machine.unwrap());
     let (load, store) = (0xa420_0000, 0xb420_0000);
     let words = [vec![load; 3], vec![store; 12], vec![load; 3]].concat();
     caches.define(&Block::new(0x1_2000_0000, words));
-    // Three lines stay in the first cache; of what is written to them the second one always has two.
+    // Three lines stay in L1; of the lines written through to L2, L2 always has two.
     let three = [0, 0x20, 0x40];
     let last = [0x60, 0xe0, 0x60];
     caches.executed(thread(0), &[&[!0], &three[..], &three, &three, &three, &three, &last].concat());
-    // The last load finds what was loaded two loads before.
+    // The last load hits the line of the load before the previous one.
     let l2 = &caches.structures()[2];
     assert_eq!((l2.accesses, l2.misses), (6, 5));
 }
 
-/// A page was used when a line of its was, though another line of the cache is in that one's place since.
+/// A page is used whenever one of its lines is, even if that line has been evicted since.
 #[test]
-fn pages_are_used_with_lines_that_have_left() {
+fn pages_are_used_with_lines_that_were_evicted() {
     let text = "title = \"\"\n[processor]\nname = \"\"\nclock_mhz = 1\n[memory]\nlatency_ns = 1000\n\
          [caches.i]\nlevel = 1\nholds = \"instructions\"\nline = 32\nsize = 1024\nways = 1\nlatency = 1\n\
          [caches.d]\nlevel = 1\nholds = \"data\"\nline = 32\nsize = 256\nways = 1\nlatency = 1\n\
          [translation_buffers.d]\nholds = \"data\"\nentries = 4\npage = 512\nmiss_cycles = 1\n";
     let mut hierarchy = Hierarchy::new(&Machine::from_toml(text).unwrap());
-    // Of four pages that of the second line is used first, and that of the first line next: then another line, of a page
-    // that is there, takes its place, and a fifth page comes. The first line's page stays.
+    // Of four pages, that of the second line is the least recently used one, and that of the first line is next. Then a
+    // line of another resident page evicts the first line, and a fifth page is used: the first line's page stays.
     let loads = [0x000, 0x220, 0x440, 0x660, 0x000, 0x440, 0x660, 0x400, 0x880, 0x0a0];
     same_as_plain(text, &mut hierarchy, &loads.map(|address| (1, address, 8)));
     assert_eq!(hierarchy.buffer_misses().collect::<Vec<_>>(), [[0, 5, 0]]);
@@ -227,9 +230,9 @@ fn pages_are_used_with_lines_that_have_left() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
-    /// Each instruction of random blocks has the misses that it has in the plain model.
+    /// Each instruction of random blocks has the misses that it has in the reference model.
     #[test]
-    fn instructions_miss_as_in_the_plain_model(
+    fn instructions_miss_as_in_the_reference_model(
         text in machine(),
         blocks in blocks(),
         executions in executions(),
@@ -249,17 +252,17 @@ proptest! {
         let mut expected: Vec<Vec<Vec<u64>>> =
             vec![blocks.iter().map(|(_, words)| vec![0; words.len()]).collect(); structures];
         let mut instructions = 0;
-        let note = |expected: &mut Vec<Vec<Vec<u64>>>, is_fetch: bool, way: Way, block: usize, position: usize| {
+        let note = |expected: &mut Vec<Vec<Vec<u64>>>, is_fetch: bool, way: PlainServed, block: usize, position: usize| {
             let missed = path(is_fetch).into_iter().take(way.0.into());
             let untranslated = buffers(is_fetch).into_iter().take(way.2.into());
             missed.chain(untranslated).for_each(|structure| expected[structure][block][position] += 1);
         };
-        // What a process executes without a break is told at once.
-        let (mut records, mut process) = (Vec::new(), 0);
-        each(&blocks, &executions, |space, block, address, words, addresses| {
-            if space != process {
-                caches.executed(thread(process), &std::mem::take(&mut records));
-                process = space;
+        // Consecutive records of one process are passed on together.
+        let (mut records, mut current) = (Vec::new(), 0);
+        each(&blocks, &executions, |process, block, address, words, addresses| {
+            if process != current {
+                caches.executed(thread(current), &std::mem::take(&mut records));
+                current = process;
             }
             records.push(!(block as u64));
             records.extend(addresses);
@@ -267,12 +270,12 @@ proptest! {
             for (position, &word) in words.iter().enumerate() {
                 let place = address + 4 * position as u64;
                 if position == 0 || place.is_multiple_of(32) {
-                    let way = plain.fetch(place + of_space(space));
+                    let way = plain.fetch(place + asid_bits(process));
                     note(&mut expected, true, way, block, position);
                 }
                 if let Some((size, is_store)) = access(word) {
-                    let first = addresses.next().unwrap() + of_space(space);
-                    // Each line that an access asks for is a miss of its own.
+                    let first = addresses.next().unwrap() + asid_bits(process);
+                    // Each line of an access can miss by itself.
                     for way in plain.parts(first, size, is_store) {
                         note(&mut expected, false, way, block, position);
                     }
@@ -280,22 +283,22 @@ proptest! {
                 instructions += 1;
             }
         });
-        caches.executed(thread(process), &records);
+        caches.executed(thread(current), &records);
         for (structure, by_block) in expected.iter().enumerate() {
             for (block, expected) in by_block.iter().enumerate() {
-                let found: Vec<u64> = caches.misses_of(structure, Class::Unknown, block as u32).collect();
+                let found: Vec<u64> = caches.misses_of(structure, MissClass::Unknown, block as u32).collect();
                 prop_assert_eq!(&found, expected, "structure {} block {} of\n{}", structure, block, text);
             }
         }
         let found = caches.structures();
-        let nearest = path(true).first().map_or(0, |&index| if machine.caches[index].holds == Holds::Both { 0 } else { instructions });
-        prop_assert!(found[0].accesses >= nearest);
+        let fetches = path(true).first().map_or(0, |&index| if machine.caches[index].holds == Holds::Both { 0 } else { instructions });
+        prop_assert!(found[0].accesses >= fetches);
         for (structure, expected) in found.iter().zip(&expected) {
             prop_assert_eq!(structure.misses, expected.iter().flatten().sum::<u64>());
         }
     }
 
-    /// Misses are of the classes that their definitions say, and as many as without.
+    /// The classes of misses follow their definitions, and classification does not change their number.
     #[test]
     fn misses_are_classified_as_defined(blocks in blocks(), executions in executions(), ways in 0..3u32) {
         let text = format!(
@@ -307,14 +310,14 @@ proptest! {
         let mut caches = Caches::classified(&machine);
         blocks.iter().for_each(|(address, words)| caches.define(&Block::new(*address, &words[..])));
         let (mut real, mut ideal) = (Sets::new(16 >> ways, 1 << ways, Replacement::Lru), Sets::new(1, 16, Replacement::Lru));
-        let (mut seen, mut expected) = (std::collections::HashSet::new(), [0; Class::COUNT]);
-        each(&blocks, &executions, |space, block, _, words, addresses| {
+        let (mut seen, mut expected) = (std::collections::HashSet::new(), [0; MissClass::COUNT]);
+        each(&blocks, &executions, |process, block, _, words, addresses| {
             let mut records = vec![!(block as u64)];
             records.extend(addresses);
-            caches.executed(thread(space), &records);
+            caches.executed(thread(process), &records);
             let sizes = words.iter().filter_map(|&word| access(word));
             for (&address, (size, _)) in addresses.iter().zip(sizes) {
-                let first = address + of_space(space);
+                let first = address + asid_bits(process);
                 for line in first / 32..=(first + u64::from(size) - 1) / 32 {
                     let [is_hit, would_hit] = [&mut real, &mut ideal].map(|sets| {
                         let is_hit = sets.touch(line, false);
@@ -324,7 +327,7 @@ proptest! {
                         is_hit
                     });
                     let is_new = seen.insert(line);
-                    let class = if is_new { Class::Compulsory } else if would_hit { Class::Conflict } else { Class::Capacity };
+                    let class = if is_new { MissClass::Compulsory } else if would_hit { MissClass::Conflict } else { MissClass::Capacity };
                     expected[class as usize] += u64::from(!is_hit);
                 }
             }
@@ -337,7 +340,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// One pass finds the misses that separate runs at each size find.
+    /// One pass counts the misses that separate simulations of each size count.
     #[test]
     fn curves_are_separate_runs(
         blocks in blocks(),
@@ -345,22 +348,22 @@ proptest! {
         line in prop::sample::select(&[16, 32, 64, 256]),
     ) {
         let streams = [Holds::Instructions, Holds::Data, Holds::Both];
-        let mut curves = Curves::new(line, 32 << 10, &streams).unwrap();
+        let mut curves = MissRatioCurves::new(line, 32 << 10, &streams).unwrap();
         blocks.iter().for_each(|(address, words)| curves.define(&Block::new(*address, &words[..])));
         let mut lines = [const { Vec::new() }; 3];
-        each(&blocks, &executions, |space, block, address, words, addresses| {
+        each(&blocks, &executions, |process, block, address, words, addresses| {
             let mut records = vec![!(block as u64)];
             records.extend(addresses);
-            curves.executed(thread(space), &records);
+            curves.executed(thread(process), &records);
             let mut addresses = addresses.iter();
             for (position, &word) in words.iter().enumerate() {
-                let fetched = address + 4 * position as u64 + of_space(space);
+                let fetched = address + 4 * position as u64 + asid_bits(process);
                 if position == 0 || fetched.is_multiple_of(line) {
                     lines[0].push(fetched / line);
                     lines[2].push(fetched / line);
                 }
                 if let Some((size, _)) = access(word) {
-                    let first = addresses.next().unwrap() + of_space(space);
+                    let first = addresses.next().unwrap() + asid_bits(process);
                     for part in [first / line, (first + u64::from(size) - 1) / line] {
                         lines[1].push(part);
                         lines[2].push(part);
@@ -379,8 +382,8 @@ proptest! {
     }
 }
 
-/// The misses of one cache that is asked for lines of so many bytes.
-fn separate_run(point: &Point, line: u64, lines: &[u64]) -> u64 {
+/// The misses of one cache for a sequence of lines.
+fn separate_run(point: &CurvePoint, line: u64, lines: &[u64]) -> u64 {
     let entries = point.size / line;
     let ways = point.ways.unwrap_or(entries as u32);
     let mut sets = Sets::new(entries / u64::from(ways), ways, Replacement::Lru);
@@ -394,15 +397,15 @@ fn separate_run(point: &Point, line: u64, lines: &[u64]) -> u64 {
     misses
 }
 
-/// Programs use far more memory than small caches hold, and come back to it.
+/// A program that uses far more memory than small caches hold, and reuses it.
 #[test]
 fn curves_of_much_memory_are_separate_runs() {
-    let (line, largest, pieces) = (64, 64 << 10, 1u64 << 17);
-    let mut curves = Curves::new(line, largest, &[Holds::Data]).unwrap();
+    let (line, largest, regions) = (64, 64 << 10, 1u64 << 17);
+    let mut curves = MissRatioCurves::new(line, largest, &[Holds::Data]).unwrap();
     curves.define(&Block::new(0x1_2000_0000, [0xa41e_0000])); // ldq v0,0(sp)
-    // Far places once, and near ones, which move slowly, again and again.
+    // Random lines once each, and lines of a slowly moving working set again and again.
     let mut random = 1u64;
-    let lines: Vec<u64> = (0..4 * pieces)
+    let lines: Vec<u64> = (0..4 * regions)
         .map(|number| {
             random ^= random << 13;
             random ^= random >> 7;
@@ -422,24 +425,25 @@ fn curves_of_much_memory_are_separate_runs() {
     }
 }
 
-/// The largest caches that may be asked for have room for 64 million lines; only what is used costs memory.
+/// The largest caches have room for 64 million lines; only lines that are used cost memory.
 #[test]
-fn what_no_cache_has_costs_no_memory() {
+fn unused_lines_cost_no_memory() {
     let pages = || -> u64 {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap();
         text.split(' ').nth(1).unwrap().parse().unwrap()
     };
     let before = pages();
-    let curves = Curves::new(16, 1 << 30, &[Holds::Instructions, Holds::Data, Holds::Both]).unwrap();
+    let curves = MissRatioCurves::new(16, 1 << 30, &[Holds::Instructions, Holds::Data, Holds::Both]).unwrap();
     assert!(pages() < before + (64 << 20) / 4096);
     assert!(curves.curves().iter().all(|curve| curve.points.iter().all(|point| point.misses == 0)));
 }
 
-/// A model that heard all, one that heard what is before a place, and one that counts what is behind it.
+/// Three models: one that counts all records, one that counts those before `place`, and one that is warmed up by
+/// those and counts the rest.
 fn parts<M: Model>(
     make: impl Fn() -> M,
     blocks: &[(u64, Vec<u32>)],
-    heard: &[(u32, Vec<u64>)],
+    recorded: &[(u32, Vec<u64>)],
     place: usize,
 ) -> [M; 3] {
     let ready = || {
@@ -447,46 +451,46 @@ fn parts<M: Model>(
         blocks.iter().for_each(|(address, words)| model.define(&Block::new(*address, &words[..])));
         model
     };
-    let [mut all, mut before] = [ready(), ready()];
-    let mut behind = Warming::new(ready(), 6..7);
-    for (number, (space, records)) in heard.iter().enumerate() {
-        all.executed(thread(*space), records);
+    let [mut all, mut warm_up] = [ready(), ready()];
+    let mut counted = WarmUp::new(ready(), 6..7);
+    for (number, (process, records)) in recorded.iter().enumerate() {
+        all.executed(thread(*process), records);
         if number < place {
-            before.executed(thread(*space), records);
+            warm_up.executed(thread(*process), records);
         }
         // The unit's predecessor, which is not counted, begins as well.
         let unit = if number < place { 6 } else { 7 };
         let begins = Event::Mark(Mark::UnitBegins(unit)).word();
-        behind.executed(thread(*space), &[&[begins], &records[..]].concat());
+        counted.executed(thread(*process), &[&[begins], &records[..]].concat());
     }
-    assert_eq!(behind.is_warming(), place == heard.len());
-    [all, before, behind.model]
+    assert_eq!(counted.is_warming(), place == recorded.len());
+    [all, warm_up, counted.model]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// A unit has the misses between its marks, whether they are told with what is executed or apart.
+    /// A unit has the misses between its marks, whether those come with the records or separately.
     #[test]
     fn misses_are_those_of_their_unit(text in machine(), blocks in blocks(), executions in executions()) {
         let machine = Machine::from_toml(&text).expect(&text);
-        let mut told = Vec::new();
+        let mut batches = Vec::new();
         each(&blocks, &executions, |_, block, _, _, addresses| {
-            let unit = told.len() as u64 / 3;
-            told.push(vec![Event::Mark(Mark::UnitBegins(unit)).word()]);
-            told.push([&[!(block as u64)], addresses].concat());
-            told.push(vec![Event::Mark(Mark::UnitEnds(unit)).word()]);
+            let unit = batches.len() as u64 / 3;
+            batches.push(vec![Event::Mark(Mark::UnitBegins(unit)).word()]);
+            batches.push([&[!(block as u64)], addresses].concat());
+            batches.push(vec![Event::Mark(Mark::UnitEnds(unit)).word()]);
         });
-        let units = |pieces: &[Vec<u64>]| {
+        let units = |batches: &[Vec<u64>]| {
             let mut caches = Caches::new(&machine);
             blocks.iter().for_each(|(address, words)| caches.define(&Block::new(*address, &words[..])));
-            pieces.iter().for_each(|piece| caches.executed(thread(0), piece));
+            batches.iter().for_each(|batch| caches.executed(thread(0), batch));
             caches.units().to_vec()
         };
-        prop_assert_eq!(units(&told), units(&[told.concat()]));
+        prop_assert_eq!(units(&batches), units(&[batches.concat()]));
     }
 
-    /// What warms up is not counted, and what is counted behind it is what there would be more.
+    /// After a warm-up, the counts are those of all records less those of the warm-up.
     #[test]
     fn counts_go_on_from_what_warmed_up(
         text in machine(),
@@ -495,30 +499,30 @@ proptest! {
         place in any::<prop::sample::Index>(),
     ) {
         let machine = Machine::from_toml(&text).expect(&text);
-        let mut heard = Vec::new();
-        each(&blocks, &executions, |space, block, _, _, addresses| {
-            heard.push((space, [&[!(block as u64)], addresses].concat()));
+        let mut recorded = Vec::new();
+        each(&blocks, &executions, |process, block, _, _, addresses| {
+            recorded.push((process, [&[!(block as u64)], addresses].concat()));
         });
-        prop_assume!(!heard.is_empty());
-        let place = place.index(heard.len());
-        let [all, before, behind] = parts(|| Caches::new(&machine), &blocks, &heard, place);
-        prop_assert_eq!(behind.instructions(), all.instructions() - before.instructions());
-        let structures = [&all, &before, &behind].map(Caches::structures);
-        for (structure, behind) in structures[2].iter().enumerate() {
-            let [all, before] = [0, 1].map(|model| &structures[model][structure]);
-            prop_assert_eq!(behind.accesses, all.accesses - before.accesses, "{} of\n{}", behind.name, text);
-            prop_assert_eq!(behind.misses, all.misses - before.misses, "{} of\n{}", behind.name, text);
-            let written = [all, before, behind].map(|one| one.counts.as_ref().map_or(0, |counts| counts.written_back));
+        prop_assume!(!recorded.is_empty());
+        let place = place.index(recorded.len());
+        let [all, warm_up, counted] = parts(|| Caches::new(&machine), &blocks, &recorded, place);
+        prop_assert_eq!(counted.instructions(), all.instructions() - warm_up.instructions());
+        let structures = [&all, &warm_up, &counted].map(Caches::structures);
+        for (structure, counted) in structures[2].iter().enumerate() {
+            let [all, warm_up] = [0, 1].map(|model| &structures[model][structure]);
+            prop_assert_eq!(counted.accesses, all.accesses - warm_up.accesses, "{} of\n{}", counted.name, text);
+            prop_assert_eq!(counted.misses, all.misses - warm_up.misses, "{} of\n{}", counted.name, text);
+            let written = [all, warm_up, counted].map(|one| one.counts.as_ref().map_or(0, |counts| counts.written_back));
             prop_assert_eq!(written[2], written[0] - written[1]);
         }
         let streams = [Holds::Instructions, Holds::Data];
-        let curves = parts(|| Curves::new(32, 4 << 10, &streams).unwrap(), &blocks, &heard, place);
-        prop_assert_eq!(curves[2].instructions(), behind.instructions());
-        let [all, before, behind] = curves.map(|curves| curves.curves());
+        let curves = parts(|| MissRatioCurves::new(32, 4 << 10, &streams).unwrap(), &blocks, &recorded, place);
+        prop_assert_eq!(curves[2].instructions(), counted.instructions());
+        let [all, warm_up, counted] = curves.map(|curves| curves.curves());
         for stream in 0..streams.len() {
-            let points = behind[stream].points.iter().zip(&all[stream].points).zip(&before[stream].points);
-            for ((behind, all), before) in points {
-                prop_assert_eq!(behind.misses, all.misses - before.misses, "{:?}", behind);
+            let points = counted[stream].points.iter().zip(&all[stream].points).zip(&warm_up[stream].points);
+            for ((counted, all), warm_up) in points {
+                prop_assert_eq!(counted.misses, all.misses - warm_up.misses, "{:?}", counted);
             }
         }
     }
@@ -527,9 +531,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// Each access of a random machine goes as far as in the plain model.
+    /// Each access is served by the same level as in the reference model.
     #[test]
-    fn accesses_go_as_far_as_in_the_plain_model(text in machine(), accesses in accesses(400)) {
+    fn accesses_are_served_as_in_the_reference_model(text in machine(), accesses in accesses(400)) {
         let machine = Machine::from_toml(&text).expect(&text);
         same_as_plain(&text, &mut Hierarchy::new(&machine), &accesses);
         same_as_plain(&text, &mut Hierarchy::classified(&machine), &accesses);

@@ -1,4 +1,4 @@
-//! Descriptions of machines: the good, and what is said of the others.
+//! Descriptions of machines: valid ones, and the errors of invalid ones.
 
 use pathlength_machine::{Caches, Machine, Prefetch, Replacement, Write};
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ latency_ns = 200
 "#;
 
 #[test]
-fn a_description_is_what_it_says() {
+fn a_valid_description_is_read() {
     let machine = Machine::from_toml(GOOD).unwrap();
     let names: Vec<&str> = machine.caches.iter().map(|cache| cache.name.as_str()).collect();
     assert_eq!(names, ["icache", "dcache", "scache"]);
@@ -65,9 +65,9 @@ fn a_description_is_what_it_says() {
     assert_eq!(machine.translation_buffers[0].ways(), 64);
 }
 
-/// A change of the good description, and what is said of it.
+/// A change to the valid description, and the error.
 #[test]
-fn an_impossible_machine_is_refused_with_the_field_and_the_reason() {
+fn an_impossible_machine_is_rejected_with_field_and_reason() {
     let table = [
         ("clock_mhz = 400", "clock_mhz = 0", "processor.clock_mhz: 0 is no clock"),
         (
@@ -93,7 +93,11 @@ fn an_impossible_machine_is_refused_with_the_field_and_the_reason() {
         ),
         ("ways = 3", "ways = 0", "caches.scache.ways: a set has at least one line"),
         ("line = 64", "line = 48", "caches.scache.line: 48 is not a power of two"),
-        ("line = 64", "line = 16", "caches.scache.line: 16 is less than the 32 of icache, which is nearer"),
+        (
+            "line = 64",
+            "line = 16",
+            "caches.scache.line: 16 is less than the 32 of icache, which is closer to the processor",
+        ),
         ("line = 64", "line = 8192", "caches.scache.line: 8192 is not between 4 and 4096 bytes"),
         ("level = 2", "level = 3", "caches.scache.level: there is level 3 but no level 2"),
         ("level = 2", "level = 1", "caches.scache.level: another one holds the same at level 1"),
@@ -101,7 +105,7 @@ fn an_impossible_machine_is_refused_with_the_field_and_the_reason() {
         (
             "latency = 8",
             "latency = 1",
-            "caches.scache.latency: 1 is less than the 2 of dcache, which is nearer",
+            "caches.scache.latency: 1 is less than the 2 of dcache, which is closer to the processor",
         ),
         ("latency = 8", "latency = nan", "caches.scache.latency: NaN is no number of cycles"),
         (
@@ -127,8 +131,12 @@ fn an_impossible_machine_is_refused_with_the_field_and_the_reason() {
             "latency = 2\nvictim_lines = 5000",
             "caches.dcache.victim_lines: more than 1024 are a cache",
         ),
-        ("[\"dcache\"]", "[\"l1\"]", "caches.scache.includes: \"l1\" is no cache of a nearer level"),
-        ("[\"dcache\"]", "[\"scache\"]", "caches.scache.includes: \"scache\" is no cache of a nearer level"),
+        ("[\"dcache\"]", "[\"l1\"]", "caches.scache.includes: \"l1\" is no cache closer to the processor"),
+        (
+            "[\"dcache\"]",
+            "[\"scache\"]",
+            "caches.scache.includes: \"scache\" is no cache closer to the processor",
+        ),
         (
             "entries = 64",
             "entries = 0",
@@ -161,7 +169,7 @@ fn an_impossible_machine_is_refused_with_the_field_and_the_reason() {
 }
 
 #[test]
-fn what_is_no_description_is_told_with_its_line() {
+fn a_syntax_error_is_reported_with_its_line() {
     let table = [
         ("ways = 3", "wais = 3", "unknown field `wais`"),
         ("ways = 3", "", "missing field `ways`"),
@@ -178,7 +186,7 @@ fn what_is_no_description_is_told_with_its_line() {
 }
 
 #[test]
-fn a_machine_can_be_a_change_of_another() {
+fn a_machine_can_be_based_on_another() {
     let text = "base = \"alphastation500-ev5\"\n[processor]\nclock_mhz = 433\n[caches.bcache]\nsize = \"4M\"";
     let (machine, base) = (Machine::from_toml(text).unwrap(), Machine::find("alphastation500").unwrap());
     assert_eq!((machine.processor.clock_mhz, machine.processor.cpu.as_deref()), (433.0, Some("ev5")));
@@ -206,7 +214,7 @@ fn machines_are_found_by_name_or_in_files() {
 }
 
 proptest! {
-    /// A damaged description is refused, or is a machine that works.
+    /// A damaged description is rejected, or describes a machine that can be simulated.
     #[test]
     fn damaged_descriptions_do_no_harm(
         cuts in prop::collection::vec((0..GOOD.len(), 0..4usize, "[0-9a-z\"={}\\[\\]\n.-]{0,3}"), 1..4),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use machine::{Curve, Holds};
+use machine::{Holds, MissRatioCurve};
 
 use super::per_thousand;
 use crate::table::{Kind, Table, Value, separated};
@@ -17,7 +17,7 @@ pub const WAYS: [(&str, Option<u32>); 5] = [
 ];
 
 /// A row for each size of caches, in misses per 1,000 of so many instructions.
-pub fn curve(curve: &Curve, line: u64, instructions: u64) -> Table {
+pub fn curve(curve: &MissRatioCurve, line: u64, instructions: u64) -> Table {
     let (name, what) = match curve.holds {
         Holds::Instructions => ("code", "Code"),
         Holds::Data => ("data", "Data"),

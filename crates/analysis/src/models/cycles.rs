@@ -1,7 +1,7 @@
 //! Cycles of pipelines.
 
-use machine::predictor::Count;
-use machine::{Cause, Machine, Side, Time, UnitTime};
+use machine::predictor::PredictionCount;
+use machine::{Cause, Machine, Side, TimingModel, UnitCycles};
 use trace::BlockId;
 
 use super::{Sites, file_stem, named};
@@ -9,7 +9,7 @@ use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
 
 /// How long machines take, what for, and how branches are predicted.
-pub fn times(machines: &[(&str, &Machine, &Time)]) -> Vec<Table> {
+pub fn times(machines: &[(&str, &Machine, &TimingModel)]) -> Vec<Table> {
     let mut tables = vec![summary(machines)];
     let both: Vec<_> = machines.iter().map(|&(name, machine, time)| (name, (machine, time))).collect();
     let both: Vec<_> = both.iter().map(|(name, both)| (*name, both)).collect();
@@ -23,7 +23,7 @@ pub fn times(machines: &[(&str, &Machine, &Time)]) -> Vec<Table> {
 }
 
 /// A row for each machine: how long it takes.
-fn summary(machines: &[(&str, &Machine, &Time)]) -> Table {
+fn summary(machines: &[(&str, &Machine, &TimingModel)]) -> Table {
     let columns = [
         ("machine", Kind::Text),
         ("MHz", Kind::Real(0)),
@@ -41,7 +41,7 @@ fn summary(machines: &[(&str, &Machine, &Time)]) -> Table {
         let cycles = time.cycles();
         let hertz = machine.processor.clock_mhz * 1e6;
         let units = time.units();
-        let mean = |of: fn(&UnitTime) -> u64| units.iter().map(of).sum::<u64>() as f64 / units.len() as f64;
+        let mean = |of: fn(&UnitCycles) -> u64| units.iter().map(of).sum::<u64>() as f64 / units.len() as f64;
         let (unit_instructions, unit_cycles) =
             (mean(|unit| unit.instructions), mean(|unit| unit.cycles.total()));
         let row = vec![
@@ -67,7 +67,7 @@ fn summary(machines: &[(&str, &Machine, &Time)]) -> Table {
 }
 
 /// What the cycles of a machine were spent for.
-fn causes(name: &str, title: &str, machine: &Machine, time: &Time) -> Table {
+fn causes(name: &str, title: &str, machine: &Machine, time: &TimingModel) -> Table {
     let columns = [
         ("side", Kind::Text),
         ("cause", Kind::Text),
@@ -88,7 +88,7 @@ fn causes(name: &str, title: &str, machine: &Machine, time: &Time) -> Table {
 }
 
 /// How the branches of a machine were predicted.
-fn predictions(name: &str, title: &str, time: &Time) -> Table {
+fn predictions(name: &str, title: &str, time: &TimingModel) -> Table {
     let columns = [
         ("kind", Kind::Text),
         ("executed", Kind::Count),
@@ -99,13 +99,13 @@ fn predictions(name: &str, title: &str, time: &Time) -> Table {
     let counts = time.predictions();
     let kinds =
         [("conditional branches", counts.branches), ("jumps", counts.jumps), ("returns", counts.returns)];
-    for (kind, Count { executed, mispredicted }) in kinds {
+    for (kind, PredictionCount { executed, mispredicted }) in kinds {
         table.row(vec![kind.into(), executed.into(), mispredicted.into(), percent(mispredicted, executed)]);
     }
     table
 }
 
-impl Sites for Time {
+impl Sites for TimingModel {
     const WHAT: &str = "Cycles";
 
     fn units(&self, name: &str, title: &str) -> Table {
@@ -119,7 +119,7 @@ impl Sites for Time {
             ("frozen", Kind::Count),
         ];
         let mut table = Table::new(name, title, &columns);
-        let units = Time::units(self);
+        let units = TimingModel::units(self);
         for unit in sorted_by_number(&units, |unit| unit.number) {
             let cycles = &unit.cycles;
             let mut row = vec![

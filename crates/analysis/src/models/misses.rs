@@ -1,6 +1,6 @@
 //! Accesses and misses of caches and translation buffers.
 
-use machine::{Caches, Class};
+use machine::{Caches, MissClass};
 use trace::BlockId;
 
 use super::{Sites, file_stem, per_thousand};
@@ -8,8 +8,11 @@ use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
 
 /// The classes of misses that have columns.
-const CLASSES: [(Class, &str); 3] =
-    [(Class::Compulsory, "compulsory"), (Class::Capacity, "capacity"), (Class::Conflict, "conflict")];
+const CLASSES: [(MissClass, &str); 3] = [
+    (MissClass::Compulsory, "compulsory"),
+    (MissClass::Capacity, "capacity"),
+    (MissClass::Conflict, "conflict"),
+];
 
 /// A row for each cache and translation buffer of each machine; with the classes of its misses if the models
 /// know them.
@@ -92,7 +95,7 @@ impl Sites for Caches {
         let executed = Some(self.executions(block)).filter(|&times| times > 0)?;
         let mut rows: Vec<Vec<u64>> = Vec::new();
         for structure in 0..self.structures().len() {
-            for class in Class::ALL {
+            for class in MissClass::ALL {
                 for (index, misses) in self.misses_of(structure, class, block).enumerate() {
                     if rows.len() == index {
                         rows.push(vec![executed]);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use analysis::models;
 use analysis::table::Table;
 use clap::ValueEnum;
-use machine::{Curves, Holds};
+use machine::{Holds, MissRatioCurves};
 use report::{Block, Error, Format, Page, Section};
 
 use super::hear::{Heard, hear};
@@ -27,7 +27,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
         Some(_) => {}
         None => report::check(holds.len() > 1, output.format, path)?,
     }
-    let curves = Curves::new(*line_size, *largest, &holds)?;
+    let curves = MissRatioCurves::new(*line_size, *largest, &holds)?;
     let heard = hear(&options.heard, None, &[], curves)?;
     let curves = heard.model.curves();
     let table = |curve| models::curve(curve, *line_size, heard.model.instructions());
@@ -40,7 +40,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// A page with a chart for each table.
-fn write_page(heard: &Heard<Curves>, tables: Vec<Table>, path: &Path) -> Result<(), Error> {
+fn write_page(heard: &Heard<MissRatioCurves>, tables: Vec<Table>, path: &Path) -> Result<(), Error> {
     let header = heard.trace.header();
     let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let headings = models::WAYS.map(|(heading, _)| heading);

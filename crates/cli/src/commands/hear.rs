@@ -12,7 +12,7 @@ use anyhow::bail;
 use engine::linux::without_signals;
 use lab::live;
 use lab::measure::Ending;
-use machine::{Machine, Model, Warming};
+use machine::{Machine, Model, WarmUp};
 use trace::Trace;
 
 use super::show::tell_problems;
@@ -68,12 +68,12 @@ fn heard_units(options: &HeardOptions) -> Option<u64> {
 }
 
 /// A model that counts from a unit on, if units before it are to warm it up.
-fn warming<M: Model>(options: &HeardOptions, model: M, first: u64) -> Warming<M> {
-    Warming::new(model, first..first.saturating_add(options.warm_up))
+fn warming<M: Model>(options: &HeardOptions, model: M, first: u64) -> WarmUp<M> {
+    WarmUp::new(model, first..first.saturating_add(options.warm_up))
 }
 
 /// The model, which has heard everything, if something counts.
-fn warmed<M: Model>(options: &HeardOptions, trace: &Trace, warming: Warming<M>) -> anyhow::Result<M> {
+fn warmed<M: Model>(options: &HeardOptions, trace: &Trace, warming: WarmUp<M>) -> anyhow::Result<M> {
     if warming.is_warming() {
         let (unit, calls) = (trace.header().unit.as_deref().unwrap_or_default(), options.warm_up);
         bail!("all calls of {unit} that were heard warmed the machine up: give less than --warm-up {calls}");
@@ -98,7 +98,7 @@ fn run<M: Model + 'static>(
     check_names(&configuration, &named(&plan))?;
     let is_parallel = is_parallel(options.host_processors);
     // The program's signals are its own threads'.
-    let is_aside = is_parallel && without_signals(|| model.work_aside())?;
+    let is_aside = is_parallel && without_signals(|| model.use_worker_thread())?;
     let model = warming(options, model, options.plan.skip);
     let live = live::run(&configuration, &plan, model, is_parallel && !is_aside)?;
     if live.model.is_warming() {
@@ -121,7 +121,7 @@ fn replay<M: Model>(options: &HeardOptions, rows: Option<Rows>, mut model: M) ->
     let trace = Trace::open(options.file.path())?;
     let wanted = wanted(options, rows, &trace)?;
     if is_parallel(None) {
-        model.work_aside()?;
+        model.use_worker_thread()?;
     }
     let mut model = warming(options, model, wanted.units.as_ref().map_or(0, |units| *units.start()));
     let names = Names::of_trace(&trace);

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use analysis::models;
-use machine::Time;
+use machine::TimingModel;
 
 use super::caches::find;
 use super::hear::hear;
@@ -16,7 +16,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     report::check(several, output.format, output.path.as_deref())?;
     let rows = options.by.map(Into::into);
     let machines = find(&options.machines)?;
-    let times = machines.iter().map(Time::new).collect::<Result<Vec<_>, _>>()?;
+    let times = machines.iter().map(TimingModel::new).collect::<Result<Vec<_>, _>>()?;
     let heard = hear(&options.heard, rows, &machines, times)?;
     let named = options.machines.iter().map(String::as_str).zip(&heard.model);
     let tables = match rows {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use machine::{
-    Cache, Caches, Class, Crossing, Curves, Holds, Machine, Prefetch, Replacement, Request,
+    Cache, Caches, Crossing, Holds, Machine, MissClass, MissRatioCurves, Prefetch, Replacement, Request,
     TranslationBuffer, Write,
 };
 use trace::record::{Entries, Entry};
@@ -14,7 +14,7 @@ use crate::support::run;
 #[path = "../../../machine/tests/plain/mod.rs"]
 mod plain;
 
-use plain::{Plain, Sets, Way};
+use plain::{Plain, PlainServed, Sets};
 
 /// An execution of a block: its number, and the addresses of its accesses.
 type Execution = (usize, Vec<u64>);
@@ -89,7 +89,7 @@ fn each_instruction_of_a_program_misses_as_in_a_plain_model_of_each_machine() {
             let defined = &trace.blocks()[*block];
             each(&defined.words, defined.address, addresses, |position, address, access| {
                 let is_fetch = access.is_none();
-                let ways: Vec<Way> = match access {
+                let ways: Vec<PlainServed> = match access {
                     None => vec![plain.fetch(address)],
                     Some((size, is_store)) => plain.parts(address, size, is_store),
                 };
@@ -102,7 +102,7 @@ fn each_instruction_of_a_program_misses_as_in_a_plain_model_of_each_machine() {
         }
         for (structure, blocks) in misses.iter().enumerate() {
             for (block, expected) in blocks.iter().enumerate() {
-                let found: Vec<u64> = caches.misses_of(structure, Class::Unknown, block as u32).collect();
+                let found: Vec<u64> = caches.misses_of(structure, MissClass::Unknown, block as u32).collect();
                 assert_eq!(&found, expected, "{name}: structure {structure}, block {block}");
             }
         }
@@ -114,7 +114,7 @@ fn each_instruction_of_a_program_misses_as_in_a_plain_model_of_each_machine() {
 fn one_pass_finds_the_misses_of_all_sizes_of_caches_for_a_program() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, executions) = record(folder.path(), "--until 150000 :ev56/modes work");
-    let mut curves = Curves::new(32, 1 << 20, &[Holds::Data]).unwrap();
+    let mut curves = MissRatioCurves::new(32, 1 << 20, &[Holds::Data]).unwrap();
     hear(&mut curves, &trace, &executions);
     let mut lines = Vec::new();
     for (block, addresses) in &executions {

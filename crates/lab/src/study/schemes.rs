@@ -2,7 +2,7 @@
 
 use analysis::table::{Kind, Table, Value};
 use engine::{Configuration, Plan, UnitPlan};
-use machine::{Cause, Cycles, Demand, Machine, Storage, Time, Warming};
+use machine::{Cause, Cycles, Demand, Machine, Storage, TimingModel, WarmUp};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, ModeResult, Run, Setting, Study};
@@ -67,7 +67,7 @@ impl Scheme {
 }
 
 impl SchemeTime {
-    fn new(machine: &Machine, time: &Time) -> SchemeTime {
+    fn new(machine: &Machine, time: &TimingModel) -> SchemeTime {
         let (units, mut instructions, mut all) = (time.units(), 0, Cycles::default());
         for unit in &units {
             instructions += unit.instructions;
@@ -108,10 +108,10 @@ impl Setting<'_> {
                 .filter(|scheme| scheme.build == build)
                 .map(|scheme| machine(scheme.machine))
                 .collect();
-            let times = machines.iter().map(Time::new).collect::<Result<Vec<Time>, _>>();
+            let times = machines.iter().map(TimingModel::new).collect::<Result<Vec<TimingModel>, _>>();
             let times = times.map_err(|error| error.to_string())?;
             let plan = Plan { unit: Some(unit), ..Plan::default() };
-            let times = Warming::new(times, skip..first);
+            let times = WarmUp::new(times, skip..first);
             let heard = live::run(&configuration, &plan, times, false).map_err(|error| error.to_string())?;
             let both = machines.iter().zip(&heard.model.model);
             Ok::<_, String>(both.map(|(machine, time)| SchemeTime::new(machine, time)).collect::<Vec<_>>())

@@ -1,21 +1,21 @@
-//! Caches and translation buffers without time: what misses, where, and why.
+//! The cache model: the misses of caches and TLBs by instruction and unit of work. It has no notion of cycles.
 
-mod replay;
+mod simulation;
 mod tally;
 
 use trace::{Block, Consumer, Lookaside, Thread, Unusual};
 
-use crate::script::{Script, Scripts};
-use crate::{Class, Counts, Hierarchy, Machine, Model, Request, Write};
-use replay::Replay;
+use crate::block_template::{BlockTemplate, BlockTemplates};
+use crate::{CacheCounts, Hierarchy, Machine, MissClass, Model, Request, Write};
+use simulation::Simulation;
 use tally::Tally;
 pub use tally::UnitMisses;
 
-/// The caches and translation buffers of a machine, and the instructions that miss.
+/// The caches and TLBs (translation buffers) of a machine, with the misses of each instruction.
 ///
-/// Accesses are those of the trace: loads whose result is dropped (prefetches), `fetch`, `wh64` and `ecb` have
-/// no recorded address and ask for nothing; a locked load is a load, and a conditional store a store, whether it
-/// succeeds or not. What PALcode and the system do is not in it.
+/// Accesses are those of the records. Loads to the zero register (prefetches), `fetch`, `wh64` and `ecb` have no
+/// recorded address and are no accesses; a locked load is a load, and a conditional store a store, whether it
+/// succeeds or not. Accesses by PALcode and the system are not simulated.
 ///
 /// ```
 /// use pathlength_machine::{Caches, Machine};
@@ -32,33 +32,32 @@ pub use tally::UnitMisses;
 pub struct Caches {
     names: Vec<String>,
     hierarchy: Box<Hierarchy>,
-    scripts: Scripts,
+    templates: BlockTemplates,
     tally: Tally,
 }
 
-/// What happened at a cache or translation buffer.
+/// The accesses and misses of a cache or TLB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Structure {
-    /// What the machine calls it.
+    /// Its name in the machine's description.
     pub name: String,
-    /// What the processor, or a nearer structure that missed, asked for: one for each instruction at the
-    /// nearest of instructions.
+    /// Accesses by the processor and by the level before it. L1 of instructions has one for each instruction.
     pub accesses: u64,
-    /// What it did not have.
+    /// Accesses that missed.
     pub misses: u64,
-    /// The misses, by [`Class`].
-    pub classes: [u64; Class::COUNT],
-    /// More about caches.
-    pub counts: Option<Counts>,
+    /// The misses by [`MissClass`].
+    pub classes: [u64; MissClass::COUNT],
+    /// Further counts of a cache; TLBs have none.
+    pub counts: Option<CacheCounts>,
 }
 
 impl Caches {
-    /// Those of a machine: its caches, then its translation buffers.
+    /// The caches and TLBs of a machine, empty.
     pub fn new(machine: &Machine) -> Caches {
         Caches::of(machine, Hierarchy::new(machine))
     }
 
-    /// The same, which tell why accesses miss ([`Class`]). That takes several times as long.
+    /// The same, with the class of each miss ([`MissClass`]). That takes several times as long.
     pub fn classified(machine: &Machine) -> Caches {
         Caches::of(machine, Hierarchy::classified(machine))
     }
@@ -70,15 +69,15 @@ impl Caches {
         Caches {
             tally: Tally::new(machine.caches.len(), names.len()),
             names,
-            scripts: Scripts::new(hierarchy.fetch_granule()),
+            templates: BlockTemplates::new(hierarchy.fetch_granule()),
             hierarchy: Box::new(hierarchy),
         }
     }
 
-    /// What happened at each structure: the machine's caches in order, then its translation buffers.
+    /// Accesses and misses of each structure: the machine's caches in order, then its TLBs.
     pub fn structures(&self) -> Vec<Structure> {
         debug_assert!(self.hierarchy.is_drained());
-        let counts: Vec<&Counts> = self.hierarchy.counts().collect();
+        let counts: Vec<&CacheCounts> = self.hierarchy.counts().collect();
         let of_processor = self.of_processor();
         let buffer_misses: Vec<_> = self.hierarchy.buffer_misses().collect();
         let mut structures = Vec::new();
@@ -102,7 +101,7 @@ impl Caches {
                 name: name.clone(),
                 accesses,
                 misses: self.tally.misses[index],
-                classes: Class::ALL.map(|class| self.tally.sites[index][class as usize].iter().sum()),
+                classes: MissClass::ALL.map(|class| self.tally.sites[index][class as usize].iter().sum()),
                 counts: cache.cloned(),
             });
         }
@@ -112,11 +111,11 @@ impl Caches {
     /// Instructions, loads and stores executed.
     fn of_processor(&self) -> [u64; Request::OF_PROCESSOR] {
         let mut of_processor = [0; Request::OF_PROCESSOR];
-        for script in self.scripts.iter() {
-            let executions = script.executions.get();
-            let accesses = self.scripts.accesses(script);
+        for template in self.templates.iter() {
+            let executions = template.executions.get();
+            let accesses = self.templates.accesses(template);
             let stores = accesses.iter().filter(|access| access.is_store()).count() as u64;
-            of_processor[Request::Fetch as usize] += executions * u64::from(script.instructions);
+            of_processor[Request::Fetch as usize] += executions * u64::from(template.instructions);
             of_processor[Request::Load as usize] += executions * (accesses.len() as u64 - stores);
             of_processor[Request::Store as usize] += executions * stores;
         }
@@ -130,17 +129,17 @@ impl Caches {
 
     /// Executions of a block.
     pub fn executions(&self, block: u32) -> u64 {
-        self.scripts.get(block).map_or(0, |script| script.executions.get())
+        self.templates.get(block).map_or(0, |template| template.executions.get())
     }
 
-    /// Misses of a structure for this reason at each instruction of a block.
-    pub fn misses_of(&self, structure: usize, class: Class, block: u32) -> impl Iterator<Item = u64> {
-        let sites = self.scripts.get(block).map_or(0..0, Script::sites);
+    /// Misses of a class in a structure, at each instruction of a block.
+    pub fn misses_of(&self, structure: usize, class: MissClass, block: u32) -> impl Iterator<Item = u64> {
+        let sites = self.templates.get(block).map_or(0..0, BlockTemplate::sites);
         let misses = &self.tally.sites[structure][class as usize];
         sites.map(|site| misses.get(site).copied().unwrap_or(0))
     }
 
-    /// The units of work that ended as they should, in the order of their ends; each with what its own thread did.
+    /// The units of work that ended, in the order of their ends, each with the counts of its own thread.
     pub fn units(&self) -> &[UnitMisses] {
         &self.tally.units
     }
@@ -149,53 +148,57 @@ impl Caches {
 impl Consumer for Caches {
     fn define(&mut self, block: &Block) {
         self.hierarchy.adopt_time(0);
-        self.scripts.define(block.address, &block.words);
-        self.let_tell();
+        self.templates.define(block.address, &block.words);
+        self.publish();
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         if self.tally.is_other(thread.number) {
-            self.go_on();
+            self.drain();
             self.tally.enter(thread.number);
         }
         self.hierarchy.set_process(thread.process);
         self.hierarchy.adopt_time(0);
         let stores = self.hierarchy.stores();
-        let mut replay = self.replay();
+        let mut simulation = self.simulation();
         match stores {
-            Write::Back => replay.run::<BACK>(records),
-            Write::Through => replay.run::<THROUGH>(records),
-            Write::Ignored => replay.run::<IGNORED>(records),
+            Write::Back => simulation.run::<BACK>(records),
+            Write::Through => simulation.run::<THROUGH>(records),
+            Write::Ignored => simulation.run::<IGNORED>(records),
         };
-        self.let_tell();
+        self.publish();
     }
 
     fn lookaside(&mut self) -> Option<Lookaside> {
-        self.let_tell();
+        self.publish();
         let is_ignored = self.hierarchy.stores() == Write::Ignored;
-        self.hierarchy.lookaside(if is_ignored { unusual::<IGNORED> } else { unusual::<BACK> })
+        self.hierarchy.lookaside(if is_ignored {
+            consume_reported::<IGNORED>
+        } else {
+            consume_reported::<BACK>
+        })
     }
 
     fn first_instruction(&self, block: u32) -> u32 {
-        self.scripts.get(block).map_or(0, |script| script.first_site)
+        self.templates.get(block).map_or(0, |template| template.first_site)
     }
 
     fn passed(&mut self, block: u32, executions: u64) {
-        self.go_on();
-        if let Some(script) = self.scripts.get(block) {
-            script.executions.update(|times| times + executions);
-            let [instructions, accesses] = [script.instructions, script.accesses].map(u64::from);
+        self.drain();
+        if let Some(template) = self.templates.get(block) {
+            template.executions.update(|times| times + executions);
+            let [instructions, accesses] = [template.instructions, template.accesses].map(u64::from);
             self.tally.executed(instructions * executions, accesses * executions);
         }
     }
 }
 
 impl Model for Caches {
-    fn forget_counts(&mut self) {
-        self.go_on();
-        self.scripts.forget_executions();
-        self.hierarchy.forget_counts();
-        self.tally.forget();
+    fn reset_counts(&mut self) {
+        self.drain();
+        self.templates.reset_executions();
+        self.hierarchy.reset_counts();
+        self.tally.reset();
     }
 }
 
@@ -204,40 +207,40 @@ const THROUGH: u8 = Write::Through as u8;
 const IGNORED: u8 = Write::Ignored as u8;
 
 impl Caches {
-    fn replay(&mut self) -> Replay<'_> {
-        let Caches { hierarchy, scripts, tally, .. } = self;
-        Replay { scripts, hierarchy, tally }
+    fn simulation(&mut self) -> Simulation<'_> {
+        let Caches { hierarchy, templates, tally, .. } = self;
+        Simulation { templates, hierarchy, tally }
     }
 
-    /// What compiled code told goes through all levels before anything else happens.
-    fn go_on(&mut self) {
+    /// Sends misses that compiled code has deferred through the next levels.
+    fn drain(&mut self) {
         self.hierarchy.adopt_time(0);
-        self.replay().go_on();
-        self.let_tell();
+        self.simulation().drain();
+        self.publish();
     }
 
-    /// What is unusual goes through all levels.
+    /// Simulates all levels for an access that compiled code reports.
     #[inline(never)]
-    fn unusual_now<const STORES: u8>(&mut self, what: Unusual) {
-        self.hierarchy.adopt_time(u64::from(what.number) - 1);
-        let address = self.hierarchy.recorded_word(what.index);
-        self.replay().unusual::<STORES>(what, address);
-        self.let_tell();
+    fn simulate_reported<const STORES: u8>(&mut self, reported: Unusual) {
+        self.hierarchy.adopt_time(u64::from(reported.number) - 1);
+        let address = self.hierarchy.recorded_word(reported.index);
+        self.simulation().reported_access::<STORES>(reported, address);
+        self.publish();
     }
 
-    /// Lets compiled code go on, and tell this what is unusual.
-    fn let_tell(&mut self) {
+    /// Gives the time back to compiled code, and the address of this model, to which it reports accesses.
+    fn publish(&mut self) {
         let own = (&raw mut *self).cast();
         self.hierarchy.publish_time(own);
     }
 }
 
-/// [`Lookaside::unusual`], where stores do what `STORES` says.
-unsafe extern "C" fn unusual<const STORES: u8>(consumer: *mut u8, what: u64) {
-    // SAFETY: what the caller has is from `let_tell`, which nobody has used the model after.
+/// [`Lookaside::unusual`], where `STORES` is the write policy of L1.
+unsafe extern "C" fn consume_reported<const STORES: u8>(consumer: *mut u8, reported: u64) {
+    // SAFETY: the address is the one that `publish` gave, and the model was not used since.
     let caches = unsafe { &mut *consumer.cast::<Caches>() };
-    let what = Unusual::new(what);
-    if !caches.replay().unusual_later(what) {
-        caches.unusual_now::<STORES>(what);
+    let reported = Unusual::new(reported);
+    if !caches.simulation().try_defer_reported(reported) {
+        caches.simulate_reported::<STORES>(reported);
     }
 }

@@ -5,9 +5,9 @@ use std::mem::take;
 use trace::record::Mark;
 
 use crate::per_thread::{PerThread, Sums};
-use crate::{Class, Hierarchy, Request, Served};
+use crate::{Hierarchy, MissClass, Request, Served};
 
-/// Sums of what has happened.
+/// The counts of a cache model.
 #[derive(Debug)]
 pub struct Tally {
     /// Instructions executed.
@@ -16,46 +16,46 @@ pub struct Tally {
     pub accesses: u64,
     /// Misses of each structure.
     pub misses: Vec<u64>,
-    /// Of each structure and [`Class`], misses by site.
-    pub sites: Vec<[Vec<u64>; Class::COUNT]>,
-    /// The units that ended.
+    /// For each structure and [`MissClass`], misses by site.
+    pub sites: Vec<[Vec<u64>; MissClass::COUNT]>,
+    /// The units of work that ended.
     pub units: Vec<UnitMisses>,
-    /// What each thread has of the sums.
-    threads: PerThread<Shared>,
+    /// The share of each thread.
+    threads: PerThread<TallySums>,
     caches: usize,
 }
 
-/// What happened during a unit of work.
+/// The counts of a unit of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitMisses {
     /// Its number.
     pub number: u64,
     /// Instructions executed.
     pub instructions: u64,
-    /// Loads and stores.
+    /// Loads and stores executed.
     pub accesses: u64,
     /// Misses of each structure, in the order of [`Caches::structures`].
     pub misses: Vec<u64>,
 }
 
-/// The sums that threads have shares of.
+/// The sums that are divided among threads.
 #[derive(Clone, Debug, Default)]
-struct Shared {
+struct TallySums {
     instructions: u64,
     accesses: u64,
-    /// Of each structure; or of none, as long as nothing was counted.
+    /// Misses of each structure; empty if all are 0.
     misses: Vec<u64>,
 }
 
-impl Sums for Shared {
-    fn add(&mut self, other: &Shared) {
+impl Sums for TallySums {
+    fn add(&mut self, other: &TallySums) {
         self.instructions += other.instructions;
         self.accesses += other.accesses;
         self.misses.resize(self.misses.len().max(other.misses.len()), 0);
         self.misses.iter_mut().zip(&other.misses).for_each(|(misses, more)| *misses += more);
     }
 
-    fn since(&self, earlier: &Shared) -> Shared {
+    fn since(&self, earlier: &TallySums) -> TallySums {
         let mut since = self.clone();
         since.instructions -= earlier.instructions;
         since.accesses -= earlier.accesses;
@@ -65,7 +65,7 @@ impl Sums for Shared {
 }
 
 impl Tally {
-    /// Of so many structures, of which the first are caches.
+    /// For so many structures, of which the first `caches` are caches.
     pub fn new(caches: usize, structures: usize) -> Tally {
         Tally {
             instructions: 0,
@@ -78,27 +78,27 @@ impl Tally {
         }
     }
 
-    /// Forgets everything, and that units have begun.
-    pub fn forget(&mut self) {
+    /// Resets the counts; units that have begun are dropped.
+    pub fn reset(&mut self) {
         let mut threads = take(&mut self.threads);
-        threads.forget();
+        threads.reset();
         *self = Tally { threads, ..Tally::new(self.caches, self.misses.len()) };
     }
 
-    /// Whether it is another thread's turn to execute.
+    /// Whether a thread is another one than the current thread.
     #[inline]
     pub fn is_other(&self, thread: u32) -> bool {
         self.threads.is_other(thread)
     }
 
-    /// It is a thread's turn, and all that was executed before is counted.
+    /// Switches to a thread, after all earlier records are counted.
     pub fn enter(&mut self, thread: u32) {
         let sums = self.sums();
         self.threads.enter(thread, sums);
     }
 
-    fn sums(&self) -> Shared {
-        Shared { instructions: self.instructions, accesses: self.accesses, misses: self.misses.clone() }
+    fn sums(&self) -> TallySums {
+        TallySums { instructions: self.instructions, accesses: self.accesses, misses: self.misses.clone() }
     }
 
     /// Counts instructions, and loads and stores.
@@ -108,24 +108,31 @@ impl Tally {
         self.accesses += accesses;
     }
 
-    /// Counts misses at the instruction that met them, one of so many.
+    /// Counts the misses of an access at its site; there are `sites` sites.
     #[inline(always)]
-    pub fn note(&mut self, hierarchy: &Hierarchy, request: Request, site: u32, sites: usize, served: Served) {
+    pub fn count_misses(
+        &mut self,
+        hierarchy: &Hierarchy,
+        request: Request,
+        site: u32,
+        sites: usize,
+        served: Served,
+    ) {
         match (served.cache_misses, served.tlb_misses) {
             (0, 0) => {}
             (1, 0) => {
-                let nearest = hierarchy.caches_of(request)[0];
-                self.count(nearest, hierarchy.cache_class(0), site, sites);
+                let l1 = hierarchy.caches_of(request)[0];
+                self.count(l1, hierarchy.cache_class(0), site, sites);
             }
-            _ => self.note_from(0, hierarchy, request, site, sites, served),
+            _ => self.count_misses_from(0, hierarchy, request, site, sites, served),
         }
     }
 
-    /// The same, but without the caches nearer than a depth: what those miss is counted elsewhere ([`Tally::lend`]).
+    /// The same for the caches from a depth on: misses of the others are counted elsewhere ([`Tally::lend`]).
     #[inline(never)]
-    pub fn note_from(
+    pub fn count_misses_from(
         &mut self,
-        nearest: usize,
+        first_depth: usize,
         hierarchy: &Hierarchy,
         request: Request,
         site: u32,
@@ -133,7 +140,7 @@ impl Tally {
         served: Served,
     ) {
         let missed = &hierarchy.caches_of(request)[..served.cache_misses as usize];
-        for (depth, &structure) in missed.iter().enumerate().skip(nearest) {
+        for (depth, &structure) in missed.iter().enumerate().skip(first_depth) {
             self.count(structure, hierarchy.cache_class(depth), site, sites);
         }
         let untranslated = &hierarchy.buffers_of(request)[..served.tlb_misses as usize];
@@ -142,21 +149,21 @@ impl Tally {
         }
     }
 
-    /// Lends the counts of a structure's misses, which are not told apart, by site; all that are there.
+    /// Lends the unclassified misses of a structure, by site, with room for all sites.
     pub fn lend(&mut self, structure: usize, sites: usize) -> Vec<u64> {
-        let mut counts = take(&mut self.sites[structure][Class::Unknown as usize]);
+        let mut counts = take(&mut self.sites[structure][MissClass::Unknown as usize]);
         counts.resize(sites, 0);
         counts
     }
 
-    /// Takes them back, after so many misses.
+    /// Takes the lent counts back, to which `misses` were added.
     pub fn take_back(&mut self, structure: usize, counts: Vec<u64>, misses: u64) {
         self.misses[structure] += misses;
-        self.sites[structure][Class::Unknown as usize] = counts;
+        self.sites[structure][MissClass::Unknown as usize] = counts;
     }
 
     #[inline(always)]
-    fn count(&mut self, structure: usize, class: Class, site: u32, sites: usize) {
+    fn count(&mut self, structure: usize, class: MissClass, site: u32, sites: usize) {
         self.misses[structure] += 1;
         let misses = &mut self.sites[structure][class as usize];
         if misses.len() <= site as usize {
@@ -165,7 +172,7 @@ impl Tally {
         misses[site as usize] += 1;
     }
 
-    /// A unit of work begins or ends.
+    /// Begins or ends a unit of work.
     pub fn mark(&mut self, mark: Mark) {
         match mark {
             Mark::UnitBegins(number) => {
@@ -174,7 +181,7 @@ impl Tally {
             }
             Mark::UnitEnds(number) => {
                 let ended = self.threads.end_unit(number, &self.sums());
-                self.units.extend(ended.map(|Shared { instructions, accesses, misses }| UnitMisses {
+                self.units.extend(ended.map(|TallySums { instructions, accesses, misses }| UnitMisses {
                     number,
                     instructions,
                     accesses,

@@ -1,24 +1,24 @@
-//! Whether a machine can be.
+//! Checks that a described machine is possible.
 
 use super::{Cache, Error, Holds, Machine, Prefetch, Replacement, TranslationBuffer, Write};
 use crate::pipeline::{Emulation, Pipeline};
 use crate::predictor::Predictor;
 use crate::storage::Storage;
 
-/// Lines or entries that one structure may have.
+/// The greatest number of lines or entries of a structure.
 const MOST_LINES: u64 = 1 << 24;
-/// Lines of a set, entries of a set or of a buffer.
+/// The greatest number of ways, and of entries of a TLB.
 const MOST_WAYS: u32 = 1 << 16;
 
-/// Whether something can be.
+/// The result of a check.
 pub(crate) type Checked = Result<(), Error>;
 
-/// Refuses a description of which something does not hold: the field, and why that is wrong.
+/// Rejects a description unless a condition holds: names the field, and says why it is wrong.
 pub(crate) fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> Checked {
     if holds { Ok(()) } else { Err(Error::Impossible { field: field.into(), reason: reason.into() }) }
 }
 
-/// Says which field is wrong, and why.
+/// Names the field that is wrong, and says why.
 pub(super) fn check(machine: &Machine) -> Checked {
     let clock = machine.processor.clock_mhz;
     require(clock.is_finite() && clock > 0.0, "processor.clock_mhz", format!("{clock} is no clock"))?;
@@ -128,7 +128,7 @@ fn buffer_alone(buffer: &TranslationBuffer) -> Checked {
     )
 }
 
-/// Each level once.
+/// Each level occurs once, without gaps.
 fn levels(path: impl Iterator<Item = (String, u8)>) -> Checked {
     let mut before = 0;
     for (name, level) in path {
@@ -142,27 +142,32 @@ fn levels(path: impl Iterator<Item = (String, u8)>) -> Checked {
     Ok(())
 }
 
-/// What one cache of a path demands of the others.
+/// The conditions between the caches of a path.
 fn cache_path(machine: &Machine, instructions: bool) -> Checked {
     let path: Vec<&Cache> = machine.caches.iter().filter(|cache| cache.holds.has(instructions)).collect();
     levels(path.iter().map(|cache| (format!("caches.{}", cache.name), cache.level)))?;
     for pair in path.windows(2) {
-        let (near, far) = (pair[0], pair[1]);
-        let field = |name: &str| format!("caches.{}.{name}", far.name);
-        let reason = format!("{} is less than the {} of {}, which is nearer", far.line, near.line, near.name);
-        require(far.line >= near.line, field("line"), reason)?;
-        let reason =
-            format!("{} is less than the {} of {}, which is nearer", far.latency, near.latency, near.name);
-        require(far.latency >= near.latency, field("latency"), reason)?;
-        let reason = format!("{} holds both, and what is behind it must too", near.name);
-        require(near.holds != Holds::Both || far.holds == Holds::Both, field("holds"), reason)?;
+        let (cache, next) = (pair[0], pair[1]);
+        let field = |name: &str| format!("caches.{}.{name}", next.name);
+        let reason = format!(
+            "{} is less than the {} of {}, which is closer to the processor",
+            next.line, cache.line, cache.name
+        );
+        require(next.line >= cache.line, field("line"), reason)?;
+        let reason = format!(
+            "{} is less than the {} of {}, which is closer to the processor",
+            next.latency, cache.latency, cache.name
+        );
+        require(next.latency >= cache.latency, field("latency"), reason)?;
+        let reason = format!("{} holds both, and so must the next level", cache.name);
+        require(cache.holds != Holds::Both || next.holds == Holds::Both, field("holds"), reason)?;
     }
     for (place, cache) in path.iter().enumerate() {
         for name in &cache.includes {
-            let is_nearer =
+            let is_closer =
                 machine.caches.iter().any(|other| other.name == *name && other.level < cache.level);
             let field = format!("caches.{}.includes", cache.name);
-            require(is_nearer && place > 0, field, format!("{name:?} is no cache of a nearer level"))?;
+            require(is_closer && place > 0, field, format!("{name:?} is no cache closer to the processor"))?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What is between the processor and its memory.
+//! Descriptions of caches, TLBs and memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,167 +10,167 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cache {
-    /// What it is called: `[caches.NAME]`.
+    /// Its name: `[caches.NAME]`.
     #[serde(skip)]
     pub name: String,
-    /// 1 is the one that the processor asks first.
+    /// Its level: 1 is accessed first.
     pub level: u8,
-    /// What it holds.
+    /// Instructions, data, or both.
     pub holds: Holds,
     /// Bytes: a number, or `"8K"`, `"2M"`.
     #[serde(deserialize_with = "bytes")]
     pub size: u64,
-    /// Lines of a set: 1 is direct mapped.
+    /// Associativity: 1 is direct-mapped.
     pub ways: u32,
     /// Bytes of a line.
     #[serde(deserialize_with = "bytes")]
     pub line: u64,
-    /// Which line of a set leaves.
+    /// The replacement policy.
     #[serde(default)]
     pub replacement: Replacement,
-    /// What a store does.
+    /// The write policy.
     #[serde(default)]
     pub write: Write,
-    /// Whether a store that misses brings in the line.
+    /// Whether a store that misses allocates the line.
     #[serde(default)]
     pub allocate_on_write: bool,
-    /// What collects stores on their way to the next level.
+    /// The write buffer to the next level.
     pub write_buffer: Option<WriteBuffer>,
-    /// Lines that were replaced last and can come back: 0 for none.
+    /// Lines of the victim buffer: 0 for none.
     #[serde(default)]
     pub victim_lines: u32,
-    /// What is fetched that nobody has asked for.
+    /// Prefetching.
     pub prefetch: Option<Prefetch>,
-    /// The caches whose lines it always has too: what leaves it, leaves them.
+    /// The caches that it includes: evicting a line here invalidates it there.
     #[serde(default)]
     pub includes: Vec<String>,
-    /// Cycles from the start of a load until its result can be used, if this cache has it.
+    /// Load-to-use latency of a hit, in cycles.
     pub latency: f64,
 }
 
-/// A translation buffer.
+/// A TLB (translation buffer).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TranslationBuffer {
-    /// What it is called: `[translation_buffers.NAME]`.
+    /// Its name: `[translation_buffers.NAME]`.
     #[serde(skip)]
     pub name: String,
-    /// 1 is the one that the processor asks first.
+    /// Its level: 1 is accessed first.
     #[serde(default = "first")]
     pub level: u8,
-    /// Of which accesses it holds translations.
+    /// The accesses that it translates.
     pub holds: Holds,
-    /// Pages that it can hold.
+    /// Its entries.
     pub entries: u32,
-    /// Entries of a set; without this a page can be in any entry.
+    /// Associativity; fully associative without this.
     pub ways: Option<u32>,
     /// Bytes of a page.
     #[serde(deserialize_with = "bytes")]
     pub page: u64,
-    /// Which entry leaves.
+    /// The replacement policy.
     #[serde(default)]
     pub replacement: Replacement,
-    /// Cycles that a miss costs: until the next level answers, or until the entry is filled.
+    /// Cycles of a miss: until the next level responds, or until the entry is filled.
     pub miss_cycles: f64,
 }
 
-/// What is behind the caches.
+/// The main memory.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
-    /// Nanoseconds from the start of a load until its result can be used, if no cache has it.
+    /// Load-to-use latency in nanoseconds of a load that no cache serves.
     pub latency_ns: f64,
 }
 
-/// Of which accesses a cache or a translation buffer holds something.
+/// The accesses that a cache or a TLB serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holds {
-    /// Of instructions.
+    /// Fetches of instructions.
     Instructions,
-    /// Of data.
+    /// Loads and stores.
     Data,
-    /// Of both.
+    /// Both.
     Both,
 }
 
-/// What leaves when something has to. Entries that hold nothing are filled first.
+/// The replacement policy. Free entries are filled first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replacement {
-    /// The least recently used.
+    /// Least recently used.
     #[default]
     Lru,
-    /// All in turn (round robin), which is the first that came in.
+    /// First in, first out (round robin).
     #[serde(alias = "round-robin")]
     Fifo,
-    /// Any; the same ones in each run.
+    /// Pseudo-random, with the same sequence in each run.
     Random,
-    /// The one that a pointer shows, which goes on to the next whenever that one is used or filled.
+    /// The entry at a victim pointer, which advances whenever that entry is used or filled.
     NotLastUsed,
 }
 
-/// What a store does.
+/// The write policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Write {
-    /// It changes the line; the next level hears when the line leaves.
+    /// Write-back: a store makes the line dirty, and a dirty line is written to the next level when it is evicted.
     #[default]
     Back,
-    /// It changes the line, and the next level too.
+    /// Write-through: a store writes the line and the next level.
     Through,
-    /// It is a load: the next level never hears of stores that hit, as in other simulators (QEMU's plugin,
+    /// A store counts as a load, and nothing is written to the next level, as in other simulators (QEMU's plugin,
     /// cachegrind).
     Ignored,
 }
 
-/// Collects stores on their way to the next level. Stores to a block that is in the buffer join it; the
-/// oldest block leaves when a new one finds the buffer full, and before a load of what it holds.
+/// A write buffer to the next level. Stores to a block that is in the buffer are merged. The oldest block is written
+/// when a new one finds the buffer full, and blocks are written before a load of their line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteBuffer {
-    /// Blocks, each as long as a line.
+    /// Blocks, each of the size of a line.
     pub entries: u32,
 }
 
-/// What is fetched that nobody has asked for.
+/// Prefetching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Prefetch {
-    /// On a miss the next lines too, into the cache.
+    /// On a miss, the next lines are prefetched into the cache.
     NextLines(u32),
-    /// On a miss the next lines too, into a buffer beside the cache that holds as many. A miss that finds its
-    /// line there takes it into the cache, and one more line is fetched; another miss begins anew.
+    /// On a miss, the next lines are prefetched into a stream buffer of so many lines (Jouppi, 1990). A miss that
+    /// hits there moves its line into the cache, and one more line is prefetched; any other miss starts a new stream.
     Stream(u32),
 }
 
-/// What an access does that crosses the end of a line or page.
+/// How an access that crosses the end of a line or page is simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Crossing {
-    /// It asks for both.
+    /// As accesses to both.
     #[default]
     Both,
-    /// It asks for the first only, as QEMU's plugin does.
+    /// As an access to the first only, as in QEMU's plugin.
     First,
 }
 
 impl Holds {
-    /// Whether it holds something of accesses to instructions, or else of those to data.
+    /// Whether it serves instructions (true) or data (false).
     pub fn has(self, instructions: bool) -> bool {
         self == Holds::Both || (self == Holds::Instructions) == instructions
     }
 }
 
 impl Cache {
-    /// Its sets.
+    /// The number of sets.
     pub fn sets(&self) -> u64 {
         self.size / (self.line * u64::from(self.ways))
     }
 }
 
 impl TranslationBuffer {
-    /// Entries of a set.
+    /// Associativity.
     pub fn ways(&self) -> u32 {
         self.ways.unwrap_or(self.entries)
     }
@@ -180,7 +180,7 @@ fn first() -> u8 {
     1
 }
 
-/// Something with a name and a place in the hierarchy.
+/// A structure with a name and a place in the hierarchy.
 pub(super) trait Named {
     fn set_name(&mut self, name: String);
     fn place(&self) -> (u8, Holds);

@@ -1,4 +1,4 @@
-//! Machines as data: a file in TOML says what a machine is made of, and why one believes so.
+//! Descriptions of machines in TOML: their structures, and the sources of each figure.
 
 mod check;
 mod hierarchy;
@@ -26,24 +26,24 @@ const KNOWN: [(&str, &str); 6] = [
     ("qemu", include_str!("../../../../machines/qemu.toml")),
 ];
 
-/// Why a description is none.
+/// Why a description is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its file cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the machine's file {path}: {error}")]
     Unreadable {
         /// The file.
         path: String,
-        /// What the host says.
+        /// The host's error.
         error: std::io::Error,
     },
-    /// Neither a known machine nor a file.
-    #[error("no machine is called {0:?}: use {known}, or the path of a file, as mine.toml", known = names())]
+    /// Neither the name of a machine nor a file.
+    #[error("no machine is called {0:?}: use {names}, or the path of a file, as mine.toml", names = names())]
     Unknown(String),
-    /// It is not TOML, or has fields that no machine has.
+    /// Not TOML, or with fields that descriptions do not have.
     #[error("{0}")]
     Syntax(String),
-    /// No machine can be so.
+    /// No machine is possible with this value.
     #[error("{field}: {reason}")]
     Impossible {
         /// The field, as `caches.dcache.ways`.
@@ -54,10 +54,10 @@ pub enum Error {
 }
 
 impl From<toml::de::Error> for Error {
-    /// In one line: where it is, and what.
+    /// The error in one line: its place, and what is wrong.
     fn from(error: toml::de::Error) -> Error {
         let text = error.to_string();
-        // The line itself is shown in between, behind a bar.
+        // Between them the error shows the line itself after a bar.
         let parts = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains('|'));
         Error::Syntax(parts.collect::<Vec<_>>().join(": "))
     }
@@ -67,11 +67,11 @@ impl From<toml::de::Error> for Error {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// What it is, in one line.
+    /// What machine it is, in one line.
     pub title: String,
     /// The processor as a whole.
     pub processor: Processor,
-    /// Caches; the nearest first, of one level those of instructions first.
+    /// Caches, ordered by level; within a level, those of instructions first.
     #[serde(default, deserialize_with = "hierarchy::named")]
     pub caches: Vec<Cache>,
     /// Translation buffers, in the same order.
@@ -79,14 +79,14 @@ pub struct Machine {
     pub translation_buffers: Vec<TranslationBuffer>,
     /// Its disks.
     pub storage: Option<Storage>,
-    /// What is behind the caches.
+    /// The main memory.
     #[serde(default)]
     pub memory: Memory,
-    /// How instructions are issued: a machine without it has no time.
+    /// The pipeline; a machine without it has no timing model.
     pub pipeline: Option<Pipeline>,
-    /// How branches are predicted.
+    /// The branch predictor.
     pub predictor: Option<Predictor>,
-    /// What instructions cost that the processor has not.
+    /// The cost of emulated instructions, which the processor lacks.
     pub emulation: Option<Emulation>,
 }
 
@@ -94,13 +94,13 @@ pub struct Machine {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Which instructions it has: `ev4` to `ev67`. Programs run as on this processor unless told otherwise.
+    /// The instructions that it has: `ev4` to `ev67`. Programs run on this processor by default.
     pub cpu: Option<String>,
-    /// Cycles in a microsecond.
+    /// Clock frequency in MHz.
     pub clock_mhz: f64,
-    /// What an access does that crosses the end of a line.
+    /// How accesses that cross the end of a line are simulated.
     #[serde(default)]
     pub crossing: Crossing,
 }
@@ -110,9 +110,9 @@ pub fn names() -> String {
     KNOWN.map(|(name, _)| name).join(", ")
 }
 
-/// Reads a description: nothing that never ends.
+/// Reads a description's file, up to a limit: a pipe may never end.
 fn read(path: &str) -> std::io::Result<String> {
-    /// Far more than any machine takes.
+    /// Far more than any description needs.
     const LARGEST: u64 = 1 << 20;
     let refused = |what: &str| Err(std::io::Error::other(what));
     match std::fs::metadata(path)? {
@@ -132,7 +132,7 @@ impl Machine {
     /// assert_eq!(machine.caches[0].name, "icache");
     /// ```
     pub fn find(name_or_path: &str) -> Result<Machine, Error> {
-        if let Some(text) = known(name_or_path) {
+        if let Some(text) = built_in(name_or_path) {
             return Machine::from_toml(text);
         }
         if !name_or_path.ends_with(".toml") && !Path::new(name_or_path).exists() {
@@ -143,8 +143,8 @@ impl Machine {
         Machine::from_toml(&text)
     }
 
-    /// What serves instructions or data at a level, as [`Cause::InstructionMiss`](crate::Cause::InstructionMiss)
-    /// and [`Cause::DataMiss`](crate::Cause::DataMiss) number them: the name of a cache, or `memory`.
+    /// The name of the cache that serves instructions or data at a level, or `memory`; levels are numbered as by
+    /// [`Cause::InstructionMiss`](crate::Cause::InstructionMiss) and [`Cause::DataMiss`](crate::Cause::DataMiss).
     ///
     /// ```
     /// let machine = pathlength_machine::Machine::find("alphastation500").unwrap();
@@ -179,19 +179,19 @@ impl Machine {
     }
 }
 
-/// What is looked at first.
+/// The fields that are read before the others.
 #[derive(Deserialize)]
 struct Based {
     base: Option<String>,
 }
 
-fn known(wanted: &str) -> Option<&'static str> {
+fn built_in(wanted: &str) -> Option<&'static str> {
     KNOWN.iter().find(|(name, _)| *name == wanted).map(|(_, text)| *text)
 }
 
-/// The description of a machine that comes with the crate, whose base is one too.
+/// The description of a machine that comes with the crate, with its base applied.
 fn described(name: &str) -> Result<toml::Table, Error> {
-    let text = known(name).ok_or_else(|| Error::Impossible {
+    let text = built_in(name).ok_or_else(|| Error::Impossible {
         field: "base".into(),
         reason: format!("no machine is called {name:?}: use {}", names()),
     })?;

@@ -7,9 +7,9 @@ use super::tags::{Evicted, Tags};
 use super::write_buffer::WriteBufferState;
 use crate::description::{Cache, Machine, Prefetch, TranslationBuffer, Write};
 
-/// Counts of a cache.
+/// CacheCounts of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CacheCounts {
     /// Requests, by [`Request`]. Those that the processor makes of L1 are counted by
     /// [`Caches`](crate::Caches): here they are 0.
     pub requests: [u64; Request::COUNT],
@@ -53,7 +53,7 @@ pub struct CacheState {
     pub l1: Option<usize>,
     /// The next level on the path of each side.
     pub next_level: [Option<usize>; 2],
-    pub counts: Counts,
+    pub counts: CacheCounts,
     /// Shift from an address to a line's number.
     pub shift: u32,
     pub write: Write,
@@ -79,7 +79,7 @@ impl CacheState {
             tags: cache.tags(false),
             l1: None,
             next_level: [None; 2],
-            counts: Counts::default(),
+            counts: CacheCounts::default(),
             shift: cache.line.ilog2(),
             write: cache.write,
             write_allocates: cache.allocate_on_write,

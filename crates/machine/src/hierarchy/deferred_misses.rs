@@ -1,5 +1,5 @@
-//! Deferred misses: where nobody waits for an access, L1 misses are queued and go through the next levels
-//! many at once. Those see the same requests in the same order, and their state is in the host's caches
+//! Deferred misses: where no timing depends on an access, L1 misses are queued and go through the next levels
+//! in batches. Those see the same requests in the same order, and their state is in the host's caches
 //! meanwhile.
 
 use std::mem::take;
@@ -82,10 +82,10 @@ impl Hierarchy {
     }
 
     /// Sends the queue through the next levels. L1's misses, of instructions and of data, are counted by site
-    /// in `nearest`, and returned; `note` is called for those that the next level misses too.
+    /// in `l1_misses`, and returned; `note` is called for those that the next level misses too.
     pub(crate) fn drain(
         &mut self,
-        nearest: [&mut [u64]; 2],
+        l1_misses: [&mut [u64]; 2],
         mut note: impl FnMut(&Hierarchy, Request, u32, Served),
     ) -> [u64; 2] {
         let count = take(&mut self.deferred.count);
@@ -102,7 +102,7 @@ impl Hierarchy {
                 continue;
             }
             requests[request as usize] += 1;
-            nearest[side][site as usize] += 1;
+            l1_misses[side][site as usize] += 1;
             let Some(next_level) = next_level else { continue };
             let cache = &mut self.caches[next_level];
             self.now += 1;

@@ -2,7 +2,7 @@
 
 use super::LruStack;
 use crate::description::Machine;
-use crate::numbers::Numbers;
+use crate::line_numbering::LineNumbering;
 
 /// Why an access misses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,9 +19,9 @@ pub enum MissClass {
 }
 
 impl MissClass {
-    /// How many there are.
+    /// The number of classes.
     pub const COUNT: usize = 4;
-    /// All, in order.
+    /// All classes, in order.
     pub const ALL: [MissClass; MissClass::COUNT] =
         [MissClass::Unknown, MissClass::Compulsory, MissClass::Capacity, MissClass::Conflict];
 }
@@ -36,7 +36,7 @@ pub struct MissClassifier {
 #[derive(Debug)]
 struct IdealCache {
     held: LruStack,
-    numbers: Numbers,
+    numbers: LineNumbering,
     /// By number, whether the line was ever used.
     seen: Vec<bool>,
 }
@@ -67,7 +67,7 @@ impl MissClassifier {
 
 impl IdealCache {
     fn new(entries: u32) -> IdealCache {
-        IdealCache { held: LruStack::new(&[entries]), numbers: Numbers::new(), seen: Vec::new() }
+        IdealCache { held: LruStack::new(&[entries]), numbers: LineNumbering::new(), seen: Vec::new() }
     }
 
     fn touch(&mut self, key: u64) -> MissClass {

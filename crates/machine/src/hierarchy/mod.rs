@@ -14,7 +14,7 @@ mod write_buffer;
 use trace::Words;
 
 use crate::description::{Crossing, Machine, Prefetch, Write};
-pub use cache::Counts;
+pub use cache::CacheCounts;
 use cache::{BufferState, CacheState};
 use deferred_misses::DeferredMisses;
 pub(crate) use l1::AddressMap;
@@ -25,7 +25,7 @@ use miss_classes::MissClassifier;
 use shared::Shared;
 use tags::Tags;
 
-/// What a cache or a TLB is asked for.
+/// A request to a cache or a TLB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Instructions, by the processor.
@@ -96,7 +96,7 @@ impl Path {
     /// Whether the other side uses neither this side's L1 nor its first TLB.
     fn has_own_l1(&self, other: &Path) -> bool {
         let is_apart =
-            |own: &[usize], other: &[usize]| own.first().is_none_or(|nearest| !other.contains(nearest));
+            |own: &[usize], other: &[usize]| own.first().is_none_or(|first| !other.contains(first));
         let has_cache = !self.caches.is_empty();
         has_cache && is_apart(&self.caches, &other.caches) && is_apart(&self.buffers, &other.buffers)
     }
@@ -203,8 +203,8 @@ impl Hierarchy {
         let is_apart = instructions.has_own_l1(data) && data.has_own_l1(instructions);
         if is_apart && hierarchy.paths.iter().all(|path| path.fits_fast_l1(machine)) {
             hierarchy.has_fast_l1 = true;
-            let nearest = [INSTRUCTIONS, DATA].map(|side| hierarchy.paths[side].caches[0]);
-            let [code, data] = nearest.map(|index| machine.caches[index].slots());
+            let l1_caches = [INSTRUCTIONS, DATA].map(|side| hierarchy.paths[side].caches[0]);
+            let [code, data] = l1_caches.map(|index| machine.caches[index].slots());
             let (shared, words) = Shared::new([code, data]);
             for (side, words) in words.into_iter().enumerate() {
                 hierarchy.attach_l1(side, machine, words);
@@ -446,8 +446,8 @@ impl Hierarchy {
     }
 
     /// Resets the counts; contents stay.
-    pub(crate) fn forget_counts(&mut self) {
-        self.caches.iter_mut().for_each(|cache| cache.counts = Counts::default());
+    pub(crate) fn reset_counts(&mut self) {
+        self.caches.iter_mut().for_each(|cache| cache.counts = CacheCounts::default());
         self.buffers.iter_mut().for_each(|buffer| buffer.misses = Default::default());
     }
 
@@ -456,8 +456,8 @@ impl Hierarchy {
         self.buffers.iter().map(|buffer| buffer.misses)
     }
 
-    /// Counts of each cache, in the order of the machine's list.
-    pub fn counts(&self) -> impl Iterator<Item = &Counts> {
+    /// CacheCounts of each cache, in the order of the machine's list.
+    pub fn counts(&self) -> impl Iterator<Item = &CacheCounts> {
         self.caches.iter().map(|cache| &cache.counts)
     }
 }

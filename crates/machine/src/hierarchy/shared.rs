@@ -1,4 +1,4 @@
-//! Words that compiled code of a running program and the hierarchy share, beside those in [`L1`](super::L1).
+//! Words that compiled code of a running program and the hierarchy share, in addition to those in [`L1`](super::L1).
 
 use trace::{Lookaside, Unusual, Words};
 

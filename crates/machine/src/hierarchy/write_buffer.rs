@@ -6,7 +6,7 @@ pub struct WriteBufferState {
     /// By slot; [`EMPTY_ENTRY`] where a slot is free.
     blocks: Box<[u64]>,
     /// The slot of the oldest block, and the number of blocks. The others follow it, wrapping around.
-    least_recent: usize,
+    oldest: usize,
     count: usize,
 }
 
@@ -16,7 +16,7 @@ const EMPTY_ENTRY: u64 = u64::MAX;
 impl WriteBufferState {
     /// A buffer with room for so many blocks.
     pub fn new(most: usize) -> WriteBufferState {
-        WriteBufferState { blocks: vec![EMPTY_ENTRY; most].into(), least_recent: 0, count: 0 }
+        WriteBufferState { blocks: vec![EMPTY_ENTRY; most].into(), oldest: 0, count: 0 }
     }
 
     /// Whether the cache has a write buffer.
@@ -28,7 +28,7 @@ impl WriteBufferState {
     #[inline(always)]
     pub fn holds(&self, block: u64) -> bool {
         // Branch-free: which slot matches is unpredictable.
-        self.blocks.iter().fold(false, |has_pending_write, &held| has_pending_write | (held == block))
+        self.blocks.iter().fold(false, |is_there, &held| is_there | (held == block))
     }
 
     /// Adds a block that is not in the buffer. Returns the oldest one if the buffer was full.
@@ -46,16 +46,16 @@ impl WriteBufferState {
         if self.count == 0 {
             return None;
         }
-        let first = std::mem::replace(&mut self.blocks[self.least_recent], EMPTY_ENTRY);
-        self.least_recent = self.place(1);
+        let first = std::mem::replace(&mut self.blocks[self.oldest], EMPTY_ENTRY);
+        self.oldest = self.place(1);
         self.count -= 1;
         Some(first)
     }
 
-    /// The slot so many behind the oldest; at most the number of blocks.
+    /// The slot `distance` after that of the oldest block; at most the number of blocks.
     #[inline(always)]
-    fn place(&self, next_level: usize) -> usize {
-        let place = self.least_recent + next_level;
+    fn place(&self, distance: usize) -> usize {
+        let place = self.oldest + distance;
         if place < self.blocks.len() { place } else { place - self.blocks.len() }
     }
 }
@@ -70,7 +70,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_leave_in_the_order_in_which_they_came(
+        fn blocks_leave_in_fifo_order(
             most in 1usize..8,
             uses in prop::collection::vec((0u8..4, 0u64..12), 0..200),
         ) {

@@ -45,8 +45,8 @@ impl MemorySystem for CachedMemory {
         self.hierarchy.set_process(process);
     }
 
-    fn forget_counts(&mut self) {
-        self.hierarchy.forget_counts();
+    fn reset_counts(&mut self) {
+        self.hierarchy.reset_counts();
     }
 
     #[inline(always)]

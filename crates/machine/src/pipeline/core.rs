@@ -20,7 +20,7 @@ use super::rules::STORE;
 use super::segment::Segment;
 use super::timing_outcome::CycleTotals;
 use super::transition_cache::{TransitionCache, TransitionKey};
-use crate::predictor::Predicting;
+use crate::predictor::PredictorState;
 
 /// A block, as the pipeline sees it.
 struct Block {
@@ -59,7 +59,7 @@ impl Core {
     /// An idle pipeline. An instruction that `cpu` lacks costs `emulation` cycles.
     pub fn new(
         pipeline: &Pipeline,
-        predictor: Predicting,
+        predictor: PredictorState,
         timing: &Timing,
         cpu: Option<Cpu>,
         emulation: u64,
@@ -151,7 +151,7 @@ impl Core {
     }
 
     /// The branch predictor.
-    pub fn predictor(&self) -> &Predicting {
+    pub fn predictor(&self) -> &PredictorState {
         &self.pipeline.issue.front_end.predictor
     }
 
@@ -166,7 +166,7 @@ impl Core {
     #[inline(always)]
     pub fn execute(&mut self, block: u32, addresses: &[u64], misses: [&[L1Miss]; 2]) {
         if self.pipeline.transitions.is_full() {
-            self.forget();
+            self.clear_cache();
         }
         let Block { whole, end, traps, .. } = &mut self.blocks[block as usize];
         if whole.length == 0 {
@@ -220,24 +220,24 @@ impl Core {
     }
 
     /// Resets the counts, but for the last cycle, which may not be over.
-    pub fn forget_counts(&mut self) {
+    pub fn reset_counts(&mut self) {
         let MemoizedPipeline { transitions, totals, sites, issue } = &mut self.pipeline;
-        transitions.forget_executions();
+        transitions.reset_executions();
         *totals = CycleTotals::default();
         sites.fill(SiteCycles::default());
-        self.blocks.iter_mut().flat_map(Block::pieces_mut).for_each(|segment| segment.front_end_stall = 0);
-        issue.front_end.predictor.forget_counts();
+        self.blocks.iter_mut().flat_map(Block::segments_mut).for_each(|segment| segment.front_end_stall = 0);
+        issue.front_end.predictor.reset_counts();
     }
 
     /// Clears the transition cache; what its transitions cost is added up first.
     #[cold]
-    fn forget(&mut self) {
+    fn clear_cache(&mut self) {
         let MemoizedPipeline { transitions, sites, .. } = &mut self.pipeline;
-        for segment in self.blocks.iter_mut().flat_map(Block::pieces_mut).chain([&mut self.empty_segment]) {
+        for segment in self.blocks.iter_mut().flat_map(Block::segments_mut).chain([&mut self.empty_segment]) {
             transitions.add_sites(segment.newest, &mut sites[segment.first as usize..]);
             segment.newest = 0;
         }
-        transitions.forget();
+        transitions.clear();
     }
 }
 
@@ -246,7 +246,7 @@ impl Block {
         self.lines.as_flattened().iter().chain([&self.whole])
     }
 
-    fn pieces_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
+    fn segments_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
         self.lines.as_flattened_mut().iter_mut().chain([&mut self.whole])
     }
 }

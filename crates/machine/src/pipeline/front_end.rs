@@ -7,7 +7,7 @@ use super::description::Pipeline;
 use super::memory::{ServedBy, Timing};
 use super::resolve::L1Miss;
 use super::scoreboard::EPOCH;
-use crate::predictor::Predicting;
+use crate::predictor::PredictorState;
 
 /// The number of no line.
 const NOWHERE: u64 = u64::MAX;
@@ -103,7 +103,7 @@ impl PrefetchStream {
 
 /// The front end. Times are those at which a group could be issued first.
 pub(crate) struct FrontEnd {
-    pub(crate) predictor: Predicting,
+    pub(crate) predictor: PredictorState,
     group_shift: u32,
     line_shift: u32,
     fetch_cycles: [u32; LEVELS + 1],
@@ -118,7 +118,12 @@ pub(crate) struct FrontEnd {
 }
 
 impl FrontEnd {
-    pub fn new(pipeline: &Pipeline, predictor: Predicting, timing: &Timing, group_shift: u32) -> FrontEnd {
+    pub fn new(
+        pipeline: &Pipeline,
+        predictor: PredictorState,
+        timing: &Timing,
+        group_shift: u32,
+    ) -> FrontEnd {
         FrontEnd {
             predictor,
             group_shift,

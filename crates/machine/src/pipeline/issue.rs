@@ -17,7 +17,7 @@ use super::scoreboard::{NO_GROUP, Register, Scoreboard};
 use super::segment::Segment;
 use super::state::{Horizon, PipelineState};
 use super::timing_outcome::OutcomeDetails;
-use crate::predictor::Predicting;
+use crate::predictor::PredictorState;
 
 /// The cycles of one instruction of a program: those in which it was the first to be issued, and those that
 /// were spent waiting for it.
@@ -60,7 +60,7 @@ pub(super) struct Issue {
 }
 
 impl Issue {
-    pub fn new(pipeline: &Pipeline, predictor: Predicting, timing: &Timing, emulation: u64) -> Issue {
+    pub fn new(pipeline: &Pipeline, predictor: PredictorState, timing: &Timing, emulation: u64) -> Issue {
         let rules = Rules::new(pipeline);
         let loads = pipeline.loads.clone();
         let stores = pipeline.stores.clone();

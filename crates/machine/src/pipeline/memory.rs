@@ -25,7 +25,7 @@ pub trait MemorySystem: Send {
     /// Loads or stores so many bytes. None for an L1 hit.
     fn access(&mut self, address: u64, bytes: u8, is_store: bool) -> Option<ServedBy>;
     /// Resets the counts.
-    fn forget_counts(&mut self) {}
+    fn reset_counts(&mut self) {}
 }
 
 /// Memory in which every access hits L1.

@@ -1,6 +1,7 @@
 //! In-order pipelines: when each instruction is issued, and the causes of stalls.
 
 mod accesses;
+mod accounting;
 mod cached_memory;
 mod core;
 mod cycles;
@@ -10,6 +11,7 @@ mod instruction_class;
 mod issue;
 mod memory;
 mod memory_response;
+mod model;
 mod resolve;
 mod rules;
 mod scoreboard;
@@ -18,15 +20,13 @@ mod stalls;
 mod state;
 mod timing_outcome;
 mod transition_cache;
+mod worker;
 
-pub(crate) use core::Core;
-pub(crate) use cycles::LEVELS;
-pub(crate) use resolve::{ResolvedBatch, Resolver};
-
+pub use accounting::UnitCycles;
 pub use cached_memory::CachedMemory;
 pub use cycles::{Cause, Cycles, Side};
 pub use description::{Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, Operand, Pipeline, Stores};
 pub use instruction_class::InstructionClass;
 pub use issue::SiteCycles;
-pub(crate) use memory::Timing;
 pub use memory::{MemorySystem, PerfectMemory, ServedBy};
+pub use model::{TimingModel, TimingModelError};

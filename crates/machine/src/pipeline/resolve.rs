@@ -4,7 +4,7 @@
 use trace::record::Event;
 
 use super::memory::{MemorySystem, ServedBy};
-use crate::script::Scripts;
+use crate::block_template::BlockTemplates;
 
 /// A request that L1 did not serve at once.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ const NOWHERE: u64 = u64::MAX;
 /// The memory system, and the requests of blocks.
 pub(crate) struct Resolver<M> {
     pub memory: M,
-    scripts: Scripts,
+    templates: BlockTemplates,
     line_shift: u32,
     process: u32,
     /// The line of the last instruction.
@@ -68,12 +68,18 @@ pub(crate) struct Resolver<M> {
 impl<M: MemorySystem> Resolver<M> {
     /// For a memory system with instruction lines of so many bytes.
     pub fn new(memory: M, line: u64) -> Resolver<M> {
-        Resolver { memory, scripts: Scripts::new(line), line_shift: line.ilog2(), process: 0, line: NOWHERE }
+        Resolver {
+            memory,
+            templates: BlockTemplates::new(line),
+            line_shift: line.ilog2(),
+            process: 0,
+            line: NOWHERE,
+        }
     }
 
     /// Defines a block that can be executed from now on.
     pub fn define(&mut self, address: u64, words: &[u32]) {
-        self.scripts.define(address, words);
+        self.templates.define(address, words);
     }
 
     /// Switches to a process, whose records follow.
@@ -87,13 +93,13 @@ impl<M: MemorySystem> Resolver<M> {
 
     /// Executions of a block that were resolved.
     pub fn executions(&self, block: u32) -> u64 {
-        self.scripts.get(block).map_or(0, |script| script.executions.get())
+        self.templates.get(block).map_or(0, |template| template.executions.get())
     }
 
     /// Resets the counts.
-    pub fn forget_counts(&mut self) {
-        self.scripts.forget_executions();
-        self.memory.forget_counts();
+    pub fn reset_counts(&mut self) {
+        self.templates.reset_executions();
+        self.memory.reset_counts();
     }
 
     /// Resolves the first of these records and appends them to a batch, until that has `most` words or a few
@@ -120,27 +126,27 @@ impl<M: MemorySystem> Resolver<M> {
     /// The addresses of a block's accesses, if its record is complete.
     #[inline(always)]
     fn addresses<'a>(&self, block: u32, records: &'a [u64]) -> Option<&'a [u64]> {
-        records.get(..self.scripts.get(block)?.accesses as usize)
+        records.get(..self.templates.get(block)?.accesses as usize)
     }
 
     /// Resolves one execution of a block.
     #[inline(always)]
     fn resolve_block(&mut self, block: u32, addresses: &[u64], batch: &mut ResolvedBatch) {
-        let Resolver { memory, scripts, line_shift, line, .. } = self;
-        let Some(script) = scripts.get(block) else { return };
-        script.executions.update(|times| times + 1);
+        let Resolver { memory, templates, line_shift, line, .. } = self;
+        let Some(template) = templates.get(block) else { return };
+        template.executions.update(|times| times + 1);
         let ResolvedBatch { counts, misses, .. } = batch;
         let first = misses.len();
-        for number in 0..script.lines {
-            let address = scripts.line_address(script, number);
+        for number in 0..template.lines {
+            let address = templates.line_address(template, number);
             let before = std::mem::replace(line, address >> *line_shift);
             if before != *line {
                 misses.extend(memory.fetch(address).and_then(|served| L1Miss::new(number, served)));
             }
         }
         let lines = misses.len() - first;
-        for (number, (&access, &address)) in (0..).zip(scripts.accesses(script).iter().zip(addresses)) {
-            let served = memory.access(address, access.more() as u8 + 1, access.is_store());
+        for (number, (&access, &address)) in (0..).zip(templates.accesses(template).iter().zip(addresses)) {
+            let served = memory.access(address, access.last_byte() as u8 + 1, access.is_store());
             misses.extend(served.and_then(|served| L1Miss::new(number, served)));
         }
         let accesses = misses.len() - first - lines;

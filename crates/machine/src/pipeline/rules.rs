@@ -87,9 +87,9 @@ impl Rules {
         let mut occupied: Vec<&str> = Vec::new();
         for (producer, one) in described.iter().enumerate() {
             rules.latencies[producer * COLUMNS..][..COLUMNS].fill(one.latency);
-            for (later, other) in described.iter().enumerate() {
+            for (second, other) in described.iter().enumerate() {
                 let after = written(one).saturating_add(1);
-                rules.orders[producer * CLASSES + later] = after.saturating_sub(written(other)).max(1);
+                rules.orders[producer * CLASSES + second] = after.saturating_sub(written(other)).max(1);
             }
             let tables = rules.class(one, &mut occupied);
             rules.classes.push(tables);

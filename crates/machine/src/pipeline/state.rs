@@ -97,9 +97,9 @@ impl PipelineState {
             scoreboard.block(cycle + passed, units);
         }
         scoreboard.hold_until(ahead(self.hold));
-        let later =
+        let shifted =
             |miss: &OutstandingMiss| OutstandingMiss { as_if_issued: miss.as_if_issued + passed, ..*miss };
-        scoreboard.misses.replace(self.misses.iter().map(later));
+        scoreboard.misses.replace(self.misses.iter().map(shifted));
         scoreboard.barrier = ahead(self.barrier);
         scoreboard.last_store =
             self.since_store.map(|since| LastStore { time: scoreboard.last - since, access: None });

@@ -163,8 +163,8 @@ impl TransitionCache {
         TransitionKey { state_and_entry: self.at.state * BlockEntry::COUNT + entry as u32, segment }
     }
 
-    /// The number of a transition, if it is cached. The guess is the one that followed last, or `recent`
-    /// where no transition led to the current state.
+    /// The number of a transition, if it is cached. The one that followed last is tried first, or `recent`
+    /// if no transition led to the current state.
     #[inline(always)]
     pub fn find(&self, key: TransitionKey, responses: &[MemoryResponse], recent: u32) -> Option<u32> {
         let previous = self.entries.get(self.previous as usize);
@@ -312,7 +312,7 @@ impl TransitionCache {
     }
 
     /// Clears the cache, but for the current state.
-    pub fn forget(&mut self) {
+    pub fn clear(&mut self) {
         let drained = self.states[0].clone();
         let (state, at) = (self.state().clone(), self.at);
         *self = TransitionCache::new(drained);
@@ -320,7 +320,7 @@ impl TransitionCache {
     }
 
     /// Resets the executions of all transitions.
-    pub fn forget_executions(&mut self) {
+    pub fn reset_executions(&mut self) {
         self.entries.iter_mut().for_each(|transition| transition.executions = 0);
     }
 

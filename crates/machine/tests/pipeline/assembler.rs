@@ -1,4 +1,4 @@
-//! Programs as text: `"addq r1,r2,r3; ldq r4,8(r5); beq r1,-8"`, one instruction behind the other.
+//! Programs as text: `"addq r1,r2,r3; ldq r4,8(r5); beq r1,-8"`, consecutive instructions.
 
 use isa::encode::{self, EncodeError, Operand};
 use isa::{Format, Op, Operands, Qualifiers};
@@ -38,7 +38,7 @@ fn instruction(line: &str) -> Result<u32, EncodeError> {
     }
 }
 
-/// A jump's third operand: how far it goes, in bytes.
+/// A jump's third operand: its displacement in bytes.
 fn hint(operands: &[&str]) -> u16 {
     operands.get(2).map_or(0, |text| (number(text) >> 2) as u16 & 0x3fff)
 }

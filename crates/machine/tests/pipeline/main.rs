@@ -8,7 +8,7 @@ mod sequences;
 mod slots;
 mod ticks;
 
-use pathlength_machine::{Machine, Time};
+use pathlength_machine::{Machine, TimingModel};
 use trace::{Block, Consumer, Thread};
 
 use memory::ByAddress;
@@ -16,17 +16,16 @@ use memory::ByAddress;
 /// Where programs begin.
 pub const START: u64 = 0x10000;
 
-/// Executes pieces of a program, each from an instruction up to, but without, another, and each with its
-/// accesses.
+/// Executes ranges of a program's instructions in this order, each with the addresses of its accesses.
 pub fn run(
     machine: &str,
     start: u64,
     words: &[u32],
     path: &[(usize, usize)],
     data: &[u64],
-) -> Time<ByAddress> {
+) -> TimingModel<ByAddress> {
     let machine = Machine::find(machine).unwrap();
-    let mut time = Time::with_memory(&machine, ByAddress).unwrap();
+    let mut time = TimingModel::with_memory(&machine, ByAddress).unwrap();
     let mut data = data.iter().copied();
     for (number, &(from, to)) in path.iter().enumerate() {
         let words = &words[from..to];

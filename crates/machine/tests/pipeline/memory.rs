@@ -1,9 +1,9 @@
-//! Memory that is told by the address who serves it.
+//! A memory system in which the address says which level serves it.
 
 use pathlength_machine::pipeline::{MemorySystem, ServedBy};
 
-/// Bits 36 to 38 of an address are the level, bit 39 is set if its translation is missing. Of instructions whose bit 40
-/// is set it depends on the line.
+/// Bits 36 to 38 of an address are the level; bit 39 is set if the TLB misses. For instructions with bit 40 set, the
+/// level depends on the line.
 pub struct ByAddress;
 
 pub const LEVEL_1: u64 = 1 << 36;
@@ -15,7 +15,7 @@ pub const VARIED: u64 = 1 << 40;
 /// Bytes of a line.
 pub const LINE: u64 = 32;
 
-/// Cycles that a missing translation costs.
+/// Cycles of a TLB miss.
 pub const TRANSLATION: u32 = 30;
 
 pub fn serve(address: u64) -> ServedBy {

@@ -1,14 +1,14 @@
-//! What is heard as a model: units of work, processes; machines that cannot be, or have no time.
+//! The timing model as a consumer: units of work, processes, and machines that are rejected.
 
 use pathlength_machine::pipeline::PerfectMemory;
-use pathlength_machine::{Cause, Machine, Model, Time};
+use pathlength_machine::{Cause, Machine, Model, TimingModel};
 use trace::record::{Event, Mark};
 use trace::{Block, Consumer, Thread};
 
 use super::assembler::assemble;
 
-fn perfect(machine: &str) -> Time<PerfectMemory> {
-    Time::with_memory(&Machine::find(machine).unwrap(), PerfectMemory).unwrap()
+fn perfect(machine: &str) -> TimingModel<PerfectMemory> {
+    TimingModel::with_memory(&Machine::find(machine).unwrap(), PerfectMemory).unwrap()
 }
 
 fn mark(mark: Mark) -> u64 {
@@ -17,14 +17,14 @@ fn mark(mark: Mark) -> u64 {
 
 #[test]
 fn units_have_the_cycles_of_their_process() {
-    let mut aside = perfect("alphastation500");
-    assert!(aside.work_aside().unwrap());
-    for time in [perfect("alphastation500"), aside] {
+    let mut on_thread = perfect("alphastation500");
+    assert!(on_thread.use_worker_thread().unwrap());
+    for time in [perfect("alphastation500"), on_thread] {
         check_units(time);
     }
 }
 
-fn check_units(mut time: Time<PerfectMemory>) {
+fn check_units(mut time: TimingModel<PerfectMemory>) {
     // A shift each: a cycle; the group is a block.
     let words = assemble("sll r1,r2,r3; sll r1,r2,r4; sll r1,r2,r5; sll r1,r2,r6");
     time.define(&Block::new(0x1000, words));
@@ -38,7 +38,7 @@ fn check_units(mut time: Time<PerfectMemory>) {
     let left = vec![mark(Mark::UnitLeft(1))];
     time.executed(other, &[work(2), end(0), begin(1), left, begin(2), end(2)].concat());
     let units = time.units();
-    let numbers = units.iter().map(|unit| (unit.space, unit.number, unit.instructions));
+    let numbers = units.iter().map(|unit| (unit.process, unit.number, unit.instructions));
     assert_eq!(numbers.collect::<Vec<_>>(), [(1, 0, 8), (2, 0, 20), (2, 2, 0)]);
     // The last cycle of each run is over when the next one begins.
     let totals: Vec<u64> = units.iter().map(|unit| unit.cycles.total()).collect();
@@ -48,7 +48,7 @@ fn check_units(mut time: Time<PerfectMemory>) {
 }
 
 #[test]
-fn more_than_is_remembered() {
+fn the_transition_cache_overflows() {
     const BLOCKS: u64 = 150_000;
     let mut time = perfect("alphastation500");
     let shift = assemble("sll r1,r2,r3");
@@ -63,13 +63,13 @@ fn more_than_is_remembered() {
     assert!((0..BLOCKS as u32).flat_map(|block| time.sites(block)).all(|site| site.issuing == 3));
 }
 
-/// Processes that take turns, some of them long: the same whether a thread of its own issues what they execute.
+/// The cycles of interleaved processes are the same with and without a worker thread.
 #[test]
-fn a_thread_of_its_own_changes_nothing() {
+fn a_worker_thread_changes_nothing() {
     const BLOCKS: u64 = 500;
     let work = assemble("ldq r1,0(r2); addq r1,r3,r4; stq r4,8(r2); ldq r5,0(r6); bne r5,40");
-    let mut times = [(); 2].map(|()| Time::new(&Machine::find("alphastation500").unwrap()).unwrap());
-    assert!(times[1].work_aside().unwrap());
+    let mut times = [(); 2].map(|()| TimingModel::new(&Machine::find("alphastation500").unwrap()).unwrap());
+    assert!(times[1].use_worker_thread().unwrap());
     for time in &mut times {
         (0..BLOCKS).for_each(|block| time.define(&Block::new(0x1_2000_0000 + 20 * block, work.clone())));
         let mut state = 1u64;
@@ -84,7 +84,7 @@ fn a_thread_of_its_own_changes_nothing() {
             let mut records = vec![mark(Mark::UnitBegins(turn))];
             for _ in 0..length {
                 let addresses = [random(1 << 20), random(1 << 14), random(1 << 20)];
-                // Mostly control falls through.
+                // Most blocks fall through.
                 block = if random(8) == 0 { random(BLOCKS) } else { (block + 1) % BLOCKS };
                 records.push(!block);
                 records.extend(addresses.map(|address| 0x1_4000_0000 + 8 * address));
@@ -106,8 +106,8 @@ fn a_thread_of_its_own_changes_nothing() {
 }
 
 #[test]
-fn machines_without_pipeline_have_no_time() {
-    let error = Time::new(&Machine::find("qemu").unwrap()).err().unwrap();
+fn machines_without_pipeline_have_no_timing_model() {
+    let error = TimingModel::new(&Machine::find("qemu").unwrap()).err().unwrap();
     assert!(error.to_string().contains("has no section [pipeline]"), "{error}");
 }
 

@@ -1,9 +1,9 @@
-//! Random programs: the model and the plain one spend the same cycles for the same things.
+//! Random programs: the model and the reference model attribute the same cycles to the same causes.
 
 use std::collections::BTreeMap;
 
 use pathlength_machine::pipeline::InstructionClass;
-use pathlength_machine::{Cause, Machine, Time};
+use pathlength_machine::{Cause, Machine, TimingModel};
 use proptest::prelude::*;
 use trace::{Block, Consumer, Thread};
 
@@ -108,7 +108,7 @@ enum End {
     Calls,
 }
 
-/// Blocks one behind the other; the choices of a walk over them; the addresses of data.
+/// Consecutive blocks; the choices of a walk over them; the addresses of data.
 #[derive(Clone, Debug)]
 struct Program {
     start: u64,
@@ -148,7 +148,7 @@ fn program() -> impl Strategy<Value = Program> {
         prop::collection::vec(address, 1..40),
     )
         .prop_map(|((level, offset), mut blocks, walk, data)| {
-            // From the end back to the beginning, so that blocks are executed again and again.
+            // The last block jumps to the first one, so that blocks are executed repeatedly.
             blocks.push((Vec::new(), End::Always(0)));
             Program { start: level | (0x10000 + 4 * offset), blocks, walk, data }
         })
@@ -162,7 +162,7 @@ fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap
     for (plains, end) in &program.blocks {
         starts.push(starts.last().unwrap() + 4 * (plains.len() + has_end(end)) as u64);
     }
-    let mut time = Time::with_memory(machine, ByAddress).unwrap();
+    let mut time = TimingModel::with_memory(machine, ByAddress).unwrap();
     let mut blocks = Vec::new();
     for (number, (plains, end)) in program.blocks.iter().enumerate() {
         let mut plains = plains.clone();
@@ -230,7 +230,7 @@ fn check(name: &str, program: &Program) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    // What few programs do is found by many.
+    // Rare cases need many programs.
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.max(4000),
         failure_persistence: None,
@@ -238,20 +238,20 @@ proptest! {
     })]
 
     #[test]
-    fn the_21164_is_as_the_plain_model(program in program()) {
+    fn the_21164_is_as_the_reference_model(program in program()) {
         check("alphastation500", &program)?;
     }
 
     #[test]
-    fn the_21064_is_as_the_plain_model(program in program()) {
+    fn the_21064_is_as_the_reference_model(program in program()) {
         check("dec3000", &program)?;
     }
 }
 
-/// A load that is issued once more, as a store was right before it, may find that its line has come in meanwhile, while
-/// others are still on their way: memory says then where it is now.
+/// A load that is replayed because of the store before it may find that its line was filled meanwhile, while other lines
+/// are outstanding: then the load hits.
 #[test]
-fn a_line_that_has_come_in_is_not_on_its_way() {
+fn a_filled_line_is_not_outstanding() {
     let load = |text: &str, base, destination| Plain {
         text: text.into(),
         class: InstructionClass::Load,

@@ -9,11 +9,10 @@ use trace::{Consumer, Thread};
 use super::memory::{LEVEL_1, LEVEL_2, LEVEL_3, UNTRANSLATED};
 use super::{START, assembler::assemble, run};
 
-/// A rule; a program; what its cycles are spent for.
+/// A rule; a program; its cycles by cause.
 type Sequence = (&'static str, &'static str, &'static [(Cause, u64)]);
 
-/// Of the 21164, in one block of aligned groups, with all data in the first cache, each at another address than
-/// the one before.
+/// For the 21164: one block of aligned groups; all data hit L1, at different addresses.
 #[rustfmt::skip]
 const OF_21164: &[Sequence] = &[
     // Slotting (2.3.1)
@@ -78,7 +77,7 @@ const OF_21164: &[Sequence] = &[
     ("floating-point comparison to branch, 4", "cmpteq f1,f2,f3; fbne f3,+8", &[(Issued(1), 2), (Operand, 3)]),
     ("division, as assumed", "divt f1,f2,f3; addt f3,f4,f5", &[(Issued(1), 2), (Operand, 26)]),
     ("division after division", "divt f1,f2,f3; divt f4,f5,f6", &[(Issued(1), 2), (Unit, 26)]),
-    // Two that write one register (2.3.3)
+    // Two writes of one register (2.3.3)
     ("addition after addition", "addq r1,r2,r3; addq r4,r5,r3", &[(Issued(1), 2)]),
     ("conditional moves", "cmoveq r1,r2,r3; cmoveq r4,r5,r3", &[(Issued(1), 2)]),
     ("addition after a load", "ldq r1,0(r2); addq r3,r4,r1", &[(Issued(1), 2), (Operand, 1)]),
@@ -97,7 +96,7 @@ const OF_21164: &[Sequence] = &[
         &[(Issued(2), 2), (Barrier, 3), (Issued(1), 1)]),
 ];
 
-/// Of the 21064.
+/// For the 21064.
 #[rustfmt::skip]
 const OF_21064: &[Sequence] = &[
     ("addition and load", "addq r1,r2,r3; ldq r4,0(r5)", &[(Issued(2), 1)]),
@@ -153,7 +152,7 @@ fn sequences_of_the_21064() {
     check("dec3000", OF_21064);
 }
 
-/// A rule; a program; the pieces of it that are executed; the addresses of its data; what its cycles are spent for.
+/// A rule; a program; the ranges of it that are executed; the addresses of its data; its cycles by cause.
 type Path = (&'static str, &'static str, &'static [(usize, usize)], &'static [u64], &'static [(Cause, u64)]);
 
 #[rustfmt::skip]
@@ -171,7 +170,7 @@ const PATHS_OF_21164: &[Path] = &[
         &[(0, 1), (1, 2), (2, 4)], &[], &[(Issued(1), 1), (Issued(3), 1)]),
     ("a loop is learned", "addq r1,r2,r3; bne r1,-8",
         &[(0, 2), (0, 2), (0, 2)], &[], &[(Issued(2), 3), (Mispredict, 5), (TakenBranch, 1)]),
-    ("returns go back behind calls", "bsr r26,+12; addq r1,r2,r3; unop; unop; ret r31,(r26)",
+    ("returns go back to the instruction after the call", "bsr r26,+12; addq r1,r2,r3; unop; unop; ret r31,(r26)",
         &[(0, 1), (4, 5), (1, 2)], &[], &[(Issued(1), 3), (TakenBranch, 2)]),
     ("a hint that is right", "jmp r31,(r27),+12; unop; unop; unop; addq r1,r2,r3",
         &[(0, 1), (4, 5)], &[], &[(Issued(1), 2), (TakenBranch, 1)]),
@@ -184,12 +183,12 @@ const PATHS_OF_21164: &[Path] = &[
     ("to the end of a group", "unop; unop; unop; addq r4,r5,r6; addq r7,r8,r9; addq r10,r11,r12",
         &[(3, 6)], &[], &[(Issued(1), 1), (Issued(2), 1)]),
     ("a call of the library", "call_pal 131; addq r1,r2,r3", &[(0, 2)], &[], &[(Issued(1), 2), (CallPal, 16)]),
-    // Misses: the second cache takes 8 cycles, the board cache 20, memory 80.
+    // Misses: L2 takes 8 cycles, L3 (the board cache) 20, memory 80.
     ("the second cache, used at once", "ldq r1,0(r2); addq r1,r3,r4",
         &[(0, 2)], &[LEVEL_1], &[(Issued(1), 2), (DataMiss(1), 7)]),
     ("the board cache", "ldq r1,0(r2); addq r1,r3,r4", &[(0, 2)], &[LEVEL_2], &[(Issued(1), 2), (DataMiss(2), 19)]),
     ("memory", "ldq r1,0(r2); addq r1,r3,r4", &[(0, 2)], &[LEVEL_3], &[(Issued(1), 2), (DataMiss(3), 79)]),
-    ("a miss that nobody waits for", "ldq r1,0(r2); addq r4,r3,r4", &[(0, 2)], &[LEVEL_3], &[(Issued(2), 1)]),
+    ("a miss whose result is not used", "ldq r1,0(r2); addq r4,r3,r4", &[(0, 2)], &[LEVEL_3], &[(Issued(2), 1)]),
     ("two misses of a block are one", "ldq r1,0(r2); ldq r3,8(r2); addq r3,r4,r5",
         &[(0, 3)], &[LEVEL_2, LEVEL_2 + 8], &[(Issued(2), 1), (DataMiss(2), 19), (Issued(1), 1)]),
     ("a miss that is written over", "ldq r1,0(r2); addq r3,r4,r1", &[(0, 2)], &[LEVEL_2], &[(Issued(1), 2), (DataMiss(2), 19)]),

@@ -1,4 +1,4 @@
-//! What does not depend on time: which instructions are slotted together, and how their groups are reached.
+//! The untimed part of the reference model: which instructions are slotted together, and how their groups are reached.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub struct Executed {
     pub destination: Option<u8>,
     /// The address of its data, and whether it stores.
     pub access: Option<(u64, bool)>,
-    /// Where a conditional branch goes if it is taken.
+    /// The target of a conditional branch.
     pub target: Option<u64>,
     /// Which execution of a block it belongs to.
     pub block: usize,
@@ -32,7 +32,7 @@ pub enum Reached {
     AfterCall,
 }
 
-/// Where an instruction is slotted.
+/// How an instruction is slotted.
 #[derive(Clone, Debug)]
 pub struct Slotted {
     /// It is the first of its group.
@@ -117,8 +117,8 @@ fn group<'a>(pipeline: &Pipeline, program: &'a [Executed], place: usize) -> (&'a
     let one = &program[place];
     let same = |other: &&Executed| other.block == one.block && other.address / bytes == one.address / bytes;
     let before = program[..place].iter().rev().take_while(same).count();
-    let behind = program[place..].iter().take_while(same).count();
-    (&program[place - before..place + behind], before)
+    let after = program[place..].iter().take_while(same).count();
+    (&program[place - before..place + after], before)
 }
 
 /// The units that an instruction may take, the preferred ones first.

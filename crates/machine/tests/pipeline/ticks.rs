@@ -1,4 +1,4 @@
-//! The plainest model of a pipeline: in every cycle, every rule is asked.
+//! The timed part of the reference model: every rule is evaluated in every cycle.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -8,15 +8,15 @@ use pathlength_machine::{Cause, Machine};
 use super::memory::{LINE, serve};
 use super::slots::{Executed, Reached, Slotted, rules, slot};
 
-/// What is known of a register.
+/// The state of a register.
 struct Result {
     issued: u64,
     class: InstructionClass,
-    /// Where the data of a load come from that missed, and the cycle in which it still seems to have hit.
+    /// For a load that missed, the level that serves it, and the cycle in which it still seems to have hit.
     missed: Option<(u8, u64)>,
 }
 
-/// Questions that are asked of the next instruction, one after the other.
+/// The rules that the next instruction has to pass, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Fetch,
@@ -33,28 +33,28 @@ enum Stage {
 
 pub struct Ticks<'a> {
     pipeline: &'a Pipeline,
-    /// Cycles more than the first cache takes, of instructions and of data.
+    /// Latencies beyond L1's, of instructions and of data.
     beyond: [Vec<u64>; 2],
     entries: usize,
     now: u64,
     /// The cycle in which the last instruction was issued.
     last: u64,
-    /// What keeps the next instruction, until when, and for what; and what it has been asked.
+    /// What the next instruction waits for, until when, and for which cause; and the rules that it has passed.
     holds: VecDeque<(u64, Cause)>,
     stage: Stage,
     /// When the group of the last instruction arrived, and in which line it is.
     arrived: u64,
     line: Option<u64>,
-    /// The line that was missing last, when it comes, and from where.
+    /// The last instruction line that missed, when it arrives, and from which level.
     missed: Option<(u64, u64, u8)>,
     registers: HashMap<u8, Result>,
     free: HashMap<&'a str, u64>,
     blocked: HashSet<(&'a str, u64)>,
-    /// Blocks of data that are on their way: when a load of them would be issued to hit, and from where.
+    /// Outstanding lines of data: when a load of them would be issued to hit, and the level that serves them.
     missing: Vec<(u64, u64, u8)>,
     barrier: u64,
     trap_barrier: u64,
-    /// Blocks that wait to be written, and how long that takes; and when the one is written that is.
+    /// The write buffer: blocks and the cycles to write them; and when the current write is finished.
     waiting: VecDeque<(u64, u64)>,
     writing: Option<u64>,
     store: Option<(u64, u64, bool)>,
@@ -94,7 +94,7 @@ impl<'a> Ticks<'a> {
         }
     }
 
-    /// What the cycles of a program are spent for.
+    /// The cycles of a program by cause.
     pub fn run(mut self, machine: &Machine, program: &[Executed]) -> BTreeMap<Cause, u64> {
         let mut cycles = BTreeMap::new();
         let slotted = slot(machine, program);
@@ -104,7 +104,7 @@ impl<'a> Ticks<'a> {
             let mut issued = 0;
             let mut hindrance = None;
             while next < program.len() && hindrance.is_none() {
-                hindrance = self.hindrance(&program[next], &slotted[next], issued > 0);
+                hindrance = self.stall(&program[next], &slotted[next], issued > 0);
                 if hindrance.is_none() {
                     self.issue(&program[next]);
                     (next, issued) = (next + 1, issued + 1);
@@ -117,8 +117,8 @@ impl<'a> Ticks<'a> {
         cycles
     }
 
-    /// Why the next instruction is not issued in this cycle. What was answered once is not asked again.
-    fn hindrance(&mut self, one: &Executed, slotted: &Slotted, is_joining: bool) -> Option<Cause> {
+    /// Why the next instruction is not issued in this cycle. A rule that it has passed is not evaluated again.
+    fn stall(&mut self, one: &Executed, slotted: &Slotted, is_joining: bool) -> Option<Cause> {
         if is_joining && slotted.is_later {
             return Some(Cause::Unit);
         }
@@ -161,7 +161,7 @@ impl<'a> Ticks<'a> {
         }
     }
 
-    /// The group of an instruction is fetched.
+    /// Fetches the group of an instruction.
     fn fetch(&mut self, one: &Executed, slotted: &Slotted) {
         let Some(reached) = slotted.begins else { return };
         let (mut time, cause) = match reached {
@@ -211,7 +211,7 @@ impl<'a> Ticks<'a> {
         latency.into()
     }
 
-    /// Waits for operands. Data that are not there, but might be, lead to a replay. Always asks again.
+    /// Waits for operands. An instruction in the shadow of a load that missed is replayed. Evaluated again in each cycle.
     fn operands(&mut self, one: &Executed) -> Option<()> {
         let mut waits: Vec<(u64, Cause, Option<u64>)> = Vec::new();
         let cause =
@@ -234,7 +234,7 @@ impl<'a> Ticks<'a> {
         Some(())
     }
 
-    /// The time goes on cycle by cycle until all are there, or the instruction is issued in vain.
+    /// Cycles pass until all operands are ready, or the instruction is replayed.
     fn wait_or_replay(&mut self, waits: &[(u64, Cause, Option<u64>)]) {
         let Some(&(last, cause, _)) = waits.iter().rev().max_by_key(|wait| wait.0) else { return };
         let replay = u64::from(self.pipeline.loads.use_replay);
@@ -252,7 +252,7 @@ impl<'a> Ticks<'a> {
         }
     }
 
-    /// What memory has to say.
+    /// Memory's rules.
     fn memory(&mut self, one: &Executed, is_joining: bool) {
         let Some((address, is_store)) = one.access else { return };
         let (loads, stores) = (&self.pipeline.loads, &self.pipeline.stores);
@@ -284,14 +284,14 @@ impl<'a> Ticks<'a> {
         self.holds.extend(hold);
     }
 
-    /// When a load finds place among those that miss, if there is none now.
+    /// When the miss address file has room for a load, if it is full now.
     fn all_missing(&self) -> Option<u64> {
         let late: Vec<u64> = self.missing.iter().map(|miss| miss.1).filter(|&time| time > self.now).collect();
         let is_full = late.len() >= self.pipeline.loads.outstanding as usize;
         if is_full { late.into_iter().min() } else { None }
     }
 
-    /// When a store finds place in the write buffer, if there is none now.
+    /// When the write buffer has room for a store, if it is full now.
     fn full(&self, address: u64) -> Option<u64> {
         let used = self.waiting.len() + self.writing.iter().count();
         let joins = self.pipeline.stores.full_replay == 0 && self.is_waiting(address);
@@ -302,7 +302,7 @@ impl<'a> Ticks<'a> {
         self.waiting.iter().any(|waiting| waiting.0 == address / 32)
     }
 
-    /// The write buffer works.
+    /// Advances the write buffer.
     fn write(&mut self) {
         if self.writing == Some(self.now) {
             self.writing = None;
@@ -312,7 +312,7 @@ impl<'a> Ticks<'a> {
         }
     }
 
-    /// An instruction is issued in this cycle.
+    /// Issues an instruction in this cycle.
     fn issue(&mut self, one: &Executed) {
         let own = rules(self.pipeline, one.class);
         let mut issued = self.now;

@@ -1,12 +1,12 @@
-//! Caches and translation buffers as their definitions say, without a thought for speed: lists that are
-//! searched and sorted. Shares no code with the crate but the descriptions.
+//! The reference model: caches and TLBs written from their definitions, with lists that are searched. It shares
+//! only the machine descriptions with the crate.
 
 #![allow(dead_code)]
 
-// What includes this names the crate as it knows it.
+// The including test imports these: the crate's name differs between tests.
 use super::{Cache, Crossing, Machine, Prefetch, Replacement, Request, TranslationBuffer, Write};
 
-/// Something with sets of ways, each a list of entries.
+/// The tags of a cache or TLB.
 pub struct Sets {
     replacement: Replacement,
     ways: usize,
@@ -18,16 +18,16 @@ pub struct Sets {
 struct Set {
     /// By way.
     entries: Vec<Option<Entry>>,
-    /// The ways that hold something, the most recently used first.
+    /// The ways in use, the most recently used first.
     order: Vec<usize>,
-    /// The next in turn, or the pointer.
+    /// The way to replace next (FIFO), or the victim pointer.
     next: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Entry {
     number: u64,
-    is_changed: bool,
+    is_dirty: bool,
 }
 
 impl Sets {
@@ -54,12 +54,12 @@ impl Sets {
         self.way_of(number).is_some()
     }
 
-    /// Uses an entry that may be there.
-    pub fn touch(&mut self, number: u64, is_change: bool) -> bool {
+    /// Uses an entry, if it is there. Returns whether it is.
+    pub fn touch(&mut self, number: u64, makes_dirty: bool) -> bool {
         let Some(way) = self.way_of(number) else { return false };
         let (ways, replacement) = (self.ways, self.replacement);
         let set = self.set(number);
-        set.entries[way].as_mut().unwrap().is_changed |= is_change;
+        set.entries[way].as_mut().unwrap().is_dirty |= makes_dirty;
         set.order.retain(|&other| other != way);
         set.order.insert(0, way);
         if replacement == Replacement::NotLastUsed && set.next == way {
@@ -68,8 +68,8 @@ impl Sets {
         true
     }
 
-    /// Puts in an entry that is not there; what leaves.
-    pub fn fill(&mut self, number: u64, is_changed: bool) -> Option<(u64, bool)> {
+    /// Fills an entry that is not there. Returns the evicted one.
+    pub fn fill(&mut self, number: u64, is_dirty: bool) -> Option<(u64, bool)> {
         let (ways, replacement) = (self.ways, self.replacement);
         let set = self.set(number);
         let empty = set.entries.iter().position(Option::is_none);
@@ -85,19 +85,19 @@ impl Sets {
             (None, Replacement::Random) if ways == 1 => 0,
             (None, Replacement::Random) => (self.draw() % ways as u64) as usize,
         };
-        let left = self.set(number).entries[way].replace(Entry { number, is_changed: false });
-        self.touch(number, is_changed);
-        left.map(|left| (left.number, left.is_changed))
+        let left = self.set(number).entries[way].replace(Entry { number, is_dirty: false });
+        self.touch(number, is_dirty);
+        left.map(|left| (left.number, left.is_dirty))
     }
 
     pub fn remove(&mut self, number: u64) -> bool {
         let Some(way) = self.way_of(number) else { return false };
         let set = self.set(number);
         set.order.retain(|&other| other != way);
-        set.entries[way].take().unwrap().is_changed
+        set.entries[way].take().unwrap().is_dirty
     }
 
-    /// The same numbers as the crate draws: which they are is part of what it promises, runs being alike.
+    /// The crate's sequence of random numbers: runs are repeatable, so that the sequence is specified.
     fn draw(&mut self) -> u64 {
         let mut state = self.random;
         state ^= state << 13;
@@ -108,7 +108,7 @@ impl Sets {
     }
 }
 
-/// What happened at one structure.
+/// The counts of one cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub requests: [u64; 5],
@@ -141,8 +141,8 @@ pub struct Plain {
     crossing: Crossing,
 }
 
-/// How far an access had to go: caches that missed, the one that had it, translation buffers that missed.
-pub type Way = (u8, u8, u8);
+/// How an access was served: caches that missed, the level that hit, TLBs that missed.
+pub type PlainServed = (u8, u8, u8);
 
 impl Plain {
     pub fn new(machine: &Machine) -> Plain {
@@ -177,20 +177,22 @@ impl Plain {
         self.buffers.iter().map(|buffer| buffer.misses).collect()
     }
 
-    /// Fetches what begins at an address, within a line.
-    pub fn fetch(&mut self, address: u64) -> Way {
+    /// Fetches instructions within a line.
+    pub fn fetch(&mut self, address: u64) -> PlainServed {
         self.access(address, Request::Fetch)
     }
 
-    /// Reads or writes: the worse of the parts.
-    pub fn data(&mut self, address: u64, size: u8, is_store: bool) -> Way {
+    /// Loads or stores; the slowest of the parts.
+    pub fn data(&mut self, address: u64, size: u8, is_store: bool) -> PlainServed {
         let parts = self.parts(address, size, is_store);
-        let worse = |one: Way, other: Way| (one.0.max(other.0), one.1.max(other.1), one.2.max(other.2));
+        let worse = |one: PlainServed, other: PlainServed| {
+            (one.0.max(other.0), one.1.max(other.1), one.2.max(other.2))
+        };
         parts.into_iter().reduce(worse).unwrap()
     }
 
-    /// Reads or writes: each line, or page if those are smaller, by itself.
-    pub fn parts(&mut self, address: u64, size: u8, is_store: bool) -> Vec<Way> {
+    /// Loads or stores each line, or page if pages are smaller, by itself.
+    pub fn parts(&mut self, address: u64, size: u8, is_store: bool) -> Vec<PlainServed> {
         let request = if is_store { Request::Store } else { Request::Load };
         let last = address + u64::from(size) - 1;
         let line = self.path(false).first().map(|&index| self.levels[index].described.line);
@@ -215,9 +217,9 @@ impl Plain {
             .collect()
     }
 
-    fn access(&mut self, address: u64, request: Request) -> Way {
+    fn access(&mut self, address: u64, request: Request) -> PlainServed {
         let instructions = request == Request::Fetch;
-        let mut untranslated = 0;
+        let mut tlb_misses = 0;
         for index in self.buffers_of(instructions) {
             let buffer = &mut self.buffers[index];
             let page = address / buffer.described.page;
@@ -226,14 +228,14 @@ impl Plain {
             }
             buffer.misses[request as usize] += 1;
             buffer.sets.fill(page, false);
-            untranslated += 1;
+            tlb_misses += 1;
         }
         let path = self.path(instructions);
-        let (missed, level) = if path.is_empty() { (0, 0) } else { self.ask(&path, address, request) };
-        (missed, level, untranslated)
+        let (missed, level) = if path.is_empty() { (0, 0) } else { self.access_l1(&path, address, request) };
+        (missed, level, tlb_misses)
     }
 
-    fn ask(&mut self, path: &[usize], address: u64, request: Request) -> (u8, u8) {
+    fn access_l1(&mut self, path: &[usize], address: u64, request: Request) -> (u8, u8) {
         let described = self.levels[path[0]].described.clone();
         if request != Request::Store || described.write == Write::Ignored {
             return self.read(path, 0, address, request);
@@ -244,10 +246,10 @@ impl Plain {
             (0, 0)
         } else {
             self.levels[path[0]].tally.misses[Request::Store as usize] += 1;
-            if self.beside(path, 0, address, is_back) {
+            if self.take_from_buffers(path, 0, address, is_back) {
                 (1, 0)
             } else if described.allocate_on_write {
-                let way = self.behind(path, 0, address, request);
+                let way = self.read_next_level(path, 0, address, request);
                 self.fill(path, 0, line, is_back);
                 way
             } else {
@@ -258,7 +260,7 @@ impl Plain {
             }
         };
         if described.write == Write::Through {
-            self.write_on(path, 0, address);
+            self.write_through(path, 0, address);
         }
         way
     }
@@ -275,21 +277,21 @@ impl Plain {
             return (here, here);
         }
         level.tally.misses[request as usize] += 1;
-        if self.beside(path, depth, address, false) {
+        if self.take_from_buffers(path, depth, address, false) {
             return (here + 1, here);
         }
-        let way = self.behind(path, depth, address, request);
+        let way = self.read_next_level(path, depth, address, request);
         self.fill(path, depth, line, false);
         way
     }
 
-    /// What a cache does on a miss before the line comes in.
-    fn behind(&mut self, path: &[usize], depth: usize, address: u64, request: Request) -> (u8, u8) {
+    /// Reads a line from the next level, and prefetches.
+    fn read_next_level(&mut self, path: &[usize], depth: usize, address: u64, request: Request) -> (u8, u8) {
         let index = path[depth];
         let size = self.levels[index].described.line;
         let line = address / size;
         if self.levels[index].writes.contains(&line) {
-            while self.write_first(path, depth) != line {}
+            while self.drain_one_write(path, depth) != line {}
         }
         let way = self.read(path, depth + 1, address, request);
         match self.levels[index].described.prefetch {
@@ -313,14 +315,14 @@ impl Plain {
         way
     }
 
-    fn beside(&mut self, path: &[usize], depth: usize, address: u64, is_change: bool) -> bool {
+    fn take_from_buffers(&mut self, path: &[usize], depth: usize, address: u64, makes_dirty: bool) -> bool {
         let index = path[depth];
         let size = self.levels[index].described.line;
         let line = address / size;
         if let Some(place) = self.levels[index].victims.iter().position(|victim| victim.0 == line) {
-            let (_, is_changed) = self.levels[index].victims.remove(place);
+            let (_, is_dirty) = self.levels[index].victims.remove(place);
             self.levels[index].tally.from_victims += 1;
-            self.fill(path, depth, line, is_changed || is_change);
+            self.fill(path, depth, line, is_dirty || makes_dirty);
             return true;
         }
         let Some(place) = self.levels[index].stream.iter().position(|&next| next == line) else {
@@ -333,13 +335,13 @@ impl Plain {
             self.levels[index].stream.remove(0);
             self.levels[index].stream.push(next);
         }
-        self.fill(path, depth, line, is_change);
+        self.fill(path, depth, line, makes_dirty);
         true
     }
 
-    fn fill(&mut self, path: &[usize], depth: usize, line: u64, is_changed: bool) {
+    fn fill(&mut self, path: &[usize], depth: usize, line: u64, is_dirty: bool) {
         let level = &mut self.levels[path[depth]];
-        let Some(mut left) = level.sets.fill(line, is_changed) else { return };
+        let Some(mut left) = level.sets.fill(line, is_dirty) else { return };
         level.victims.push(left);
         if level.victims.len() <= level.described.victim_lines as usize {
             return;
@@ -347,11 +349,11 @@ impl Plain {
         left = level.victims.remove(0);
         let described = level.described.clone();
         let first = left.0 * described.line;
-        let mut is_changed = left.1;
+        let mut is_dirty = left.1;
         for name in &described.includes {
-            is_changed |= self.expel(name, first, described.line);
+            is_dirty |= self.back_invalidate(name, first, described.line);
         }
-        if is_changed && described.write == Write::Back {
+        if is_dirty && described.write == Write::Back {
             self.levels[path[depth]].tally.written_back += 1;
             let is_whole =
                 path.get(depth + 1).is_some_and(|&next| self.levels[next].described.line == described.line);
@@ -359,20 +361,20 @@ impl Plain {
         }
     }
 
-    fn expel(&mut self, name: &str, first: u64, bytes: u64) -> bool {
+    fn back_invalidate(&mut self, name: &str, first: u64, bytes: u64) -> bool {
         let level = self.levels.iter_mut().find(|level| level.described.name == *name).unwrap();
         let size = level.described.line;
-        let mut is_changed = false;
+        let mut is_dirty = false;
         for line in first / size..=(first + bytes - 1) / size {
-            is_changed |= level.sets.remove(line);
+            is_dirty |= level.sets.remove(line);
             if let Some(place) = level.victims.iter().position(|victim| victim.0 == line) {
-                is_changed |= level.victims.remove(place).1;
+                is_dirty |= level.victims.remove(place).1;
             }
         }
         for name in level.described.includes.clone() {
-            is_changed |= self.expel(&name, first, bytes);
+            is_dirty |= self.back_invalidate(&name, first, bytes);
         }
-        is_changed
+        is_dirty
     }
 
     fn write(&mut self, path: &[usize], depth: usize, address: u64, is_whole: bool) {
@@ -384,10 +386,10 @@ impl Plain {
         level.tally.requests[Request::Write as usize] += 1;
         if !level.sets.touch(line, is_back) {
             level.tally.misses[Request::Write as usize] += 1;
-            if !self.beside(path, depth, address, is_back) {
+            if !self.take_from_buffers(path, depth, address, is_back) {
                 if described.allocate_on_write {
                     if !is_whole {
-                        self.behind(path, depth, address, Request::Write);
+                        self.read_next_level(path, depth, address, Request::Write);
                     }
                     self.fill(path, depth, line, is_back);
                 } else if is_back {
@@ -396,11 +398,11 @@ impl Plain {
             }
         }
         if described.write == Write::Through {
-            self.write_on(path, depth, address);
+            self.write_through(path, depth, address);
         }
     }
 
-    fn write_on(&mut self, path: &[usize], depth: usize, address: u64) {
+    fn write_through(&mut self, path: &[usize], depth: usize, address: u64) {
         let level = &mut self.levels[path[depth]];
         let Some(buffer) = level.described.write_buffer else {
             return self.write(path, depth + 1, address, false);
@@ -411,12 +413,12 @@ impl Plain {
         } else {
             level.writes.push(line);
             if level.writes.len() > buffer.entries as usize {
-                self.write_first(path, depth);
+                self.drain_one_write(path, depth);
             }
         }
     }
 
-    fn write_first(&mut self, path: &[usize], depth: usize) -> u64 {
+    fn drain_one_write(&mut self, path: &[usize], depth: usize) -> u64 {
         let level = &mut self.levels[path[depth]];
         let line = level.writes.remove(0);
         let address = line * level.described.line;

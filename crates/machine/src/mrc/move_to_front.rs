@@ -1,19 +1,19 @@
-//! Short lists of words, of which one comes to the front.
+//! Move-to-front on short lists of words.
 
-/// A way to bring a word to the front of a list. All do the same, with more or less of what the host's processor has.
-pub trait Front<const LENGTH: usize>: Copy {
-    /// Brings a word to the front, and those before it one back: if it is not among them, the last one falls out. Returns
-    /// where it was, or the length.
-    fn bring_to_front(self, words: &mut [u32; LENGTH], key: u32) -> usize;
+/// An implementation of move-to-front, portable or with instructions of particular hosts. All have the same result.
+pub trait MoveToFront<const LENGTH: usize>: Copy {
+    /// Moves a word to the front of the list. If the list does not have it, it is inserted there, and the last
+    /// word is dropped. Returns the word's old position, or the length.
+    fn move_to_front(self, words: &mut [u32; LENGTH], key: u32) -> usize;
 }
 
-/// On every host.
+/// For every host.
 #[derive(Clone, Copy)]
-pub struct Any;
+pub struct Portable;
 
-impl<const LENGTH: usize> Front<LENGTH> for Any {
+impl<const LENGTH: usize> MoveToFront<LENGTH> for Portable {
     #[inline(always)]
-    fn bring_to_front(self, words: &mut [u32; LENGTH], key: u32) -> usize {
+    fn move_to_front(self, words: &mut [u32; LENGTH], key: u32) -> usize {
         let mut held = key;
         let place = words.iter_mut().position(|word| {
             std::mem::swap(word, &mut held);
@@ -30,10 +30,9 @@ pub use x86_64::Avx2;
 mod x86_64 {
     use std::arch::x86_64::*;
 
-    use super::Front;
+    use super::MoveToFront;
 
-    /// On hosts with AVX2; whoever has one knows that the host is one. Where the word is cannot be guessed, so that nothing
-    /// depends on a guess.
+    /// For hosts with AVX2: a value exists only there. Branch-free, as the position is unpredictable.
     #[derive(Clone, Copy)]
     pub struct Avx2(());
 
@@ -43,10 +42,10 @@ mod x86_64 {
         }
     }
 
-    impl Front<8> for Avx2 {
+    impl MoveToFront<8> for Avx2 {
         #[inline(always)]
-        fn bring_to_front(self, words: &mut [u32; 8], key: u32) -> usize {
-            // SAFETY: the host has AVX2, as there is a `self`.
+        fn move_to_front(self, words: &mut [u32; 8], key: u32) -> usize {
+            // SAFETY: the host has AVX2, or there would be no `self`.
             unsafe { with_avx2(words, key) }
         }
     }
@@ -70,7 +69,7 @@ mod x86_64 {
         index
     }
 
-    /// By a place, all bits of the words up to there.
+    /// By position, a mask of the words up to it.
     static UP_TO: [[u32; 8]; 9] = {
         let mut masks = [[0; 8]; 9];
         let mut place = 0;
@@ -91,24 +90,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Whether a way does what is done to a list step by step.
-    fn is_as_a_list(front: impl Front<8>, keys: &[u32]) {
+    /// Compares an implementation with the operations on a vector.
+    fn check(front: impl MoveToFront<8>, keys: &[u32]) {
         let (mut words, mut list) = ([0; 8], vec![0; 8]);
         for &key in keys {
             let place = list.iter().position(|&one| one == key);
             list.remove(place.unwrap_or(7));
             list.insert(0, key);
-            assert_eq!(front.bring_to_front(&mut words, key), place.unwrap_or(8));
+            assert_eq!(front.move_to_front(&mut words, key), place.unwrap_or(8));
             assert_eq!(words[..], list);
         }
     }
 
     proptest! {
         #[test]
-        fn all_ways_do_what_is_done_to_a_list(keys in prop::collection::vec(1..12u32, 1..100)) {
+        fn all_implementations_do_as_a_vector(keys in prop::collection::vec(1..12u32, 1..100)) {
             #[cfg(target_arch = "x86_64")]
-            Avx2::new().into_iter().for_each(|front| is_as_a_list(front, &keys));
-            is_as_a_list(Any, &keys);
+            Avx2::new().into_iter().for_each(|front| check(front, &keys));
+            check(Portable, &keys);
         }
     }
 }

@@ -1,0 +1,137 @@
+//! The cycles of threads and of units of work on one pipeline.
+
+use trace::record::{Event, Mark};
+use trace::{Block, Thread};
+
+use super::core::Core;
+use super::cycles::Cycles;
+use super::resolve::ResolvedBatch;
+use crate::per_thread::{PerThread, Sums};
+
+/// The cycles that one unit of work took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitCycles {
+    /// The process that executed it.
+    pub process: u32,
+    /// The unit's number.
+    pub number: u64,
+    /// Its instructions.
+    pub instructions: u64,
+    /// Its cycles, without those of other threads. A cycle at its beginning or end in which other instructions
+    /// are issued too belongs to the one of them that was issued first.
+    pub cycles: Cycles,
+}
+
+/// Instructions and their cycles.
+#[derive(Clone, Debug, Default)]
+struct Usage {
+    instructions: u64,
+    cycles: Cycles,
+}
+
+impl Sums for Usage {
+    fn add(&mut self, other: &Usage) {
+        self.instructions += other.instructions;
+        self.cycles.add(&other.cycles);
+    }
+
+    fn since(&self, earlier: &Usage) -> Usage {
+        let cycles = self.cycles.since(&earlier.cycles);
+        Usage { instructions: self.instructions - earlier.instructions, cycles }
+    }
+}
+
+/// A pipeline, with the cycles of each thread and unit of work.
+pub(super) struct Accounting {
+    pub core: Core,
+    /// The current thread.
+    thread: Thread,
+    /// Instructions of all threads.
+    instructions: u64,
+    /// The usage of each thread.
+    threads: PerThread<Usage>,
+    /// The units of work that ended, in the order of their ends; not those left otherwise than by a return.
+    pub units: Vec<UnitCycles>,
+}
+
+impl Accounting {
+    /// For an idle pipeline.
+    pub fn new(core: Core) -> Accounting {
+        Accounting {
+            core,
+            thread: Thread::default(),
+            instructions: 0,
+            threads: PerThread::default(),
+            units: Vec::new(),
+        }
+    }
+
+    /// Defines a block that records may name from now on.
+    pub fn define(&mut self, block: &Block) {
+        self.core.define(block.address, &block.words);
+    }
+
+    /// Executes records of a thread, whose memory requests are resolved.
+    pub fn execute(&mut self, thread: Thread, resolved: &ResolvedBatch) {
+        self.enter(thread);
+        let (records, mut misses) = (&resolved.records, resolved.misses());
+        let mut word = 0;
+        while let Some(&event) = records.get(word) {
+            word += 1;
+            match Event::new(event) {
+                Event::Block(block) => {
+                    let [accesses, instructions] = self.core.lengths(block);
+                    let addresses = &records[word..][..accesses as usize];
+                    word += addresses.len();
+                    self.instructions += u64::from(instructions);
+                    self.core.execute(block, addresses, misses.next().unwrap_or_default());
+                }
+                Event::Mark(mark) => self.mark(mark),
+                Event::Access(_) => {}
+            }
+        }
+    }
+
+    /// Resets the counts.
+    pub fn reset_counts(&mut self) {
+        self.core.reset_counts();
+        self.instructions = 0;
+        self.threads.reset();
+        self.units.clear();
+    }
+
+    /// The usage of all threads together.
+    fn usage(&self) -> Usage {
+        Usage { instructions: self.instructions, cycles: self.core.cycles() }
+    }
+
+    fn enter(&mut self, thread: Thread) {
+        if self.threads.is_other(thread.number) {
+            self.threads.enter(thread.number, self.usage());
+            self.core.divert();
+        }
+        if thread.process != self.thread.process {
+            self.core.enter(thread.process);
+        }
+        self.thread = thread;
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        match mark {
+            Mark::UnitBegins(number) => self.threads.begin_unit(number, &self.usage()),
+            Mark::UnitLeft(number) => drop(self.threads.end_unit(number, &self.usage())),
+            Mark::UnitEnds(number) => {
+                if let Some(Usage { instructions, cycles }) = self.threads.end_unit(number, &self.usage()) {
+                    self.units.push(UnitCycles {
+                        process: self.thread.process,
+                        number,
+                        instructions,
+                        cycles,
+                    });
+                }
+            }
+            Mark::Gap | Mark::Diverted => self.core.divert(),
+            Mark::Order(_) | Mark::SystemCall(_) | Mark::Heap(_) => {}
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The timing model of a machine: pipeline, branch predictor and memory system consume records.
+
+use std::io;
+
+use trace::{Block, Consumer, Thread};
+
+use super::accounting::{Accounting, UnitCycles};
+use super::cached_memory::CachedMemory;
+use super::core::Core;
+#[cfg(doc)]
+use super::cycles::Cause;
+use super::cycles::{Cycles, LEVELS};
+use super::issue::SiteCycles;
+use super::memory::{MemorySystem, Timing};
+use super::resolve::Resolver;
+use super::worker::{BATCH_WORDS, Worker};
+use crate::predictor::{Predictions, PredictorState};
+use crate::{Cache, Machine, Model};
+
+/// Why a machine has no timing model.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum TimingModelError {
+    /// Its description lacks a section.
+    #[error(
+        "the machine {name:?} has no section [{section}], which the time of instructions depends on: \
+         name another machine, as alphastation500"
+    )]
+    Missing {
+        /// The machine.
+        name: String,
+        /// The missing section.
+        section: &'static str,
+    },
+    /// Issue groups are longer than a line of the instruction cache.
+    #[error("a group of {group} instructions does not fit a line of {line} bytes of the cache {cache:?}")]
+    Group {
+        /// Instructions of a group.
+        group: u32,
+        /// Bytes of a line.
+        line: u64,
+        /// The cache's name.
+        cache: String,
+    },
+}
+
+/// The timing model: how many cycles a machine takes for the records that it consumes.
+///
+/// The machine has one processor, which executes the records in the order in which they come.
+///
+/// ```
+/// use pathlength_machine::{Cause, Machine, TimingModel};
+/// use trace::{Block, Consumer, Thread};
+/// let mut time = TimingModel::new(&Machine::find("alphastation500").unwrap()).unwrap();
+/// time.define(&Block::new(0x1_2000_0000, [0x4020_0401, 0x4040_0402, 0x6bfa_8001])); // addq, addq, ret
+/// time.executed(Thread::default(), &[!0]); // block 0, without accesses
+/// assert_eq!(time.cycles().instructions(), 3);
+/// assert!(time.cycles().of(Cause::InstructionMiss(3)) > 0); // memory
+/// ```
+pub struct TimingModel<M = CachedMemory> {
+    resolver: Resolver<M>,
+    worker: Worker,
+}
+
+impl TimingModel {
+    /// Of a machine with empty caches.
+    pub fn new(machine: &Machine) -> Result<TimingModel, TimingModelError> {
+        TimingModel::with_memory(machine, CachedMemory::new(machine))
+    }
+}
+
+impl<M: MemorySystem> TimingModel<M> {
+    /// Of a machine's processor with another memory system.
+    pub fn with_memory(machine: &Machine, memory: M) -> Result<TimingModel<M>, TimingModelError> {
+        let missing = |section| TimingModelError::Missing { name: machine.title.clone(), section };
+        let pipeline = machine.pipeline.as_ref().ok_or_else(|| missing("pipeline"))?;
+        let predictor = machine.predictor.as_ref().ok_or_else(|| missing("predictor"))?;
+        if let Some(cache) = l1(machine, true)
+            && cache.line < 4 * u64::from(pipeline.group)
+        {
+            let (group, line, cache) = (pipeline.group, cache.line, cache.name.clone());
+            return Err(TimingModelError::Group { group, line, cache });
+        }
+        let emulation = machine.emulation.as_ref().map(|emulation| {
+            let cpu = machine.processor.cpu.as_ref().and_then(|cpu| cpu.parse().ok());
+            (cpu, (emulation.microseconds * machine.processor.clock_mhz).round() as u32)
+        });
+        let (cpu, cycles) = emulation.unwrap_or_default();
+        let timing = timing(machine);
+        let core = Core::new(pipeline, PredictorState::new(predictor), &timing, cpu, cycles.into());
+        let resolver = Resolver::new(memory, timing.fetch_line);
+        Ok(TimingModel { resolver, worker: Worker::new(Accounting::new(core)) })
+    }
+
+    /// All cycles so far.
+    pub fn cycles(&self) -> Cycles {
+        self.worker.drained().core.totals().cycles()
+    }
+
+    /// The units of work that ended, in the order of their ends, each with the cycles of its own thread.
+    pub fn units(&self) -> Vec<UnitCycles> {
+        self.worker.drained().units.clone()
+    }
+
+    /// Executions of a block.
+    pub fn executions(&self, block: u32) -> u64 {
+        self.resolver.executions(block)
+    }
+
+    /// The cycles of a block's instructions. The sum over all blocks is [`TimingModel::cycles`].
+    pub fn sites(&self, block: u32) -> Vec<SiteCycles> {
+        self.worker.drained().core.sites(block as usize)
+    }
+
+    /// Branches and jumps, and how many were mispredicted.
+    pub fn predictions(&self) -> Predictions {
+        self.worker.drained().core.predictor().counts()
+    }
+
+    /// Instructions that the system emulated.
+    pub fn emulated(&self) -> u64 {
+        self.worker.drained().core.totals().emulated()
+    }
+
+    /// Instructions that were replayed (replay traps).
+    pub fn replays(&self) -> u64 {
+        self.worker.drained().core.totals().replays()
+    }
+
+    /// The memory system, with its counts.
+    pub fn memory(&self) -> &M {
+        &self.resolver.memory
+    }
+}
+
+impl<M: MemorySystem> Consumer for TimingModel<M> {
+    fn define(&mut self, block: &Block) {
+        self.resolver.define(block.address, &block.words);
+        self.worker.define(block);
+    }
+
+    fn executed(&mut self, thread: Thread, mut records: &[u64]) {
+        self.resolver.enter(thread.process);
+        while !records.is_empty() {
+            let words = self.resolver.resolve(records, BATCH_WORDS, self.worker.batch(thread));
+            records = &records[words..];
+        }
+    }
+}
+
+impl<M: MemorySystem> Model for TimingModel<M> {
+    fn reset_counts(&mut self) {
+        self.resolver.reset_counts();
+        self.worker.drained().reset_counts();
+    }
+
+    fn use_worker_thread(&mut self) -> io::Result<bool> {
+        self.worker.start_thread()?;
+        Ok(true)
+    }
+}
+
+/// The L1 cache of instructions, or of data.
+fn l1(machine: &Machine, instructions: bool) -> Option<&Cache> {
+    machine.caches.iter().find(|cache| cache.holds.has(instructions))
+}
+
+/// The latencies of a machine's caches and memory in cycles, by level. Levels beyond the last cache have the
+/// latency of memory.
+fn timing(machine: &Machine) -> Timing {
+    let memory = machine.memory.latency_ns * machine.processor.clock_mhz / 1000.0;
+    let cycles = |instructions: bool| {
+        let path = machine.caches.iter().filter(|cache| cache.holds.has(instructions));
+        let mut latencies = path.map(|cache| cache.latency).chain(std::iter::repeat(memory));
+        let l1_latency = latencies.next().unwrap_or_default();
+        let mut cycles = [0; LEVELS + 1];
+        for (level, latency) in cycles[1..].iter_mut().zip(latencies) {
+            *level = (latency - l1_latency).max(0.0).round() as u32;
+        }
+        cycles
+    };
+    let line = |instructions: bool| l1(machine, instructions).map_or(32, |cache| cache.line);
+    let write_buffer = l1(machine, false).and_then(|cache| cache.write_buffer);
+    Timing {
+        fetch_line: line(true),
+        data_line: line(false),
+        fetch: cycles(true),
+        load: cycles(false),
+        write_buffer: write_buffer.map_or(0, |buffer| buffer.entries),
+    }
+}
