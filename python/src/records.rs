@@ -8,8 +8,8 @@ use std::time::Duration;
 use analysis::replay::{Chosen, Executed, Replay, Visitor};
 use arrow_array::RecordBatch;
 use arrow_pyarrow::{PyArrowType, ToPyArrow};
+use events::record;
 use pyo3::prelude::*;
-use trace::record;
 
 use crate::replays::{Wanted, prepare, warn};
 use crate::rows::{Rows, schema};

@@ -9,9 +9,9 @@ use analysis::replay::summary::{self, Summary};
 use analysis::replay::{Absent, Accesses, Dictionary, Executed, Filter, Order, Replay, Visitor};
 use analysis::strides::{self, By, Patterns};
 use analysis::table::Table;
+use events::record::Mark;
 use machine::{Model, WarmUp};
 use pyo3::prelude::*;
-use trace::record::Mark;
 
 use crate::traces::Trace;
 use crate::{TraceError, TraceWarning, failed};

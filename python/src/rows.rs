@@ -64,7 +64,7 @@ impl<'a, P: FnMut(RecordBatch) -> io::Result<()>> Rows<'a, P> {
     pub fn new(replay: &'a Replay<'a>, put: P) -> Rows<'a, P> {
         let trace = replay.dictionary.trace;
         let has_values = trace.header().has_values;
-        let has_value = |&word: &u32| isa::decode(word).is_some_and(trace::record::has_value);
+        let has_value = |&word: &u32| isa::decode(word).is_some_and(events::record::has_value);
         let values =
             || trace.blocks().iter().map(|block| block.words.iter().map(has_value).collect()).collect();
         Rows {

@@ -6,9 +6,9 @@
 use std::error::Error;
 use std::path::Path;
 
+use events::record::Event;
 use pathlength_analysis::strides::{Options, Strides};
 use trace::Trace;
-use trace::record::Event;
 
 /// Blocks of the program.
 const BLOCKS: u64 = 200;

@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use events::{Counts, LoadedImage};
 pub use image::demangle;
 use image::{Image, Location, SymbolPattern, Variable};
-use trace::{Counts, LoadedImage, Trace};
+use trace::Trace;
 
 /// A function, named so that it can be found again in another build.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,7 +72,7 @@ impl Names {
     }
 
     /// Adds an image of a program that runs.
-    pub fn add(&mut self, image: &trace::Image) {
+    pub fn add(&mut self, image: &events::Image) {
         self.images.push(Loaded::of_trace(image));
     }
 
@@ -154,8 +155,8 @@ impl Loaded {
     }
 
     /// An image as traces have it.
-    fn of_trace(image: &trace::Image) -> Loaded {
-        let trace::Image { path, start, end, bias, build_id } = image.clone();
+    fn of_trace(image: &events::Image) -> Loaded {
+        let events::Image { path, start, end, bias, build_id } = image.clone();
         Loaded { build_id: Some(build_id), ..Loaded::new(LoadedImage { path, start, end, bias }) }
     }
 

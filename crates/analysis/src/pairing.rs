@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use events::LoadedImage;
 use image::Image;
-use trace::LoadedImage;
 
 use crate::names::file_name;
 use crate::profile::Profile;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use trace::{Block, BlockId, Counts, Unit};
+use events::{Block, BlockId, Counts, Unit};
 
 use crate::mix::{self, Mix};
 pub use crate::names::FunctionName;

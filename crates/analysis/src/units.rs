@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use events::Unit;
 use serde::{Deserialize, Serialize};
-use trace::Unit;
 
 use crate::table::{Kind, Table, Value};
 

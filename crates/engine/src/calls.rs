@@ -1,6 +1,6 @@
 //! Where the calls of one function begin and end.
 
-use trace::LoadedImage;
+use events::LoadedImage;
 
 use crate::alpha::block::Block;
 use crate::alpha::cpu::{Cpu, register};

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use trace::{BlockId, Counts, LoadedImage, Unit};
+use events::{BlockId, Counts, LoadedImage, Unit};
 
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::Cpu;
 use crate::alpha::interpreter::{Interest, Observer};
 use crate::calls::{Calls, Ended};
 use crate::lock;
-use crate::memory::Memory;
 use crate::places::Name;
+use memory::Memory;
 
 /// A table of counts by small numbers that grows as needed.
 #[derive(Clone, Debug, Default)]
@@ -98,10 +98,10 @@ impl Counter {
     pub fn counts(&self, cache: &BlockCache) -> Counts {
         let mut totals = lock(&self.totals).clone();
         totals.add(self, cache);
-        let blocks: Vec<trace::Block> = totals
+        let blocks: Vec<events::Block> = totals
             .blocks
             .into_iter()
-            .map(|(address, words)| trace::Block { address, words, image: self.image_of(address) })
+            .map(|(address, words)| events::Block { address, words, image: self.image_of(address) })
             .collect();
         let system_calls = totals.system_calls.nonzero().collect();
         let mut executions = totals.executions.0;

@@ -16,26 +16,23 @@
 //! # Ok::<(), pathlength_engine::Error>(())
 //! ```
 
-mod access;
 pub mod alpha;
 mod calls;
 mod counting;
 pub mod debug;
 pub mod linux;
-pub mod memory;
 mod places;
 mod process;
 mod recording;
-mod regions;
 
 pub use alpha::interpreter::{Interest, Observer};
 pub use calls::has_function;
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
+pub use events::record::Event;
 pub use linux::{Clock, Random, Settings};
 pub use places::{NoPlace, Place};
 pub use process::{Configuration, Crash, End, Error, Process};
 pub use recording::{AttachError, Attached, Missing, Plan, Recorded, Recorder, UnitPlan, attach};
-pub use trace::record::Event;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,9 +1,9 @@
 //! Places in a program, as people name them.
 
+use events::LoadedImage;
 use image::{Symbol, SymbolPattern};
 use isa::Op;
 use serde::{Deserialize, Serialize};
-use trace::LoadedImage;
 
 use crate::alpha::cpu::register;
 

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trace::LoadedImage;
+use events::LoadedImage;
 
 use crate::alpha::block::BlockCache;
 use crate::alpha::compiler;
@@ -14,7 +14,7 @@ use crate::alpha::cpu::{Cpu, register};
 use crate::alpha::interpreter::Observer;
 use crate::linux::loader::{self, LoadError, Program};
 use crate::linux::{Kernel, Settings, SharedKernel, Thread};
-use crate::memory::Memory;
+use memory::Memory;
 use runner::{Runner, Shared};
 
 /// What to run and how.

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use events::{Counts, Unit};
+use memory::Memory;
 use pathlength_engine::alpha::block::BlockCache;
 use pathlength_engine::alpha::cpu::Cpu;
-use pathlength_engine::memory::Memory;
 use pathlength_engine::{
     Configuration, Event, Interest, Observer, Process, Settings, UnitCounter, UnitOfWork,
 };
 use serde::{Deserialize, Serialize};
-use trace::{Counts, Unit};
 
 /// A run in a process of its own: guest memory has one place.
 #[derive(Serialize, Deserialize)]

@@ -3,9 +3,9 @@
 
 mod guest;
 
+use events::{Counts, Unit};
 use guest::Guest;
 use pathlength_engine::{End, UnitCounter, UnitOfWork};
-use trace::{Counts, Unit};
 
 /// In [`THREADS`], `work(n)` takes a number of steps that depends on n; thread i makes 50 calls of `work(i)`.
 const THREADS: &str = r#"

@@ -5,10 +5,10 @@ mod guest;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use events::record::{Entries, Entry, Heap, Mark, Shape};
+use events::{Block, Consumer, Image, Thread};
 use guest::Guest;
 use pathlength_engine::{Plan, UnitPlan};
-use trace::record::{Entries, Entry, Heap, Mark, Shape};
-use trace::{Block, Consumer, Image, Thread};
 
 /// Tells each block that its functions allocate, and what they free; the first argument says how.
 const SOURCE: &str = r#"

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
 
+use memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
 use pathlength_engine::alpha::cpu::{Cpu, register};
 use pathlength_engine::linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
-use pathlength_engine::memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
 
 const SCRATCH: u64 = 0x10_0000;
 const TEXT: u64 = SCRATCH + PAGE;

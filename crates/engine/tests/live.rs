@@ -5,10 +5,11 @@ mod guest;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use events::record::{Entries, Entry, Mark, Shape};
+use events::{Block, Consumer, Image, Thread};
 use guest::Guest;
 use pathlength_engine::{Plan, Recorder, UnitPlan};
-use trace::record::{Entries, Entry, Mark, Shape};
-use trace::{Block, Consumer, Image, Thread, Trace};
+use trace::Trace;
 
 /// Calls `work` from one thread or from several, at different depths, until it has read and written much.
 const SOURCE: &str = r#"

@@ -70,7 +70,7 @@ impl Listener {
         // SAFETY: one entry, which outlives the call.
         while unsafe { libc::poll(&mut entry, 1, -1) } < 0 {
             let error = Error::last_os_error();
-            if linux::pending() {
+            if host::pending() {
                 return Ok(None);
             } else if error.kind() != ErrorKind::Interrupted {
                 return Err(error);

@@ -74,7 +74,7 @@ impl Server {
             let _ = closing.stream().shutdown(Shutdown::Both);
         };
         // The program's signals are for its own threads.
-        let thread = linux::without_signals(|| {
+        let thread = host::without_signals(|| {
             Builder::new().name("gdb reader".into()).spawn(read)?;
             Builder::new().name("gdb".into()).spawn(serve)
         })?;

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use engine::Crash;
 use engine::alpha::cpu::register;
+use events::LoadedImage;
 use image::Image;
 use isa::REGISTER_NAMES;
-use trace::LoadedImage;
 
 /// Alpha's signal numbers (arch/alpha/include/uapi/asm/signal.h), what they mean to people, and whether
 /// they dump core (signal(7)): those tell of a program that went wrong.

@@ -6,8 +6,9 @@ use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{Configuration, Plan, Process, Recorder};
+use events::Consumer;
 use rustix::fs::MemfdFlags;
-use trace::{Consumer, Trace, Writer};
+use trace::{Trace, Writer};
 
 use crate::measure::{Ending, Error};
 use crate::record;

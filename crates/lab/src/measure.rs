@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use analysis::units::{Measurement, Phase, SteadyRules, SteadyState};
 use engine::{Configuration, Counter, End, Observer, Process, UnitCounter, UnitOfWork};
+use events::{Counts, LoadedImage};
 use image::{Image, SymbolPattern};
 use serde::{Deserialize, Serialize};
-use trace::{Counts, LoadedImage};
 
 use crate::{crash, surroundings};
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 
 use engine::{Configuration, Counter, End, Place, Process};
+use events::LoadedImage;
 use image::Image;
-use trace::LoadedImage;
 
 use crate::isolated::{self, Running};
 use crate::measure::Error;

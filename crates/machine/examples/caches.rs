@@ -9,8 +9,9 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use events::{Consumer, Thread};
 use pathlength_machine::{Caches, Holds, Machine, MissRatioCurves};
-use trace::{Consumer, Thread, Trace};
+use trace::Trace;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();

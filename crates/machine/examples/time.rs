@@ -5,9 +5,10 @@
 use std::path::Path;
 use std::time::Instant;
 
+use events::{Consumer, Thread};
 use pathlength_machine::pipeline::{MemorySystem, PerfectMemory};
 use pathlength_machine::{Machine, Model, TimingModel};
-use trace::{Consumer, Thread, Trace};
+use trace::Trace;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 
-use trace::record::{Event, Mark};
-use trace::{Block, BlockId, Consumer, Image, Lookaside, Thread};
+use events::record::{Event, Mark};
+use events::{Block, BlockId, Consumer, Image, Lookaside, Thread};
 
 /// A model of a machine, with counts.
 pub trait Model: Consumer {

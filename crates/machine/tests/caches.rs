@@ -2,14 +2,14 @@
 
 mod plain;
 
+use events::record::{Event, Mark};
+use events::{Block, Consumer, Thread};
 use pathlength_machine::{
     Cache, Caches, Crossing, CurvePoint, Hierarchy, Holds, Machine, MissClass, MissRatioCurves, Model,
     Prefetch, Replacement, Request, TranslationBuffer, WarmUp, Write,
 };
 use plain::{Plain, PlainServed, Sets};
 use proptest::prelude::*;
-use trace::record::{Event, Mark};
-use trace::{Block, Consumer, Thread};
 
 /// A random machine in TOML, so small that every event happens.
 fn machine() -> impl Strategy<Value = String> {

@@ -1,8 +1,8 @@
 //! Descriptions of machines: valid ones, and the errors of invalid ones.
 
+use events::{Block, Consumer, Thread};
 use pathlength_machine::{Caches, Machine, Prefetch, Replacement, Write};
 use proptest::prelude::*;
-use trace::{Block, Consumer, Thread};
 
 const GOOD: &str = r#"
 title = "A machine"

@@ -5,10 +5,11 @@ use std::fs::OpenOptions;
 use analysis::export::{InstructionSink, Step};
 use analysis::replay::Access;
 use arrow_array::{Array, Int64Array, StringArray};
+use events::Block;
+use events::record::{Event, Shape};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use pathlength_report::{Error, InstructionTable};
-use trace::record::{Event, Shape};
-use trace::{Block, Header, Process, StreamWriter, Trace, Writer};
+use trace::{Header, Process, StreamWriter, Trace, Writer};
 
 /// `ldq t0,0(sp)`, `unop`, `br`.
 const WORDS: [u32; 3] = [0xa43e_0000, 0x2ffe_0000, 0xc3e0_0000];

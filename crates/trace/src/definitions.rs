@@ -4,9 +4,10 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
+use crate::Function;
 use crate::bytes::{Bytes, Malformed, put, put_difference, put_slice};
 use crate::container::{LONGEST, LONGEST_BLOCK, pack, unpack};
-use crate::{Block, Function, Image};
+use events::{Block, Image};
 
 /// Images, functions and blocks, numbered from `first_…` on in their process. A function's image, and a
 /// block's image and function, are numbers in the process too.

@@ -1,4 +1,4 @@
-//! What the records refer to: images, functions, blocks, streams.
+//! What the records refer to: functions, streams.
 
 use std::path::{Path, PathBuf};
 
@@ -30,21 +30,6 @@ pub struct Header {
 
 fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
-}
-
-/// An image as it was mapped into a process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Image {
-    /// The file on the host.
-    pub path: PathBuf,
-    /// Lowest run-time address.
-    pub start: u64,
-    /// First run-time address behind it.
-    pub end: u64,
-    /// Run-time address minus link-time address (wrapping).
-    pub bias: u64,
-    /// The identity that the linker gave it; empty if none.
-    pub build_id: Vec<u8>,
 }
 
 /// A function that blocks belong to.

@@ -16,8 +16,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
-use crate::record::{Entries, Entry, Mark};
 use crate::{Chunk, Error, Trace};
+use events::record::{Entries, Entry, Mark};
 
 /// Records of one stream that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

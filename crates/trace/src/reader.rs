@@ -10,8 +10,9 @@ use crate::bytes::Malformed;
 use crate::codec::{Recipes, unpack_records};
 use crate::container::{FILE_MAGIC, FIRST_CHUNK, Found, Kind, NONE, Source, VERSION};
 use crate::definitions::Definitions;
-use crate::record::Shape;
-use crate::{Block, BlockId, Function, Header, Image, Stream, pipe};
+use crate::{Function, Header, Stream, pipe};
+use events::record::Shape;
+use events::{Block, BlockId, Image};
 
 /// Why a file, or a part of it, could not be read.
 #[derive(Debug, thiserror::Error)]

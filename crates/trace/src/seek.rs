@@ -1,7 +1,7 @@
 //! Finds places in a trace: by instruction, and by unit of work.
 
-use crate::record::{Entries, Entry, Mark};
 use crate::{Error, Trace};
+use events::record::{Entries, Entry, Mark};
 
 /// A place between two records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

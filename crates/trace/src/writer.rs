@@ -10,8 +10,9 @@ use crate::bytes::Malformed;
 use crate::codec::{Packer, Recipes};
 use crate::container::{self, Head, Kind, LONGEST_BLOCK};
 use crate::definitions::Definitions;
-use crate::record::Event;
-use crate::{Block, BlockId, Consumer, Function, Header, Image};
+use crate::{Function, Header};
+use events::record::Event;
+use events::{Block, BlockId, Consumer, Image};
 
 /// A trace's file. All processes and threads that are recorded append whole chunks to it.
 pub struct Writer {

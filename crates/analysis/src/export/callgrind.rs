@@ -6,8 +6,8 @@ mod writer;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use trace::BlockId;
-use trace::record::Mark;
+use events::BlockId;
+use events::record::Mark;
 
 use crate::replay::{Accesses, Chosen, Dictionary, Executed, Stack, Visitor};
 
@@ -99,7 +99,7 @@ impl<'a> Callgrind<'a> {
     /// Nothing executed yet.
     pub fn new(dictionary: &'a Dictionary<'a>, accesses: &Accesses) -> Callgrind<'a> {
         let trace = dictionary.trace;
-        let costs = |(id, block): (usize, &trace::Block)| {
+        let costs = |(id, block): (usize, &events::Block)| {
             let mut costs = vec![Cost([1, 0, 0]); block.words.len()];
             for access in accesses.of(id as BlockId) {
                 costs[access.index as usize].0[1 + usize::from(access.is_store)] += 1;

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use events::record::Mark;
 use fxprof_processed_profile::debugid::DebugId;
 use fxprof_processed_profile::{
     CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, LibraryHandle, LibraryInfo, MarkerFieldFlags,
@@ -18,7 +19,6 @@ use fxprof_processed_profile::{
     StackHandle, StaticSchemaMarker, StaticSchemaMarkerField, StringHandle, Symbol, SymbolTable,
     ThreadHandle, Timestamp,
 };
-use trace::record::Mark;
 
 use crate::names::file_name;
 use crate::replay::{Chosen, Dictionary, Executed, Place, Stack, Visitor, host_process};
@@ -220,7 +220,7 @@ fn frames(dictionary: &Dictionary, profile: &mut Profile) -> Vec<Frame> {
     dictionary.places.iter().zip(&offsets).map(frame).collect()
 }
 
-fn library(image: &trace::Image, symbols: Vec<Symbol>) -> LibraryInfo {
+fn library(image: &events::Image, symbols: Vec<Symbol>) -> LibraryInfo {
     let (name, path) = (file_name(&image.path), image.path.display().to_string());
     let build_id: String = image.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     LibraryInfo {

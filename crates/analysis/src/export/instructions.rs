@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use trace::BlockId;
+use events::BlockId;
+use events::record::{Mark, has_value};
 use trace::export::{ChampSim, Din};
-use trace::record::{Mark, has_value};
 
 use crate::replay::{Access, Accesses, Chosen, Dictionary, Executed, Visitor};
 
@@ -25,7 +25,7 @@ pub struct Step {
     pub unit: Option<u64>,
     /// What it accesses, and where.
     pub access: Option<(Access, u64)>,
-    /// Its value ([`trace::record::value_register`]), if values were recorded and it has one.
+    /// Its value ([`events::record::value_register`]), if values were recorded and it has one.
     pub value: Option<u64>,
 }
 

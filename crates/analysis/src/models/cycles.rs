@@ -1,8 +1,8 @@
 //! Cycles of pipelines.
 
+use events::BlockId;
 use machine::predictor::PredictionCount;
 use machine::{Cause, Machine, Side, TimingModel, UnitCycles};
-use trace::BlockId;
 
 use super::{Sites, file_stem, named};
 use crate::table::{Column, Kind, Table, Value};

@@ -1,7 +1,7 @@
 //! Accesses and misses of caches and translation buffers.
 
+use events::BlockId;
 use machine::{Caches, MissClass};
-use trace::BlockId;
 
 use super::{Sites, file_stem, per_thousand};
 use crate::table::{Column, Kind, Table, Value};

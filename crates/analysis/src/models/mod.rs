@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use events::{Block, BlockId};
 use machine::Machine;
-use trace::{Block, BlockId, Trace};
+use trace::Trace;
 
 use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;

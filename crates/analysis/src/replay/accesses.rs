@@ -1,7 +1,8 @@
 //! The instructions of each block that access memory.
 
+use events::BlockId;
 use isa::{Flags, Instruction};
-use trace::{BlockId, Trace};
+use trace::Trace;
 
 /// An instruction that accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The calls that a thread is in, found by following control: nothing is assumed of the stack pointer or of
 //! frames, so that tail calls, `longjmp`, signals and code without symbols leave it sound.
 
-use trace::record::Mark;
+use events::record::Mark;
 
 use super::dictionary::{Facts, Transfer};
 

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use events::BlockId;
 use isa::{Flags, Format, Op};
-use trace::{BlockId, Trace};
+use trace::Trace;
 
 use crate::names::{FunctionName, Names};
 

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
+use events::BlockId;
+use events::record::{Execution, Mark};
 use image::{SymbolPattern, is_image};
-use trace::record::{Execution, Mark};
-use trace::{BlockId, Chunk, Trace};
+use trace::{Chunk, Trace};
 
 use super::accesses::Accesses;
 use super::calls::Calls;

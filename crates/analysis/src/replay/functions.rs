@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use trace::record::Mark;
+use events::record::Mark;
 
 use super::text::Text;
 use super::{Arrival, Calls, Dictionary, Executed, Visitor};

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use events::BlockId;
+use events::record::{Mark, Register, value_register};
 use isa::{Flags, Format, Instruction};
-use trace::record::{Mark, Register, value_register};
-use trace::{BlockId, Trace};
+use trace::Trace;
 
 use super::registers::Registers;
 use super::text::{Text, describe};
@@ -206,7 +207,7 @@ fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Vec<Line> {
         let instruction = isa::decode(word);
         let (mnemonic, operands) = disassemble(dictionary, id, pc, word);
         let text = format!("{pc:0digits$x}: {word:08x}  {mnemonic:MNEMONIC$}{operands}").trim_end().into();
-        let has_value = trace.header().has_values && instruction.is_some_and(trace::record::has_value);
+        let has_value = trace.header().has_values && instruction.is_some_and(events::record::has_value);
         Line { text, instruction, has_value, effect: instruction.map_or(Effect::Nothing, Effect::of) }
     };
     block.addresses().zip(&block.words).map(line).collect()
@@ -230,7 +231,7 @@ fn disassemble(dictionary: &Dictionary, id: BlockId, pc: u64, word: u32) -> (Str
 }
 
 /// The name of a branch's target; without the image's if it is the branch's own.
-fn target_name(dictionary: &Dictionary, block: &trace::Block, target: u64) -> Option<String> {
+fn target_name(dictionary: &Dictionary, block: &events::Block, target: u64) -> Option<String> {
     let name = dictionary.name_of(block.image, target)?;
     let own = format!("{}!", dictionary.names.image(block.image));
     Some(name.strip_prefix(&own).map_or(name.clone(), Into::into))

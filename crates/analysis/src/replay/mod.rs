@@ -29,8 +29,8 @@ pub use stack::Stack;
 
 use std::io;
 
+use events::record::{Entries, Entry, Execution, Mark};
 use trace::Chunk;
-use trace::record::{Entries, Entry, Execution, Mark};
 
 use filter::Position;
 use source::{Batch, Piece};

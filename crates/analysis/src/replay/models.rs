@@ -1,7 +1,8 @@
 //! A trace for a consumer, such as a model of a machine.
 
-use trace::record::{Entries, Entry, Event};
-use trace::{Consumer, Error, Thread};
+use events::record::{Entries, Entry, Event};
+use events::{Consumer, Thread};
+use trace::Error;
 
 use super::filter::{self, Position};
 use super::{Chosen, Replay};

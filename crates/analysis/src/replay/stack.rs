@@ -1,6 +1,6 @@
 //! Something kept for each call that a thread is in.
 
-use trace::record::Mark;
+use events::record::Mark;
 
 use super::{Arrival, Calls, Facts};
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use events::record::{Heap, Mark, Register};
 use image::Location;
-use trace::record::{Heap, Mark, Register};
 use trace::{Stream, Trace};
 
 use super::listing::{Part, effect_column};

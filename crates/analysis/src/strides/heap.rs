@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trace::Thread;
-use trace::record::Heap as Mark;
+use events::Thread;
+use events::record::Heap as Mark;
 
 use super::memory::at;
 

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
+use events::record::{Register, value_register};
 use isa::{Format, Instruction};
-use trace::record::{Register, value_register};
 
 use super::Access;
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use events::record::Heap;
+use events::{Image, Thread};
 use image::Variable;
-use trace::record::Heap;
-use trace::{Image, Thread};
 
 use super::heap::Heaps;
 use crate::names::Names;

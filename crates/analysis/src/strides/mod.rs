@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use pathlength_analysis::strides::{Options, Strides};
-//! use trace::record::Event;
+//! use events::record::Event;
 //! let mut strides = Strides::new(Options { depth: 2, threshold: 0, ..Options::default() });
 //! strides.define(0x1000, &[0xa43e0000]); // ldq t0,0(sp)
 //! for address in (0x8000..0x8040).step_by(8) {
@@ -31,8 +31,8 @@ mod tables;
 
 use std::collections::{BTreeMap, HashMap};
 
+use events::record::Event;
 use isa::Flags;
-use trace::record::Event;
 
 pub use advice::{ADVICE, advice};
 pub use bins::{Bins, Range};
@@ -190,7 +190,7 @@ impl Strides {
         })
     }
 
-    /// Executions and marks ([`trace::record`]) of a thread, whole ones, whose blocks are defined; with the addresses
+    /// Executions and marks ([`events::record`]) of a thread, whole ones, whose blocks are defined; with the addresses
     /// that such instructions access.
     pub fn executed(&mut self, thread: u32, mut records: &[u64]) {
         let Options { depth, bins, .. } = Options::default();

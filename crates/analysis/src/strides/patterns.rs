@@ -7,8 +7,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use trace::record::{Event, Mark};
-use trace::{Block, BlockId, Consumer, Image, Thread};
+use events::record::{Event, Mark};
+use events::{Block, BlockId, Consumer, Image, Thread};
 
 use super::{Memory, Options, Series, Strides};
 use crate::names::{FunctionName, Names};

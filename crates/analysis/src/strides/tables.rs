@@ -1,6 +1,6 @@
 //! Access patterns as tables.
 
-use trace::BlockId;
+use events::BlockId;
 
 use super::{By, Count, Patterns, Range, Series};
 use crate::table::{Column, Kind, Table, Value, separated};

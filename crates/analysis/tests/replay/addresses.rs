@@ -1,10 +1,10 @@
 //! Addresses in the order of time, and as if processes had been on other processors.
 
+use events::record::Mark;
 use isa::Op;
 use isa::encode::memory;
 use pathlength_analysis::replay::{Addresses, Order, Replay, Wanted};
 use pathlength_analysis::table::{Table, Value};
-use trace::record::Mark;
 
 use crate::made::{Item, Made, Shown, Thread};
 

@@ -1,9 +1,9 @@
 //! The function trace follows calls, tail calls, longjmp, signals and recursion.
 
+use events::record::Mark;
 use isa::Op;
 use isa::encode::{branch, call_pal, jump};
 use pathlength_analysis::replay::Wanted;
-use trace::record::Mark;
 
 use crate::made::{Item, Made};
 

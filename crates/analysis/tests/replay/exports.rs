@@ -1,12 +1,12 @@
 //! What is exported is what an obviously right recount finds, on random traces and filters.
 
+use events::record::Mark;
 use isa::Flags;
 use pathlength_analysis::export::{Callgrind, Firefox, InstructionSink, Instructions};
 use pathlength_analysis::replay::{Replay, Wanted};
 use proptest::prelude::*;
 use serde_json::Value;
 use trace::export::{ChampSim, Din};
-use trace::record::Mark;
 
 use crate::made::{Item, Made};
 use crate::recount::{One, expand, is_conditional, made, wanted, went_elsewhere};

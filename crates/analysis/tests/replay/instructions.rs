@@ -1,10 +1,10 @@
 //! The instruction listing, line by line.
 
+use events::record::Mark;
 use isa::Op;
 use isa::encode::{Operand, branch, call_pal, jump, memory, operate};
 use pathlength_analysis::names::Names;
 use pathlength_analysis::replay::{Absent, Dictionary, Filter, Wanted};
-use trace::record::Mark;
 
 use crate::made::{Item, Made, Thread};
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::sync::Arc;
 
+use events::record::{Event, Mark};
+use events::{Block, BlockId, Image};
 use pathlength_analysis::names::Names;
 use pathlength_analysis::replay::{
     Accesses, Dictionary, Filter, FunctionTrace, Listing, Order, Replay, Visitor, Wanted,
 };
-use trace::record::{Event, Mark};
-use trace::{Block, BlockId, Function, Header, Image, Process, StreamWriter, Trace, Writer};
+use trace::{Function, Header, Process, StreamWriter, Trace, Writer};
 
 /// The functions of every process's image: 0x100 bytes each.
 pub const FUNCTIONS: [(&str, u64); 4] = [("main", 0x1000), ("f", 0x1100), ("g", 0x1200), ("h", 0x1300)];

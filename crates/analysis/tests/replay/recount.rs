@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use events::record::{Mark, Shape};
 use isa::Flags;
 use pathlength_analysis::mix;
 use pathlength_analysis::replay::Wanted;
@@ -10,7 +11,6 @@ use pathlength_analysis::table::{Table, Value};
 use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;
-use trace::record::{Mark, Shape};
 
 use crate::made::{Item, Made, Thread};
 

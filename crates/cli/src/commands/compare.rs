@@ -11,9 +11,9 @@ use analysis::profile::{Attribution, Profile, function_differences, image_shares
 use analysis::table::{Table, Value, separated};
 use analysis::units::{Measurement, path_lengths};
 use anyhow::Context;
+use events::LoadedImage;
 use image::Image;
 use lab::measure::{self, Counted, Request};
-use trace::LoadedImage;
 
 use super::{check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, write};
 use crate::arguments::CompareOptions;

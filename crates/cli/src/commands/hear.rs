@@ -9,7 +9,7 @@ use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
 use analysis::table::{Table, separated};
 use anyhow::bail;
-use engine::linux::without_signals;
+use host::without_signals;
 use lab::live;
 use lab::measure::Ending;
 use machine::{Machine, Model, WarmUp};

@@ -13,9 +13,9 @@ use analysis::replay::{
 };
 use analysis::table::Table;
 use anyhow::Context;
+use events::record::Mark;
 use report::{Format, Pieces};
 use trace::Trace;
-use trace::record::Mark;
 
 use super::protect_images;
 use crate::arguments::{OutputOptions, ShowOptions, SummaryOptions, View, WantedOptions};

@@ -6,9 +6,9 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use events::record::{Entries, Entry, Mark};
 use tempfile::TempDir;
 use trace::Trace;
-use trace::record::{Entries, Entry, Mark};
 
 use crate::support::{Outcome, command, ends_within, outcome, pathlength, run};
 

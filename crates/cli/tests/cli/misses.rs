@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use events::record::{Entries, Entry};
+use events::{Consumer, Thread};
 use machine::{
     Cache, Caches, Crossing, Holds, Machine, MissClass, MissRatioCurves, Prefetch, Replacement, Request,
     TranslationBuffer, Write,
 };
-use trace::record::{Entries, Entry};
-use trace::{Consumer, Thread, Trace};
+use trace::Trace;
 
 use crate::support::run;
 

@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use events::record::{Entries, Entry, Mark};
 use trace::Trace;
-use trace::record::{Entries, Entry, Mark};
 
 use crate::support::{csv, guest, outcome, pathlength, run};
 

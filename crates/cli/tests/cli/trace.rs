@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use events::record::{Entries, Entry, Mark, Register, value_register};
 use tempfile::TempDir;
 use trace::Trace;
-use trace::record::{Entries, Entry, Mark, Register, value_register};
 
 use crate::caches::{Folder, column};
 use crate::support::{csv, run};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use events::record::{Entries, Entry, Mark};
 use trace::Trace;
-use trace::record::{Entries, Entry, Mark};
 
 use crate::caches::{Folder, column};
 use crate::support::run;

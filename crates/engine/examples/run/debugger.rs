@@ -24,8 +24,7 @@ pub fn run(process: &mut Process, seed: u64) -> Result<End, Error> {
     let mut observer = pathlength_engine::debug::Attached::new(&session);
     let debugger =
         Debugger { session: session.clone(), events, rng: Rng::with_seed(seed), places: Vec::new() };
-    let debugger: JoinHandle<()> =
-        pathlength_engine::linux::without_signals(|| std::thread::spawn(|| debugger.debug()));
+    let debugger: JoinHandle<()> = host::without_signals(|| std::thread::spawn(|| debugger.debug()));
     let end = process.run(&mut observer)?;
     session.end(end.clone());
     debugger.join().expect("the debugger has not failed");

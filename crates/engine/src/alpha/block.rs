@@ -4,14 +4,14 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use events::BlockId;
 use isa::{Flags, Format, Instruction, Op};
-use trace::BlockId;
 
 use super::counters::Counters;
 use super::cpu::{Exception, register::SINK};
 use super::meaning::{Step, pal};
 use super::records::Values;
-use crate::memory::{Fault, Memory, PAGE, SEGV_ACCERR, SEGV_MAPERR};
+use memory::{Fault, Memory, PAGE, SEGV_ACCERR, SEGV_MAPERR};
 
 /// A straight run of instructions, ended by a transfer of control, a trap to the operating system,
 /// the end of the page, or [`LONGEST`].

@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
 
-use trace::BlockId;
+use events::BlockId;
 
 use super::flow::{self, Term};
 

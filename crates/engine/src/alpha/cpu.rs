@@ -74,7 +74,7 @@ pub struct HostSide {
     /// For whom it does that.
     pub(crate) runner: *mut std::ffi::c_void,
     /// The program's memory.
-    pub(crate) memory: *const crate::memory::Memory,
+    pub(crate) memory: *const memory::Memory,
     /// The processor's model.
     pub(crate) model: isa::Cpu,
     /// Control and status of the host's vector unit (MXCSR): [`FloatStatus`].
@@ -95,7 +95,7 @@ pub enum FloatStatus {
 impl Default for HostSide {
     fn default() -> HostSide {
         HostSide {
-            address_limit: crate::memory::ADDRESS_SPACE,
+            address_limit: memory::ADDRESS_SPACE,
             stack_limit: 0,
             record: std::ptr::null_mut(),
             records_end: std::ptr::null_mut(),
@@ -170,7 +170,7 @@ impl Default for Cpu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exception {
     /// A load, store or instruction fetch that memory refused.
-    Memory(crate::memory::Fault),
+    Memory(memory::Fault),
     /// A load-locked or store-conditional at an unaligned address.
     Unaligned(u64),
     /// No such instruction, or not on this CPU.

@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 
-use trace::BlockId;
+use events::BlockId;
 
 /// The point outside.
 const OUTSIDE: usize = 0;

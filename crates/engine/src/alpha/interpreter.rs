@@ -1,15 +1,15 @@
 //! The reference engine: executes block after block until something needs the operating system.
 
+use events::record::Event;
+use events::{BlockId, LoadedImage, Lookaside};
 use isa::Flags;
-use trace::record::Event;
-use trace::{BlockId, LoadedImage, Lookaside};
 
 use super::block::{Block, BlockCache};
 use super::cpu::{Cpu, Exception};
 use super::meaning::{Break, execute};
 use super::records;
 use crate::debug::Attached;
-use crate::memory::Memory;
+use memory::Memory;
 
 /// What an observer wants to hear of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub trait Observer: Send {
     /// The thread has ended, but not the program: what is not kept now is lost.
     fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
     /// With [`Interest::Accesses`], [`Interest::Unusual`] and [`Interest::Values`]: what was executed since the last
-    /// call, as [`trace::record`] says.
+    /// call, as [`events::record`] says.
     fn executed(&mut self, _records: &[u64], _: &BlockCache) {}
     /// With [`Interest::Unusual`]: compiled code may tell of the cache's blocks from now on.
     fn learn(&mut self, _: &BlockCache) {}

@@ -8,7 +8,7 @@ use isa::Op;
 use super::bytes::*;
 use super::cpu::{Cpu, Exception, Lock, register::*};
 use super::float;
-use crate::memory::{Fault, Memory};
+use memory::{Fault, Memory};
 
 /// A decoded instruction, its operands brought into one form.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
 //! In the place of the compiler on hosts that it does not write code for: nothing is ever compiled.
 
-use trace::{BlockId, Lookaside};
+use events::{BlockId, Lookaside};
 
 use super::block::{Block, BlockCache};
 use super::cpu::Cpu;
 use super::interpreter::Interest;
-use crate::memory::Memory;
+use memory::Memory;
 
 /// As in the compiler.
 pub(crate) const THRESHOLD: u32 = 0;
@@ -83,9 +83,4 @@ pub(crate) fn watch(_: &mut Cpu) {}
 /// As in the compiler.
 pub(crate) unsafe fn enter(_: &mut Cpu, _: *const u8, _: bool) -> Left {
     unreachable!("nothing was compiled")
-}
-
-/// As in the compiler.
-pub(crate) fn caught(_: &mut libc::ucontext_t) -> bool {
-    false
 }

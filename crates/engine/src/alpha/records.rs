@@ -1,9 +1,9 @@
 //! Records of what was executed, for observers of accesses. The record of a block is a word for the block and
-//! one for each access to memory, in order, and perhaps one for each value: see [`trace::record`]. The interpreter and compiled code write them alike;
+//! one for each access to memory, in order, and perhaps one for each value: see [`events::record`]. The interpreter and compiled code write them alike;
 //! the record of the block that runs is at [`HostSide::record`](super::cpu::HostSide).
 
-use trace::Lookaside;
-use trace::record::{Event, Register, value_register};
+use events::Lookaside;
+use events::record::{Event, Register, value_register};
 
 use super::block::{self, Block};
 use super::cpu::Cpu;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 
+use events::BlockId;
 use isa::Flags;
-use trace::BlockId;
 
 use super::{
     Accesses, Breakpoints, Entered, Event, Member, Order, Place, Reason, Registers, Session, State, Stopped,
@@ -14,9 +14,10 @@ use super::{
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::{Cpu, register};
 use crate::alpha::interpreter::{Interest, Observer};
-use crate::linux::{self, Address};
-use crate::memory::Memory;
+use crate::linux;
 use crate::places::SECOND_ENTRY;
+use host::ThreadHandle;
+use memory::Memory;
 
 /// A thread under a debugger: its observer, which wants to hear of breakpoints only, and of each instruction
 /// while the thread is stepped or watched.
@@ -80,7 +81,7 @@ impl Attached {
     }
 
     /// The thread begins, on the calling thread of the host.
-    pub(crate) fn begin(&mut self, address: Address, cpu: &mut Cpu) {
+    pub(crate) fn begin(&mut self, address: ThreadHandle, cpu: &mut Cpu) {
         let Some(session) = self.session.clone() else { return };
         self.thread = address.id;
         let mut state = session.lock();

@@ -25,10 +25,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use self::breakpoints::Breakpoints;
 use crate::alpha::cpu::{Cpu, register};
-use crate::linux::Address;
-use crate::memory::{Memory, PAGE};
 use crate::places::{SECOND_ENTRY, computes_gp};
 use crate::process::{End, Process};
+use host::ThreadHandle;
+use memory::{Memory, PAGE};
 
 /// The registers of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -146,7 +146,7 @@ enum Place {
 
 /// A thread as the debugger knows it.
 struct Member {
-    address: Address,
+    address: ThreadHandle,
     place: Place,
     /// Those it had when it came to its place.
     registers: Registers,
@@ -165,7 +165,7 @@ struct Member {
 
 impl Member {
     /// One that begins.
-    fn new(address: Address, registers: Registers, order: Order) -> Member {
+    fn new(address: ThreadHandle, registers: Registers, order: Order) -> Member {
         Member {
             address,
             place: Place::Guest,

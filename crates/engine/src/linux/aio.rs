@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 
 use super::call::Interrupted::Fails;
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
 use super::reserved::check_descriptor;
 use super::time::timespec;
-use crate::memory::{Backing, PAGE};
+use host::Errno;
+use memory::{Backing, PAGE};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 const EFAULT: Errno = Errno(libc::EFAULT);

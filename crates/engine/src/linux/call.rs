@@ -4,12 +4,12 @@ use std::ffi::CString;
 use std::path::Path;
 
 use super::bits::Bits;
-use super::errno::Errno;
 use super::layout::Record;
 use super::time::{self, host_time};
-use super::{Control, Held, Thread, host, proc_files, reserved};
+use super::{Control, Held, Thread, proc_files, reserved};
 use crate::alpha::cpu::Cpu;
-use crate::memory::Memory;
+use host::Errno;
+use memory::Memory;
 
 /// What a system call returns.
 pub type Outcome = Result<u64, Errno>;

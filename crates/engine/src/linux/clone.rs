@@ -5,11 +5,11 @@
 //! vfork's way, is refused, as a kernel that does not know a flag refuses it.
 
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::layout::Record;
 use super::threads::{Start, fork_process};
 use super::{Control, signals, vfork};
 use crate::alpha::cpu::register;
+use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 

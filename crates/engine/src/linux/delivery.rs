@@ -3,14 +3,14 @@
 //! does (`struct sigframe`, `struct rt_sigframe`, `asm/sigcontext.h`).
 
 use super::call::{Call, Outcome};
-use super::errno::Errno;
-use super::host::{self, Information};
 use super::layout::{Record, u32_at, u64_at};
 use super::signals::{self, AlternateStack, DEFAULT, Default, IGNORE, SignalAction, flag, number};
 use super::{Control, Held, Kernel, Thread};
 use crate::alpha::cpu::{Cpu, Exception, register};
 use crate::alpha::float::control::signal_code;
-use crate::memory::{Memory, SEGV_ACCERR, SEGV_MAPERR};
+use host::Errno;
+use host::SignalInformation;
+use memory::{Memory, SEGV_ACCERR, SEGV_MAPERR};
 
 /// The host's SIGFPE.
 pub const SIGFPE: i32 = libc::SIGFPE;
@@ -93,9 +93,10 @@ impl Thread {
     }
 
     /// The next signal that is not blocked.
-    fn next_signal(&mut self, kernel: &mut Kernel) -> Option<Information> {
+    fn next_signal(&mut self, kernel: &mut Kernel) -> Option<SignalInformation> {
         let mask = self.signals.mask;
-        let blocked = |information: &Information| mask & host::bit(signals::alpha(information.signal())) != 0;
+        let blocked =
+            |information: &SignalInformation| mask & host::bit(signals::alpha(information.signal())) != 0;
         if let Some(information) = host::take() {
             let again = blocked(&information);
             if again && host::is_fault(information.signal()) {
@@ -129,7 +130,7 @@ impl Thread {
         kernel: &mut Kernel,
         cpu: &mut Cpu,
         memory: &Memory,
-        information: &Information,
+        information: &SignalInformation,
         call: &mut Returning,
     ) -> Control {
         let signal = signals::alpha(information.signal());
@@ -178,13 +179,13 @@ impl Thread {
             return Control::Killed { signal };
         }
         cpu.pc = fault.pc;
-        let information = Information::new(fault.signal, fault.code, &[fault.address, fault.trap]);
+        let information = SignalInformation::new(fault.signal, fault.code, &[fault.address, fault.trap]);
         self.enter(kernel, cpu, memory, signal, &action, &information, fault.arguments)
     }
 
     /// Raises a fault's signal after the system call under way.
     pub(super) fn send_fault(&mut self, kernel: &Kernel, signal: i32, code: i32, address: u64) {
-        self.signals.hold(&kernel.actions, Information::new(signal, code, &[address]));
+        self.signals.hold(&kernel.actions, SignalInformation::new(signal, code, &[address]));
     }
 
     /// Builds the frame and sets the registers for the handler.
@@ -196,7 +197,7 @@ impl Thread {
         memory: &Memory,
         signal: i32,
         action: &SignalAction,
-        information: &Information,
+        information: &SignalInformation,
         trap_arguments: [u64; 3],
     ) -> Control {
         let saved = self.signals.saved_mask.unwrap_or(self.signals.mask);
@@ -234,7 +235,7 @@ impl Thread {
         if signal == number::SEGV || blocked || action.handler == DEFAULT || action.handler == IGNORE {
             return Control::Killed { signal: number::SEGV };
         }
-        let information = Information::new(libc::SIGSEGV, libc::SI_KERNEL, &[]);
+        let information = SignalInformation::new(libc::SIGSEGV, libc::SI_KERNEL, &[]);
         self.enter(kernel, cpu, memory, number::SEGV, &action, &information, [0; 3])
     }
 }
@@ -291,7 +292,7 @@ impl Frame<'_> {
         &self,
         cpu: &Cpu,
         memory: &Memory,
-        information: &Information,
+        information: &SignalInformation,
     ) -> Result<(Placed, u64, u64), Errno> {
         const RT_SIGRETURN: u32 = 351;
         let stack = self.stack.record(cpu.r[register::SP]);

@@ -3,11 +3,11 @@
 use super::bits::{DESCRIPTOR, OPEN};
 use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Outcome};
-use super::errno::Errno;
-use super::host::Information;
 use super::layout::{Record, u32_at};
 use super::{memory_file, reserved, signals};
 use crate::alpha::cpu::register;
+use host::Errno;
+use host::SignalInformation;
 
 /// A descriptor from which the guest must not read what the host has.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ fn convert_signals(call: &mut Call, buffer: u64, bytes: u64) -> Result<(), Errno
         let (timer, overruns) = (call.read_u32(entry + TIMER)?, call.read_u32(entry + OVERRUNS)?);
         let fields = [u64::from(timer) | u64::from(overruns) << 32];
         let signal = call.read_u32(entry)? as i32;
-        call.kernel.note_expiry(&Information::new(signal, code as i32, &fields));
+        call.kernel.note_expiry(&SignalInformation::new(signal, code as i32, &fields));
         if renumber(call, entry)? == libc::SIGCHLD && signals::STATUS_IS_SIGNAL.contains(&(code as i32)) {
             renumber(call, entry + STATUS)?;
         }

@@ -1,50 +1,14 @@
-//! Error numbers: the host's inside the engine, Alpha's towards the guest.
+//! Alpha's error numbers.
 
-use crate::memory::Fault;
+use host::Errno;
 
-/// An error of a system call, in the host's numbering, or one of the restart requests below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Errno(pub i32);
-
-impl Errno {
-    /// A signal interrupted the call: repeat it, unless a handler without SA_RESTART runs. The three
-    /// requests have the numbers of Linux's own (`include/linux/errno.h`) and never reach a program.
-    pub const RESTART: Errno = Errno(512);
-    /// A signal came before the call began: repeat it whatever the handler wants.
-    pub const RESTART_ALWAYS: Errno = Errno(513);
-    /// A signal interrupted the call: repeat it only if no handler runs.
-    pub const RESTART_UNHANDLED: Errno = Errno(514);
-
-    /// The host's number of the last failure of a C library call.
-    pub fn last() -> Errno {
-        std::io::Error::last_os_error().into()
+/// Alpha's number of an error.
+pub fn alpha(error: Errno) -> u64 {
+    if error.is_restart() {
+        return libc::EINTR as u64;
     }
-
-    /// True for the three requests to restart.
-    pub fn is_restart(self) -> bool {
-        (512..=514).contains(&self.0)
-    }
-
-    /// Alpha's number.
-    pub fn alpha(self) -> u64 {
-        if self.is_restart() {
-            return libc::EINTR as u64;
-        }
-        let found = ALPHA.iter().find(|(host, _)| *host == self.0);
-        found.map_or(self.0, |(_, alpha)| *alpha) as u64
-    }
-}
-
-impl From<Fault> for Errno {
-    fn from(_: Fault) -> Errno {
-        Errno(libc::EFAULT)
-    }
-}
-
-impl From<std::io::Error> for Errno {
-    fn from(error: std::io::Error) -> Errno {
-        Errno(error.raw_os_error().unwrap_or(libc::EIO))
-    }
+    let found = ALPHA.iter().find(|(host, _)| *host == error.0);
+    found.map_or(error.0, |(_, alpha)| *alpha) as u64
 }
 
 /// Host and Alpha numbers where they differ; all below 35 but EAGAIN and EDEADLK are the same.

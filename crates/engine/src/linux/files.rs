@@ -7,9 +7,9 @@ use super::bits::OPEN;
 use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Outcome};
 use super::descriptors::Special;
-use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
 use super::{Random, memory_file, reserved};
+use host::Errno;
 
 /// The most vectors that readv and its kin take (UIO_MAXIOV).
 const MOST_VECTORS: u64 = 1024;

@@ -2,11 +2,11 @@
 //! information calls, through which the C library controls IEEE traps.
 
 use super::call::{Argument, Call, Interrupted, Outcome};
-use super::errno::Errno;
 use super::layout::Record;
 use super::{Random, delivery, limits};
 use crate::alpha::float::control;
-use crate::memory::PAGE;
+use host::Errno;
+use memory::PAGE;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 const NOT_SUPPORTED: Errno = Errno(libc::EOPNOTSUPP);

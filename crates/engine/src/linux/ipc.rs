@@ -2,10 +2,10 @@
 
 use super::call::Interrupted::Fails;
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::layout::{Record, u64_at};
 use super::time::timespec;
-use crate::memory::{Backing, PAGE};
+use host::Errno;
+use memory::{Backing, PAGE};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 /// Alpha's programs ask for the present structures by this bit; the host has no others.

@@ -2,10 +2,10 @@
 
 use super::Kernel;
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::layout::{Record, u64_at};
 use super::reserved;
-use crate::memory::{Backing, Memory, PAGE, Region};
+use host::Errno;
+use memory::{Backing, Memory, PAGE, Region};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 

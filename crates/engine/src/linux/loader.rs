@@ -2,7 +2,7 @@
 //! it names, and the initial stack.
 //!
 //! The layout is qemu-alpha's, so that the two can be compared register by register: room for the
-//! heap behind the program, then from [`MAP_BASE`](crate::memory::MAP_BASE) on the stack, the
+//! heap behind the program, then from [`MAP_BASE`](memory::MAP_BASE) on the stack, the
 //! dynamic loader and a page that stands where qemu keeps its signal trampoline.
 
 use std::ffi::OsString;
@@ -13,10 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use events::LoadedImage;
 use image::{Image, Kind, Segment};
-use trace::LoadedImage;
 
-use crate::memory::{Backing, Memory, PAGE};
+use memory::{Backing, Memory, PAGE};
 
 /// Why a program could not be loaded.
 #[derive(Debug, thiserror::Error)]

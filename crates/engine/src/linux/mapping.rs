@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use events::LoadedImage;
 use image::Image;
-use trace::LoadedImage;
 
 use super::bits::{LOCK_ALL, MAP};
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::loader::STACK;
 use super::{memory_file, reserved};
-use crate::memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
+use host::Errno;
+use memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
 
 const MAP_FIXED: u64 = 0x100;
 const MAP_FIXED_NOREPLACE: u64 = 0x20_0000;
@@ -279,7 +279,7 @@ pub fn mremap(call: &mut Call) -> Outcome {
 /// Linux keeps neighbours that are mapped alike as one mapping.
 fn is_one_mapping(memory: &Memory, start: u64, bytes: u64) -> bool {
     let Some((_, first)) = memory.region_at(start) else { return false };
-    let alike = |region: &crate::memory::Region| {
+    let alike = |region: &memory::Region| {
         region.protection == first.protection
             && region.shared == first.shared
             && std::mem::discriminant(&region.backing) == std::mem::discriminant(&first.backing)

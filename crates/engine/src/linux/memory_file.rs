@@ -8,10 +8,10 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::process_memory::{self, Target};
-use super::{host, reserved};
-use crate::memory::PAGE;
+use super::reserved;
+use host::Errno;
+use memory::PAGE;
 
 const EIO: Errno = Errno(libc::EIO);
 

@@ -3,10 +3,10 @@
 use super::bits::OPEN;
 use super::call::Interrupted::Restarts;
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
 use super::signals;
 use super::time::{host_time, timespec};
+use host::Errno;
 
 /// `struct mq_attr`: flags, of which O_NONBLOCK is one, and seven more words.
 const ATTRIBUTE_BYTES: usize = 64;

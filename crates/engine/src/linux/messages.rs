@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::call::Interrupted::Restarts;
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
 use super::reserved;
 use super::sockets::SOL_SOCKET;
+use host::Errno;
 
 /// Bytes of a msghdr, and of an mmsghdr: a msghdr and how many bytes went.
 const HEADER: usize = 56;

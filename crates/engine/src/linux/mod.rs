@@ -13,7 +13,6 @@ mod descriptors;
 mod errno;
 mod files;
 mod forks;
-mod host;
 mod information;
 mod ipc;
 mod layout;
@@ -51,17 +50,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use trace::LoadedImage;
+use events::LoadedImage;
 
 use crate::alpha::cpu::{Cpu, register};
 use crate::debug::Session;
-use crate::memory::Memory;
 use call::Call;
-use errno::Errno;
-pub(crate) use host::note_sent_fault;
-pub use host::{
-    Address, block_all, is_summoned, notice, pending, set_limit, summon, take_summons, without_signals,
-};
+use host::Errno;
+use memory::Memory;
 pub use reserved::{high_copy, leave_guests_table, out_of_reach};
 use signals::Actions;
 use table::Action;
@@ -451,7 +446,7 @@ pub fn system_call(kernel: &mut Held, thread: &mut Thread, cpu: &mut Cpu, memory
 fn set_result(cpu: &mut Cpu, outcome: call::Outcome) {
     match outcome {
         Ok(value) => (cpu.r[register::V0], cpu.r[register::A3]) = (value, 0),
-        Err(error) => (cpu.r[register::V0], cpu.r[register::A3]) = (error.alpha(), 1),
+        Err(error) => (cpu.r[register::V0], cpu.r[register::A3]) = (errno::alpha(error), 1),
     }
 }
 

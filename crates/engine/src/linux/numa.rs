@@ -1,9 +1,10 @@
 //! On which of the host's memory nodes the guest's pages lie.
 
 use super::call::{Call, Outcome};
-use super::errno::Errno;
+use super::errno;
 use super::layout::{Record, u64_at};
 use super::mapping::{mapped_or, range};
+use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 const EFAULT: Errno = Errno(libc::EFAULT);
@@ -90,7 +91,7 @@ pub fn move_pages(call: &mut Call) -> Outcome {
         let (list, status) = (hosts.as_ptr() as u64, found.as_mut_ptr() as u64);
         call.host_unlocked(libc::SYS_move_pages, [process, some, list, nodes, status, flags])?;
         let alpha = |status: &i32| match *status {
-            failed if failed < 0 => (Errno(-failed).alpha() as u32).wrapping_neg(),
+            failed if failed < 0 => (errno::alpha(Errno(-failed)) as u32).wrapping_neg(),
             node => node as u32,
         };
         let record = Record::new().u32s(&found.iter().map(alpha).collect::<Vec<u32>>());

@@ -8,10 +8,10 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::process_memory::runs_engine;
 use super::{Kernel, memory_file, reserved};
-use crate::memory::{Backing, Memory, Region};
+use host::Errno;
+use memory::{Backing, Memory, Region};
 
 /// Files that tell of the engine's memory and registers, and that kernels can be built without.
 const ABSENT: [&str; 8] =

@@ -2,9 +2,9 @@
 //! whose engines nothing can be reached.
 
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::reserved;
-use crate::memory::{ADDRESS_SPACE, Memory};
+use host::Errno;
+use memory::{ADDRESS_SPACE, Memory};
 
 /// What may be reached of a process.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use image::Image;
 
 use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Outcome};
-use super::errno::Errno;
 use super::layout::Record;
-use super::{Control, Execute, Kernel, host, limits, reserved, signals};
+use super::{Control, Execute, Kernel, limits, reserved, signals};
 use crate::alpha::cpu::register;
+use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -222,7 +222,7 @@ pub fn osf_wait4(call: &mut Call) -> Outcome {
 pub fn waitid(call: &mut Call) -> Outcome {
     let [kind, id, address, options, usage, _] = call.arguments;
     let usage = call.pointer(usage, 144)?;
-    let mut information = host::Information([0; 16]);
+    let mut information = host::SignalInformation([0; 16]);
     let arguments = [kind, id, &raw mut information as u64, options, usage, 0];
     call.wait(libc::SYS_waitid, arguments, Restarts)?;
     if address != 0 {

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use libc as h;
 
-use super::errno::Errno;
+use host::Errno;
 
 /// How many numbers are kept back, if the limit allows.
 const COUNT: u64 = 64;

@@ -4,8 +4,6 @@ use super::bits::DESCRIPTOR;
 use super::call::Interrupted::Fails;
 use super::call::{Call, Outcome};
 use super::descriptors::Special;
-use super::errno::Errno;
-use super::host::{self, Information};
 use super::layout::{Record, u32_at, u64_at};
 use super::signals::{
     AlternateStack, DEFAULT, Default, IGNORE, LAST, SignalAction, alpha, alpha_information, alpha_mask,
@@ -13,6 +11,8 @@ use super::signals::{
 };
 use super::time;
 use crate::alpha::cpu::register;
+use host::Errno;
+use host::SignalInformation;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -204,8 +204,8 @@ pub fn rt_sigtimedwait(call: &mut Call) -> Outcome {
     Ok(alpha(information.signal()) as u64)
 }
 
-fn await_signal(call: &mut Call, set: u64, timeout: Option<u64>) -> Result<Information, Errno> {
-    let mut information = Information([0; 16]);
+fn await_signal(call: &mut Call, set: u64, timeout: Option<u64>) -> Result<SignalInformation, Errno> {
+    let mut information = SignalInformation([0; 16]);
     let set = host::blockable(host_mask(set));
     let words = timeout.map(time::timespec);
     let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
@@ -235,7 +235,7 @@ fn sent_to_self(call: &mut Call, signal: i32, code: i32) -> bool {
     // SAFETY: no preconditions.
     let user = unsafe { libc::getuid() };
     let sender = u64::from(std::process::id()) | u64::from(user) << 32;
-    let information = Information::new(signal, code, &[sender]);
+    let information = SignalInformation::new(signal, code, &[sender]);
     call.thread.signals.hold(&call.kernel.actions, information);
     true
 }
@@ -277,11 +277,11 @@ pub fn tgkill(call: &mut Call) -> Outcome {
 }
 
 /// The guest's siginfo at `address` with the host's number of the signal.
-fn host_information(call: &Call, address: u64, signal: i32) -> Result<Information, Errno> {
+fn host_information(call: &Call, address: u64, signal: i32) -> Result<SignalInformation, Errno> {
     let bytes: [u8; 128] = call.read(address)?;
     let mut words: [u64; 16] = std::array::from_fn(|index| u64_at(&bytes, 8 * index));
     words[0] = words[0] >> 32 << 32 | signal as u64;
-    Ok(Information(words))
+    Ok(SignalInformation(words))
 }
 
 /// rt_sigqueueinfo(process, signal, information)
@@ -313,7 +313,8 @@ pub fn pidfd_send_signal(call: &mut Call) -> Outcome {
     let [descriptor, _, address, flags, ..] = call.arguments;
     let signal = call.signal(1)?;
     let information = if address == 0 { None } else { Some(host_information(call, address, signal)?) };
-    let pointer = information.as_ref().map_or(0, |information| information as *const Information as u64);
+    let pointer =
+        information.as_ref().map_or(0, |information| information as *const SignalInformation as u64);
     call.host(libc::SYS_pidfd_send_signal, [descriptor, signal as u64, pointer, flags, 0, 0])
 }
 

@@ -4,9 +4,10 @@
 //! what is pending and chooses the thread for what is sent to the process. Only SIGSEGV and SIGBUS
 //! are never blocked there; sent ones are kept in [`Signals`] when the guest blocks them.
 
-use super::errno::Errno;
-use super::host::{self, Disposition, Information};
+use super::errno;
 use super::layout::Record;
+use host::Errno;
+use host::{Disposition, SignalInformation};
 
 /// SIG_DFL.
 pub const DEFAULT: u64 = 0;
@@ -237,7 +238,7 @@ pub struct Signals {
     /// The stack that handlers may run on.
     pub stack: AlternateStack,
     /// Signals that only the engine holds pending: faults that were sent, and its own.
-    pub held: Vec<Information>,
+    pub held: Vec<SignalInformation>,
 }
 
 impl Signals {
@@ -262,7 +263,7 @@ impl Signals {
     }
 
     /// Keeps a signal of the thread's own until it is not blocked, unless it is ignored.
-    pub fn hold(&mut self, actions: &Actions, information: Information) {
+    pub fn hold(&mut self, actions: &Actions, information: SignalInformation) {
         let ignored = actions.get(alpha(information.signal())).handler == IGNORE;
         if !ignored && !self.held.iter().any(|held| held.signal() == information.signal()) {
             self.held.push(information);
@@ -274,16 +275,16 @@ impl Signals {
 pub const STATUS_IS_SIGNAL: std::ops::RangeInclusive<i32> = 2..=6;
 
 /// What the host tells of one of Alpha's signals that this process sent.
-pub fn sent(signal: i32) -> Information {
+pub fn sent(signal: i32) -> SignalInformation {
     let signal = host_number(signal).unwrap_or(libc::SIGKILL);
-    Information::new(signal, libc::SI_TKILL, &[u64::from(std::process::id())])
+    SignalInformation::new(signal, libc::SI_TKILL, &[u64::from(std::process::id())])
 }
 
 /// A siginfo for the guest.
-pub fn alpha_information(information: &Information) -> Record {
+pub fn alpha_information(information: &SignalInformation) -> Record {
     let mut words = information.0;
     let error = Errno((words[0] >> 32) as i32);
-    words[0] = u64::from(alpha(information.signal()) as u32) | error.alpha() << 32;
+    words[0] = u64::from(alpha(information.signal()) as u32) | errno::alpha(error) << 32;
     if information.signal() == libc::SIGCHLD && STATUS_IS_SIGNAL.contains(&information.code()) {
         words[3] = words[3] >> 32 << 32 | u64::from(alpha(words[3] as i32) as u32);
     }

@@ -4,8 +4,9 @@
 use super::bits::SOCKET_TYPE;
 use super::call::Interrupted::Restarts;
 use super::call::{Call, Outcome};
-use super::errno::Errno;
+use super::errno;
 use super::layout::Record;
+use host::Errno;
 
 /// SOL_SOCKET.
 pub const SOL_SOCKET: u64 = 0xffff;
@@ -61,7 +62,7 @@ pub fn getsockopt(call: &mut Call) -> Outcome {
     call.host(libc::SYS_getsockopt, arguments)?;
     if level as i32 == libc::SOL_SOCKET && name as i32 == libc::SO_ERROR && size >= 4 {
         let error = Errno(call.read_u32(value)? as i32);
-        call.write(value, &Record::new().u32s(&[error.alpha() as u32]))?;
+        call.write(value, &Record::new().u32s(&[errno::alpha(error) as u32]))?;
     }
     call.write(size_address, &Record::new().u32s(&[size]))?;
     Ok(0)

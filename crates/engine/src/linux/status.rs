@@ -3,9 +3,9 @@
 use std::ffi::CStr;
 
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::layout::Record;
 use super::reserved;
+use host::Errno;
 
 /// Which of Alpha's structures to fill.
 type Layout = fn(&libc::stat) -> Result<Record, Errno>;

@@ -7,11 +7,11 @@ use super::bits::{DESCRIPTOR, OPEN, SOCKET_TYPE};
 use super::call::Argument::{Buffer, Bytes, Flags, Int, Is, Number, Path, Text};
 use super::call::Interrupted::Restarts;
 use super::call::{Argument, Call, Interrupted, Outcome};
-use super::errno::Errno;
 use super::{
     aio, clone, delivery, descriptors, files, information, ipc, limits, mapping, message_queues, messages,
     numa, process_memory, processes, signal_calls, sockets, status, terminal, threads, time, timers, waiting,
 };
+use host::Errno;
 
 /// What is done for a system call.
 pub enum Action {

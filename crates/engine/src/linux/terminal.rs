@@ -1,9 +1,9 @@
 //! ioctl: terminals and the few requests that make sense on other descriptors.
 
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
 use super::reserved;
+use host::Errno;
 
 /// What the third argument of a request is.
 enum Third {

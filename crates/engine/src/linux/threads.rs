@@ -12,14 +12,14 @@
 use std::collections::BTreeMap;
 
 use super::call::{Call, Outcome};
-use super::errno::Errno;
-use super::host::{self, Address};
 use super::layout::Record;
 use super::signals::{self, Signals};
 use super::{Control, Execute, Kernel, vfork};
 use crate::alpha::cpu::{Cpu, Lock, register};
-use crate::memory::{Fault, Memory};
 use crate::process::End;
+use host::Errno;
+use host::ThreadHandle;
+use memory::{Fault, Memory};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -28,7 +28,7 @@ pub struct Thread {
     pub(super) signals: Signals,
     /// Where 0 is stored and a waiter woken when the thread ends; 0 for nowhere.
     clear_at_end: u64,
-    address: Address,
+    address: ThreadHandle,
     /// In the order of their beginnings; the first is 0.
     number: u32,
     /// Instructions that the process's clock knows of.
@@ -57,7 +57,7 @@ pub struct Threads {
 
 /// A thread in the list.
 struct Member {
-    address: Address,
+    address: ThreadHandle,
     number: u32,
     /// The list of the mutexes that the thread holds, for others to learn when it ends; 0 for none.
     robust_list: u64,
@@ -107,7 +107,7 @@ impl Thread {
     }
 
     /// How other threads reach it.
-    pub fn address(&self) -> Address {
+    pub fn address(&self) -> ThreadHandle {
         self.address
     }
 
@@ -196,7 +196,7 @@ fn wake_one(memory: &Memory, address: u64) {
 impl Threads {
     /// A process with one thread.
     pub fn new(first: &Thread) -> Threads {
-        let Address { id, .. } = first.address;
+        let ThreadHandle { id, .. } = first.address;
         let member = Member { address: first.address, number: 0, robust_list: 0 };
         Threads { alive: BTreeMap::from([(id, member)]), first: id, begun: 1, ending: None }
     }
@@ -205,7 +205,7 @@ impl Threads {
 impl Kernel {
     /// Adds a thread that has begun and waits for the lock. Its id is stored where the parent wanted
     /// it.
-    pub fn add(&mut self, address: Address, start: &Start, memory: &Memory) {
+    pub fn add(&mut self, address: ThreadHandle, start: &Start, memory: &Memory) {
         let member = Member { address, number: self.threads.begun, robust_list: 0 };
         self.threads.alive.insert(address.id, member);
         for place in start.store_id.into_iter().filter(|&place| place != 0) {
@@ -258,7 +258,7 @@ impl Kernel {
             self.threads.ending = Some(ending);
             for other in self.others(caller) {
                 // SAFETY: a thread that ends takes itself from the list, under the lock that we have.
-                unsafe { other.summon() };
+                unsafe { other.kick() };
             }
         }
     }
@@ -281,7 +281,7 @@ impl Kernel {
         }
     }
 
-    fn others(&self, caller: &Thread) -> impl Iterator<Item = Address> {
+    fn others(&self, caller: &Thread) -> impl Iterator<Item = ThreadHandle> {
         let caller = caller.address.id;
         let addresses = self.threads.alive.values().map(|member| member.address);
         addresses.filter(move |other| other.id != caller)

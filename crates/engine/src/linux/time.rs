@@ -14,10 +14,10 @@
 
 use super::call::Interrupted::Fails;
 use super::call::{Argument, Call, Outcome};
-use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
-use super::{Clock, Kernel, host};
-use crate::memory::Memory;
+use super::{Clock, Kernel};
+use host::Errno;
+use memory::Memory;
 
 /// Nanoseconds a second.
 pub const SECOND: u64 = 1_000_000_000;

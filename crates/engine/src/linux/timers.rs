@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use super::bits::DESCRIPTOR;
 use super::call::{Argument, Call, Outcome};
-use super::errno::Errno;
-use super::host::Information;
 use super::layout::{Record, u32_at, u64_at};
 use super::time::{self, SECOND};
 use super::{Kernel, signals};
+use host::Errno;
+use host::SignalInformation;
 
 /// TIMER_ABSTIME and TFD_TIMER_ABSTIME.
 const ABSOLUTE: u64 = 1;
@@ -71,7 +71,7 @@ impl Timers {
 
 impl Kernel {
     /// The timer that sends such a signal, and how often it went off.
-    fn sender(&mut self, information: &Information) -> Option<(&mut Option<Armed>, u64)> {
+    fn sender(&mut self, information: &SignalInformation) -> Option<(&mut Option<Armed>, u64)> {
         /// Not among those of the C library: what the kernel itself sends.
         const SI_KERNEL: i32 = 0x80;
         let [timer, overruns] = [information.0[2] & 0xffff_ffff, information.0[2] >> 32];
@@ -86,13 +86,13 @@ impl Kernel {
     }
 
     /// The time on the virtual clock of the timer that sent a signal.
-    pub(super) fn expiry(&mut self, information: &Information) -> Option<u64> {
+    pub(super) fn expiry(&mut self, information: &SignalInformation) -> Option<u64> {
         let (timer, times) = self.sender(information)?;
         Some((*timer)?.after(times).0)
     }
 
     /// A signal has reached the program: if a timer sent it, the virtual clock shows its time. True if so.
-    pub(super) fn note_expiry(&mut self, information: &Information) -> bool {
+    pub(super) fn note_expiry(&mut self, information: &SignalInformation) -> bool {
         let Some((timer, times)) = self.sender(information) else { return false };
         let Some(armed) = *timer else { return false };
         let (last, next) = armed.after(times);

@@ -7,11 +7,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::call::{Call, Outcome};
-use super::errno::Errno;
-use super::host;
 use super::reserved::high_copy;
 use crate::alpha::cpu::register;
-use crate::memory::{Memory, PAGE};
+use host::Errno;
+use memory::{Memory, PAGE};
 
 /// Bytes above the stack pointer that are shared.
 const SHARED_BYTES: usize = 8 * PAGE as usize;

@@ -2,10 +2,10 @@
 
 use super::call::Interrupted::{Fails, Restarts};
 use super::call::{Call, Outcome};
-use super::errno::Errno;
 use super::layout::{Record, u32_at, u64_at};
 use super::reserved;
 use super::time::{SECOND, host_time, timespec, timeval};
+use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 

@@ -13,8 +13,8 @@ use crate::alpha::interpreter::{Interest, Observer, Stop};
 use crate::alpha::records::Records;
 use crate::debug::Attached;
 use crate::linux::{self, Control, Ending, Held, Kernel, SharedKernel, Start, Thread};
-use crate::memory::Memory;
 use code::Code;
+use memory::Memory;
 
 /// What the threads of a process share.
 #[derive(Clone, Copy)]
@@ -250,7 +250,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             // If the process ends with this thread it is a child, and does not return here.
             Runner { images, process, ..runner }.run();
         };
-        linux::without_signals(|| Builder::new().stack_size(HOST_STACK).spawn_scoped(shared.scope, body))?;
+        host::without_signals(|| Builder::new().stack_size(HOST_STACK).spawn_scoped(shared.scope, body))?;
         let address = told.recv().expect("a thread begins by telling its address");
         kernel.add(address, start, shared.memory);
         Ok(address.id)
@@ -304,7 +304,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         }
         drop(kernel);
         // No signal that comes now changes how it ends.
-        linux::block_all();
+        host::block_all();
         self.observer.ended(self.cpu, self.shared.memory, self.cache);
         match end {
             // SAFETY: ends the child without running what the parent registered for its own exit.

@@ -1,7 +1,7 @@
 //! Records a program that runs already.
 //!
 //! Who wants that listens at an abstract socket named after his process and sends each thread of the program
-//! a SIGBUS with a code of ours ([`linux::summon`]); so nothing is paid before, and nothing need be open. One
+//! a SIGBUS with a code of ours ([`host::send_attach_request`]); so nothing is paid before, and nothing need be open. One
 //! of the threads connects and gets a request, a line of JSON, with the descriptors of the trace's file and
 //! of the memory that numbers what several processes record. It answers `begun` or `refused: REASON`, later
 //! `over` if the plan is carried out, and each process `done INSTRUCTIONS UNITS` or `failed: REASON` at its
@@ -14,15 +14,15 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use events::LoadedImage;
 use serde::{Deserialize, Serialize};
-use trace::{LoadedImage, Writer};
+use trace::Writer;
 
 pub use self::client::{AttachError, Attached, attach};
 pub(super) use self::line::{End, Line};
 use super::Tracer;
 use super::plan::Plan;
 use super::session::{Numbers, Session, State};
-use crate::linux;
 use crate::lock;
 
 /// What somebody wants recorded.
@@ -58,7 +58,7 @@ impl Desk {
     /// Looks whether somebody has come, or gone. The process has mapped these images.
     #[inline]
     pub(super) fn attend(&self, images: &[LoadedImage]) {
-        if let Some(caller) = linux::take_summons() {
+        if let Some(caller) = host::take_attach_request() {
             self.answer(caller, images);
         }
     }
@@ -143,5 +143,5 @@ fn watch(session: &Arc<Session>) {
     };
     let spawn = || std::thread::Builder::new().name("attached".into()).spawn(body);
     // Without it the other end must summon us.
-    let _ = linux::without_signals(spawn);
+    let _ = host::without_signals(spawn);
 }

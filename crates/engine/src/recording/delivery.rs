@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-use trace::{BlockId, Consumer, Known, Lookaside, Process, Thread};
+use events::{BlockId, Consumer, Lookaside, Thread};
+use trace::{Known, Process};
 
 use super::feed::Piece;
 use crate::{linux, lock};
@@ -79,7 +80,7 @@ impl Delivery {
     pub(super) fn add_thread(&self) {
         self.has_threads.store(true, Ordering::Relaxed);
         // From now on it tells more.
-        linux::notice();
+        host::kick_self();
     }
 
     /// Lets the consumer know the blocks that have numbers now.
@@ -153,7 +154,7 @@ impl Courier {
             }
         };
         // The guest's signals are its own threads'.
-        let thread = linux::without_signals(|| Builder::new().name("consumer".into()).spawn(body))?;
+        let thread = host::without_signals(|| Builder::new().name("consumer".into()).spawn(body))?;
         Ok(Courier { pieces, used: Mutex::new(used), thread: Mutex::new(Some(thread)) })
     }
 }

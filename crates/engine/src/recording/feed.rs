@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 
 use trace::{ChunkPacker, Process, Seal, StreamWriter};
 
-use crate::{linux, lock};
+use crate::lock;
 
 /// Words in a piece.
 pub(super) const PIECE: usize = 64 << 10;
@@ -163,7 +163,7 @@ impl Packer {
         let file = file.clone();
         let body = move || file.pack(chunk, &waiting, &give_back);
         // The guest's signals are its own threads'.
-        let thread = linux::without_signals(|| Builder::new().name("trace".into()).spawn(body))?;
+        let thread = host::without_signals(|| Builder::new().name("trace".into()).spawn(body))?;
         Ok(Packer { pieces, used, thread })
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use events::LoadedImage;
+use events::record::{self, Heap, Mark};
 use isa::Flags;
-use trace::LoadedImage;
-use trace::record::{self, Heap, Mark};
 
 use crate::alpha::block::Block;
 use crate::alpha::cpu::{Cpu, register};
-use crate::memory::Memory;
 use crate::places::entries;
+use memory::Memory;
 
 /// A function that allocates or frees memory. Arguments are numbered from 0.
 #[derive(Debug)]

@@ -12,7 +12,8 @@ mod tracer;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use trace::{BlockId, Consumer, LoadedImage, Lookaside, Writer};
+use events::{BlockId, Consumer, LoadedImage, Lookaside};
+use trace::Writer;
 
 use self::attach::Desk;
 pub use self::attach::{AttachError, Attached, attach};
@@ -22,8 +23,7 @@ use self::tracer::Tracer;
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::Cpu;
 use crate::alpha::interpreter::{Interest, Observer};
-use crate::linux;
-use crate::memory::Memory;
+use memory::Memory;
 
 /// Records a thread, when somebody wants that.
 pub struct Recorder {
@@ -229,7 +229,7 @@ impl Observer for Recorder {
         if self.tracer.as_ref().is_some_and(is_live) {
             // The consumer hears the parent. Nothing of it is touched here: its thread may have locked it.
             std::mem::forget(self.tracer.take());
-            linux::notice();
+            host::kick_self();
         }
         if let Some(tracer) = &mut self.tracer {
             tracer.forked();

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use events::LoadedImage;
 use serde::{Deserialize, Serialize};
-use trace::{Header, LoadedImage};
+use trace::Header;
 
 use crate::places::Place;
 

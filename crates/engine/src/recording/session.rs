@@ -6,8 +6,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use events::{Consumer, LoadedImage};
 use image::Image;
-use trace::{Consumer, LoadedImage, Process, Writer};
+use trace::{Process, Writer};
 
 use super::Recorded;
 use super::attach::{End, Line};
@@ -18,7 +19,7 @@ use crate::lock;
 /// What the processes share, in memory that they all see.
 #[repr(C)]
 struct Shared {
-    /// The last one of [`trace::record::Mark::Order`].
+    /// The last one of [`events::record::Mark::Order`].
     order: AtomicU64,
     /// Units that have begun.
     units: AtomicU64,
@@ -208,7 +209,7 @@ impl Session {
         }
         let LoadedImage { path, start, end, bias } = image.clone();
         let build_id = file.and_then(Image::build_id).unwrap_or_default().to_vec();
-        self.process.add_image(trace::Image { path, start, end, bias, build_id });
+        self.process.add_image(events::Image { path, start, end, bias, build_id });
         images.push(image.clone());
         images.len() as u32 - 1
     }

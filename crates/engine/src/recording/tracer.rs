@@ -6,9 +6,10 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use events::record::{Event, Mark, Shape};
+use events::{BlockId, LoadedImage};
 use image::Image;
-use trace::record::{Event, Mark, Shape};
-use trace::{BlockId, LoadedImage, StreamWriter};
+use trace::StreamWriter;
 
 use super::feed::{Feed, PIECE, Piece};
 use super::heap::Allocations;
@@ -18,7 +19,6 @@ use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::Cpu;
 use crate::alpha::interpreter::Interest;
 use crate::calls::Calls;
-use crate::linux;
 
 /// A block of the cache whose number in the trace is not known yet.
 const UNKNOWN: BlockId = BlockId::MAX;
@@ -152,7 +152,7 @@ impl Tracer {
         self.has_failed = true;
         self.session.fail(error);
         // Nobody need go on recording.
-        linux::notice();
+        host::kick_self();
     }
 
     fn mark(&mut self, mark: Mark) {
@@ -225,7 +225,7 @@ impl Tracer {
                 (number, mapped) = (Some(image), Some(one));
             }
         }
-        let entry = trace::Block { address, words: words.to_vec(), image: number };
+        let entry = events::Block { address, words: words.to_vec(), image: number };
         self.session.process.block(entry, || function(mapped?, number?, address))
     }
 

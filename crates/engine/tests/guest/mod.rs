@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use events::{Consumer, Thread};
 use pathlength_engine::{Configuration, End, Plan, Process, Recorder, Settings};
 use tempfile::TempDir;
-use trace::{Consumer, Header, Thread, Trace, Writer};
+use trace::{Header, Trace, Writer};
 
 /// A program.
 pub struct Guest {

@@ -6,12 +6,12 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use events::{BlockId, Counts, LoadedImage, Unit};
+use memory::Memory;
 use pathlength_engine::alpha::block::{Block, BlockCache};
 use pathlength_engine::alpha::cpu::Cpu;
-use pathlength_engine::memory::Memory;
 use pathlength_engine::{Configuration, Observer, Process, Settings, UnitCounter, UnitOfWork};
 use serde::{Deserialize, Serialize};
-use trace::{BlockId, Counts, LoadedImage, Unit};
 
 use crate::guest::SYSROOT;
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use events::{LoadedImage, Unit};
 use isa::Flags;
-use trace::{LoadedImage, Unit};
 
 use crate::engine::{Detail, Engine, Run, Step, Summary};
 use crate::guest::{compile, directory};

@@ -3,7 +3,7 @@
 mod simulation;
 mod tally;
 
-use trace::{Block, Consumer, Lookaside, Thread, Unusual};
+use events::{Block, Consumer, Lookaside, Thread, Unusual};
 
 use crate::block_template::{BlockTemplate, BlockTemplates};
 use crate::{CacheCounts, Hierarchy, Machine, MissClass, Model, Request, Write};

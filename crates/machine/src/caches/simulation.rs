@@ -2,8 +2,8 @@
 
 use std::mem::take;
 
-use trace::Unusual;
-use trace::record::Event;
+use events::Unusual;
+use events::record::Event;
 
 use super::Tally;
 use crate::block_template::{BlockTemplate, BlockTemplates, TemplateAccess};

@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use trace::record::Mark;
+use events::record::Mark;
 
 use crate::per_thread::{PerThread, Sums};
 use crate::{Hierarchy, MissClass, Request, Served};

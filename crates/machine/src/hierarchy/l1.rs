@@ -1,6 +1,6 @@
 //! L1: the first cache of a side with its TLB, where the other side has its own. Most accesses end here.
 
-use trace::{Array, Lookaside, Side, Words};
+use events::{Array, Lookaside, Side, Words};
 
 use super::tags::{Evicted, SetAccess, Tags, matches};
 

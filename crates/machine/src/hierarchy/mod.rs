@@ -11,7 +11,7 @@ mod shared;
 mod tags;
 mod write_buffer;
 
-use trace::Words;
+use events::Words;
 
 use crate::description::{Crossing, Machine, Prefetch, Write};
 pub use cache::CacheCounts;

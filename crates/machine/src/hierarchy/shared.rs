@@ -1,6 +1,6 @@
 //! Words that compiled code of a running program and the hierarchy share, in addition to those in [`L1`](super::L1).
 
-use trace::{Lookaside, Unusual, Words};
+use events::{Lookaside, Unusual, Words};
 
 use super::{DATA, Hierarchy, INSTRUCTIONS};
 use crate::description::Write;

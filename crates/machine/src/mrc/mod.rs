@@ -5,8 +5,8 @@ mod set_refinement;
 
 use std::mem::take;
 
-use trace::record::Event;
-use trace::{Block, Consumer, Thread};
+use events::record::Event;
+use events::{Block, Consumer, Thread};
 
 use crate::block_template::{BlockTemplates, TemplateAccess};
 use crate::description::Holds;

@@ -2,7 +2,7 @@
 
 use std::array::from_mut;
 
-use trace::Words;
+use events::Words;
 
 use super::move_to_front::{MoveToFront, Portable};
 use crate::line_numbering::NumberedLine;

@@ -1,7 +1,7 @@
 //! The cycles of threads and of units of work on one pipeline.
 
-use trace::record::{Event, Mark};
-use trace::{Block, Thread};
+use events::record::{Event, Mark};
+use events::{Block, Thread};
 
 use super::core::Core;
 use super::cycles::Cycles;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use trace::{Block, Consumer, Thread};
+use events::{Block, Consumer, Thread};
 
 use super::accounting::{Accounting, UnitCycles};
 use super::cached_memory::CachedMemory;

@@ -1,7 +1,7 @@
 //! Resolves the memory requests of blocks. Responses depend on the order of requests only, not on their
 //! times, so that many blocks are resolved before the first of them is issued.
 
-use trace::record::Event;
+use events::record::Event;
 
 use super::memory::{MemorySystem, ServedBy};
 use crate::block_template::BlockTemplates;

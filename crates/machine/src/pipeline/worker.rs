@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
-use trace::{Block, Thread};
+use events::{Block, Thread};
 
 use super::accounting::Accounting;
 use super::resolve::ResolvedBatch;

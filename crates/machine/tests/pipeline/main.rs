@@ -8,8 +8,8 @@ mod sequences;
 mod slots;
 mod ticks;
 
+use events::{Block, Consumer, Thread};
 use pathlength_machine::{Machine, TimingModel};
-use trace::{Block, Consumer, Thread};
 
 use memory::ByAddress;
 

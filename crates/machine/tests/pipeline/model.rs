@@ -1,9 +1,9 @@
 //! The timing model as a consumer: units of work, processes, and machines that are rejected.
 
+use events::record::{Event, Mark};
+use events::{Block, Consumer, Thread};
 use pathlength_machine::pipeline::PerfectMemory;
 use pathlength_machine::{Cause, Machine, Model, TimingModel};
-use trace::record::{Event, Mark};
-use trace::{Block, Consumer, Thread};
 
 use super::assembler::assemble;
 

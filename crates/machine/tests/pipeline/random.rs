@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use events::{Block, Consumer, Thread};
 use pathlength_machine::pipeline::InstructionClass;
 use pathlength_machine::{Cause, Machine, TimingModel};
 use proptest::prelude::*;
-use trace::{Block, Consumer, Thread};
 
 use super::assembler::assemble;
 use super::memory::{ByAddress, LEVEL_1, LEVEL_2, LEVEL_3, UNTRANSLATED, VARIED};

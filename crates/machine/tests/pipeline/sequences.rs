@@ -3,8 +3,8 @@
 //! The rules of the 21164 are those of chapter 2 of its hardware reference manual; sections are named where they
 //! are quoted in the machine's file. Those of the 21064 are its scheduling description in GCC, and its manual.
 
+use events::{Consumer, Thread};
 use pathlength_machine::Cause::{self, *};
-use trace::{Consumer, Thread};
 
 use super::memory::{LEVEL_1, LEVEL_2, LEVEL_3, UNTRANSLATED};
 use super::{START, assembler::assemble, run};

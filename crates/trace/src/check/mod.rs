@@ -11,8 +11,9 @@ use isa::{Flags, Format};
 
 use self::calls::{Calls, Return};
 use crate::codec::recipe::{Access, Exit, Moves, NONE, Recipe, Recipes, SLOTS, UNKNOWN, ZERO};
-use crate::record::{Entries, Entry, Execution, Heap, Mark};
-use crate::{Block, BlockId, Chunk, Trace};
+use crate::{Chunk, Trace};
+use events::record::{Entries, Entry, Execution, Heap, Mark};
+use events::{Block, BlockId};
 
 /// What was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,10 +12,10 @@ use std::io;
 use self::coder::{Decoder, Encoder, SECTIONS, Section, Sections};
 use self::model::Model;
 pub(crate) use self::recipe::Recipes;
-use crate::BlockId;
 use crate::bytes::{Bytes, Malformed, put};
 use crate::container::{LONGEST, MOST_WORDS, NONE, pack, unpack};
-use crate::record::{Event, Mark};
+use events::BlockId;
+use events::record::{Event, Mark};
 
 /// Spreads a number over 64 bits, the highest of which are the best.
 #[inline(always)]

@@ -7,9 +7,9 @@ use super::memory::Memory;
 use super::recipe::{Access, Assignment, Exit, Moves, NONE, Recipe, Recipes, SLOTS, UNKNOWN, ZERO};
 use super::values::Values;
 use super::{Table, mixed, table};
-use crate::BlockId;
 use crate::bytes::Malformed;
-use crate::record::Event;
+use events::BlockId;
+use events::record::Event;
 
 /// Executes blocks as far as their addresses follow from one another, and guesses the rest.
 pub(super) struct Model {

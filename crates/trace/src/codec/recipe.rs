@@ -3,9 +3,9 @@
 
 use isa::{Flags, Format, Instruction, Op};
 
-use crate::BlockId;
 use crate::bytes::Malformed;
-use crate::record::Shape;
+use events::BlockId;
+use events::record::Shape;
 
 /// Where values are kept while a block is executed: the registers as they were when it began, then what is
 /// loaded or computed in it.

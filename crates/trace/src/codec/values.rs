@@ -7,9 +7,9 @@ use super::coder::{Coder, Section};
 use super::guesses::Guesses;
 use super::memory::Memory;
 use super::recipe::Recipes;
-use crate::BlockId;
 use crate::bytes::Malformed;
-use crate::record::has_value;
+use events::BlockId;
+use events::record::has_value;
 
 /// The registers: the integer ones, then the floating-point ones.
 const REGISTERS: usize = 64;

@@ -9,8 +9,8 @@ use std::io::{self, BufWriter, Write};
 
 use isa::{Flags, Format, Instruction, Op, Operands};
 
-use crate::Block;
-use crate::record::Register;
+use events::Block;
+use events::record::Register;
 
 /// ChampSim's numbers of its special registers.
 const STACK_POINTER: u8 = 6;

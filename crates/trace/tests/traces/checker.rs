@@ -1,8 +1,8 @@
 //! The checker finds what cannot have happened, and nothing else.
 
+use events::record::{Heap, Mark};
 use pathlength_trace::Trace;
 use pathlength_trace::check::{Rule, check};
-use pathlength_trace::record::{Heap, Mark};
 
 use crate::made::path;
 use crate::program::Item::{Mark as M, Run};

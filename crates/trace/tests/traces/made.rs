@@ -4,8 +4,9 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pathlength_trace::record::{Event, Heap, Mark, Shape};
-use pathlength_trace::{Block, BlockId, Function, Header, Image, Process, StreamWriter, Trace, Writer};
+use events::record::{Event, Heap, Mark, Shape};
+use events::{Block, BlockId, Image};
+use pathlength_trace::{Function, Header, Process, StreamWriter, Trace, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

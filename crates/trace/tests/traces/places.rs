@@ -1,8 +1,9 @@
 //! Places in a trace, and the order of its streams.
 
+use events::Block;
+use events::record::{Event, Mark};
 use pathlength_trace::check::check;
-use pathlength_trace::record::{Event, Mark};
-use pathlength_trace::{Block, Header, Process, StreamWriter, Trace};
+use pathlength_trace::{Header, Process, StreamWriter, Trace};
 
 use crate::made::{begin, path};
 use crate::program::{Item, Name, define, words};

@@ -1,10 +1,11 @@
 //! A small program, and records of its execution as a test wants them.
 
+use events::record::{Event, Mark};
+use events::{Block, BlockId};
 use isa::encode::{branch, call_pal, jump, memory};
 use isa::{Op, encode};
 use pathlength_trace::check::{Report, Rule, check};
-use pathlength_trace::record::{Event, Mark};
-use pathlength_trace::{Block, BlockId, Header, Process, StreamWriter, Trace};
+use pathlength_trace::{Header, Process, StreamWriter, Trace};
 
 use crate::made::{begin, path};
 

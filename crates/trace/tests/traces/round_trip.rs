@@ -5,8 +5,9 @@ use std::fs::OpenOptions;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use pathlength_trace::record::{Event, Mark};
-use pathlength_trace::{Block, Header, Image, Process, StreamWriter, Trace, Writer};
+use events::record::{Event, Mark};
+use events::{Block, Image};
+use pathlength_trace::{Header, Process, StreamWriter, Trace, Writer};
 use proptest::prelude::*;
 
 use crate::made::{begin, made, path, read_stream};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use trace::BlockId;
+use events::BlockId;
 
 use super::{Call, Callgrind, Cost, EVENTS};
 use crate::replay::Dictionary;

@@ -12,8 +12,9 @@ pub use sizes::Sizes;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use trace::record::Mark;
-use trace::{BlockId, Trace};
+use events::BlockId;
+use events::record::Mark;
+use trace::Trace;
 
 use super::{Accesses, Chosen, Dictionary, Executed, Transfer, Visitor};
 

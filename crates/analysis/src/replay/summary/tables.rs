@@ -1,6 +1,6 @@
 //! The summary as tables.
 
-use trace::BlockId;
+use events::BlockId;
 
 use super::{Kind, Kinds, LineUse, Stream, Summary, Unit, Window, pages_of};
 use crate::mix::{self, Mix};

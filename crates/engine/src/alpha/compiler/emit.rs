@@ -7,7 +7,7 @@
 
 use std::mem::offset_of;
 
-use trace::Unusual;
+use events::Unusual;
 
 use super::Site;
 use super::arena::Entries;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::arena::ARENA_BYTES;
 use super::registers::{BIAS, CPU};
 use crate::alpha::cpu::Cpu;
-use crate::linux;
 
 /// What compiled code returns to make everybody who called leave too. No address of an instruction.
 pub(crate) const UNWIND: u64 = 1;
@@ -61,7 +60,7 @@ pub(crate) enum Left {
 pub(crate) fn watch(cpu: &mut Cpu) {
     let end = cpu.host.stack_end;
     // SAFETY: the Cpu outlives the code that runs on it, and after that `enter` takes the place back.
-    unsafe { linux::set_limit((&raw mut cpu.host.stack_limit).cast(), end) };
+    unsafe { host::set_stack_limit((&raw mut cpu.host.stack_limit).cast(), end) };
 }
 
 /// Runs code. The first entry of a thread, with no other below it, says so.
@@ -81,15 +80,19 @@ pub(crate) unsafe fn enter(cpu: &mut Cpu, code: *const u8, is_first: bool) -> Le
     cpu.host.stack_pointer = before;
     if is_first {
         // SAFETY: no place at all lives for ever.
-        unsafe { linux::set_limit(std::ptr::null_mut(), 0) };
+        unsafe { host::set_stack_limit(std::ptr::null_mut(), 0) };
     }
     if next == u64::MAX { Left::Fault(cpu.host.fault) } else { Left::At(next) }
 }
 
-/// Called by the handler of SIGSEGV and SIGBUS: if the fault happened in compiled code, makes the
-/// thread leave it and returns true.
-pub(crate) fn caught(context: &mut libc::ucontext_t) -> bool {
-    let pc = *crate::access::program_counter(context);
+/// Has faults in compiled code make the thread leave it.
+pub(super) fn catch_faults() {
+    host::fault::register(on_fault);
+}
+
+/// Recognises a fault in compiled code: the thread continues where it leaves the code.
+fn on_fault(_: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
+    let pc = *host::fault::program_counter(context);
     let start = START.with(|start| start.load(Ordering::Relaxed));
     if start == 0 || pc.wrapping_sub(start) >= ARENA_BYTES as u64 {
         return false;
@@ -97,8 +100,8 @@ pub(crate) fn caught(context: &mut libc::ucontext_t) -> bool {
     const _: () = assert!(CPU.0 == 15);
     let cpu = (context.uc_mcontext.gregs[libc::REG_R15 as usize] as usize - BIAS) as *mut Cpu;
     // SAFETY: in compiled code the register is the Cpu that `enter` was given.
-    let host = unsafe { &mut (*cpu).host };
-    host.fault = pc as usize;
-    *crate::access::program_counter(context) = host.leave_by_fault;
+    let side = unsafe { &mut (*cpu).host };
+    side.fault = pc as usize;
+    *host::fault::program_counter(context) = side.leave_by_fault;
     true
 }

@@ -22,18 +22,18 @@ mod registers;
 mod stubs;
 mod vector;
 
-use trace::{BlockId, Lookaside};
+use events::{BlockId, Lookaside};
 
 use self::arena::Entries;
 use self::assembler::Assembler;
-pub(crate) use self::enter::{Left, UNWIND, caught, enter, is_stack_full, watch};
+pub(crate) use self::enter::{Left, UNWIND, enter, is_stack_full, watch};
 use self::registers::Registers;
 use self::stubs::Stubs;
 use super::block::{Block, BlockCache};
 use super::cpu::Cpu;
 use super::flow::Flow;
 use super::interpreter::Interest;
-use crate::memory::Memory;
+use memory::Memory;
 
 /// Executions of a block in the interpreter after which it is compiled.
 pub(crate) const THRESHOLD: u32 = 50;
@@ -92,6 +92,7 @@ impl Compiler {
         if !is_known || !memory.is_identity() {
             return None;
         }
+        enter::catch_faults();
         let mut entries = Entries::new()?;
         let lookaside = lookaside.filter(|_| interest == Interest::Unusual).cloned();
         let registers = Registers::new(interest, lookaside.as_ref());

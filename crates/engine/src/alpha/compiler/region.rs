@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use events::BlockId;
 use isa::{Flags, Op};
-use trace::BlockId;
 
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::flow::{Flow, Passage};

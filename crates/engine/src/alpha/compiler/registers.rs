@@ -3,7 +3,7 @@
 
 use std::mem::offset_of;
 
-use trace::Lookaside;
+use events::Lookaside;
 
 use super::assembler::*;
 use crate::alpha::cpu::{Cpu, HostSide};

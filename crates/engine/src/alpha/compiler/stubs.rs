@@ -6,7 +6,7 @@
 
 use std::mem::offset_of;
 
-use trace::Lookaside;
+use events::Lookaside;
 
 use super::arena::Entries;
 use super::assembler::*;

@@ -1,6 +1,6 @@
 //! How a thread executes code: interpreted, or compiled once it is hot; and when the code must be forgotten.
 
-use trace::{BlockId, Lookaside};
+use events::{BlockId, Lookaside};
 
 use super::{Runner, Shared};
 use crate::alpha::block::{Block, BlockCache, LONGEST};
@@ -8,8 +8,7 @@ use crate::alpha::compiler::{self, Compiler, Left, UNWIND};
 use crate::alpha::cpu::Cpu;
 use crate::alpha::interpreter::{self, Interest, Limits, Next, Observer, Stop};
 use crate::debug::Attached;
-use crate::linux;
-use crate::memory::Memory;
+use memory::Memory;
 
 /// How the blocks in a cache are executed.
 pub(super) struct Code {
@@ -64,7 +63,7 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
                 true => self.steps.get_or_insert_with(|| self.cache.for_steps()),
                 false => &mut *self.cache,
             };
-            let next = interpreter::run(self.cpu, memory, cache, limits, self.observer, linux::pending);
+            let next = interpreter::run(self.cpu, memory, cache, limits, self.observer, host::pending);
             (interpret_first, resume) = (false, None);
             self.stale |= self.observer.wants_more();
             match next {
@@ -253,7 +252,7 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
         }
     }
     // A signal that the call raised comes before what is behind it, and so does who wants something.
-    let is_quiet = !linux::pending() && !linux::is_summoned();
+    let is_quiet = !host::pending() && !host::has_attach_request();
     let next = if is_system_call && runner.cpu.pc == until && is_quiet {
         until
     } else if compiler::is_stack_full(runner.cpu) {

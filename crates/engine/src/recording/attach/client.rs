@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use super::line::{address, send};
 use super::{Plan, Request};
-use crate::linux;
 use crate::recording::session::Numbers;
 
 /// How long a process may take to answer: it may be in a system call that must not be interrupted.
@@ -234,7 +233,7 @@ fn is_ours(process: u32) -> bool {
 fn summon(process: u32, caller: u32) {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let numbers = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.for_each(|thread| linux::summon(process, thread, caller));
+    numbers.for_each(|thread| host::send_attach_request(process, thread, caller));
 }
 
 /// The same with all processes on this engine that descend from it.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use events::record::{Event, Heap, Mark};
+use events::{BlockId, LoadedImage, Lookaside};
 use image::Image;
-use trace::record::{Event, Heap, Mark};
-use trace::{BlockId, LoadedImage, Lookaside};
 
 use super::super::feed::PIECE;
 use super::super::heap::Allocations;
@@ -13,8 +13,7 @@ use super::{Tracer, UNKNOWN};
 use crate::alpha::block::{Block, BlockCache};
 use crate::alpha::cpu::Cpu;
 use crate::alpha::interpreter::Interest;
-use crate::linux;
-use crate::memory::Memory;
+use memory::Memory;
 
 impl Tracer {
     /// What must be heard of from before a block on; and whether what was executed before must be told first.
@@ -123,7 +122,7 @@ impl Tracer {
             self.fail(error);
         }
         if self.left == Some(0) {
-            linux::notice();
+            host::kick_self();
         }
         self.order = self.session.next_order();
         if !is_live && self.piece.len() >= PIECE {

@@ -6,7 +6,7 @@
 mod matching;
 mod replacement;
 
-use trace::Words;
+use events::Words;
 
 use crate::description::Replacement;
 pub use matching::matches;

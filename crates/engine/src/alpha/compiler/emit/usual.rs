@@ -1,7 +1,7 @@
 //! Passing over what is usual for a consumer: see [`Lookaside`].
 
+use events::{BlockId, Lookaside, Side};
 use isa::Flags;
-use trace::{BlockId, Lookaside, Side};
 
 use super::*;
 

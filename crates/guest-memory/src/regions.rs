@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::memory::{ADDRESS_SPACE, MAP_BASE, PAGE, Protection};
+use crate::layout::{ADDRESS_SPACE, MAP_BASE, PAGE, Protection};
 
 /// What backs a region.
 #[derive(Clone, Debug, PartialEq, Eq)]

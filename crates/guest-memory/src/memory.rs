@@ -14,18 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::access::{self, HostFault};
-use crate::regions::Regions;
-pub use crate::regions::{Backing, Region};
-
-/// Alpha's page size under Linux, in bytes.
-pub const PAGE: u64 = 8192;
-
-/// Size of a user's address space in bytes (42 bits, as Linux sets TASK_SIZE on Alpha).
-pub const ADDRESS_SPACE: u64 = 1 << 42;
-
-/// Where `mmap` without an address begins to look, as qemu-alpha does, so that the two can be
-/// compared register by register.
-pub const MAP_BASE: u64 = 0x40_0000_0000;
+use crate::layout::{ADDRESS_SPACE, Fault, PAGE, Protection, SEGV_MAPERR};
+use crate::regions::{Backing, Region, Regions};
 
 /// The first address of the window that can be reserved where addresses are the host's own: what lies
 /// below, the host's kernel gives to nobody.
@@ -41,22 +31,6 @@ fn reserve(start: *mut u8, bytes: usize, placement: i32) -> std::io::Result<*mut
     // SAFETY: a reservation replaces nothing, but for the guest's own memory with MAP_FIXED.
     let mapped = unsafe { libc::mmap(start.cast(), bytes, libc::PROT_NONE, flags, -1, 0) };
     if mapped == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(mapped.cast()) }
-}
-
-/// What may be done with a region: the bits of `PROT_*`, the same on Alpha and on the host.
-pub type Protection = i32;
-
-/// An access that the guest may not make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The guest's address.
-    pub address: u64,
-    /// True for a store.
-    pub write: bool,
-    /// SIGSEGV or SIGBUS, in the host's numbering.
-    pub signal: i32,
-    /// The signal's code: SEGV_MAPERR, SEGV_ACCERR or BUS_ADRERR.
-    pub code: i32,
 }
 
 /// A guest's memory.
@@ -499,8 +473,3 @@ fn host_protection(guest: Protection) -> Protection {
     let read = guest & (libc::PROT_READ | libc::PROT_EXEC | libc::PROT_WRITE) != 0;
     (if read { libc::PROT_READ } else { 0 }) | guest & libc::PROT_WRITE
 }
-
-/// `si_code` of a SIGSEGV at an address that nothing is mapped at.
-pub const SEGV_MAPERR: i32 = 1;
-/// `si_code` of a SIGSEGV at an address whose protection forbids the access.
-pub const SEGV_ACCERR: i32 = 2;

@@ -2,12 +2,10 @@
 //! SIGBUS becomes an error value at the access that caused it.
 //!
 //! Every access to guest memory goes through the few assembly routines below. They stand between
-//! two labels; the signal handler sees that the faulting instruction lies between them and resumes
-//! at a landing routine that returns "fault" to the caller. Any other fault is the host's own and
-//! is passed to the handler that was there before.
+//! two labels; the fault handler sees that the faulting instruction lies between them and resumes
+//! at a landing routine that returns "fault" to the caller.
 
 use std::cell::Cell;
-use std::sync::Once;
 
 /// What a routine returns: a value, and whether the access faulted (0 or 1).
 #[repr(C)]
@@ -241,77 +239,21 @@ pub unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) -> Result<(), Hos
     outcome(unsafe { pathlength_copy(to, from, bytes) }).map(drop)
 }
 
-static mut PREVIOUS: [libc::sigaction; 2] =
-    // SAFETY: an all-zero sigaction is a valid value (SIG_DFL); it is replaced before use.
-    unsafe { std::mem::zeroed() };
-
-/// Installs the handlers for SIGSEGV and SIGBUS, once a process.
+/// Has faults of the routines above end in their callers, as error values.
 pub fn catch_faults() {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| {
-        for (slot, signal) in [libc::SIGSEGV, libc::SIGBUS].into_iter().enumerate() {
-            // SAFETY: `on_fault` is async-signal-safe; PREVIOUS is written only here, under the
-            // Once, before the handler that reads it can run.
-            unsafe {
-                let mut action: libc::sigaction = std::mem::zeroed();
-                action.sa_sigaction = on_fault as *const () as usize;
-                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
-                let previous = &raw mut PREVIOUS[slot];
-                libc::sigaction(signal, &action, previous);
-            }
-        }
-    });
+    host::fault::register(on_fault);
 }
 
-extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    allow_unaligned();
-    // SAFETY: the kernel passes valid pointers to a SA_SIGINFO handler; the three labels are
-    // addresses inside this program's text.
-    unsafe {
-        let context = &mut *context.cast::<libc::ucontext_t>();
-        if (*info).si_code <= 0 {
-            // Sent by a process or thread, not raised by an access: the guest's business.
-            crate::linux::note_sent_fault(&*info, context);
-            return;
-        }
-        let pc = program_counter(context);
-        let routines = (&raw const pathlength_access_begin as u64)..(&raw const pathlength_access_end as u64);
-        if routines.contains(pc) {
-            let info = &*info;
-            LAST_FAULT.set(HostFault { address: info.si_addr() as usize, signal, code: info.si_code });
-            *pc = &raw const pathlength_access_fault as u64;
-            return;
-        }
-        if crate::alpha::compiler::caught(context) {
-            return;
-        }
-        // Not a guest access: a bug of ours. Let it take its usual course.
-        let slot = usize::from(signal == libc::SIGBUS);
-        libc::sigaction(signal, &raw const PREVIOUS[slot], std::ptr::null_mut());
+/// Recognises a fault of the routines above: the thread continues where they return one.
+fn on_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
+    let pc = host::fault::program_counter(context);
+    let routines = (&raw const pathlength_access_begin as u64)..(&raw const pathlength_access_end as u64);
+    if !routines.contains(pc) {
+        return false;
     }
-}
-
-/// Lets a handler of signals access memory as the host's code does: compiled code that it interrupted may
-/// have had alignment checked.
-#[inline(always)]
-pub(crate) fn allow_unaligned() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: clears the flag of alignment checks and leaves all else as it is.
-    unsafe {
-        std::arch::asm!("pushfq", "and qword ptr [rsp], {}", "popfq", const !(1i32 << 18));
-    }
-}
-
-/// Where the host was interrupted, and will go on.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn program_counter(context: &mut libc::ucontext_t) -> &mut u64 {
-    let slot = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
-    // SAFETY: i64 and u64 have the same layout.
-    unsafe { &mut *(slot as *mut i64).cast::<u64>() }
-}
-
-/// Where the host was interrupted, and will go on.
-#[cfg(target_arch = "aarch64")]
-pub(crate) fn program_counter(context: &mut libc::ucontext_t) -> &mut u64 {
-    &mut context.uc_mcontext.pc
+    // SAFETY: a SIGSEGV or SIGBUS that an access raised has an address.
+    let address = unsafe { information.si_addr() } as usize;
+    LAST_FAULT.set(HostFault { address, signal: information.si_signo, code: information.si_code });
+    *pc = &raw const pathlength_access_fault as u64;
+    true
 }

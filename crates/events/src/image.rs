@@ -1,0 +1,33 @@
+//! Images, as they are mapped into running programs.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// An image as it was mapped into the running program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadedImage {
+    /// The file on the host.
+    pub path: PathBuf,
+    /// Lowest run-time address.
+    pub start: u64,
+    /// First run-time address behind it.
+    pub end: u64,
+    /// Run-time address minus link-time address (wrapping).
+    pub bias: u64,
+}
+
+/// An image as it was mapped into a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// The file on the host.
+    pub path: PathBuf,
+    /// Lowest run-time address.
+    pub start: u64,
+    /// First run-time address behind it.
+    pub end: u64,
+    /// Run-time address minus link-time address (wrapping).
+    pub bias: u64,
+    /// The identity that the linker gave it; empty if none.
+    pub build_id: Vec<u8>,
+}

@@ -1,0 +1,24 @@
+//! What passes between whoever executes a program and whoever counts, records or models it, as plain data: exact
+//! counts of blocks and units of work ([`Counts`]), and [`record`]s of every block and every effective address, which
+//! go to a [`Consumer`].
+//!
+//! ```
+//! use pathlength_events::{Block, Counts};
+//! let mut counts = Counts::default();
+//! counts.blocks.push(Block { address: 0x1_2000_0000, words: vec![0x47ff041f; 3], image: None });
+//! counts.executions.push(7);
+//! assert_eq!(counts.instructions(), 21);
+//! ```
+
+mod block;
+mod consumer;
+mod counts;
+mod image;
+mod lookaside;
+pub mod record;
+
+pub use block::{Block, BlockId};
+pub use consumer::{Consumer, Thread};
+pub use counts::{Counts, Unit};
+pub use image::{Image, LoadedImage};
+pub use lookaside::{Array, Keep, Lookaside, Side, Unusual, Words};

@@ -1,0 +1,21 @@
+//! The host's system calls, signals and memory faults, as an engine needs them that runs a guest program in its
+//! own process: faults of guest accesses become values, and signals for the guest are recorded until it can take
+//! them.
+
+mod disposition;
+mod errno;
+pub mod fault;
+mod mailbox;
+mod signal;
+mod system_call;
+
+pub use disposition::{Disposition, set_disposition};
+pub use errno::Errno;
+pub use mailbox::{
+    ThreadHandle, adopt_thread, has_attach_request, is_fault, is_recorded, kick_self, pending, recorded,
+    send_attach_request, set_stack_limit, take, take_attach_request, wait,
+};
+pub use signal::{
+    SignalInformation, bit, block_all, blockable, is_ignored, name_thread, requeue, set_mask, without_signals,
+};
+pub use system_call::call;

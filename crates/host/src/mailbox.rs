@@ -1,0 +1,296 @@
+//! The mailbox of each thread that runs the guest: what signal handlers and other threads leave there.
+//!
+//! A signal that arrives for the guest is only recorded, in the mailbox of the thread that it arrived in: the handler
+//! keeps what the kernel told, blocks all further signals, and raises the thread's flag. The guest's handler is
+//! entered later, between two instructions. Other threads and processes raise the flag too: they **kick** the thread,
+//! so that it leaves compiled code, or a system call that blocks, and looks at what has changed.
+
+use std::cell::{Cell, UnsafeCell};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+use crate::errno::Errno;
+use crate::fault;
+use crate::signal::{SignalInformation, all_blockable, requeue_to};
+use crate::system_call::{leave_wait, wait_unless};
+
+/// Says whether something waits for a thread: a signal, or a kick by another thread.
+struct Flag {
+    is_up: AtomicBool,
+    /// The stack limit that compiled code of the thread compares its stack pointer with; null while it runs none.
+    /// It is raised above every stack pointer when something waits, so that the code needs no check of its own.
+    stack_limit: AtomicPtr<AtomicUsize>,
+}
+
+impl Flag {
+    const fn new() -> Flag {
+        Flag { is_up: AtomicBool::new(false), stack_limit: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    fn raise(&self) {
+        self.is_up.store(true, Ordering::SeqCst);
+        // SAFETY: null, or a limit that lives for as long as compiled code runs; see `set_stack_limit`.
+        if let Some(limit) = unsafe { self.stack_limit.load(Ordering::SeqCst).as_ref() } {
+            limit.store(usize::MAX, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Names the stack limit that compiled code of the calling thread obeys from now on, and sets it to `end`, or above
+/// every stack pointer if something waits. Null for none.
+///
+/// # Safety
+/// The limit must live until the next call, or the end of the thread.
+pub unsafe fn set_stack_limit(limit: *mut AtomicUsize, end: usize) {
+    MAILBOX.with(|mailbox| {
+        mailbox.flag.stack_limit.store(limit, Ordering::SeqCst);
+        // SAFETY: the caller's promise.
+        if let Some(limit) = unsafe { limit.as_ref() } {
+            limit.store(end, Ordering::SeqCst);
+            // The flag may have been raised while the thread had no limit.
+            if mailbox.flag.is_up.load(Ordering::SeqCst) {
+                limit.store(usize::MAX, Ordering::SeqCst);
+            }
+        }
+    });
+}
+
+/// What signal handlers and other threads leave for a thread of the guest.
+struct Mailbox {
+    flag: Flag,
+    /// True if `recorded` holds a signal.
+    is_recorded: AtomicBool,
+    /// Written by the handler only while `is_recorded` is false, read by the thread only while it is
+    /// true; the handler runs in the same thread.
+    recorded: UnsafeCell<SignalInformation>,
+    /// SIGSEGV and SIGBUS that somebody sent: whether, and who (`si_pid` and `si_uid`).
+    sent_faults: [(AtomicBool, AtomicU64); 2],
+    /// The thread runs the guest. Any other thread of the engine sends its signals on to the first of these.
+    is_guest: Cell<bool>,
+}
+
+thread_local! {
+    static MAILBOX: Mailbox = const {
+        Mailbox {
+            flag: Flag::new(),
+            is_recorded: AtomicBool::new(false),
+            recorded: UnsafeCell::new(SignalInformation([0; 16])),
+            sent_faults: [const { (AtomicBool::new(false), AtomicU64::new(0)) }; 2],
+            is_guest: Cell::new(false),
+        }
+    };
+}
+
+/// The thread of the guest that gets the signals which other threads of the engine catch.
+static FIRST_THREAD: AtomicI32 = AtomicI32::new(0);
+
+/// True if something waits for the calling thread: the guest must be left.
+#[inline]
+pub fn pending() -> bool {
+    MAILBOX.with(|mailbox| mailbox.flag.is_up.load(Ordering::Relaxed))
+}
+
+/// Makes the calling thread leave the guest soon.
+pub fn kick_self() {
+    MAILBOX.with(|mailbox| mailbox.flag.raise());
+}
+
+/// True if a signal waits for the calling thread.
+pub fn is_recorded() -> bool {
+    MAILBOX.with(|mailbox| {
+        mailbox.is_recorded.load(Ordering::Relaxed)
+            || mailbox.sent_faults.iter().any(|sent| sent.0.load(Ordering::Relaxed))
+    })
+}
+
+/// The signal that waits for the calling thread, if one does.
+pub fn recorded() -> Option<SignalInformation> {
+    MAILBOX.with(|mailbox| {
+        let is_recorded = mailbox.is_recorded.load(Ordering::Relaxed);
+        // SAFETY: the handler that would write is blocked since it recorded this one.
+        is_recorded.then(|| unsafe { *mailbox.recorded.get() })
+    })
+}
+
+/// Lowers the flag and takes a recorded signal. All signals stay blocked until [`set_mask`](crate::signal::set_mask).
+pub fn take() -> Option<SignalInformation> {
+    MAILBOX.with(|mailbox| {
+        if !mailbox.flag.is_up.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        let taken = if mailbox.is_recorded.load(Ordering::Relaxed) {
+            // SAFETY: the handler that would write is blocked since it recorded this one.
+            let information = unsafe { *mailbox.recorded.get() };
+            mailbox.is_recorded.store(false, Ordering::Release);
+            Some(information)
+        } else {
+            let mut faults = mailbox.sent_faults.iter().zip(FAULT_SIGNALS);
+            let sent = faults.find(|(sent, _)| sent.0.swap(false, Ordering::Acquire));
+            let sender = |sent: &(AtomicBool, AtomicU64)| [sent.1.load(Ordering::Relaxed)];
+            sent.map(|(sent, signal)| SignalInformation::new(signal, libc::SI_USER, &sender(sent)))
+        };
+        if mailbox.sent_faults.iter().any(|sent| sent.0.load(Ordering::Relaxed)) {
+            mailbox.flag.raise();
+        }
+        taken
+    })
+}
+
+/// The signals by which the host reports memory faults.
+const FAULT_SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// True for SIGSEGV and SIGBUS.
+pub fn is_fault(signal: i32) -> bool {
+    FAULT_SIGNALS.contains(&signal)
+}
+
+/// `si_code` of the SIGBUS by which one thread of the engine kicks another. The host's kernel has no such code.
+const KICK: i32 = -0x5041;
+
+/// `si_code` of the SIGBUS by which another process asks to attach to this one.
+const ATTACH_REQUEST: i32 = -0x5042;
+
+/// No process, in [`ATTACHING`].
+const NONE: i64 = -1;
+
+/// The process that asked to attach last, 0 for one that did not say which it is.
+static ATTACHING: AtomicI64 = AtomicI64::new(NONE);
+
+/// Asks a process on this engine, by a signal to one of its threads, to let the process `caller` attach.
+pub fn send_attach_request(process: u32, thread: i32, caller: u32) {
+    let information = SignalInformation::new(libc::SIGBUS, ATTACH_REQUEST, &[caller.into()]);
+    // SAFETY: the pointer is to 128 bytes that outlive the call.
+    unsafe {
+        libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, libc::SIGBUS, &raw const information);
+    }
+}
+
+/// Whether another process has asked to attach since that was [taken](take_attach_request).
+#[inline]
+pub fn has_attach_request() -> bool {
+    ATTACHING.load(Ordering::Relaxed) != NONE
+}
+
+/// The process that asked to attach, 0 for one that did not say which it is.
+#[inline]
+pub fn take_attach_request() -> Option<u32> {
+    if !has_attach_request() {
+        return None;
+    }
+    u32::try_from(ATTACHING.swap(NONE, Ordering::Relaxed)).ok()
+}
+
+/// Recognises a SIGSEGV or SIGBUS that was sent, not raised by an access.
+fn on_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
+    if information.si_code > 0 {
+        return false;
+    }
+    // SAFETY: a siginfo_t is 128 bytes of plain data, aligned to 8.
+    let information = unsafe { &*(&raw const *information).cast::<SignalInformation>() };
+    MAILBOX.with(|mailbox| {
+        if information.code() == ATTACH_REQUEST {
+            if mailbox.is_guest.get() {
+                ATTACHING.fetch_max(information.0[2] as u32 as i64, Ordering::Relaxed);
+                mailbox.flag.raise();
+                leave_wait(context);
+            }
+            return;
+        }
+        let index = FAULT_SIGNALS.iter().position(|&signal| signal == information.signal());
+        if let Some((sent, sender)) = index.map(|index| &mailbox.sent_faults[index])
+            && information.code() != KICK
+        {
+            if !mailbox.is_guest.get() {
+                requeue_to(FIRST_THREAD.load(Ordering::Relaxed), information);
+                return;
+            }
+            sender.store(information.0[2], Ordering::Relaxed);
+            sent.store(true, Ordering::Release);
+        }
+        mailbox.flag.raise();
+        leave_wait(context);
+    });
+    true
+}
+
+/// A thread of the guest, as other threads reach it.
+#[derive(Clone, Copy)]
+pub struct ThreadHandle {
+    /// The host's id of it.
+    pub id: i32,
+    flag: *const Flag,
+}
+
+// SAFETY: the flag is atomic; that its thread still exists is what the methods ask for.
+unsafe impl Send for ThreadHandle {}
+
+impl ThreadHandle {
+    /// Makes the thread leave the guest, but not a system call that blocks.
+    ///
+    /// # Safety
+    /// The thread must not have ended.
+    pub unsafe fn notify(self) {
+        // SAFETY: the caller's promise: the thread and with it its mailbox exist.
+        unsafe { (*self.flag).raise() };
+    }
+
+    /// Makes the thread leave the guest, or a system call that blocks, at once.
+    ///
+    /// # Safety
+    /// As for [`ThreadHandle::notify`].
+    pub unsafe fn kick(self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.notify() };
+        requeue_to(self.id, &SignalInformation::new(libc::SIGBUS, KICK, &[]));
+    }
+}
+
+/// Makes a system call that may block. Fails with EINTR if a signal interrupted it, with
+/// [`Errno::RESTART_ALWAYS`] if one was recorded before it began.
+///
+/// # Safety
+/// As for [`call`](crate::system_call::call).
+pub unsafe fn wait(number: libc::c_long, arguments: [u64; 6]) -> Result<u64, Errno> {
+    // SAFETY: the caller's promise.
+    MAILBOX.with(|mailbox| unsafe { wait_unless(&mailbox.flag.is_up, number, arguments) })
+}
+
+/// The handler of the signals that are recorded for the guest.
+pub(crate) extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    fault::allow_unaligned();
+    // SAFETY: the kernel passes valid pointers; only async-signal-safe calls are made; the labels
+    // are addresses inside this program's text.
+    unsafe {
+        let information = &*information.cast::<SignalInformation>();
+        let mailbox = &*MAILBOX.with(|mailbox| &raw const *mailbox);
+        if !mailbox.is_guest.get() {
+            // A thread that does not run the guest caught it.
+            requeue_to(FIRST_THREAD.load(Ordering::Relaxed), information);
+            return;
+        }
+        if information.code() > 0 && [libc::SIGILL, libc::SIGFPE, libc::SIGTRAP].contains(&signal) {
+            // The engine's own instruction failed: the default action.
+            libc::signal(signal, libc::SIG_DFL);
+            return;
+        }
+        *mailbox.recorded.get() = *information;
+        mailbox.is_recorded.store(true, Ordering::Relaxed);
+        mailbox.flag.raise();
+        let context = &mut *context.cast::<libc::ucontext_t>();
+        (&raw mut context.uc_sigmask).cast::<u64>().write(all_blockable());
+        leave_wait(context);
+    }
+}
+
+/// Makes the calling thread one that runs the guest, whose signals are recorded; `first` if it is the only one.
+pub fn adopt_thread(first: bool) -> ThreadHandle {
+    fault::register(on_sent_fault);
+    // SAFETY: no arguments.
+    let id = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
+    if first {
+        FIRST_THREAD.store(id, Ordering::Relaxed);
+    }
+    MAILBOX.with(|mailbox| {
+        mailbox.is_guest.set(true);
+        ThreadHandle { id, flag: &mailbox.flag }
+    })
+}

@@ -1,0 +1,112 @@
+//! The host's signals: masks, what the kernel tells of a signal, and sending one.
+
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+
+use crate::system_call::call;
+
+/// A host siginfo as its 128 bytes.
+#[repr(C, align(8))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalInformation(pub [u64; 16]);
+
+impl SignalInformation {
+    /// A signal with its code and the fields behind it.
+    pub fn new(signal: i32, code: i32, fields: &[u64]) -> SignalInformation {
+        let mut words = [0; 16];
+        words[0] = signal as u64;
+        words[1] = u64::from(code as u32);
+        words[2..2 + fields.len()].copy_from_slice(fields);
+        SignalInformation(words)
+    }
+
+    /// The signal's number.
+    pub fn signal(&self) -> i32 {
+        self.0[0] as i32
+    }
+
+    /// `si_code`.
+    pub fn code(&self) -> i32 {
+        self.0[1] as i32
+    }
+}
+
+/// The bit of a signal in a mask.
+pub const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Every signal that may be blocked: not SIGSEGV and SIGBUS, by which memory reports its faults.
+pub fn all_blockable() -> u64 {
+    !(bit(libc::SIGSEGV) | bit(libc::SIGBUS))
+}
+
+/// A host's mask without the signals that must not be blocked.
+pub fn blockable(mask: u64) -> u64 {
+    mask & all_blockable()
+}
+
+/// Sets the host's signal mask of the calling thread, and returns the one before.
+pub fn set_mask(mask: u64) -> u64 {
+    let new = blockable(mask);
+    let mut old = 0u64;
+    let arguments = [libc::SIG_SETMASK as u64, &raw const new as u64, &raw mut old as u64, 8, 0, 0];
+    // SAFETY: both pointers are to 8 bytes of this frame.
+    let _ = unsafe { call(libc::SYS_rt_sigprocmask, arguments) };
+    old
+}
+
+/// Blocks every signal (but SIGSEGV and SIGBUS), and returns the mask before.
+pub fn block_all() -> u64 {
+    set_mask(u64::MAX)
+}
+
+/// Does something while every signal is blocked, in the threads that begin meanwhile too.
+pub fn without_signals<T>(what: impl FnOnce() -> T) -> T {
+    let mask = block_all();
+    let result = what();
+    set_mask(mask);
+    result
+}
+
+/// Queues a recorded signal anew, to be delivered when it is no longer blocked.
+pub fn requeue(information: &SignalInformation) {
+    let process = std::process::id();
+    // What has a code that is not negative was sent to the process: another thread may have it. But
+    // the kernel lets only the first thread send such a one (`do_rt_sigqueueinfo`).
+    let arguments = [process.into(), information.signal() as u64, &raw const *information as u64, 0, 0, 0];
+    // SAFETY: the pointer is to 128 bytes that outlive the call.
+    let sent = information.code() >= 0 && unsafe { call(libc::SYS_rt_sigqueueinfo, arguments) }.is_ok();
+    if !sent {
+        // SAFETY: no arguments.
+        requeue_to(unsafe { libc::syscall(libc::SYS_gettid) } as i32, information);
+    }
+}
+
+/// Sends a signal to one thread of this process, with what is known about it if the kernel allows.
+pub fn requeue_to(thread: i32, information: &SignalInformation) {
+    let (process, signal) = (std::process::id(), information.signal());
+    // SAFETY: the pointer is to 128 bytes that outlive the call.
+    unsafe {
+        let information = information as *const SignalInformation;
+        if libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, information) != 0 {
+            libc::syscall(libc::SYS_tgkill, process, thread, signal);
+        }
+    }
+}
+
+/// Names the calling thread, as `/proc` and `ps` show it.
+pub fn name_thread(name: &OsStr) {
+    let Ok(name) = CString::new(name.as_bytes()) else { return };
+    // SAFETY: the name is NUL-terminated; the host's kernel takes its first 15 bytes.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// True if the host ignores the signal, as its parent may have asked.
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: an all-zero sigaction is valid and only written to.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}
