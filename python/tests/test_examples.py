@@ -3,6 +3,7 @@
 import doctest
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -35,6 +36,13 @@ def test_of_modules(module, hello):
 
 def test_of_the_read_me():
     examples((PYTHON / "README.md").read_text(), "README.md")
+
+
+def test_of_the_guide():
+    guide = PYTHON.parent / "docs" / "GUIDE.md"
+    compiler = ["alpha-linux-gnu-gcc", "-O2", "-g", "-mcpu=ev56", "-mbwx"]
+    subprocess.run([*compiler, guide.parent / "guide" / "orders.c", "-o", "orders"], check=True)
+    examples(guide.read_text().replace("```", ""), "GUIDE.md")
 
 
 def test_figure_4(monkeypatch):

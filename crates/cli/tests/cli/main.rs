@@ -11,6 +11,7 @@ mod crashes;
 mod damaged;
 mod export;
 mod gdb;
+mod guide;
 mod isolation;
 mod misses;
 mod names;

@@ -1,0 +1,110 @@
+//! The commands of docs/GUIDE.md print what it shows, but for numbers: those depend on the C library and on the names of
+//! folders.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::outcome;
+
+/// What is printed behind each command.
+const END: &str = "=== end of an example ===";
+
+/// The blocks of a page, each a session of a shell: commands, each with the lines that it is said to print.
+fn sessions(page: &str) -> Vec<Vec<(&str, Vec<&str>)>> {
+    let mut sessions = Vec::new();
+    for block in page.split("\n```console\n").skip(1) {
+        let mut session: Vec<(&str, Vec<&str>)> = Vec::new();
+        for line in block.lines().take_while(|line| !line.starts_with("```")) {
+            match line.strip_prefix("$ ") {
+                Some(command) => session.push((command, Vec::new())),
+                None => session.last_mut().expect("a command comes first").1.push(line),
+            }
+        }
+        sessions.push(session);
+    }
+    sessions
+}
+
+/// What the shell executes for a session; what runs in the background is waited for until others can reach it.
+fn script(session: &[(&str, Vec<&str>)]) -> String {
+    let mut script = String::from("exec 2>&1\n");
+    for (command, _) in session {
+        script += &format!("{command}\n");
+        if command.ends_with('&') {
+            let reached = if command.contains("--gdb ./socket") {
+                "[ -e socket ]"
+            } else {
+                "grep -qx orders /proc/$!/comm"
+            };
+            script += &format!("until {reached}; do sleep 0.01; done\n");
+        }
+        script += &format!("echo; echo '{END}'\n");
+    }
+    script
+}
+
+/// The words of a line, of which those with digits are all alike, and so are lines that are drawn.
+fn words(line: &str) -> Vec<&str> {
+    let word = |word| match word {
+        word if str::contains(word, |c: char| c.is_ascii_digit()) => "0",
+        word if word.starts_with('─') => "─",
+        word => word,
+    };
+    line.split_whitespace().map(word).collect()
+}
+
+/// Whether a line is as it is shown, which may be its beginning only.
+fn is_as_shown(line: &str, shown: &str) -> bool {
+    match shown.strip_suffix('…') {
+        Some(beginning) => words(line).starts_with(&words(beginning)),
+        None => words(line) == words(shown),
+    }
+}
+
+/// Checks that lines come in the order in which they are shown, others between them where that is said.
+fn check(command: &str, shown: &[&str], printed: &str) {
+    let mut lines = printed.lines().filter(|line| !line.trim().is_empty());
+    let mut may_skip = false;
+    for expected in shown.iter().filter(|line| !line.is_empty()) {
+        if *expected == "…" {
+            may_skip = true;
+            continue;
+        }
+        let is_there = match may_skip {
+            true => lines.any(|line| is_as_shown(line, expected)),
+            false => lines.next().is_some_and(|line| is_as_shown(line, expected)),
+        };
+        assert!(is_there, "{command} does not print this where it is shown:\n{expected}\nbut:\n{printed}");
+        may_skip = false;
+    }
+    let rest: Vec<&str> = lines.collect();
+    assert!(may_skip || rest.is_empty(), "{command} prints more than is shown:\n{}", rest.join("\n"));
+}
+
+#[test]
+fn the_guide_shows_what_its_commands_print() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/GUIDE.md")).unwrap();
+    let sessions = sessions(&page);
+    assert!(sessions.len() >= 15, "{} sessions", sessions.len());
+    let folder = tempfile::tempdir().unwrap();
+    symlink(root.canonicalize().unwrap().join("docs"), folder.path().join("docs")).unwrap();
+    let command = Path::new(env!("CARGO_BIN_EXE_pathlength")).parent().unwrap();
+    let path = std::env::join_paths(
+        [command.into()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    for session in sessions {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script(&session)]).current_dir(&folder).env("PATH", path.as_ref().unwrap());
+        let printed = outcome({
+            shell.stdin(Stdio::null());
+            shell
+        })
+        .stdout;
+        let mut printed = printed.split(END);
+        for (command, shown) in &session {
+            check(command, shown, printed.next().unwrap());
+        }
+    }
+}
