@@ -185,7 +185,12 @@ proptest! {
     fn hostile_arguments(calls in proptest::collection::vec((any::<prop::sample::Index>(), arguments()), 1..60)) {
         let mut guest = Guest::new();
         for (index, arguments) in calls {
-            let _ = guest.call(*index.get(HARMLESS), arguments);
+            let number = *index.get(HARMLESS);
+            let answer = guest.call(number, arguments);
+            // Returning from a signal's handler has no answer, but all registers from memory.
+            if let Err(error) = answer && !RETURNS.contains(&number) {
+                prop_assert!((1..=140).contains(&error), "call {number}: error {error}");
+            }
         }
     }
 
@@ -256,6 +261,9 @@ fn arguments() -> impl Strategy<Value = [u64; 6]> {
         [first, rest[0], rest[1], rest[2], rest[3], rest[4]]
     })
 }
+
+/// Those of [`HARMLESS`] by which a signal's handler returns.
+const RETURNS: [u64; 2] = [103, 351];
 
 /// Calls that take pointers, lengths and counts and can neither block nor change what the test needs.
 #[rustfmt::skip]

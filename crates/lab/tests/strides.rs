@@ -18,6 +18,7 @@ fn options(sysroot: &str) -> Options {
 fn from_sources_to_the_page() {
     let study = strides(&options("/usr/alpha-linux-gnu"), &|_| {}).unwrap();
     let elements = 511_350 * 4;
+    assert!(study.seen.len() >= 2 && !study.tables().is_empty());
     for seen in &study.seen {
         let walk = |array, is_store| seen.walk(array, is_store).unwrap();
         // As many references as the source does, whatever the compiler does with the loops: 4 stripes with 14000

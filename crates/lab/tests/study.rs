@@ -18,7 +18,9 @@ fn options(sysroot: &str) -> Options {
 #[test]
 fn from_sources_to_the_page() {
     let study = byteword(&options("/usr/alpha-linux-gnu"), &|_| {}).unwrap();
+    assert_eq!(study.modes.len(), MODES.len());
     for result in &study.modes {
+        assert_eq!(result.times.len(), SCHEMES.len());
         let [original, byte_word] = &result.runs;
         for run in [original, byte_word] {
             assert_eq!(run.measurement.units.len(), 40);
@@ -47,6 +49,7 @@ fn from_sources_to_the_page() {
     let mut page = Vec::new();
     study.page().unwrap().write(&mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
+    assert!(tables.len() > 10, "{names:?}");
     assert!(tables.iter().chain(&study.summary()).all(|table| !table.rows.is_empty()));
     assert!(page.contains("1997") && page.contains("SQLite") && page.contains("-mno-bwx"));
     for outside in ["<script src", "<img src=\"http", "href=\"http", "url(http", "@import", "<link"] {

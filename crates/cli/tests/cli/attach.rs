@@ -21,6 +21,7 @@ fn wait_for_name(child: &Child, guest: &str) {
         }
         sleep(Duration::from_millis(10));
     }
+    panic!("process {} never ran {guest}", child.id());
 }
 
 /// A program that runs until this is dropped.

@@ -106,20 +106,56 @@ fn a_file_that_is_no_trace_is_refused() {
     assert!(matches!(Trace::open(Path::new("/does/not/exist")), Err(Error::Io { .. })));
 }
 
+/// Where chunks begin in a file, and how long their payloads are.
+fn chunks(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let (mut chunks, mut at) = (Vec::new(), BEGINNING);
+    while at < bytes.len() {
+        let length = u32::from_le_bytes(bytes[at + 24..at + 28].try_into().unwrap()) as usize;
+        chunks.push((at, length));
+        at += HEAD + length;
+    }
+    chunks
+}
+
+/// A file's magic number and version; a chunk's head.
+const BEGINNING: usize = 12;
+const HEAD: usize = 72;
+
+/// Makes the checksums of a chunk right.
+fn seal(bytes: &mut [u8], (at, length): (usize, usize)) {
+    let payload = crc32fast::hash(&bytes[at + HEAD..at + HEAD + length]);
+    bytes[at + 64..at + 68].copy_from_slice(&payload.to_le_bytes());
+    let head = crc32fast::hash(&bytes[at..at + HEAD - 4]);
+    bytes[at + HEAD - 4..at + HEAD].copy_from_slice(&head.to_le_bytes());
+}
+
 proptest! {
+    /// What is changed has right checksums, so that it is looked into.
     #[test]
-    fn arbitrary_bytes_are_read_or_refused(
+    fn arbitrary_bytes_are_read_or_told(
         made in made(),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
     ) {
         let path = path("changed");
         made.write(&path);
         let mut bytes = std::fs::read(&path).unwrap();
+        let (chunks, expected) = (chunks(&bytes), read_all(&path).unwrap());
         for (index, byte) in changes {
-            let at = index.index(bytes.len());
-            bytes[at] = byte;
+            let (start, length) = chunks[index.index(chunks.len())];
+            // The fields that say where it belongs and what is in it, and the payload.
+            let fields = (12..24).chain(28..64).chain(HEAD..HEAD + length);
+            bytes[start + fields.clone().nth(index.index(fields.count())).unwrap()] = byte;
         }
+        chunks.iter().for_each(|chunk| seal(&mut bytes, *chunk));
         std::fs::write(&path, &bytes).unwrap();
-        let _ = read_all(&path);
+        match read_all(&path) {
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+            Ok(found) if found.len() < expected.len() => {
+                let trace = Trace::open(&path).unwrap();
+                let unread = (0..trace.chunks().len()).filter(|&chunk| trace.read(chunk, &mut vec![]).is_err());
+                prop_assert!(!trace.problems().is_empty() || unread.count() > 0, "chunks are lost, and nobody says so");
+            }
+            Ok(_) => {}
+        }
     }
 }
