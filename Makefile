@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-python fuzz lint bench setup postgresql-check stress-ng-check conformance clean
+.PHONY: study test test-long test-python fuzz lint bench setup postgresql-check stress-ng-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -12,6 +12,14 @@ study: setup
 
 test: setup
 	cargo test --workspace --locked
+
+# The tests of which `make test` takes a sample (crates/testing), with all of it.
+SAMPLED = features threads float_vax caches pipeline bad_input variables
+
+test-long: setup
+	PATHLENGTH_TEST_LONG=1 cargo test --workspace --locked $(SAMPLED:%=--test %)
+	PATHLENGTH_TEST_LONG=1 cargo test --workspace --locked --test cli the_same_misses
+	cargo test --workspace --locked --test oracle -- --ignored --exact programs::test_programs_by_address
 
 # Builds and installs the Python package as its users do, but not optimized, into build/python.
 test-python:

@@ -6,6 +6,7 @@ use common::tool;
 use pathlength_image::{Image, Variable};
 use std::path::Path;
 use tempfile::tempdir;
+use testing::sample;
 
 const C: &str = r#"
 struct pair { double a, b; long c; };
@@ -108,7 +109,9 @@ fn variables_are_disjoint_whatever_a_file_says() {
     let folder = tempdir().unwrap();
     let whole = compile(folder.path(), "gfortran", "p.f90", FORTRAN, &["-g"]).bytes().to_vec();
     let mut seed = 1u64;
-    for _ in 0..3000 {
+    let mut disjoint = 0;
+    let files = sample(300, 3000);
+    for _ in 0..files {
         let mut bytes = whole.clone();
         for _ in 0..4 {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -118,5 +121,7 @@ fn variables_are_disjoint_whatever_a_file_says() {
         let Ok(image) = Image::parse("damaged", bytes) else { continue };
         let variables = image.variables();
         assert!(variables.windows(2).all(|pair| pair[0].end() <= pair[1].address));
+        disjoint += u32::from(variables.len() > 5);
     }
+    assert!(disjoint > files / 3, "variables of {disjoint} of {files} files are known");
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use engine::{Configuration, Plan, Settings};
+use events::record::Event;
+use events::{Block, BlockId, Consumer, Image, Lookaside, Thread};
 use machine::{Caches, Machine};
 use pathlength_lab::live;
-use trace::record::Event;
-use trace::{Block, BlockId, Consumer, Image, Lookaside, Thread};
 
 /// Caches, and of how many executions of blocks they were told in which way.
 struct Told {

@@ -10,6 +10,7 @@ use pathlength_machine::{
 };
 use plain::{Plain, PlainServed, Sets};
 use proptest::prelude::*;
+use testing::sample;
 
 /// A random machine in TOML, so small that every event happens.
 fn machine() -> impl Strategy<Value = String> {
@@ -116,6 +117,8 @@ fn same_as_plain(text: &str, hierarchy: &mut Hierarchy, accesses: &[(u8, u64, u8
     }
     let buffer_misses: Vec<_> = hierarchy.buffer_misses().collect();
     assert_eq!(buffer_misses, plain.buffer_misses(), "{text}");
+    assert_eq!(hierarchy.counts().count(), machine.caches.len());
+    assert_eq!(plain.tallies().len(), machine.caches.len());
     for (counts, tally) in hierarchy.counts().zip(plain.tallies()) {
         assert_eq!(counts.requests, tally.requests, "{text}");
         assert_eq!(counts.misses, tally.misses, "{text}");
@@ -228,7 +231,7 @@ fn pages_are_used_with_lines_that_were_evicted() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sample(150, 1500), ..ProptestConfig::default() })]
 
     /// Each instruction of random blocks has the misses that it has in the reference model.
     #[test]
@@ -293,6 +296,7 @@ proptest! {
         let found = caches.structures();
         let fetches = path(true).first().map_or(0, |&index| if machine.caches[index].holds == Holds::Both { 0 } else { instructions });
         prop_assert!(found[0].accesses >= fetches);
+        prop_assert_eq!(found.len(), structures);
         for (structure, expected) in found.iter().zip(&expected) {
             prop_assert_eq!(structure.misses, expected.iter().flatten().sum::<u64>());
         }
@@ -338,7 +342,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sample(20, 40), ..ProptestConfig::default() })]
 
     /// One pass counts the misses that separate simulations of each size count.
     #[test]
@@ -371,6 +375,7 @@ proptest! {
                 }
             }
         });
+        prop_assert_eq!(curves.curves().len(), lines.len());
         for (curve, lines) in curves.curves().iter().zip(&lines) {
             // The smallest cache has room for four lines of 256 bytes.
             prop_assert_eq!(curve.points.len(), 4 * 6 + 11 - usize::from(line > 1024 / 8));
@@ -419,7 +424,11 @@ fn curves_of_much_memory_are_separate_runs() {
         .collect();
     let records: Vec<u64> = lines.iter().flat_map(|number| [!0, number * line]).collect();
     curves.executed(Thread::default(), &records);
-    for point in curves.curves()[0].points.iter().filter(|point| point.size.is_power_of_two()) {
+    let curve = &curves.curves()[0];
+    let points: Vec<_> = curve.points.iter().filter(|point| point.size.is_power_of_two()).collect();
+    // Seven sizes, fully associative and with 1, 2, 4 and 8 ways.
+    assert!(points.len() >= 7 * 5, "{points:?}");
+    for point in points {
         let misses = separate_run(point, line, &lines);
         assert_eq!(point.misses, misses, "{point:?}");
     }
@@ -435,6 +444,7 @@ fn unused_lines_cost_no_memory() {
     let before = pages();
     let curves = MissRatioCurves::new(16, 1 << 30, &[Holds::Instructions, Holds::Data, Holds::Both]).unwrap();
     assert!(pages() < before + (64 << 20) / 4096);
+    assert_eq!(curves.curves().len(), 3);
     assert!(curves.curves().iter().all(|curve| curve.points.iter().all(|point| point.misses == 0)));
 }
 
@@ -468,7 +478,7 @@ fn parts<M: Model>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sample(30, 100), ..ProptestConfig::default() })]
 
     /// A unit has the misses between its marks, whether those come with the records or separately.
     #[test]
@@ -487,6 +497,7 @@ proptest! {
             batches.iter().for_each(|batch| caches.executed(thread(0), batch));
             caches.units().to_vec()
         };
+        prop_assert_eq!(units(&batches).len(), executions.len());
         prop_assert_eq!(units(&batches), units(&[batches.concat()]));
     }
 
@@ -529,7 +540,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sample(100, 1000), ..ProptestConfig::default() })]
 
     /// Each access is served by the same level as in the reference model.
     #[test]

@@ -4,11 +4,15 @@
 use std::fs;
 use std::process::Command;
 
+use events::Consumer;
+use machine::{Caches, Machine};
+use testing::sample;
+
 use crate::caches::Folder;
 use crate::support::run;
 
 /// Programs that are hard on compiled code, beside those that work through memory.
-const AWKWARD: [&str; 4] = ["feature_unaligned", "feature_code", "feature_registers", "sort"];
+const AWKWARD: [&str; 4] = ["feature_code", "sort", "feature_registers", "feature_unaligned"];
 
 /// Any of these.
 fn any<'a>(random: &mut fastrand::Rng, of: &[&'a str]) -> &'a str {
@@ -22,6 +26,8 @@ fn machine(random: &mut fastrand::Rng, is_like_most: bool) -> String {
         [("icache", ["512", "1K", "4K", "16K"]), ("dcache", ["512", "2K", "8K", "32K"]), ("l2", ["16K"; 4])]
     {
         let lines: &[&str] = if cache == "l2" { &["64"] } else { &["8", "16", "32", "64"] };
+        // Lines of 8 bytes have no fast path.
+        let lines = if is_like_most && cache != "l2" { &lines[1..] } else { lines };
         let (size, line) = (any(random, &sizes), any(random, lines));
         let ways = if is_like_most { "8" } else { any(random, &["1", "2", "4", "8"]) };
         let replacements = ["lru", "lru", "fifo", "random", "not-last-used"];
@@ -47,6 +53,21 @@ fn machine(random: &mut fastrand::Rng, is_like_most: bool) -> String {
     text
 }
 
+/// Whether compiled code passes over what is usual on a machine.
+fn has_fast_path(machine: &str) -> bool {
+    Caches::new(&Machine::find(machine).unwrap()).lookaside().is_some()
+}
+
+/// A machine on which it does, and where each part of an access that crosses lines counts.
+fn like_most(folder: &Folder) -> String {
+    let file = folder.path("like-most.toml");
+    let caches = "caches.dcache.write = \"back\"\ncaches.l2.write = \"back\"\n";
+    fs::write(&file, format!("base = \"qemu\"\nprocessor.crossing = \"both\"\n{caches}")).unwrap();
+    let machine = file.display().to_string();
+    assert!(has_fast_path(&machine));
+    machine
+}
+
 /// Compares what misses in a program.
 fn compare(folder: &Folder, machine: &str, program: &str) -> usize {
     let found = [1, 2].map(|processors| {
@@ -64,9 +85,11 @@ fn compare(folder: &Folder, machine: &str, program: &str) -> usize {
 fn the_same_misses_on_any_machine() {
     let folder = Folder::new();
     let mut random = fastrand::Rng::with_seed(1);
-    for number in 0..18 {
+    for number in 0..sample(6, 18) {
         let file = folder.path("random.toml");
-        fs::write(&file, machine(&mut random, number % 2 == 0)).unwrap();
+        let is_like_most = number % 2 == 0;
+        fs::write(&file, machine(&mut random, is_like_most)).unwrap();
+        assert!(has_fast_path(&file.display().to_string()) || !is_like_most, "machine {number}");
         let program = [":ev56/walks", ":ev5/modes long", ":ev56/heap"][number % 3];
         assert!(compare(&folder, &file.display().to_string(), program) > 100);
     }
@@ -75,9 +98,7 @@ fn the_same_misses_on_any_machine() {
 #[test]
 fn an_access_to_two_lines_is_no_usual_one() {
     let folder = Folder::new();
-    let like_most = folder.path("like-most.toml");
-    fs::write(&like_most, "base = \"qemu\"\nprocessor.crossing = \"both\"\n").unwrap();
-    for machine in ["present-day", &like_most.display().to_string()] {
+    for machine in ["present-day", &like_most(&folder)] {
         assert!(compare(&folder, machine, ":ev56/odd") > 100);
     }
     let misses = |machine| {
@@ -112,18 +133,18 @@ fn nothing_is_lost_where_blocks_fault() {
     assert!(counted > 3e5);
     assert_eq!(heard, counted);
     let folder = Folder::new();
-    assert!(compare(&folder, "present-day", ":ev56/skips") > 100);
+    assert!(compare(&folder, &like_most(&folder), ":ev56/skips") > 100);
 }
 
 #[test]
 fn the_same_misses_where_compiled_code_is_left() {
     let folder = Folder::new();
-    for name in AWKWARD {
+    for name in sample(&AWKWARD[..2], &AWKWARD) {
         let source = format!("{}/../../workloads/tests/{name}.c", env!("CARGO_MANIFEST_DIR"));
         let program = folder.path(name);
         let mut compiler = Command::new("alpha-linux-gnu-gcc");
         let made = compiler.args(["-O1", "-w", "-pthread", &source, "-lm", "-o"]).arg(&program).status();
         assert!(made.unwrap().success(), "{name}");
-        assert!(compare(&folder, "present-day", &program.display().to_string()) > 100);
+        assert!(compare(&folder, &like_most(&folder), &program.display().to_string()) > 100);
     }
 }

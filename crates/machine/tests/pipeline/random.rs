@@ -6,6 +6,7 @@ use events::{Block, Consumer, Thread};
 use pathlength_machine::pipeline::InstructionClass;
 use pathlength_machine::{Cause, Machine, TimingModel};
 use proptest::prelude::*;
+use testing::sample;
 
 use super::assembler::assemble;
 use super::memory::{ByAddress, LEVEL_1, LEVEL_2, LEVEL_3, UNTRANSLATED, VARIED};
@@ -232,7 +233,7 @@ fn check(name: &str, program: &Program) -> Result<(), TestCaseError> {
 proptest! {
     // Rare cases need many programs.
     #![proptest_config(ProptestConfig {
-        cases: ProptestConfig::default().cases.max(4000),
+        cases: ProptestConfig::default().cases.max(sample(500, 4000)),
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

@@ -1,0 +1,15 @@
+//! How much the longest tests do: a sample in `make test`, all of it in `make test-long`. No test is left out of the
+//! sample altogether.
+
+/// The environment variable that `make test-long` sets.
+const LONG: &str = "PATHLENGTH_TEST_LONG";
+
+/// A part of what there is to test, or with `make test-long` all of it.
+///
+/// ```
+/// let cases = pathlength_testing::sample(100, 1000);
+/// assert!(cases == 100 || std::env::var_os("PATHLENGTH_TEST_LONG").is_some());
+/// ```
+pub fn sample<T>(part: T, all: T) -> T {
+    if std::env::var_os(LONG).is_some() { all } else { part }
+}
