@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-long test-python fuzz lint bench setup postgresql-check stress-ng-check conformance clean
+.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench setup postgresql-check stress-ng-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -34,6 +34,12 @@ fuzz:
 	cargo build --release --locked -p pathlength-engine --example fuzz --example run
 	target/release/examples/fuzz
 
+# Coverage-guided fuzzing of what reads files and packets: TARGET (elf, trace, machine, gdb; all), SECONDS (60) each.
+fuzz-inputs:
+	./setup fuzz-inputs
+	cargo build --locked -p pathlength
+	fuzz/run
+
 # The engine's speed beside its peers'; takes some minutes.
 bench:
 	./setup bench
@@ -59,6 +65,7 @@ stress-ng-check: setup
 
 lint:
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 setup:
