@@ -58,6 +58,9 @@ pub(crate) fn read(file: &ElfFile64<LE>, code: &[Code], length: usize) -> Result
     let mut bytes = 0;
     for entry in table.iter().filter(|entry| wanted(entry)) {
         let name = name(table, entry)?;
+        if name.is_empty() {
+            continue;
+        }
         // Names can overlap in the file; a damaged one could make each as long as the table.
         bytes += name.len();
         if bytes > length {

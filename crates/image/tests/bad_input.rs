@@ -90,6 +90,19 @@ fn damaged_section_headers_leave_an_image_without_names() {
     assert_eq!(cut.needed(), whole.needed());
 }
 
+/// Found by fuzzing: a symbol's name may be there, and empty.
+#[test]
+fn a_symbol_with_an_empty_name_names_no_function() {
+    let whole = Image::parse("whole", PROGRAM.clone()).unwrap();
+    assert!(whole.symbol("helper").is_some());
+    let mut bytes = PROGRAM.clone();
+    let places = (0..bytes.len() - 8).filter(|&at| PROGRAM[at..at + 8] == *b"\0helper\0");
+    places.for_each(|at| bytes[at + 1] = 0);
+    let image = Image::parse("it", bytes).unwrap();
+    assert!(image.symbol("helper").is_none() && !image.functions().is_empty());
+    assert!(image.functions().iter().all(|function| !image.symbol_of(function).is_empty()));
+}
+
 fn built(switches: &[&str]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::read(compile(directory.path(), switches)).unwrap()
