@@ -39,13 +39,14 @@ pub fn download(
     archive(&folder, package, home)
 }
 
-/// The archive of original sources in a folder: Debian calls it `NAME_VERSION.orig.tar.*`, its authors
-/// `NAME-VERSION.tar.*` or similarly.
+/// The archive of original sources in a folder, which may have its signature, too: Debian calls it
+/// `NAME_VERSION.orig.tar.*`, its authors `NAME-VERSION.tar.*` or similarly.
 pub(crate) fn archive(folder: &Path, package: &'static str, home: &'static str) -> Result<PathBuf, Error> {
     let missing = |error| Error::NoSource { path: folder.into(), home, error };
     let is_archive = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(package) && name.contains(".tar.") && !name.contains(".debian.tar.")
+        let is_other = name.contains(".debian.tar.") || name.ends_with(".asc");
+        name.starts_with(package) && name.contains(".tar.") && !is_other
     };
     let entries = fs::read_dir(folder).map_err(missing)?;
     let mut found: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(is_archive).collect();
@@ -84,4 +85,25 @@ fn apt_get(
     let text = String::from_utf8_lossy(&output.stderr);
     let reasons: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("E: ")).collect();
     Err(failed(format!("apt-get {}: {}", arguments[0], reasons.join("; "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_archive_is_found_among_what_debian_has_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = [
+            "find_4.9-4.debian.tar.xz",
+            "find_4.9-4.dsc",
+            "find_4.9.orig.tar.xz",
+            "find_4.9.orig.tar.xz.asc",
+        ];
+        for name in names {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let found = archive(folder.path(), "find", "").unwrap();
+        assert_eq!(found, folder.path().join("find_4.9.orig.tar.xz"));
+    }
 }
