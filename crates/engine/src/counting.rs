@@ -353,7 +353,7 @@ impl<'a> Observer for UnitCounter<'a> {
             return;
         }
         // An image that cannot be read any more has no symbols.
-        let Ok(file) = image::Image::open(&image.path) else { return };
+        let Ok(file) = crate::linux::read_image(&image.path) else { return };
         self.calls.mapped(image, &file);
         for (name, address) in gauges.iter().zip(&mut self.gauges) {
             if name.may_be_in(image)

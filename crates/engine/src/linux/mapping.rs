@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use events::LoadedImage;
-use image::Image;
 
 use super::bits::{LOCK_ALL, MAP};
 use super::call::{Call, Outcome};
@@ -175,7 +174,7 @@ impl File {
 
 /// The image whose code a new mapping shows, if the file is one.
 fn image_at(path: &PathBuf, start: u64, bytes: u64, offset: u64) -> Option<LoadedImage> {
-    let image = Image::open(path).ok()?;
+    let image = reserved::read_image(path).ok()?;
     let segment = image.segments().iter().find(|segment| {
         segment.executable && (segment.file.start as u64) < offset + bytes && segment.file.end as u64 > offset
     })?;

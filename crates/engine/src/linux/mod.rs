@@ -57,7 +57,7 @@ use crate::debug::Session;
 use call::Call;
 use host::Errno;
 use memory::Memory;
-pub use reserved::{high_copy, leave_guests_table, out_of_reach};
+pub use reserved::{high_copy, leave_guests_table, out_of_reach, read_image};
 use signals::Actions;
 use table::Action;
 pub use threads::{Ending, Start, Thread};

@@ -9,8 +9,10 @@ use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::OnceLock;
 
+use image::Image;
 use libc as h;
 
 use host::Errno;
@@ -102,9 +104,31 @@ pub fn leave_guests_table() {
     unsafe { h::syscall(h::SYS_close_range, FIRST, last, h::CLOSE_RANGE_UNSHARE) };
 }
 
+/// Reads an image without a descriptor that the guest's other threads could see for as long as it is open.
+pub fn read_image(path: &Path) -> Result<Image, image::Error> {
+    apart(|| Image::open(path))
+}
+
+/// Does something in a thread with a table of descriptors of its own, or if there can be no more threads in this
+/// one. No descriptor may be handed back.
+fn apart<T: Send>(what: impl Fn() -> T + Sync) -> T {
+    let body = || {
+        leave_guests_table();
+        what()
+    };
+    std::thread::scope(|scope| {
+        // The guest's signals are its own threads'.
+        let thread = host::without_signals(|| std::thread::Builder::new().spawn_scoped(scope, body));
+        match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => what(),
+        }
+    })
+}
+
 /// What the arguments of the host's calls are, in their order: `d` a descriptor, `a` a directory's, to which the
-/// path behind it is relative; `p` a path, `l` one whose last part is not followed if it is a link. What has no
-/// letter, or `-`, is neither.
+/// path behind it is relative; `p` a path, `l` one whose last part is not followed if it is a link, `f` flags that
+/// say whether that of the first path is. What has no letter, or `-`, is none of these.
 #[rustfmt::skip]
 const KINDS: &[(&str, &[h::c_long])] = &[
     ("d", &[
@@ -128,12 +152,13 @@ const KINDS: &[(&str, &[h::c_long])] = &[
     ("---dd", &[h::SYS_kcmp]),
     ("dp", &[h::SYS_inotify_add_watch]),
     ("d--ap", &[h::SYS_fanotify_mark]),
-    ("ap", &[
-        h::SYS_openat, h::SYS_openat2, h::SYS_faccessat, h::SYS_faccessat2, h::SYS_fchmodat, h::SYS_fchownat,
-        h::SYS_utimensat, h::SYS_statx, h::SYS_newfstatat, h::SYS_name_to_handle_at,
-    ]),
+    ("ap", &[h::SYS_openat, h::SYS_openat2, h::SYS_faccessat, h::SYS_fchmodat]),
+    ("apf", &[h::SYS_statx]),
+    ("ap-f", &[h::SYS_faccessat2, h::SYS_newfstatat, h::SYS_utimensat]),
+    ("ap--f", &[h::SYS_fchownat]),
+    ("al--f", &[h::SYS_name_to_handle_at]),
     ("al", &[h::SYS_unlinkat, h::SYS_mkdirat, h::SYS_mknodat, h::SYS_readlinkat]),
-    ("apal", &[h::SYS_linkat]),
+    ("alalf", &[h::SYS_linkat]),
     ("alal", &[h::SYS_renameat2]),
     ("-al", &[h::SYS_symlinkat]),
     ("-p", &[h::SYS_mount]),
@@ -204,6 +229,7 @@ pub unsafe fn check(number: h::c_long, arguments: &[u64; 6]) -> Result<(), Errno
         return if arguments.iter().any(ours) { Err(Errno(h::EBADF)) } else { Ok(()) };
     };
     let mut directory = h::AT_FDCWD;
+    let mut flags = kinds.find('f').map_or(0, |index| arguments[index] as i32);
     for (kind, &argument) in kinds.bytes().zip(arguments) {
         match kind {
             b'd' => check_descriptor(argument)?,
@@ -211,8 +237,10 @@ pub unsafe fn check(number: h::c_long, arguments: &[u64; 6]) -> Result<(), Errno
             b'p' | b'l' => {
                 // SAFETY: the caller's promise.
                 let path = (argument != 0).then(|| unsafe { CStr::from_ptr(argument as *const h::c_char) });
-                check_path(directory, path.unwrap_or_default(), kind == b'p')?;
-                directory = h::AT_FDCWD;
+                let follows =
+                    if kind == b'p' { h::AT_SYMLINK_NOFOLLOW & !flags } else { h::AT_SYMLINK_FOLLOW & flags };
+                check_path(directory, path.unwrap_or_default(), follows != 0)?;
+                (directory, flags) = (h::AT_FDCWD, 0);
             }
             _ => {}
         }
@@ -324,12 +352,63 @@ mod tests {
     }
 
     #[test]
+    fn flags_say_whether_a_last_link_is_followed() {
+        let (end, _other) = std::io::pipe().unwrap();
+        let copy = out_of_reach(end.into());
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(format!("/proc/self/fd/{}", copy.as_raw_fd()), &link).unwrap();
+        let link = CString::new(link.as_os_str().as_bytes()).unwrap();
+        let (path, here) = (link.as_ptr() as u64, h::AT_FDCWD as u64);
+        let (no, yes) = (h::AT_SYMLINK_NOFOLLOW as u64, h::AT_SYMLINK_FOLLOW as u64);
+        let refused = Err(Errno(h::ENOENT));
+        for (number, arguments, expected) in [
+            (h::SYS_statx, [here, path, 0, 0, 0, 0], refused),
+            (h::SYS_statx, [here, path, no, 0, 0, 0], Ok(())),
+            (h::SYS_newfstatat, [here, path, 0, no, 0, 0], Ok(())),
+            (h::SYS_utimensat, [here, path, 0, 0, 0, 0], refused),
+            (h::SYS_utimensat, [here, path, 0, no, 0, 0], Ok(())),
+            (h::SYS_fchownat, [here, path, 0, 0, no, 0], Ok(())),
+            (h::SYS_fchownat, [here, path, 0, 0, 0, 0], refused),
+            (h::SYS_linkat, [here, path, here, path, 0, 0], Ok(())),
+            (h::SYS_linkat, [here, path, here, path, yes, 0], refused),
+            (h::SYS_name_to_handle_at, [here, path, 0, 0, 0, 0], Ok(())),
+            (h::SYS_name_to_handle_at, [here, path, 0, 0, yes, 0], refused),
+            (h::SYS_unlinkat, [here, path, yes, 0, 0, 0], Ok(())),
+        ] {
+            // SAFETY: the path is a string.
+            assert_eq!(unsafe { check(number, &arguments) }, expected, "{number} {arguments:x?}");
+        }
+    }
+
+    #[test]
     fn a_copy_has_a_number_beyond_the_limit_and_the_limit_stays() {
         let before = change_limit(None);
         let (end, _other) = std::io::pipe().unwrap();
         let copy = out_of_reach(end.into());
         assert!(is_reserved(copy.as_raw_fd() as u64));
         assert_eq!(change_limit(None), before);
+    }
+
+    #[test]
+    fn what_is_opened_apart_is_open_nowhere_else() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().canonicalize().unwrap();
+        // SAFETY: gettid has no preconditions.
+        let thread = unsafe { h::gettid() };
+        let number_here = |thread: i32| {
+            let entries = std::fs::read_dir(format!("/proc/self/task/{thread}/fd")).unwrap().flatten();
+            entries
+                .filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == path))
+                .count()
+        };
+        let before = number_here(thread);
+        let (inside, outside) = apart(|| {
+            let _open = std::fs::File::open(&path).unwrap();
+            // SAFETY: as above.
+            (number_here(unsafe { h::gettid() }), number_here(thread))
+        });
+        assert_eq!((inside, outside), (1, before));
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use events::record::{Event, Heap, Mark};
 use events::{BlockId, LoadedImage, Lookaside};
-use image::Image;
 
 use super::super::feed::PIECE;
 use super::super::heap::Allocations;
@@ -162,7 +161,7 @@ impl Tracer {
 
     pub(in crate::recording) fn mapped(&mut self, image: &LoadedImage) {
         // An image that cannot be read any more has no symbols.
-        let file = Image::open(&image.path).ok().map(Arc::new);
+        let file = crate::linux::read_image(&image.path).ok().map(Arc::new);
         if let Some(file) = &file {
             self.calls.mapped(image, file);
             self.addresses.mapped(&self.session.plan, image, file);
