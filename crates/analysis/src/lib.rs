@@ -18,6 +18,7 @@ pub mod pairing;
 pub mod paper;
 pub mod profile;
 pub mod replay;
+pub mod similar;
 pub mod statics;
 pub mod strides;
 pub mod table;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use analysis::similar::{hint, similar};
 use analysis::units::{Measurement, Phase, SteadyRules, SteadyState};
 use engine::{Configuration, Counter, End, Observer, Process, UnitCounter, UnitOfWork};
 use events::{Counts, LoadedImage};
@@ -79,6 +80,19 @@ pub enum Error {
     /// No image has the variable that is to count cache hits or misses.
     #[error("no image of the program has a variable '{0}': name variables that nm lists")]
     NoSuchVariable(String),
+    /// No image has the variable whose accesses are to be counted.
+    #[error(
+        "no variable '{name}' is known in the program{}{}",
+        searched(.images), hint(.similar, "pathlength strides without --array lists those that are accessed")
+    )]
+    NoSuchArray {
+        /// The name asked for.
+        name: String,
+        /// The images' names.
+        images: Vec<String>,
+        /// Names that look alike.
+        similar: Vec<String>,
+    },
     /// No image has the symbol that names a place.
     #[error("no image of the program has a symbol '{place}'{}{}", searched(.images), suggestion(.similar))]
     NoSuchPlace {
@@ -148,14 +162,21 @@ pub enum Error {
 impl Error {
     /// No image has the function.
     pub(crate) fn no_such_function(function: &str, images: &[LoadedImage]) -> Error {
-        let similar = similar(function, images);
+        let similar = similar_functions(function, images);
         Error::NoSuchFunction { function: function.into(), images: names(images), similar }
     }
 
     /// No image has the symbol of a place.
     pub(crate) fn no_such_place(place: &engine::Place, images: &[LoadedImage]) -> Error {
-        let similar = place.symbol().map(|symbol| similar(symbol, images)).unwrap_or_default();
+        let similar = place.symbol().map(|symbol| similar_functions(symbol, images)).unwrap_or_default();
         Error::NoSuchPlace { place: place.to_string(), images: names(images), similar }
+    }
+
+    /// No image has a variable of this name.
+    pub(crate) fn no_such_array(name: &str, images: &[LoadedImage]) -> Error {
+        let similar =
+            similar_in(images, name, |image| image.variables().into_iter().map(|it| it.name).collect());
+        Error::NoSuchArray { name: name.into(), images: names(images), similar }
     }
 }
 
@@ -173,10 +194,7 @@ fn searched(images: &[String]) -> String {
 }
 
 fn suggestion(similar: &[String]) -> String {
-    match similar {
-        [] => "; pathlength count --by function lists the functions that ran".into(),
-        names => format!("; did you mean {}?", names.join(" or ")),
-    }
+    hint(similar, "pathlength count --by function lists the functions that ran")
 }
 
 /// Runs a loaded program to its end; our own surroundings are as before then.
@@ -244,27 +262,14 @@ fn counted(counts: Counts, measurement: Option<Measurement>, end: End, process: 
 }
 
 /// Up to three functions whose names resemble `wanted`, the nearest first.
-fn similar(wanted: &str, images: &[LoadedImage]) -> Vec<String> {
+fn similar_functions(wanted: &str, images: &[LoadedImage]) -> Vec<String> {
     let pattern = SymbolPattern::new(wanted);
-    let wanted = pattern.name();
-    let mut names: Vec<(f64, String)> = Vec::new();
-    for image in images.iter().filter_map(|image| Image::open(&image.path).ok()) {
-        for function in image.functions() {
-            let name = image::demangle(&function.name);
-            let likeness =
-                if is_last_part(wanted, &name) { 1.0 } else { strsim::jaro_winkler(wanted, &name) };
-            if likeness > 0.85 {
-                names.push((likeness, name.into_owned()));
-            }
-        }
-    }
-    names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    names.dedup_by(|a, b| a.1 == b.1);
-    names.into_iter().take(3).map(|(_, name)| name).collect()
+    let demangled = |function: &image::Function| image::demangle(&function.name).into_owned();
+    similar_in(images, pattern.name(), |image| image.functions().iter().map(demangled).collect())
 }
 
-/// Whether a name is another one without the namespaces, as `add` or `Store::add` are `app::Store::add(int)`.
-fn is_last_part(wanted: &str, name: &str) -> bool {
-    let name = if wanted.contains('(') { name } else { name.split('(').next().unwrap_or(name) };
-    name.strip_suffix(wanted).is_some_and(|before| before.ends_with("::"))
+/// The names in the images that resemble `wanted`.
+fn similar_in(images: &[LoadedImage], wanted: &str, names: impl Fn(&Image) -> Vec<String>) -> Vec<String> {
+    let files = images.iter().filter_map(|image| Image::open(&image.path).ok());
+    similar(wanted, files.flat_map(|image| names(&image)))
 }

@@ -17,6 +17,8 @@ pub struct Named<'a> {
     pub function: Option<&'a str>,
     /// Variables.
     pub variables: &'a [String],
+    /// Variables that [`Image::variables`] has.
+    pub arrays: &'a [String],
     /// Places.
     pub places: Vec<&'a Place>,
 }
@@ -35,6 +37,7 @@ const C_LIBRARY: [&str; 7] = ["ld-linux.", "libc.", "libdl.", "libm.", "libpthre
 pub fn check(configuration: &Configuration, named: &Named) -> Result<Option<Error>, Error> {
     if named.function.is_none()
         && named.variables.is_empty()
+        && named.arrays.iter().all(|name| !is_variable(name))
         && named.places.iter().all(|place| place.symbol().is_none())
     {
         return Ok(None);
@@ -61,9 +64,19 @@ fn missing(named: &Named, images: &[LoadedImage], files: &[(LoadedImage, Image)]
     if let Some(place) = places.find(|place| nowhere(&|image, file| place.is_in(image, file))) {
         return Some(Error::no_such_place(place, images));
     }
+    let has_array = |name: &str, file: &Image| file.variables().iter().any(|variable| variable.name == *name);
+    let mut arrays = named.arrays.iter().filter(|name| is_variable(name));
+    if let Some(name) = arrays.find(|name| nowhere(&|_, file| has_array(name, file))) {
+        return Some(Error::no_such_array(name, images));
+    }
     let mut variables = named.variables.iter();
     let variable = variables.find(|name| nowhere(&|image, file| engine::has_variable(name, image, file)));
     variable.map(|variable| Error::NoSuchVariable(variable.clone()))
+}
+
+/// Whether this may be the name of a variable, not of a block of the heap, the stack or what else has no name of its own.
+fn is_variable(name: &str) -> bool {
+    !name.starts_with('(') && !name.starts_with("allocated ")
 }
 
 fn loads_more(files: &[(LoadedImage, Image)]) -> bool {

@@ -13,6 +13,7 @@ use super::accesses::Accesses;
 use super::calls::Calls;
 use super::dictionary::{Dictionary, Place};
 use crate::names::{FunctionName, Names};
+use crate::similar::{hint, similar};
 
 /// What of a trace is wanted, in its users' words; each thing that is given narrows it down. All ranges
 /// include both ends.
@@ -39,12 +40,12 @@ pub struct Wanted {
 /// Something is wanted that the trace does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Absent {
-    /// A function.
-    #[error("no function '{0}' was executed in this trace; show --as functions lists those that were")]
-    Function(String),
-    /// An image.
-    #[error("no instruction of an image '{0}' was executed in this trace; show lists the images")]
-    Image(String),
+    /// A function, and names that are like the one given.
+    #[error("no function '{0}' was executed in this trace{end}", end = hint(.1, "show --as functions lists those that were"))]
+    Function(String, Vec<String>),
+    /// An image, and names that are like the one given.
+    #[error("no instruction of an image '{0}' was executed in this trace{end}", end = hint(.1, "show lists the images"))]
+    Image(String, Vec<String>),
     /// A process or a thread.
     #[error("there is no {0} in this trace; show lists its threads")]
     Thread(String),
@@ -290,8 +291,15 @@ fn code(wanted: &Wanted, dictionary: &Dictionary) -> Result<Vec<Code>, Absent> {
     });
     let code = blocks.collect();
     match (functions.absent(), absent_images.first()) {
-        (Some(name), _) => Err(Absent::Function(name.clone())),
-        (_, Some(name)) => Err(Absent::Image((*name).clone())),
+        (Some(name), _) => {
+            let functions =
+                dictionary.places.iter().filter_map(|place| Some(place.name.as_ref()?.function.clone()));
+            Err(Absent::Function(name.clone(), similar(SymbolPattern::new(name).name(), functions)))
+        }
+        (_, Some(name)) => {
+            let images = dictionary.trace.blocks().iter().map(|block| names.image(block.image));
+            Err(Absent::Image((*name).clone(), similar(name, images)))
+        }
         (None, None) => Ok(code),
     }
 }

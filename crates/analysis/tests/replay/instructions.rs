@@ -165,12 +165,15 @@ fn what_is_not_there_is_told() {
     let dictionary = Dictionary::new(&trace, &names);
     let absent = |wanted: Wanted| Filter::new(&wanted, &dictionary).err();
     let function = |name: &str| Wanted { functions: vec!["main".into(), name.into()], ..Wanted::default() };
-    assert_eq!(absent(function("g")), Some(Absent::Function("g".into())));
-    assert_eq!(absent(function("other!main")), Some(Absent::Function("other!main".into())));
+    assert_eq!(absent(function("g")), Some(Absent::Function("g".into(), Vec::new())));
+    assert_eq!(
+        absent(function("other!main")),
+        Some(Absent::Function("other!main".into(), vec!["main".into()]))
+    );
     assert_eq!(absent(function("prog.so!main")), None);
     assert_eq!(absent(function("prog!main")), None);
     let image = Wanted { images: vec!["pro".into()], ..Wanted::default() };
-    assert_eq!(absent(image), Some(Absent::Image("pro".into())));
+    assert_eq!(absent(image), Some(Absent::Image("pro".into(), vec!["prog.so".into()])));
     let thread = |one| Wanted { threads: vec![one], ..Wanted::default() };
     assert_eq!(absent(thread((0, Some(0)))), None);
     assert_eq!(absent(thread((0, Some(1)))), Some(Absent::Thread("thread 0.1".into())));

@@ -10,6 +10,7 @@ use analysis::table::Table;
 use anyhow::bail;
 use engine::{Plan, UnitPlan};
 use lab::live;
+use lab::startup::Named;
 use machine::Machine;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
@@ -73,7 +74,7 @@ fn hear(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCo
     let heard: Vec<Heard> =
         counted(options).into_iter().map(|one| Heard::new(one.by, one.arrays, one.options)).collect();
     let plan = Plan { unit, heap: heard.iter().any(Heard::wants_heap), ..Plan::default() };
-    check_names(&configuration, &named(&plan))?;
+    check_names(&configuration, &Named { arrays: &options.arrays, ..named(&plan) })?;
     let live = live::run(&configuration, &plan, heard, is_parallel(None))?;
     protect_images(live.trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&live.trace);

@@ -3,7 +3,7 @@
 use crate::support::{command, guest, outcome, run};
 
 /// Misspelt names, and what is said.
-const MISSPELT: [(&str, &str); 13] = [
+const MISSPELT: [(&str, &str); 14] = [
     (
         "count --unit wrok",
         "has a function 'wrok' (searched: ld-linux.so.2, libc.so.6.1, modes); did you mean work?",
@@ -18,6 +18,10 @@ const MISSPELT: [(&str, &str); 13] = [
     ("caches --unit wrok", "did you mean work?"),
     ("time --unit wrok", "did you mean work?"),
     ("strides --unit wrok", "did you mean work?"),
+    (
+        "strides --array no_such_thing",
+        "no variable 'no_such_thing' is known in the program (searched: ld-linux.so.2, ",
+    ),
     ("compare --unit wrok :ev5/modes", "did you mean work?"),
     ("caches --curves --from wrok", "did you mean work?"),
 ];

@@ -177,6 +177,8 @@ fn what_is_not_in_the_trace_is_told() {
     let recorded = record(":ev5/tiny");
     let failure = |options: &str| run(&format!("show {} {options}", recorded.path().display())).failure();
     assert!(failure("--function nothing").contains("no function 'nothing'"));
+    assert!(failure("--function mian").ends_with("; did you mean main?"));
+    assert!(failure("--image tinny").ends_with("; did you mean tiny?"));
     assert!(failure("--thread 0.7").contains("no thread 0.7"));
     assert!(
         failure("--table nothing").contains("there is no table 'nothing'; the tables are trace, threads")

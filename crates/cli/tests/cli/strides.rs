@@ -266,8 +266,12 @@ fn what_is_not_there_is_told() {
     let path = recorded.path();
     let failure = run(&format!("strides {} --array nothing", path.display())).failure();
     assert!(failure.contains("no variable 'nothing' is known"), "{failure}");
-    let failure = run("strides --by line --array nothing :ev56/walks").failure();
-    assert!(failure.contains("no variable 'nothing' is known"), "{failure}");
+    for (name, said) in [("nothing", "no variable 'nothing' is known"), ("matrx", "did you mean matrix?")] {
+        let outcome = run(&format!("strides --by line --array {name} :ev56/walks"));
+        assert_eq!(outcome.stdout, "", "{name}: it ran");
+        let failure = outcome.failure();
+        assert!(failure.contains(said), "{failure}");
+    }
     let failure = run("strides --by all --function main :ev56/walks").failure();
     assert!(failure.contains("only --unit chooses"), "{failure}");
     let failure = run(&format!("strides --unit main {}", path.display())).failure();
