@@ -11,23 +11,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "answer.h"
+
 enum { PAGE = 65536 };
 extern char __executable_start[], etext[];
 
 /* Few enough that the program's code does not fill a page of Alpha's. */
 static const char constants[100] = {1, 2, 3, [99] = 4};
 static char variables[3 * PAGE] __attribute__((aligned(65536))) = {[0] = 5, [PAGE] = 6, [2 * PAGE] = 7};
-
-__attribute__((noinline)) static int answer(void) {
-    asm volatile("" ::: "memory");
-    return 1;
-}
-
-#ifdef __alpha__
-static const uint32_t two[] = {0x201f0002, 0x6bfa8001}; /* lda $0,2; ret */
-#else
-static const unsigned char two[] = {0xb8, 2, 0, 0, 0, 0xc3}; /* mov $2,%eax; ret */
-#endif
 
 static char *down(const void *at) {
     return (char *)((uintptr_t)at & -(uintptr_t)getpagesize());
@@ -41,13 +32,6 @@ static unsigned long sum(const char *from, const char *to) {
 
 static void tell(const char *what, int result) {
     printf("%s: %s\n", what, result ? strerror(errno) : "good");
-}
-
-static int often(void) {
-    int (*volatile called)(void) = answer;
-    int all = 0;
-    for (int i = 0; i < 10000; i++) all += called();
-    return all;
 }
 
 static void text(void) {
