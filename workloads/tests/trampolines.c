@@ -2,7 +2,7 @@
 /* not under qemu-alpha 7.2: its futexes fail for threads that end ("unexpected error code") */
 /* Nested functions whose address is taken: the compiler builds the code that finds their frame on the stack,
  * and asks for executable stacks. In the first thread, in others, in a child, under signals, on the
- * alternate stack. */
+ * alternate stack. The heap is executable then, too: on Alpha, that is; the host's processor has to be asked. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -10,8 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "answer.h"
 
 typedef int (*compare)(const void *, const void *);
 
@@ -66,6 +69,19 @@ static void with_signal(int alternate) {
     printf("handler on the stack: %d\n", got == SIGUSR1);
 }
 
+static void on_the_heap(void) {
+    enum { SIZE = 65536 };
+    char *start = sbrk(2 * SIZE), *code = (char *)(((uintptr_t)start + SIZE - 1) & -(uintptr_t)SIZE);
+#ifndef __alpha__
+    mprotect(code, SIZE, PROT_READ | PROT_WRITE | PROT_EXEC);
+#endif
+    memcpy(code, two, sizeof two);
+#ifdef __alpha__
+    asm volatile("call_pal 0x86" : : : "memory");
+#endif
+    printf("on the heap: %d, not %d\n", ((int (*)(void))(void *)code)(), often() / 10000);
+}
+
 int main(void) {
     printf("%ld %d %d %ld\n", sum(1000), sorted(1), sorted(-1), pairs(9, NULL));
     pthread_t threads[3];
@@ -75,6 +91,7 @@ int main(void) {
         pthread_join(threads[i], &result);
         printf("thread %d: %ld\n", i, (long)result);
     }
+    on_the_heap();
     with_signal(0);
     with_signal(1);
     fflush(stdout);

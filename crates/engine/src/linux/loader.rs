@@ -72,6 +72,8 @@ pub struct Loaded {
     pub stack: Stack,
     /// The initial end of the heap.
     pub heap: u64,
+    /// Whether the program wants its stack to be executable; its heap is then, too.
+    pub executable_stack: bool,
     /// The images mapped.
     pub images: Vec<LoadedImage>,
 }
@@ -104,7 +106,8 @@ pub fn load(
     let room = if image.kind() == Kind::Executable { HEAP_ROOM } else { 0 };
     let main = map_image(&image, memory, room)?;
     let heap = main.end;
-    let stack_top = map_stack(memory, program.stack_bytes, image.executable_stack())?;
+    let executable_stack = image.executable_stack();
+    let stack_top = map_stack(memory, program.stack_bytes, executable_stack)?;
     let mut images = vec![main];
     let mut entry = image.entry().wrapping_add(images[0].bias);
     let mut interpreter_base = 0;
@@ -129,7 +132,7 @@ pub fn load(
     let start = images[0].bias.wrapping_add(image.entry());
     let vector = auxiliary_vector(header, image.program_header_count(), interpreter_base, start);
     let stack = build_stack(program, memory, stack_top, &vector)?;
-    Ok(Loaded { entry, stack, heap, images })
+    Ok(Loaded { entry, stack, heap, executable_stack, images })
 }
 
 /// Opens an image that is to run. Without usable section headers it does, but nobody knows its functions.

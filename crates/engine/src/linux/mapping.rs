@@ -25,12 +25,16 @@ const ENOMEM: Errno = Errno(libc::ENOMEM);
 pub struct Heap {
     start: u64,
     end: u64,
+    /// The kernel makes every heap on Alpha executable (VM_DATA_DEFAULT_FLAGS in include/linux/mm.h). Here only
+    /// those of programs that want an executable stack are: where executable memory changes, all compiled code
+    /// is void, and heaps grow often.
+    is_executable: bool,
 }
 
 impl Heap {
     /// An empty heap.
-    pub fn at(start: u64) -> Heap {
-        Heap { start, end: start }
+    pub fn at(start: u64, is_executable: bool) -> Heap {
+        Heap { start, end: start, is_executable }
     }
 }
 
@@ -55,13 +59,14 @@ pub fn range(start: u64, bytes: u64, too_long: Errno) -> Result<u64, Errno> {
 pub fn brk(call: &mut Call) -> Outcome {
     let wanted = call.arguments[0];
     let limit = call.kernel.own_limit(libc::RLIMIT_DATA);
-    let Heap { start, end } = call.kernel.heap;
+    let Heap { start, end, is_executable } = call.kernel.heap;
     if wanted < start || wanted > start.saturating_add(limit).min(ADDRESS_SPACE - PAGE) {
         return Ok(end);
     }
     let (old, new) = (end.next_multiple_of(PAGE), wanted.next_multiple_of(PAGE));
     let changed = if new > old {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let execute = if is_executable { libc::PROT_EXEC } else { 0 };
+        let protection = libc::PROT_READ | libc::PROT_WRITE | execute;
         check_space(call, new - old).is_ok()
             && call.memory.is_free(old, new - old)
             && call.memory.map_anonymous(old, new - old, protection, false, Backing::Named("[heap]")).is_ok()

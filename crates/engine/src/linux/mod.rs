@@ -350,7 +350,7 @@ impl Kernel {
         self.executable = std::path::absolute(executable).unwrap_or_else(|_| executable.into());
         self.arguments = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
         self.stack = loaded.stack.clone();
-        self.heap = mapping::Heap::at(loaded.heap);
+        self.heap = mapping::Heap::at(loaded.heap, loaded.executable_stack);
         self.images = loaded.images.clone();
         self.attached.clear();
         self.actions.attach();
