@@ -169,6 +169,22 @@ static void status(void) {
     printf("tasks: %d\n", count);
 }
 
+/* What is found by going up and up is what is called the root, as getcwd expects where a path is too long. */
+static void root(void) {
+    struct stat above, here, named;
+    int folder = open(".", O_RDONLY | O_DIRECTORY);
+    do {
+        int parent = openat(folder, "..", O_RDONLY | O_DIRECTORY);
+        fstat(folder, &here);
+        fstat(parent, &above);
+        close(folder);
+        folder = parent;
+    } while (here.st_ino != above.st_ino || here.st_dev != above.st_dev);
+    const char *names[] = {"/", "//", "/.", "/./../"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        printf("root: %d\n", stat(names[i], &named) == 0 && named.st_ino == here.st_ino && named.st_dev == here.st_dev);
+}
+
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 1) {
@@ -189,5 +205,6 @@ int main(int argc, char **argv) {
     maps(argv[0]);
     descriptors();
     status();
+    root();
     return 0;
 }

@@ -8,13 +8,14 @@ use super::Kernel;
 use super::call::c_path;
 
 impl Kernel {
-    /// The host's path for a guest's: under the sysroot if it is absolute and exists there.
+    /// The host's path for a guest's: under the sysroot if it is absolute and exists there. The root itself is the
+    /// host's, to which `..` leads at last.
     pub(super) fn host_path(&self, path: CString) -> CString {
         let bytes = path.as_bytes();
         if self.own_proc_entry(bytes) == Some("exe") {
             return c_path(&self.executable).unwrap_or(path);
         }
-        if bytes.first() != Some(&b'/') || self.settings.sysroot.as_os_str().is_empty() {
+        if bytes.first() != Some(&b'/') || is_root(bytes) || self.settings.sysroot.as_os_str().is_empty() {
             return path;
         }
         let mut inside = self.settings.sysroot.as_os_str().as_bytes().to_vec();
@@ -43,6 +44,11 @@ impl Kernel {
         let of_thread = name.strip_prefix("task/").and_then(|rest| rest.split_once('/'));
         own.then(|| of_thread.map_or(name, |(_, name)| name))
     }
+}
+
+/// Whether an absolute path names nothing below the root.
+fn is_root(path: &[u8]) -> bool {
+    path.split(|&byte| byte == b'/').all(|part| matches!(part, b"" | b"." | b".."))
 }
 
 fn exists(path: &CStr) -> bool {
