@@ -14,7 +14,7 @@ test: setup
 	cargo test --workspace --locked
 
 # The tests of which `make test` takes a sample (crates/testing), with all of it.
-SAMPLED = features threads float_vax caches pipeline bad_input variables
+SAMPLED = features threads compiled_observers oracle float_vax caches pipeline bad_input variables
 
 test-long: setup
 	PATHLENGTH_TEST_LONG=1 cargo test --workspace --locked $(SAMPLED:%=--test %)

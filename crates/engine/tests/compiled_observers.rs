@@ -14,6 +14,7 @@ use pathlength_engine::{
     Configuration, Event, Interest, Observer, Process, Settings, UnitCounter, UnitOfWork,
 };
 use serde::{Deserialize, Serialize};
+use testing::sample;
 
 /// A run in a process of its own: guest memory has one place.
 #[derive(Serialize, Deserialize)]
@@ -215,7 +216,7 @@ fn every_threshold_tells_the_same() {
         compile(&sources, &program);
         let interpreted = answer(&program, unit, 0);
         assert!(interpreted.instructions > 10_000 && !interpreted.units.is_empty(), "{name}");
-        for hot in [1, 3, 50] {
+        for &hot in sample(&[1][..], &[1, 3, 50]) {
             let compiled = answer(&program, unit, hot);
             assert_eq!(compiled.instructions, interpreted.instructions, "{name} {hot}");
             assert_eq!(compiled.units.len(), interpreted.units.len(), "{name} {hot}");

@@ -1,5 +1,5 @@
-//! What programs ask of a processor and an operating system, a theme a program: optimized, and in `make test-long` at
-//! every level of optimization.
+//! What programs ask of a processor and an operating system, a theme a program: optimized, with byte and word instructions;
+//! in `make test-long` in both builds, at every level of optimization.
 
 mod agreement;
 

@@ -1,4 +1,4 @@
-//! Programs with threads print the same natively, under qemu-alpha and on the engine, in both builds; in `make test-long`
+//! Programs with threads print the same natively, under qemu-alpha and on the engine; in `make test-long` in both builds,
 //! not optimized too, and each time of several.
 
 mod agreement;

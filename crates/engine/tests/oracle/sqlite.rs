@@ -5,6 +5,7 @@ use std::path::Path;
 use lab::build::{BuildOptions, build};
 use lab::toolchain::{BYTE_WORD, ORIGINAL, Toolchain};
 use lab::workload::Workload;
+use testing::sample;
 
 use crate::engine::{Detail, Run};
 use crate::guest::directory;
@@ -24,8 +25,9 @@ fn agree(toolchain: Toolchain, cpu: &str) {
         cpu: cpu.into(),
         ..Run::new(program.clone(), Detail::Addresses)
     };
-    compare(&run(&["load", "--branches", "1", "--accounts-per-branch", "100", "bank"]));
-    let agreed = compare(&run(&["run", "--transactions", "20", "bank"]));
+    let (accounts, transactions) = sample(("10", "2"), ("100", "20"));
+    compare(&run(&["load", "--branches", "1", "--accounts-per-branch", accounts, "bank"]));
+    let agreed = compare(&run(&["run", "--transactions", transactions, "bank"]));
     assert_eq!(agreed.summary.end, "status 0");
     let [ours, theirs] =
         ["ours", "qemu"].map(|side| std::fs::read(directory.join(side).join("bank")).expect("a file"));
