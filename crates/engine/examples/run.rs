@@ -8,7 +8,7 @@
 #[path = "run/debugger.rs"]
 mod debugger;
 
-use pathlength_engine::alpha::block::BlockCache;
+use alpha::block::BlockCache;
 use pathlength_engine::{Clock, Configuration, Counter, End, Interest, Observer, Process, Settings};
 
 /// Adds up what a thread tells: the least work with a full trace.

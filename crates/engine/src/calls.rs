@@ -2,9 +2,9 @@
 
 use events::LoadedImage;
 
-use crate::alpha::block::Block;
-use crate::alpha::cpu::{Cpu, register};
 use crate::places::{Name, entries};
+use alpha::block::Block;
+use alpha::cpu::{Cpu, register};
 
 /// Whether an image has a function: `name` or `image!name`.
 pub fn has_function(name: &str, image: &LoadedImage, file: &image::Image) -> bool {

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use events::{BlockId, Counts, LoadedImage, Unit};
 
-use crate::alpha::block::{Block, BlockCache};
-use crate::alpha::cpu::Cpu;
-use crate::alpha::interpreter::{Interest, Observer};
 use crate::calls::{Calls, Ended};
 use crate::lock;
 use crate::places::Name;
+use alpha::block::{Block, BlockCache};
+use alpha::cpu::Cpu;
+use alpha::observer::{Interest, Observer};
 use memory::Memory;
 
 /// A table of counts by small numbers that grows as needed.
@@ -353,7 +353,7 @@ impl<'a> Observer for UnitCounter<'a> {
             return;
         }
         // An image that cannot be read any more has no symbols.
-        let Ok(file) = crate::linux::read_image(&image.path) else { return };
+        let Ok(file) = linux::read_image(&image.path) else { return };
         self.calls.mapped(image, &file);
         for (name, address) in gauges.iter().zip(&mut self.gauges) {
             if name.may_be_in(image)

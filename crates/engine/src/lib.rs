@@ -16,22 +16,20 @@
 //! # Ok::<(), pathlength_engine::Error>(())
 //! ```
 
-pub mod alpha;
 mod calls;
 mod counting;
 pub mod debug;
-pub mod linux;
 mod places;
 mod process;
 mod recording;
 
-pub use alpha::interpreter::{Interest, Observer};
+pub use alpha::observer::{Interest, Observer};
 pub use calls::has_function;
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;
-pub use linux::{Clock, Random, Settings};
+pub use linux::{Clock, Crash, End, Random, Settings};
 pub use places::{NoPlace, Place};
-pub use process::{Configuration, Crash, End, Error, Process};
+pub use process::{Configuration, Error, Process};
 pub use recording::{AttachError, Attached, Missing, Plan, Recorded, Recorder, UnitPlan, attach};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,7 @@ use image::{Symbol, SymbolPattern};
 use isa::Op;
 use serde::{Deserialize, Serialize};
 
-use crate::alpha::cpu::register;
+use alpha::cpu::register;
 
 /// A symbol, perhaps of one image, as users name it: `name` or `image!name`, mangled or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use events::LoadedImage;
 
-use crate::alpha::block::BlockCache;
-use crate::alpha::compiler;
-use crate::alpha::cpu::{Cpu, register};
-use crate::alpha::interpreter::Observer;
-use crate::linux::loader::{self, LoadError, Program};
-use crate::linux::{Kernel, Settings, SharedKernel, Thread};
+use alpha::block::BlockCache;
+use alpha::cpu::{Cpu, register};
+use alpha::observer::Observer;
+use linux::loader::{self, LoadError, Program};
+use linux::{Crash, End, Kernel, Settings, SharedKernel, Thread};
 use memory::Memory;
 use runner::{Runner, Shared};
 
@@ -46,30 +45,6 @@ pub enum Error {
          allow overcommitment (sysctl vm.overcommit_memory=0)"
     )]
     Memory(std::io::Error),
-}
-
-/// How a program ended.
-#[derive(Clone, Debug)]
-pub enum End {
-    /// By itself, with this status.
-    Exited(i32),
-    /// By a signal.
-    Killed(Box<Crash>),
-}
-
-/// A program's end by a signal.
-#[derive(Clone, Debug)]
-pub struct Crash {
-    /// Alpha's number of the signal.
-    pub signal: i32,
-    /// Whether an instruction raised it, and not somebody else.
-    pub synchronous: bool,
-    /// The address whose access faulted, if that was the reason.
-    pub address: Option<u64>,
-    /// The thread that it reached, if the program has threads.
-    pub thread: Option<String>,
-    /// Its registers at that moment.
-    pub cpu: Cpu,
 }
 
 /// A loaded program.
@@ -108,7 +83,7 @@ impl Process {
             memory: Arc::new(memory),
             cache: BlockCache::new(configuration.model),
             images: kernel.images().to_vec(),
-            hot: compiler::THRESHOLD,
+            hot: jit::THRESHOLD,
             unaligned: 0,
             forked: 0,
             thread,
@@ -122,7 +97,7 @@ impl Process {
         let Process { cpu, memory, cache, hot, thread, kernel, .. } = self;
         let memory: &Memory = memory;
         let host_process = kernel.lock().process();
-        kernel.lock().begin(observer.debugger().and_then(|debugger| debugger.session()));
+        kernel.lock().begin(observer.debugger().and_then(|debugger| debugger.signals()));
         let is_clock_virtual = kernel.lock().is_virtual();
         let end = std::thread::scope(|scope| {
             let shared = Shared { memory, kernel, host_process, hot: *hot, is_clock_virtual, scope };

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use alpha::block::BlockCache;
+use alpha::cpu::Cpu;
 use events::{Counts, Unit};
 use memory::Memory;
-use pathlength_engine::alpha::block::BlockCache;
-use pathlength_engine::alpha::cpu::Cpu;
 use pathlength_engine::{
     Configuration, Event, Interest, Observer, Process, Settings, UnitCounter, UnitOfWork,
 };

@@ -5,9 +5,9 @@ mod float_support;
 
 use std::arch::asm;
 
+use alpha::float::{load_s, store_s};
 use float_support::*;
 use isa::Op;
-use pathlength_engine::alpha::float::{load_s, store_s};
 
 const CASES: u32 = 200_000;
 const QUIET: u64 = 1 << 51;

@@ -7,10 +7,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use alpha::cpu::{Cpu, Exception};
+use alpha::float::control::set_ieee_control;
 use float_support::*;
 use isa::{Op, Qualifiers, Rounding};
-use pathlength_engine::alpha::cpu::{Cpu, Exception};
-use pathlength_engine::alpha::float::control::set_ieee_control;
 
 const CASES: u32 = 2_000;
 

@@ -2,11 +2,11 @@
 
 mod float_support;
 
+use alpha::cpu::{Cpu, Exception};
+use alpha::float::control::*;
+use alpha::float::{load_s, store_s};
 use float_support::*;
 use isa::{Op, Qualifiers, Rounding};
-use pathlength_engine::alpha::cpu::{Cpu, Exception};
-use pathlength_engine::alpha::float::control::*;
-use pathlength_engine::alpha::float::{load_s, store_s};
 
 const NONE: Qualifiers = Qualifiers::NONE;
 const U: Qualifiers = Qualifiers { underflow: true, ..NONE };

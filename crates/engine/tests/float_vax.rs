@@ -2,11 +2,11 @@
 
 mod float_support;
 
+use alpha::cpu::Exception;
+use alpha::float::{load_f, load_g, store_f, store_g};
 use float_support::*;
 use isa::{Op, Qualifiers, Rounding};
 use num_rational::BigRational;
-use pathlength_engine::alpha::cpu::Exception;
-use pathlength_engine::alpha::float::{load_f, load_g, store_f, store_g};
 use testing::sample;
 
 /// Operands that each operation is tried with.

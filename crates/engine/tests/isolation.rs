@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
 
+use alpha::cpu::{Cpu, register};
+use linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
 use memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
-use pathlength_engine::alpha::cpu::{Cpu, register};
-use pathlength_engine::linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
 
 const SCRATCH: u64 = 0x10_0000;
 const TEXT: u64 = SCRATCH + PAGE;

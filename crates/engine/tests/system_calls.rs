@@ -1,9 +1,9 @@
 //! System calls made directly, without a program: memory against a page-by-page model, hostile
 //! arguments, signal frames that must give back every register, and the virtual clock.
 
+use alpha::cpu::{Cpu, Exception, register};
+use linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
 use memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
-use pathlength_engine::alpha::cpu::{Cpu, Exception, register};
-use pathlength_engine::linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
 use proptest::prelude::*;
 
 /// A process without a program; some pages are mapped for arguments.

@@ -5,8 +5,6 @@ use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use engine::linux;
-
 /// The connection with GDB, which the program cannot close. It may be any stream socket: the host's kernel
 /// makes no difference.
 pub struct Connection {

@@ -12,7 +12,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use engine::debug::{Attached, Event, Session};
-use engine::{End, Process, linux};
+use engine::{End, Process};
 use gdbstub::common::Signal;
 use gdbstub::stub::state_machine::GdbStubStateMachine as Machine;
 use gdbstub::stub::{DisconnectReason, GdbStub, MultiThreadStopReason};

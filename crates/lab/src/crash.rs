@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use alpha::cpu::register;
 use engine::Crash;
-use engine::alpha::cpu::register;
 use events::LoadedImage;
 use image::Image;
 use isa::REGISTER_NAMES;

@@ -36,7 +36,7 @@ pub fn run<M: Consumer + 'static>(
 ) -> Result<Live<M>, Error> {
     // Files that are open when the process is made are out of the program's reach.
     let file = record::out_of_reach(in_memory().map_err(Error::NotHeard)?);
-    let dictionary = engine::linux::high_copy(file.as_raw_fd());
+    let dictionary = linux::high_copy(file.as_raw_fd());
     let dictionary = dictionary.map(File::from).ok_or_else(|| Error::NotHeard(io::Error::last_os_error()))?;
     let mut process = Process::new(configuration)?;
     let consumer = Arc::new(Mutex::new(model));

@@ -89,7 +89,7 @@ fn create(path: &Path) -> Result<(File, PendingName), Error> {
 
 /// Gives a file's descriptor a high number, so that the program's own have the ones they always have.
 pub(crate) fn out_of_reach(file: File) -> File {
-    engine::linux::out_of_reach(file.into()).into()
+    linux::out_of_reach(file.into()).into()
 }
 
 /// Records a process that runs already on the engine, and with `family` the ones that it has forked, into a

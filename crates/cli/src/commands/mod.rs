@@ -154,7 +154,7 @@ fn check_ending(ending: &Ending, program: &Path) -> anyhow::Result<ExitCode> {
         }
         Ending::Killed { signal, report } if !crash::is_crash(*signal) => {
             eprintln!("pathlength: {}: {report}", program.display());
-            engine::linux::die(*signal)
+            linux::die(*signal)
         }
         Ending::Killed { report, .. } => anyhow::bail!("{}: {report}", program.display()),
     }

@@ -33,7 +33,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
             if crash::is_crash(crash.signal) {
                 eprintln!("pathlength: {}", crash::report(&crash, &process.images));
             }
-            engine::linux::die(crash.signal)
+            linux::die(crash.signal)
         }
     }
 }

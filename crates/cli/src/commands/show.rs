@@ -36,7 +36,7 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let order =
         options.processors.map_or(Order::Time, |processors| Order::Processors { processors, quantum });
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
-    let system_call = engine::linux::system_call_name;
+    let system_call = linux::system_call_name;
     let is_whole = match options.view {
         View::Instructions => {
             let mut listing = Listing::new(&dictionary, &accesses, &system_call, report::stdout()?);

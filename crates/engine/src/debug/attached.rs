@@ -11,11 +11,11 @@ use super::{
     Accesses, Breakpoints, Entered, Event, Member, Order, Place, Reason, Registers, Session, State, Stopped,
     Watchpoint,
 };
-use crate::alpha::block::{Block, BlockCache};
-use crate::alpha::cpu::{Cpu, register};
-use crate::alpha::interpreter::{Interest, Observer};
-use crate::linux;
 use crate::places::SECOND_ENTRY;
+use alpha::block::{Block, BlockCache};
+use alpha::cpu::{Cpu, register};
+use alpha::debugger::{DebuggerHook, SignalHook};
+use alpha::observer::{Interest, Observer};
 use host::ThreadHandle;
 use memory::Memory;
 
@@ -55,69 +55,6 @@ impl Attached {
         Attached { session: Some(session.clone()), ..Attached::default() }
     }
 
-    pub(crate) fn session(&self) -> Option<Arc<Session>> {
-        self.session.clone()
-    }
-
-    /// Whether the debugger wants to hear of each instruction.
-    pub(crate) fn steps(&self) -> bool {
-        self.session.is_some() && (self.order != Order::Run || !self.watchpoints.is_empty())
-    }
-
-    /// Whether the thread is to stop before the instruction at `pc`.
-    pub(crate) fn holds(&mut self, pc: u64) -> bool {
-        // Who falls through to the second entry has been stopped at the first.
-        self.fell_through_to = self.fell_through_to.filter(|&end| end == pc);
-        self.passed = self.passed.filter(|&passed| passed < pc && pc - passed <= SECOND_ENTRY);
-        let has_entered = self.fell_through_to.is_none();
-        self.before_entry = self.breakpoints.before_second_entry(pc, self.passed).filter(|_| has_entered);
-        self.reason = match &self.order {
-            _ if self.access.is_some() => self.access,
-            _ if self.before_entry.is_some() || self.breakpoints.contains(pc) => Some(Reason::Breakpoint),
-            Order::Step(range) if self.has_stepped && !range.contains(&pc) => Some(Reason::Step),
-            _ => None,
-        };
-        self.reason.is_some()
-    }
-
-    /// The thread begins, on the calling thread of the host.
-    pub(crate) fn begin(&mut self, address: ThreadHandle, cpu: &mut Cpu) {
-        let Some(session) = self.session.clone() else { return };
-        self.thread = address.id;
-        let mut state = session.lock();
-        let (order, registers) = (state.default.clone(), Registers::of(cpu));
-        let member = Member::new(address, registers, order);
-        state.members.insert(self.thread, member);
-        self.go_on(&session, state, cpu);
-    }
-
-    /// The thread stops, for the reason that [`Attached::holds`] found, and goes on when it may.
-    pub(crate) fn stop(&mut self, cpu: &mut Cpu) {
-        let Some(session) = self.session.clone() else { return };
-        let mut state = session.lock();
-        // Another thread may have stopped the program first: then the reason is found again.
-        if let Some(reason) = self.reason.take().filter(|_| !state.is_held && !state.is_detached) {
-            self.access = None;
-            let seems = self.before_entry.filter(|_| reason == Reason::Breakpoint);
-            self.passed = seems.or(self.passed);
-            let entered = seems.map(|seems| Entered::new(seems, cpu));
-            session.stop(&mut state, self.thread, cpu, reason, entered);
-        }
-        self.go_on(&session, state, cpu);
-    }
-
-    /// The thread leaves the guest for a system call.
-    pub(crate) fn leave_guest(&mut self, cpu: &Cpu) {
-        let Some(session) = &self.session else { return };
-        session.place(&mut session.lock(), self.thread, Place::Kernel, cpu);
-    }
-
-    /// The thread comes back to the guest, when it may.
-    pub(crate) fn enter_guest(&mut self, cpu: &mut Cpu) {
-        let Some(session) = self.session.clone() else { return };
-        self.go_on(&session, session.lock(), cpu);
-    }
-
     /// The thread goes on in the guest, when it may, with what it is to do.
     fn go_on(&mut self, session: &Session, state: MutexGuard<State>, cpu: &mut Cpu) {
         let mut state = session.hold(state, self.thread, cpu);
@@ -148,26 +85,6 @@ impl Attached {
         (self.breakpoints, self.watchpoints) = Default::default();
     }
 
-    /// The process ends, or another program takes its place: no thread may wait any more.
-    pub(crate) fn end_all(&mut self, cpu: &Cpu) {
-        let Some(session) = &self.session else { return };
-        let mut state = session.lock();
-        session.place(&mut state, self.thread, Place::Kernel, cpu);
-        state.let_all_run();
-        session.changed.notify_all();
-    }
-
-    /// Another program has taken the place of the one before. The thread stops.
-    pub(crate) fn replace(&mut self, executable: &Path, cpu: &mut Cpu) {
-        let Some(session) = &self.session else { return };
-        let mut state = session.lock();
-        (state.executable, state.stack) = (executable.into(), cpu.r[register::SP]);
-        (state.breakpoints, state.watchpoints) = Default::default();
-        drop(state);
-        (self.access, self.reason) = (None, Some(Reason::Program));
-        self.stop(cpu);
-    }
-
     /// The access of an instruction that is watched, if it is one.
     fn watched(&self, block: &Block, cpu: &Cpu) -> Option<Reason> {
         let step = block.steps.first()?;
@@ -177,6 +94,83 @@ impl Attached {
         let hit = |&&(start, end, accesses): &&Watchpoint| accesses != other && first < end && start < behind;
         let &(start, _, watched) = self.watchpoints.iter().find(hit)?;
         Some(Reason::Access { address: first.max(start), watched })
+    }
+}
+
+impl DebuggerHook for Attached {
+    fn signals(&self) -> Option<Arc<dyn SignalHook>> {
+        self.session.clone().map(|session| session as Arc<dyn SignalHook>)
+    }
+
+    fn steps(&self) -> bool {
+        self.session.is_some() && (self.order != Order::Run || !self.watchpoints.is_empty())
+    }
+
+    fn holds(&mut self, pc: u64) -> bool {
+        // Who falls through to the second entry has been stopped at the first.
+        self.fell_through_to = self.fell_through_to.filter(|&end| end == pc);
+        self.passed = self.passed.filter(|&passed| passed < pc && pc - passed <= SECOND_ENTRY);
+        let has_entered = self.fell_through_to.is_none();
+        self.before_entry = self.breakpoints.before_second_entry(pc, self.passed).filter(|_| has_entered);
+        self.reason = match &self.order {
+            _ if self.access.is_some() => self.access,
+            _ if self.before_entry.is_some() || self.breakpoints.contains(pc) => Some(Reason::Breakpoint),
+            Order::Step(range) if self.has_stepped && !range.contains(&pc) => Some(Reason::Step),
+            _ => None,
+        };
+        self.reason.is_some()
+    }
+
+    fn begin(&mut self, address: ThreadHandle, cpu: &mut Cpu) {
+        let Some(session) = self.session.clone() else { return };
+        self.thread = address.id;
+        let mut state = session.lock();
+        let (order, registers) = (state.default.clone(), Registers::of(cpu));
+        let member = Member::new(address, registers, order);
+        state.members.insert(self.thread, member);
+        self.go_on(&session, state, cpu);
+    }
+
+    fn stop(&mut self, cpu: &mut Cpu) {
+        let Some(session) = self.session.clone() else { return };
+        let mut state = session.lock();
+        // Another thread may have stopped the program first: then the reason is found again.
+        if let Some(reason) = self.reason.take().filter(|_| !state.is_held && !state.is_detached) {
+            self.access = None;
+            let seems = self.before_entry.filter(|_| reason == Reason::Breakpoint);
+            self.passed = seems.or(self.passed);
+            let entered = seems.map(|seems| Entered::new(seems, cpu));
+            session.stop(&mut state, self.thread, cpu, reason, entered);
+        }
+        self.go_on(&session, state, cpu);
+    }
+
+    fn leave_guest(&mut self, cpu: &Cpu) {
+        let Some(session) = &self.session else { return };
+        session.place(&mut session.lock(), self.thread, Place::Kernel, cpu);
+    }
+
+    fn enter_guest(&mut self, cpu: &mut Cpu) {
+        let Some(session) = self.session.clone() else { return };
+        self.go_on(&session, session.lock(), cpu);
+    }
+
+    fn end_all(&mut self, cpu: &Cpu) {
+        let Some(session) = &self.session else { return };
+        let mut state = session.lock();
+        session.place(&mut state, self.thread, Place::Kernel, cpu);
+        state.let_all_run();
+        session.changed.notify_all();
+    }
+
+    fn replace(&mut self, executable: &Path, cpu: &mut Cpu) {
+        let Some(session) = &self.session else { return };
+        let mut state = session.lock();
+        (state.executable, state.stack) = (executable.into(), cpu.r[register::SP]);
+        (state.breakpoints, state.watchpoints) = Default::default();
+        drop(state);
+        (self.access, self.reason) = (None, Some(Reason::Program));
+        self.stop(cpu);
     }
 }
 
@@ -231,8 +225,8 @@ impl Observer for Attached {
         self.let_go();
     }
 
-    fn debugger(&mut self) -> Option<&mut Attached> {
-        self.session.is_some().then_some(self)
+    fn debugger(&mut self) -> Option<&mut dyn DebuggerHook> {
+        if self.session.is_some() { Some(self) } else { None }
     }
 }
 
@@ -282,9 +276,10 @@ impl Session {
         }
         state
     }
+}
 
-    /// A signal is about to reach a thread. Returns the one that shall reach it.
-    pub(crate) fn signal(&self, thread: i32, cpu: &mut Cpu, signal: i32) -> Option<i32> {
+impl SignalHook for Session {
+    fn signal(&self, thread: i32, cpu: &mut Cpu, signal: i32) -> Option<i32> {
         let mut state = self.lock();
         let Some(place) = state.members.get(&thread).map(|member| member.place) else { return Some(signal) };
         state = self.hold(state, thread, cpu);

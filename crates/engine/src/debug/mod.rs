@@ -24,10 +24,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use self::breakpoints::Breakpoints;
-use crate::alpha::cpu::{Cpu, register};
 use crate::places::{SECOND_ENTRY, computes_gp};
-use crate::process::{End, Process};
+use crate::process::Process;
+use alpha::cpu::{Cpu, register};
 use host::ThreadHandle;
+use linux::End;
 use memory::{Memory, PAGE};
 
 /// The registers of a thread.

@@ -1,10 +1,11 @@
 //! What a debugger does while threads begin.
 
+use alpha::debugger::DebuggerHook;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::*;
-use crate::linux::Thread;
+use linux::Thread;
 
 /// A program that goes on, its new threads only when that is ordered.
 fn session() -> Arc<Session> {

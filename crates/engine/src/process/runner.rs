@@ -7,13 +7,14 @@ use std::sync::mpsc;
 use std::thread::{Builder, Scope};
 
 use super::{Crash, End, Error, load};
-use crate::alpha::block::BlockCache;
-use crate::alpha::cpu::{Cpu, Exception, Lock, register};
-use crate::alpha::interpreter::{Interest, Observer, Stop};
-use crate::alpha::records::Records;
-use crate::debug::Attached;
-use crate::linux::{self, Control, Ending, Held, Kernel, SharedKernel, Start, Thread};
+use alpha::block::BlockCache;
+use alpha::cpu::{Cpu, Exception, Lock, register};
+use alpha::debugger::DebuggerHook;
+use alpha::interpreter::Stop;
+use alpha::observer::{Interest, Observer};
+use alpha::records::Records;
 use code::Code;
+use linux::{self, Control, Ending, Held, Kernel, SharedKernel, Start, Thread};
 use memory::Memory;
 
 /// What the threads of a process share.
@@ -136,7 +137,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     }
 
     /// Lets the debugger, if there is one, do something with the registers. It may set other breakpoints.
-    fn with_debugger(&mut self, what: impl FnOnce(&mut Attached, &mut Cpu)) {
+    fn with_debugger(&mut self, what: impl FnOnce(&mut dyn DebuggerHook, &mut Cpu)) {
         if let Some(debugger) = self.observer.debugger() {
             what(debugger, self.cpu);
             self.stale |= self.observer.wants_more();
@@ -200,7 +201,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         } else {
             self.hear(&kernel);
             drop(kernel);
-            self.with_debugger(Attached::enter_guest);
+            self.with_debugger(|debugger, cpu| debugger.enter_guest(cpu));
         }
         self.observer.goes_on();
     }

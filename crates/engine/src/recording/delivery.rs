@@ -10,7 +10,7 @@ use events::{BlockId, Consumer, Lookaside, Thread};
 use trace::{Known, Process};
 
 use super::feed::Piece;
-use crate::{linux, lock};
+use crate::lock;
 
 /// Words after which a piece goes to the other thread: so many that it is rarely woken.
 const PIECE: usize = 64 << 10;

@@ -6,9 +6,9 @@ use events::LoadedImage;
 use events::record::{self, Heap, Mark};
 use isa::Flags;
 
-use crate::alpha::block::Block;
-use crate::alpha::cpu::{Cpu, register};
 use crate::places::entries;
+use alpha::block::Block;
+use alpha::cpu::{Cpu, register};
 use memory::Memory;
 
 /// A function that allocates or frees memory. Arguments are numbered from 0.

@@ -20,9 +20,9 @@ pub use self::attach::{AttachError, Attached, attach};
 pub use self::plan::{Missing, Plan, UnitPlan};
 use self::session::Session;
 use self::tracer::Tracer;
-use crate::alpha::block::{Block, BlockCache};
-use crate::alpha::cpu::Cpu;
-use crate::alpha::interpreter::{Interest, Observer};
+use alpha::block::{Block, BlockCache};
+use alpha::cpu::Cpu;
+use alpha::observer::{Interest, Observer};
 use memory::Memory;
 
 /// Records a thread, when somebody wants that.

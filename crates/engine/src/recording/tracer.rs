@@ -15,10 +15,10 @@ use super::feed::{Feed, PIECE, Piece};
 use super::heap::Allocations;
 use super::plan::{Addresses, Missing};
 use super::session::{Session, State};
-use crate::alpha::block::{Block, BlockCache};
-use crate::alpha::cpu::Cpu;
-use crate::alpha::interpreter::Interest;
 use crate::calls::Calls;
+use alpha::block::{Block, BlockCache};
+use alpha::cpu::Cpu;
+use alpha::observer::Interest;
 
 /// A block of the cache whose number in the trace is not known yet.
 const UNKNOWN: BlockId = BlockId::MAX;

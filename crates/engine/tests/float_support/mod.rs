@@ -1,10 +1,10 @@
 //! What the tests of floating operates share: executing one, and operands worth trying.
 #![allow(dead_code, reason = "each test uses some")]
 
+use alpha::cpu::{Cpu, Exception};
+use alpha::float;
+use alpha::semantics::Step;
 use isa::{Op, Qualifiers, Rounding};
-use pathlength_engine::alpha::cpu::{Cpu, Exception};
-use pathlength_engine::alpha::float;
-use pathlength_engine::alpha::meaning::Step;
 
 pub const NORMAL: u64 = 2 << 58;
 

@@ -6,10 +6,10 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use alpha::block::{Block, BlockCache};
+use alpha::cpu::Cpu;
 use events::{BlockId, Counts, LoadedImage, Unit};
 use memory::Memory;
-use pathlength_engine::alpha::block::{Block, BlockCache};
-use pathlength_engine::alpha::cpu::Cpu;
 use pathlength_engine::{Configuration, Observer, Process, Settings, UnitCounter, UnitOfWork};
 use serde::{Deserialize, Serialize};
 

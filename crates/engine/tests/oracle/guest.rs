@@ -16,7 +16,7 @@ pub fn directory(test: &str) -> PathBuf {
 
 /// The source file of a guest.
 pub fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/guests").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/oracle/guests").join(name)
 }
 
 /// Compiles `sources` of `guests/` to `directory/output`; `switches` come behind them, so that

@@ -17,5 +17,4 @@ mod qemu;
 mod random;
 #[path = "../sequences/mod.rs"]
 mod sequences;
-mod sqlite;
 mod units;

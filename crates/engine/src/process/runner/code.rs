@@ -3,11 +3,11 @@
 use events::{BlockId, Lookaside};
 
 use super::{Runner, Shared};
-use crate::alpha::block::{Block, BlockCache, LONGEST};
-use crate::alpha::compiler::{self, Compiler, Left, UNWIND};
-use crate::alpha::cpu::Cpu;
-use crate::alpha::interpreter::{self, Interest, Limits, Next, Observer, Stop};
-use crate::debug::Attached;
+use alpha::block::{Block, BlockCache, LONGEST};
+use alpha::cpu::Cpu;
+use alpha::interpreter::{self, Limits, Next, Stop};
+use alpha::observer::{Interest, Observer};
+use jit::{Compiler, Exit, UNWIND};
 use memory::Memory;
 
 /// How the blocks in a cache are executed.
@@ -68,14 +68,14 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
             self.stale |= self.observer.wants_more();
             match next {
                 Next::Reached => {}
-                Next::Held => self.with_debugger(Attached::stop),
+                Next::Held => self.with_debugger(|debugger, cpu| debugger.stop(cpu)),
                 Next::Code(id) => {
                     let from = self.cpu.pc;
                     match self.execute(id) {
-                        Some(Left::At(UNWIND)) => return UNWIND,
+                        Some(Exit::At(UNWIND)) => return UNWIND,
                         // What compiled code leaves at once is the interpreter's.
-                        Some(Left::At(next)) => (self.cpu.pc, interpret_first) = (next, next == from),
-                        Some(Left::Fault(host)) => resume = Some(self.fault(host)),
+                        Some(Exit::At(next)) => (self.cpu.pc, interpret_first) = (next, next == from),
+                        Some(Exit::Fault(host)) => resume = Some(self.fault(host)),
                         // The observer was asked of the block already.
                         None => (interpret_first, self.is_asked) = (true, true),
                     }
@@ -121,9 +121,9 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
     }
 
     /// Runs the compiled code of a block, made now if there is none. None if there can be none.
-    fn execute(&mut self, id: BlockId) -> Option<Left> {
+    fn execute(&mut self, id: BlockId) -> Option<Exit> {
         if self.stale {
-            return Some(Left::At(UNWIND));
+            return Some(Exit::At(UNWIND));
         }
         if self.cache.block(id).code().is_null() {
             if self.observer.wants(self.cache.block(id)) {
@@ -144,8 +144,8 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
             return None;
         }
         self.code.compiler.as_mut()?.prepare(self.cache.block(id), self.cpu);
-        if self.depth > 0 && compiler::is_stack_full(self.cpu) {
-            return Some(Left::At(UNWIND));
+        if self.depth > 0 && jit::is_stack_full(self.cpu) {
+            return Some(Exit::At(UNWIND));
         }
         let host = &mut self.cpu.host;
         host.instruction_limit = self.observer.limit().saturating_sub(LONGEST as u64);
@@ -157,7 +157,7 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
         self.depth += 1;
         // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code comes
         // back to this runner by `go_on` only, while this call waits.
-        let left = unsafe { compiler::enter(self.cpu, code, self.depth == 1) };
+        let left = unsafe { jit::enter(self.cpu, code, self.depth == 1) };
         self.depth -= 1;
         Some(left)
     }
@@ -255,14 +255,14 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
     let is_quiet = !host::pending() && !host::has_attach_request();
     let next = if is_system_call && runner.cpu.pc == until && is_quiet {
         until
-    } else if compiler::is_stack_full(runner.cpu) {
+    } else if jit::is_stack_full(runner.cpu) {
         UNWIND
     } else {
         runner.go(until)
     };
     runner.tell_unusual();
     if runner.cpu.host.stack_limit != runner.cpu.host.stack_end {
-        compiler::watch(runner.cpu);
+        jit::watch(runner.cpu);
     }
     next
 }

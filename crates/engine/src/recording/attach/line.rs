@@ -12,8 +12,6 @@ use rustix::net::{
     SendFlags, recv, recvmsg, sendmsg, sockopt,
 };
 
-use crate::linux;
-
 /// Bytes in a request, at most.
 const LONGEST: usize = 16 << 10;
 

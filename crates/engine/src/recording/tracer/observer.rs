@@ -9,9 +9,9 @@ use super::super::feed::PIECE;
 use super::super::heap::Allocations;
 use super::super::session::State;
 use super::{Tracer, UNKNOWN};
-use crate::alpha::block::{Block, BlockCache};
-use crate::alpha::cpu::Cpu;
-use crate::alpha::interpreter::Interest;
+use alpha::block::{Block, BlockCache};
+use alpha::cpu::Cpu;
+use alpha::observer::Interest;
 use memory::Memory;
 
 impl Tracer {
@@ -161,7 +161,7 @@ impl Tracer {
 
     pub(in crate::recording) fn mapped(&mut self, image: &LoadedImage) {
         // An image that cannot be read any more has no symbols.
-        let file = crate::linux::read_image(&image.path).ok().map(Arc::new);
+        let file = linux::read_image(&image.path).ok().map(Arc::new);
         if let Some(file) = &file {
             self.calls.mapped(image, file);
             self.addresses.mapped(&self.session.plan, image, file);

@@ -1,0 +1,170 @@
+//! How often compiled code executed each block. The counters lie close to the code, so that it adds to them by one
+//! instruction, and in its order, so that what runs together is together. Not all blocks have one: see `flow`.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "there is no compiled code that counts"))]
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ptr::{self, NonNull};
+use std::slice;
+use std::sync::Arc;
+
+use events::BlockId;
+
+use crate::flow::{self, Term};
+
+/// Counters, at most.
+pub const MOST: usize = 8 << 20;
+
+/// Address space of the process.
+#[derive(Debug)]
+pub struct Space {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: it is address space, whoever uses it.
+unsafe impl Send for Space {}
+// SAFETY: as above.
+unsafe impl Sync for Space {}
+
+impl Space {
+    /// Reserves so much; pages come as they are touched, and are zero.
+    pub fn new(bytes: usize, protection: i32) -> Option<Space> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a fresh mapping overlaps nothing.
+        let base = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return None;
+        }
+        Some(Space { base: NonNull::new(base.cast())?, bytes })
+    }
+
+    /// Where it begins.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`; its owners are gone.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// The counters of a thread's compiled code. A block has one in each piece of code that it is a part of.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Where they begin, and what they are a part of.
+    place: Option<(NonNull<u64>, Arc<Space>)>,
+    /// What each one in use tells.
+    terms: Vec<Term>,
+}
+
+impl Counters {
+    /// The number of the first of so many new ones. None if there is no room. The caller has [`MOST`] of them in
+    /// `space`, from `first` on, always the same, and nobody else uses them but code that the calling thread runs.
+    pub fn next(&mut self, count: usize, first: NonNull<u64>, space: &Arc<Space>) -> Option<usize> {
+        self.place.get_or_insert_with(|| (first, space.clone()));
+        let used = self.terms.len();
+        (used + count <= MOST).then_some(used)
+    }
+
+    /// The new ones tell this.
+    pub fn add(&mut self, terms: impl Iterator<Item = Term>) {
+        self.terms.extend(terms);
+    }
+
+    /// Adds one to one of them.
+    pub fn increment(&self, counter: usize) {
+        self.in_use()[counter].update(|count| count + 1);
+    }
+
+    fn in_use(&self) -> &[Cell<u64>] {
+        match &self.place {
+            // SAFETY: so many are in use, by code of this thread only, which does not run now.
+            Some((first, _)) => unsafe { slice::from_raw_parts(first.as_ptr().cast(), self.terms.len()) },
+            None => &[],
+        }
+    }
+
+    /// Tells what was executed how often and was not taken yet; a block maybe in parts.
+    pub fn executions(&self, tell: impl FnMut(BlockId, u64)) {
+        // The counters stay as they are.
+        let copies = self.in_use().to_vec();
+        flow::take(&self.terms, &copies, tell);
+    }
+
+    /// Takes the same: from then on it is counted anew.
+    pub fn take(&self, tell: impl FnMut(BlockId, u64)) {
+        flow::take(&self.terms, self.in_use(), tell);
+    }
+
+    /// The code that adds to them is forgotten: from now on each block has one, if it was executed.
+    pub fn gather(&mut self) {
+        let mut sums = BTreeMap::new();
+        self.take(|block, times| *sums.entry(block).or_insert(0) += times);
+        self.terms = sums.keys().map(|&block| Term::counter(block)).collect();
+        self.in_use().iter().zip(sums.into_values()).for_each(|(counter, sum)| counter.set(sum));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counters in memory of their own, of blocks that were executed so often.
+    fn counters(executed: &[(BlockId, u64)]) -> Counters {
+        let space = Arc::new(Space::new(4096, libc::PROT_READ | libc::PROT_WRITE).expect("memory"));
+        let mut counters = Counters::default();
+        let first = counters.next(executed.len(), space.base().cast(), &space).expect("room");
+        counters.add(executed.iter().map(|&(block, _)| Term::counter(block)));
+        for (counter, &(_, executions)) in (first..).zip(executed) {
+            (0..executions).for_each(|_| counters.increment(counter));
+        }
+        counters
+    }
+
+    fn taken(counters: &Counters) -> Vec<(BlockId, u64)> {
+        let mut taken = Vec::new();
+        counters.take(|block, times| taken.push((block, times)));
+        taken
+    }
+
+    #[test]
+    fn executions_are_taken_once() {
+        let counters = counters(&[(7, 3), (2, 0), (5, 1), (7, 4)]);
+        let (mut told, all) = (Vec::new(), [(7, 3), (5, 1), (7, 4)]);
+        counters.executions(|block, times| told.push((block, times)));
+        assert_eq!(told, all);
+        assert_eq!(taken(&counters), all);
+        assert_eq!(taken(&counters), []);
+    }
+
+    #[test]
+    fn none_is_passed_over() {
+        let executed: Vec<(BlockId, u64)> =
+            (0..100).map(|block| (block, u64::from(block % 37 == 3))).collect();
+        assert_eq!(taken(&counters(&executed)), [(3, 1), (40, 1), (77, 1)]);
+    }
+
+    /// New counters come behind those that are left, and begin at zero.
+    #[test]
+    fn forgotten_code_leaves_its_counts() {
+        let mut counters = counters(&[(7, 3), (2, 0), (5, 1), (7, 4)]);
+        counters.gather();
+        let (first, space) = counters.place.clone().expect("they have one");
+        assert_eq!(counters.next(2, first, &space), Some(2));
+        counters.add([8, 9].into_iter().map(Term::counter));
+        counters.increment(3);
+        assert_eq!(taken(&counters), [(5, 1), (7, 7), (9, 1)]);
+    }
+
+    #[test]
+    fn there_is_an_end() {
+        let mut counters = counters(&[(1, 1)]);
+        let (first, space) = counters.place.clone().expect("they have one");
+        assert_eq!(counters.next(MOST, first, &space), None);
+        assert!(counters.next(MOST - 1, first, &space).is_some());
+    }
+}

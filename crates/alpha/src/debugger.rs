@@ -1,0 +1,37 @@
+//! What a debugger does with the threads and signals of a program, seen from the engine below it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use host::ThreadHandle;
+
+use crate::cpu::Cpu;
+
+/// A debugger's hold on one thread.
+pub trait DebuggerHook {
+    /// What is told of signals before they reach a thread.
+    fn signals(&self) -> Option<Arc<dyn SignalHook>>;
+    /// Whether the debugger wants to be told of each instruction.
+    fn steps(&self) -> bool;
+    /// Whether the thread is to stop before the instruction at `pc`.
+    fn holds(&mut self, pc: u64) -> bool;
+    /// The thread begins, on the calling thread of the host.
+    fn begin(&mut self, thread: ThreadHandle, cpu: &mut Cpu);
+    /// The thread stops, for the reason that [`DebuggerHook::holds`] found, and returns when it may continue.
+    fn stop(&mut self, cpu: &mut Cpu);
+    /// The thread leaves the guest for a system call.
+    fn leave_guest(&mut self, cpu: &Cpu);
+    /// The thread comes back to the guest; returns when it may continue.
+    fn enter_guest(&mut self, cpu: &mut Cpu);
+    /// The process ends, or another program takes its place: no thread may wait any more.
+    fn end_all(&mut self, cpu: &Cpu);
+    /// Another program has taken the place of the one before. The thread stops.
+    fn replace(&mut self, executable: &Path, cpu: &mut Cpu);
+}
+
+/// What a debugger does about signals.
+pub trait SignalHook: Send + Sync {
+    /// A signal, by the guest's number, is about to reach a thread, by the host's id. Returns the signal that shall
+    /// reach it.
+    fn signal(&self, thread: i32, cpu: &mut Cpu, signal: i32) -> Option<i32>;
+}

@@ -1,0 +1,159 @@
+//! The floating-point control register and Linux's IEEE control word: modes, status, trap enables.
+//!
+//! As on a 21264, the status lives in the FPCR alone; the control word that the system call
+//! reports takes it from there.
+
+use super::number::Mode;
+use crate::cpu::Cpu;
+
+/// Exceptions, as the status bits of the FPCR shifted down by 52: an invalid operation.
+pub const INV: u8 = 1 << 0;
+/// Division by zero.
+pub const DZE: u8 = 1 << 1;
+/// Overflow.
+pub const OVF: u8 = 1 << 2;
+/// Underflow.
+pub const UNF: u8 = 1 << 3;
+/// Inexact result.
+pub const INE: u8 = 1 << 4;
+/// Integer overflow.
+pub const IOV: u8 = 1 << 5;
+/// Denormal operand, which only software completion knows.
+pub const DNO: u8 = 1 << 6;
+
+const STATUS: u32 = 52;
+/// The FPCR bit that says whether any status bit is set.
+pub const SUM: u64 = 1 << 63;
+/// The FPCR's status bits.
+pub const STATUS_BITS: u64 = 0x3f << STATUS;
+const DYN: u32 = 58;
+/// The FPCR bits that say how results are rounded if instructions leave it to them.
+pub const DYNAMIC: u64 = 3 << DYN;
+const DNZ: u64 = 1 << 48;
+/// Underflow gives +0 in hardware if both UNFD and UNDZ are set.
+const UNFD_UNDZ: u64 = 1 << 61 | 1 << 60;
+/// Bits 46 to 0 read as zero.
+const IMPLEMENTED: u64 = !0 << 47;
+/// What MT_FPCR writes; the other bits follow.
+pub const WRITTEN: u64 = IMPLEMENTED & !SUM;
+
+/// The FPCR bit INE.
+pub const FPCR_INE: u64 = (INE as u64) << STATUS;
+/// The control word's bit that lets inexact results trap.
+pub const ENABLE_INE: u64 = 1 << 5;
+const ENABLE_ALL: u64 = 0x7e;
+/// Control word: denormal operands count as zero.
+const MAP_DMZ: u64 = 1 << 12;
+/// Control word: underflowing results are zero.
+const MAP_UMZ: u64 = 1 << 13;
+const STATUS_ALL: u64 = 0x7e << 16;
+
+/// The FPCR of a new process: rounding to nearest, all traps disabled.
+pub const INITIAL_FPCR: u64 = 2 << DYN | fpcr_of_control(0);
+
+/// The FPCR bits that follow from a control word, as Linux sets them. The status of denormal
+/// operands has no bit of its own and shares IOV's.
+const fn fpcr_of_control(control: u64) -> u64 {
+    let disabled = !control & ENABLE_ALL;
+    let mut fpcr = (control & STATUS_ALL) << 35 | (control & MAP_DMZ) << 36;
+    fpcr |= (disabled & 0x0e) << 48 | (disabled & 0x30) << 57 | (disabled & 0x40) << 41;
+    if control & STATUS_ALL != 0 {
+        fpcr |= SUM;
+    }
+    if control & MAP_UMZ != 0 {
+        fpcr |= UNFD_UNDZ;
+    }
+    fpcr
+}
+
+/// The IEEE control word as `osf_getsysinfo(GSI_IEEE_FP_CONTROL)` reports it.
+pub fn ieee_control(cpu: &Cpu) -> u64 {
+    cpu.ieee_control & !STATUS_ALL | cpu.fpcr >> 35 & STATUS_ALL
+}
+
+/// Sets the IEEE control word, `osf_setsysinfo(SSI_IEEE_FP_CONTROL)`: the FPCR follows, its
+/// dynamic rounding mode apart.
+pub fn set_ieee_control(cpu: &mut Cpu, value: u64) {
+    cpu.ieee_control = value & (ENABLE_ALL | MAP_DMZ | MAP_UMZ | STATUS_ALL);
+    cpu.fpcr = cpu.fpcr & DYNAMIC | fpcr_of_control(cpu.ieee_control);
+}
+
+/// Raises the exceptions of a control word's status bits,
+/// `osf_setsysinfo(SSI_IEEE_RAISE_EXCEPTION)`; the code of the SIGFPE, if one is enabled.
+pub fn raise_exceptions(cpu: &mut Cpu, status: u64) -> Option<i32> {
+    let status = status & STATUS_ALL;
+    cpu.fpcr |= status << 35 | if status != 0 { SUM } else { 0 };
+    match flags_of_control(status >> 16 & cpu.ieee_control) {
+        0 => None,
+        traps => Some(signal_code(summary(traps, true))),
+    }
+}
+
+/// The exceptions of a control word's enable bits.
+fn flags_of_control(enables: u64) -> u8 {
+    (enables >> 1 & 0x1f) as u8 | (enables as u8 & DNO)
+}
+
+/// The `si_code` of the SIGFPE that an exception summary leads to on Linux: the completion handler
+/// tells the exceptions apart; without software completion all are FPE_FLTINV.
+pub fn signal_code(summary: u64) -> i32 {
+    const FPE_FLTDIV: i32 = 3;
+    const FPE_FLTOVF: i32 = 4;
+    const FPE_FLTUND: i32 = 5;
+    const FPE_FLTRES: i32 = 6;
+    const FPE_FLTINV: i32 = 7;
+    let raised = |flags: u8| summary & u64::from(flags) << 1 != 0;
+    let software = summary & 1 != 0;
+    match () {
+        _ if !software || raised(INV | IOV) => FPE_FLTINV,
+        _ if raised(DZE) => FPE_FLTDIV,
+        _ if raised(OVF) => FPE_FLTOVF,
+        _ if raised(UNF) => FPE_FLTUND,
+        _ => FPE_FLTRES,
+    }
+}
+
+/// The exception summary of `traps`. A denormal operand has no bit in it and stands as underflow,
+/// because that is the code that Linux gives its SIGFPE.
+pub(super) fn summary(traps: u8, software: bool) -> u64 {
+    let underflow = if traps & DNO != 0 { UNF } else { 0 };
+    u64::from(traps & !DNO | underflow) << 1 | u64::from(software)
+}
+
+/// Adds exceptions to the status.
+pub(super) fn record(cpu: &mut Cpu, flags: u8) {
+    let denormal = if flags & DNO != 0 { IOV } else { 0 };
+    cpu.fpcr |= u64::from(flags & !DNO | denormal) << STATUS | SUM;
+}
+
+/// The exceptions whose trap the program enabled and the FPCR does not disable.
+pub(super) fn enabled(cpu: &Cpu) -> u8 {
+    let disabled = cpu.fpcr >> 48 & 0x0e | cpu.fpcr >> 57 & 0x30 | cpu.fpcr >> 41 & 0x40;
+    flags_of_control(cpu.ieee_control & !disabled)
+}
+
+/// MT_FPCR.
+pub(super) fn write_fpcr(cpu: &mut Cpu, value: u64) {
+    let value = value & WRITTEN;
+    cpu.fpcr = value | if value & STATUS_BITS != 0 { SUM } else { 0 };
+}
+
+/// Rounding as the FPCR says.
+pub(super) fn dynamic_mode(cpu: &Cpu) -> Mode {
+    match cpu.fpcr >> DYN & 3 {
+        0 => Mode::Chopped,
+        1 => Mode::MinusInfinity,
+        2 => Mode::Nearest,
+        _ => Mode::PlusInfinity,
+    }
+}
+
+/// Whether denormal operands count as zero: in hardware or, if that traps, in software.
+pub(super) fn denormals_to_zero(cpu: &Cpu) -> bool {
+    cpu.fpcr & DNZ != 0 || cpu.ieee_control & MAP_DMZ != 0
+}
+
+/// Whether results that underflow are +0: in hardware or, if that traps, in software.
+pub(super) fn underflow_to_zero(cpu: &Cpu) -> bool {
+    cpu.fpcr & UNFD_UNDZ == UNFD_UNDZ || cpu.ieee_control & MAP_UMZ != 0
+}

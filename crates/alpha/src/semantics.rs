@@ -1,0 +1,370 @@
+//! What each instruction does: one line an instruction (Alpha Architecture Reference Manual,
+//! chapter 4). This is the reference that everything faster is compared with.
+
+use std::sync::atomic::{Ordering, fence};
+
+use isa::Op;
+
+use crate::bytes::*;
+use crate::cpu::{Cpu, Exception, Lock, register::*};
+use crate::float;
+use memory::{Fault, Memory};
+
+/// A decoded instruction, its operands brought into one form.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// Which instruction.
+    pub op: Op,
+    /// Register of the first operand, or of the value to store: 0 to 31.
+    pub a: u8,
+    /// Register of the second operand or base: 0 to 31; 31 where a literal stands instead.
+    pub b: u8,
+    /// Register of the result: 0 to 30, or [`SINK`].
+    pub c: u8,
+    /// Added to register `b`: the displacement (shifted for LDAH) or the literal. A branch: its
+    /// target. A floating operate: its qualifiers. CALL_PAL: its function.
+    pub immediate: i64,
+}
+
+impl Step {
+    /// Whether it accesses memory.
+    #[inline(always)]
+    pub fn is_access(&self) -> bool {
+        self.op.access_size().is_some()
+    }
+
+    /// The address that it accesses, from its base register.
+    #[inline(always)]
+    pub fn address(&self, base: u64) -> u64 {
+        let sum = base.wrapping_add(self.immediate as u64);
+        if self.op.is_rounded() { sum & !7 } else { sum }
+    }
+}
+
+/// Why a block came to its end before the next block could begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Break {
+    /// The instruction did not complete.
+    Exception(Exception),
+    /// `call_pal callsys` was executed.
+    SystemCall,
+    /// `call_pal imb` was executed: instructions in memory may have changed.
+    InstructionBarrier,
+}
+
+impl From<Fault> for Break {
+    #[cold]
+    fn from(fault: Fault) -> Break {
+        Break::Exception(Exception::Memory(fault))
+    }
+}
+
+impl From<Exception> for Break {
+    #[cold]
+    fn from(exception: Exception) -> Break {
+        Break::Exception(exception)
+    }
+}
+
+/// PALcode functions that a user's program may call (Alpha Linux).
+pub mod pal {
+    /// Breakpoint.
+    pub const BPT: i64 = 0x80;
+    /// Bug check.
+    pub const BUGCHK: i64 = 0x81;
+    /// System call.
+    pub const CALLSYS: i64 = 0x83;
+    /// Instruction memory barrier.
+    pub const IMB: i64 = 0x86;
+    /// Read the thread's unique value.
+    pub const RDUNIQ: i64 = 0x9e;
+    /// Write the thread's unique value.
+    pub const WRUNIQ: i64 = 0x9f;
+    /// Clear the floating-point enable bit; nothing to do here.
+    pub const CLRFEN: i64 = 0xae;
+    /// Software trap, as for a division by zero.
+    pub const GENTRAP: i64 = 0xaa;
+}
+
+/// Integer overflow in the exception summary.
+const IOV: u64 = 1 << 6;
+
+fn long(value: u64) -> u64 {
+    value as i32 as u64
+}
+
+/// Executes one instruction. `cpu.pc` must be the address of the instruction behind it; a transfer
+/// of control replaces it.
+///
+/// Always inlined into the loop that decides what runs next.
+#[inline(always)]
+pub fn execute(step: &Step, cpu: &mut Cpu, memory: &Memory, model: isa::Cpu) -> Result<(), Break> {
+    let a = cpu.r[step.a as usize];
+    let b = cpu.r[step.b as usize].wrapping_add(step.immediate as u64);
+    macro_rules! result {
+        ($value:expr) => {
+            cpu.r[step.c as usize] = $value
+        };
+    }
+    macro_rules! load {
+        ($size:literal, $value:ident => $register:expr) => {{
+            let $value = memory.load::<$size>(b)?;
+            count_unaligned::<$size>(cpu, b);
+            result!($register)
+        }};
+    }
+    macro_rules! store {
+        ($size:literal, $value:expr) => {{
+            memory.store::<$size>(b, $value)?;
+            count_unaligned::<$size>(cpu, b)
+        }};
+    }
+    macro_rules! float_load {
+        ($size:literal, $value:ident => $register:expr) => {{
+            let $value = memory.load::<$size>(b)?;
+            count_unaligned::<$size>(cpu, b);
+            cpu.f[step.c as usize] = $register
+        }};
+    }
+    macro_rules! move_if {
+        ($condition:expr) => {
+            if $condition {
+                result!(b)
+            }
+        };
+    }
+    macro_rules! branch_if {
+        ($condition:expr) => {
+            if $condition {
+                cpu.pc = step.immediate as u64
+            }
+        };
+    }
+    macro_rules! trapping {
+        ($type:ty, $operation:ident) => {{
+            let (value, overflow) = (a as $type).$operation(b as $type);
+            result!(value as u64);
+            if overflow {
+                return Err(Exception::Arithmetic { summary: IOV, registers: 1 << (step.c & 31) }.into());
+            }
+        }};
+    }
+    let (signed_a, signed_b) = (a as i64, b as i64);
+    let fa = cpu.f[step.a as usize];
+    match step.op {
+        // Memory, integer
+        Op::Lda | Op::Ldah => result!(b),
+        Op::Ldbu => load!(1, value => value),
+        Op::Ldwu => load!(2, value => value),
+        Op::Ldl => load!(4, value => long(value)),
+        Op::Ldq => load!(8, value => value),
+        Op::LdqU => result!(memory.load::<8>(b & !7)?),
+        Op::LdlL => result!(load_locked::<4>(cpu, memory, b)?),
+        Op::LdqL => result!(load_locked::<8>(cpu, memory, b)?),
+        Op::Stb => store!(1, a),
+        Op::Stw => store!(2, a),
+        Op::Stl => store!(4, a),
+        Op::Stq => store!(8, a),
+        Op::StqU => memory.store::<8>(b & !7, a)?,
+        Op::StlC => result!(store_conditional::<4>(cpu, memory, b, a)?),
+        Op::StqC => result!(store_conditional::<8>(cpu, memory, b, a)?),
+        // Memory, floating
+        Op::Lds => float_load!(4, value => float::load_s(value as u32)),
+        Op::Ldt => float_load!(8, value => value),
+        Op::Ldf => float_load!(4, value => float::load_f(value as u32)),
+        Op::Ldg => float_load!(8, value => float::load_g(value)),
+        Op::Sts => store!(4, u64::from(float::store_s(fa))),
+        Op::Stt => store!(8, fa),
+        Op::Stf => store!(4, u64::from(float::store_f(fa))),
+        Op::Stg => store!(8, float::store_g(fa)),
+        // Control
+        Op::Br | Op::Bsr => {
+            result!(cpu.pc);
+            cpu.pc = step.immediate as u64;
+        }
+        Op::Beq => branch_if!(a == 0),
+        Op::Bne => branch_if!(a != 0),
+        Op::Blt => branch_if!(signed_a < 0),
+        Op::Ble => branch_if!(signed_a <= 0),
+        Op::Bgt => branch_if!(signed_a > 0),
+        Op::Bge => branch_if!(signed_a >= 0),
+        Op::Blbc => branch_if!(a & 1 == 0),
+        Op::Blbs => branch_if!(a & 1 != 0),
+        Op::Fbeq => branch_if!(fa << 1 == 0),
+        Op::Fbne => branch_if!(fa << 1 != 0),
+        Op::Fblt => branch_if!((fa as i64) < 0 && fa << 1 != 0),
+        Op::Fble => branch_if!((fa as i64) < 0 || fa << 1 == 0),
+        Op::Fbgt => branch_if!((fa as i64) >= 0 && fa << 1 != 0),
+        Op::Fbge => branch_if!((fa as i64) >= 0 || fa << 1 == 0),
+        Op::Jmp | Op::Jsr | Op::Ret | Op::JsrCoroutine => {
+            let target = cpu.r[step.b as usize] & !3;
+            result!(cpu.pc);
+            cpu.pc = target;
+        }
+        // Integer arithmetic
+        Op::Addl => result!(long(a.wrapping_add(b))),
+        Op::Addq => result!(a.wrapping_add(b)),
+        Op::Addlv => trapping!(i32, overflowing_add),
+        Op::Addqv => trapping!(i64, overflowing_add),
+        Op::Subl => result!(long(a.wrapping_sub(b))),
+        Op::Subq => result!(a.wrapping_sub(b)),
+        Op::Sublv => trapping!(i32, overflowing_sub),
+        Op::Subqv => trapping!(i64, overflowing_sub),
+        Op::S4addl => result!(long((a << 2).wrapping_add(b))),
+        Op::S4addq => result!((a << 2).wrapping_add(b)),
+        Op::S4subl => result!(long((a << 2).wrapping_sub(b))),
+        Op::S4subq => result!((a << 2).wrapping_sub(b)),
+        Op::S8addl => result!(long((a << 3).wrapping_add(b))),
+        Op::S8addq => result!((a << 3).wrapping_add(b)),
+        Op::S8subl => result!(long((a << 3).wrapping_sub(b))),
+        Op::S8subq => result!((a << 3).wrapping_sub(b)),
+        Op::Mull => result!(long(a.wrapping_mul(b))),
+        Op::Mulq => result!(a.wrapping_mul(b)),
+        Op::Mullv => trapping!(i32, overflowing_mul),
+        Op::Mulqv => trapping!(i64, overflowing_mul),
+        Op::Umulh => result!(((u128::from(a) * u128::from(b)) >> 64) as u64),
+        Op::Cmpeq => result!(u64::from(a == b)),
+        Op::Cmplt => result!(u64::from(signed_a < signed_b)),
+        Op::Cmple => result!(u64::from(signed_a <= signed_b)),
+        Op::Cmpult => result!(u64::from(a < b)),
+        Op::Cmpule => result!(u64::from(a <= b)),
+        Op::Cmpbge => result!(compare_bytes(a, b)),
+        // Logic and shift
+        Op::And => result!(a & b),
+        Op::Bis => result!(a | b),
+        Op::Xor => result!(a ^ b),
+        Op::Bic => result!(a & !b),
+        Op::Ornot => result!(a | !b),
+        Op::Eqv => result!(a ^ !b),
+        Op::Sll => result!(a << (b & 63)),
+        Op::Srl => result!(a >> (b & 63)),
+        Op::Sra => result!((signed_a >> (b & 63)) as u64),
+        Op::Cmoveq => move_if!(a == 0),
+        Op::Cmovne => move_if!(a != 0),
+        Op::Cmovlt => move_if!(signed_a < 0),
+        Op::Cmovle => move_if!(signed_a <= 0),
+        Op::Cmovgt => move_if!(signed_a > 0),
+        Op::Cmovge => move_if!(signed_a >= 0),
+        Op::Cmovlbc => move_if!(a & 1 == 0),
+        Op::Cmovlbs => move_if!(a & 1 != 0),
+        Op::Amask => result!(b & !model.amask()),
+        Op::Implver => result!(model.implver()),
+        // Bytes
+        Op::Zap => result!(keep(a, !b)),
+        Op::Zapnot => result!(keep(a, b)),
+        Op::Extbl => result!(extract_low(a, b, 1)),
+        Op::Extwl => result!(extract_low(a, b, 2)),
+        Op::Extll => result!(extract_low(a, b, 4)),
+        Op::Extql => result!(extract_low(a, b, 8)),
+        Op::Extwh => result!(extract_high(a, b, 2)),
+        Op::Extlh => result!(extract_high(a, b, 4)),
+        Op::Extqh => result!(extract_high(a, b, 8)),
+        Op::Insbl => result!(insert_low(a, b, 1)),
+        Op::Inswl => result!(insert_low(a, b, 2)),
+        Op::Insll => result!(insert_low(a, b, 4)),
+        Op::Insql => result!(insert_low(a, b, 8)),
+        Op::Inswh => result!(insert_high(a, b, 2)),
+        Op::Inslh => result!(insert_high(a, b, 4)),
+        Op::Insqh => result!(insert_high(a, b, 8)),
+        Op::Mskbl => result!(mask_low(a, b, 1)),
+        Op::Mskwl => result!(mask_low(a, b, 2)),
+        Op::Mskll => result!(mask_low(a, b, 4)),
+        Op::Mskql => result!(mask_low(a, b, 8)),
+        Op::Mskwh => result!(mask_high(a, b, 2)),
+        Op::Msklh => result!(mask_high(a, b, 4)),
+        Op::Mskqh => result!(mask_high(a, b, 8)),
+        Op::Sextb => result!(b as i8 as u64),
+        Op::Sextw => result!(b as i16 as u64),
+        // Counting (CIX) and motion video (MVI)
+        Op::Ctpop => result!(u64::from(b.count_ones())),
+        Op::Ctlz => result!(u64::from(b.leading_zeros())),
+        Op::Cttz => result!(u64::from(b.trailing_zeros())),
+        Op::Perr => result!(pixel_error(a, b)),
+        Op::Pklb => result!(pack(b, 4, 2)),
+        Op::Pkwb => result!(pack(b, 2, 4)),
+        Op::Unpkbl => result!(unpack(b, 4, 2)),
+        Op::Unpkbw => result!(unpack(b, 2, 4)),
+        Op::Minub8 => result!(bytewise(a, b, u8::min)),
+        Op::Maxub8 => result!(bytewise(a, b, u8::max)),
+        Op::Minsb8 => result!(bytewise(a, b, |a, b| (a as i8).min(b as i8) as u8)),
+        Op::Maxsb8 => result!(bytewise(a, b, |a, b| (a as i8).max(b as i8) as u8)),
+        Op::Minuw4 => result!(wordwise(a, b, u16::min)),
+        Op::Maxuw4 => result!(wordwise(a, b, u16::max)),
+        Op::Minsw4 => result!(wordwise(a, b, |a, b| (a as i16).min(b as i16) as u16)),
+        Op::Maxsw4 => result!(wordwise(a, b, |a, b| (a as i16).max(b as i16) as u16)),
+        // Between the register files
+        Op::Itoft => cpu.f[step.c as usize] = a,
+        Op::Itofs => cpu.f[step.c as usize] = float::load_s(a as u32),
+        Op::Itoff => cpu.f[step.c as usize] = float::load_f(a as u32),
+        Op::Ftoit => result!(fa),
+        Op::Ftois => result!(long(u64::from(float::store_s(fa)))),
+        // Miscellaneous
+        // Other threads and processes see the same memory.
+        Op::Mb => fence(Ordering::SeqCst),
+        Op::Wmb => fence(Ordering::Release),
+        Op::Trapb | Op::Excb | Op::Fetch | Op::FetchM | Op::Ecb | Op::Wh64 | Op::Wh64en => {}
+        Op::Rpcc => result!(cpu.instructions & 0xffff_ffff),
+        Op::Rc => result!(u64::from(std::mem::replace(&mut cpu.interrupt_flag, false))),
+        Op::Rs => result!(u64::from(std::mem::replace(&mut cpu.interrupt_flag, true))),
+        Op::CallPal => return call_pal(step.immediate, cpu),
+        // Floating-point operates
+        _ => float::execute(step, cpu)?,
+    }
+    Ok(())
+}
+
+/// Linux fixes up unaligned accesses of ordinary loads and stores; the host does it by itself. Those that
+/// fault are not counted, for they may be executed again.
+#[inline(always)]
+fn count_unaligned<const SIZE: u64>(cpu: &mut Cpu, address: u64) {
+    cpu.unaligned += u64::from(address & (SIZE - 1) != 0);
+}
+
+fn load_locked<const SIZE: usize>(cpu: &mut Cpu, memory: &Memory, address: u64) -> Result<u64, Break> {
+    if !address.is_multiple_of(SIZE as u64) {
+        return Err(Exception::Unaligned(address).into());
+    }
+    let loaded = memory.load::<SIZE>(address)?;
+    let value = if SIZE == 4 { long(loaded) } else { loaded };
+    cpu.lock = Lock { address, value };
+    Ok(value)
+}
+
+/// Succeeds if nothing changed the value since the load-locked: a compare-and-exchange, as other
+/// threads and processes see the same memory. (A value changed and changed back is not noticed.)
+fn store_conditional<const SIZE: usize>(
+    cpu: &mut Cpu,
+    memory: &Memory,
+    address: u64,
+    value: u64,
+) -> Result<u64, Break> {
+    if !address.is_multiple_of(SIZE as u64) {
+        return Err(Exception::Unaligned(address).into());
+    }
+    let lock = std::mem::replace(&mut cpu.lock, Lock::NONE);
+    if lock.address != address {
+        return Ok(0);
+    }
+    Ok(u64::from(memory.compare_exchange::<SIZE>(address, lock.value, value)?))
+}
+
+#[inline(never)]
+fn call_pal(function: i64, cpu: &mut Cpu) -> Result<(), Break> {
+    match function {
+        pal::CALLSYS => Err(Break::SystemCall),
+        pal::IMB => Err(Break::InstructionBarrier),
+        pal::RDUNIQ => {
+            cpu.r[V0] = cpu.unique;
+            Ok(())
+        }
+        pal::WRUNIQ => {
+            cpu.unique = cpu.r[A0];
+            Ok(())
+        }
+        pal::CLRFEN => Ok(()),
+        pal::BPT => Err(Exception::Breakpoint.into()),
+        pal::BUGCHK => Err(Exception::Bugcheck.into()),
+        pal::GENTRAP => Err(Exception::Gentrap.into()),
+        _ => Err(Exception::IllegalInstruction.into()),
+    }
+}

@@ -1,0 +1,101 @@
+//! Bytes, words and longwords at a byte's offset: EXTxx, INSxx and MSKxx, as in the interpreter's `bytes`.
+
+use super::operate::{Second, second};
+use super::*;
+
+impl Emitter<'_> {
+    /// Eight times the second operand's low three bits (and bits above them that shifts ignore) in rcx.
+    fn byte_shift(&mut self, step: &Step) {
+        match second(step) {
+            Second::Literal(at) => self.assembler.constant(RCX, 8 * (at as u64 & 7)),
+            Second::Register(b) => {
+                self.read_into(Size::Byte, b, RCX);
+                self.assembler.shift(Shift::Left, Size::Long, RCX, 3);
+            }
+        }
+    }
+
+    /// The low part of a register, zero-extended, in rax.
+    fn low_part(&mut self, size: Size, from: Register) {
+        if size == Size::Quad {
+            self.assembler.load(Size::Quad, RAX, from);
+        } else {
+            self.assembler.load_zero_extended(size, RAX, from);
+        }
+    }
+
+    /// Shifts the first operand by rcx; the low part is the result.
+    fn extract(&mut self, step: &Step, size: Size, shift: Shift) {
+        self.read_into(Size::Quad, step.a, RAX);
+        self.assembler.shift_by_rcx(shift, RAX);
+        self.low_part(size, RAX);
+        self.write(step.c, RAX);
+    }
+
+    pub(crate) fn extract_low(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        self.extract(step, size, Shift::Right);
+    }
+
+    pub(crate) fn extract_high(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        // Shift counts are taken modulo 64, as the manual has it.
+        self.assembler.negate(Size::Long, RCX);
+        self.extract(step, size, Shift::Left);
+    }
+
+    pub(crate) fn insert_low(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        let a = self.read(size, step.a, RAX);
+        self.low_part(size, a);
+        self.assembler.shift_by_rcx(Shift::Left, RAX);
+        self.write(step.c, RAX);
+    }
+
+    /// Shifts rax right by 64 less what is in rcx, in two steps, for a shift of 64 must give 0.
+    fn spill(&mut self) {
+        self.assembler.shift(Shift::Right, Size::Quad, RAX, 1);
+        self.assembler.unary(Unary::Not, RCX);
+        self.assembler.shift_by_rcx(Shift::Right, RAX);
+    }
+
+    pub(crate) fn insert_high(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        let a = self.read(size, step.a, RAX);
+        self.low_part(size, a);
+        self.spill();
+        self.write(step.c, RAX);
+    }
+
+    fn ones(&mut self, size: Size) {
+        let ones = match size {
+            Size::Byte => 0xff,
+            Size::Word => 0xffff,
+            Size::Long => 0xffff_ffff,
+            Size::Quad => u64::MAX,
+        };
+        self.assembler.constant(RAX, ones);
+    }
+
+    /// Clears what rax covers.
+    fn clear(&mut self, step: &Step) {
+        self.assembler.unary(Unary::Not, RAX);
+        let a = self.read(Size::Quad, step.a, RCX);
+        self.assembler.alu(Alu::And, Size::Quad, RAX, a);
+        self.write(step.c, RAX);
+    }
+
+    pub(crate) fn mask_low(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        self.ones(size);
+        self.assembler.shift_by_rcx(Shift::Left, RAX);
+        self.clear(step);
+    }
+
+    pub(crate) fn mask_high(&mut self, step: &Step, size: Size) {
+        self.byte_shift(step);
+        self.ones(size);
+        self.spill();
+        self.clear(step);
+    }
+}

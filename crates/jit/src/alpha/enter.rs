@@ -1,0 +1,107 @@
+//! The way into compiled code and out of it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::registers::{BIAS, CPU};
+use crate::host::arena::ARENA_BYTES;
+use alpha::cpu::Cpu;
+
+/// What compiled code returns to make everybody who called leave too. No address of an instruction.
+pub const UNWIND: u64 = 1;
+
+thread_local! {
+    /// Where the code begins that the thread may be running; 0 for nowhere.
+    static START: AtomicU64 = const { AtomicU64::new(0) };
+}
+
+/// Notes where the calling thread's code lies, for the signal handler.
+pub(crate) fn set_code(start: u64) {
+    START.with(|place| place.store(start, Ordering::Relaxed));
+}
+
+/// How much of the host's stack guest calls may take, in bytes.
+const STACK_BYTES: usize = 3 << 20;
+/// How much of it they must leave.
+const STACK_RESERVE: usize = 256 << 10;
+
+/// The lowest address that guest calls may take of the calling thread's stack.
+pub(crate) fn stack_end() -> usize {
+    let here = 0u8;
+    let wanted = (&raw const here as usize).saturating_sub(STACK_BYTES);
+    // SAFETY: `attributes` is initialised by the first call, if that succeeds, and given back by the last.
+    unsafe {
+        let mut attributes = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return wanted;
+        }
+        let (mut lowest, mut bytes) = (std::ptr::null_mut(), 0);
+        libc::pthread_attr_getstack(&attributes, &mut lowest, &mut bytes);
+        libc::pthread_attr_destroy(&mut attributes);
+        wanted.max(lowest as usize + STACK_RESERVE)
+    }
+}
+
+/// Whether so little of it is left that nobody should call further.
+pub fn is_stack_full(cpu: &Cpu) -> bool {
+    const RESERVE: usize = 64 << 10;
+    let here = 0u8;
+    (&raw const here as usize) < cpu.host.stack_end + RESERVE
+}
+
+/// What came out of compiled code.
+pub enum Exit {
+    /// Go on at this guest address, or [`UNWIND`].
+    At(u64),
+    /// The host instruction at this address faulted.
+    Fault(usize),
+}
+
+/// Makes compiled code notice what waits for the thread; anew when that was looked at.
+pub fn watch(cpu: &mut Cpu) {
+    let end = cpu.host.stack_end;
+    // SAFETY: the Cpu outlives the code that runs on it, and after that `enter` takes the place back.
+    unsafe { host::set_stack_limit((&raw mut cpu.host.stack_limit).cast(), end) };
+}
+
+/// Runs code. The first entry of a thread, with no other below it, says so.
+///
+/// # Safety
+/// `code` must be a block's code, made for the address space of this `cpu` by the compiler that prepared the
+/// Cpu for it; the rest of the Cpu's `host` must be set.
+pub unsafe fn enter(cpu: &mut Cpu, code: *const u8, is_first: bool) -> Exit {
+    type Enter = unsafe extern "C" fn(cpu: *mut Cpu, code: *const u8, stack_pointer: *mut usize) -> u64;
+    watch(cpu);
+    let before = cpu.host.stack_pointer;
+    let noted = &raw mut cpu.host.stack_pointer;
+    // SAFETY: the stub is such a function.
+    let enter: Enter = unsafe { std::mem::transmute(cpu.host.enter as *const u8) };
+    // SAFETY: the caller's promise.
+    let next = unsafe { enter(&raw mut *cpu, code, noted) };
+    cpu.host.stack_pointer = before;
+    if is_first {
+        // SAFETY: no place at all lives for ever.
+        unsafe { host::set_stack_limit(std::ptr::null_mut(), 0) };
+    }
+    if next == u64::MAX { Exit::Fault(cpu.host.fault) } else { Exit::At(next) }
+}
+
+/// Has faults in compiled code make the thread leave it.
+pub(crate) fn catch_faults() {
+    host::fault::register(on_fault);
+}
+
+/// Recognises a fault in compiled code: the thread continues where it leaves the code.
+fn on_fault(_: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
+    let pc = *host::fault::program_counter(context);
+    let start = START.with(|start| start.load(Ordering::Relaxed));
+    if start == 0 || pc.wrapping_sub(start) >= ARENA_BYTES as u64 {
+        return false;
+    }
+    const _: () = assert!(CPU.0 == 15);
+    let cpu = (context.uc_mcontext.gregs[libc::REG_R15 as usize] as usize - BIAS) as *mut Cpu;
+    // SAFETY: in compiled code the register is the Cpu that `enter` was given.
+    let side = unsafe { &mut (*cpu).host };
+    side.fault = pc as usize;
+    *host::fault::program_counter(context) = side.leave_by_fault;
+    true
+}

@@ -1,0 +1,143 @@
+//! What is compiled together: the blocks of a function that ran, reached from an entry without calls.
+
+use std::collections::{HashMap, VecDeque};
+
+use events::BlockId;
+use isa::{Flags, Op};
+
+use alpha::block::{Block, BlockCache};
+use alpha::flow::{Flow, Passage};
+use alpha::semantics::pal;
+
+/// A way from one block to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edge {
+    pub(crate) to: usize,
+    /// Control may come there from anywhere: behind a call, or by a jump to where a register points.
+    pub(crate) is_open: bool,
+}
+
+/// Blocks, the entry first, and how control flows among them.
+pub(crate) struct Region {
+    /// Each before what is behind it, but for loops.
+    pub(crate) blocks: Vec<BlockId>,
+    /// From each block.
+    pub(crate) edges: Vec<Vec<Edge>>,
+    /// Of each block: control may come there from anywhere.
+    pub(crate) is_entry: Vec<bool>,
+    by_address: HashMap<u64, usize>,
+}
+
+/// Instructions in a region, at most.
+const LARGEST: usize = 16_000;
+
+impl Region {
+    /// The block at an address.
+    pub(crate) fn at(&self, address: u64) -> Option<usize> {
+        self.by_address.get(&address).copied()
+    }
+
+    /// How control flows through it.
+    pub(crate) fn flow(&self, cache: &BlockCache) -> Flow {
+        let passage = |(index, &id): (usize, &BlockId)| {
+            let next = self.edges[index].iter().map(|edge| edge.to).collect();
+            Passage { is_entry: self.is_entry[index], next, heat: cache.block(id).heat }
+        };
+        Flow::new(&self.blocks.iter().enumerate().map(passage).collect::<Vec<_>>())
+    }
+}
+
+/// Finds the region that begins with `entry`. Code that ran less often than `least` is left out: it is
+/// compiled when it runs often; and what an observer `wants`.
+pub(crate) fn find(entry: BlockId, least: u32, wants: &dyn Fn(&Block) -> bool, cache: &BlockCache) -> Region {
+    let mut blocks = vec![entry];
+    let mut by_address = HashMap::from([(cache.block(entry).address, 0)]);
+    let mut queue = VecDeque::from([entry]);
+    let mut instructions = 0;
+    while let Some(id) = queue.pop_front() {
+        for address in successors(cache.block(id)) {
+            let next = cache.ran(address, least).filter(|&next| !wants(cache.block(next)));
+            let Some(next) = next.filter(|_| !by_address.contains_key(&address)) else { continue };
+            instructions += cache.block(next).steps.len();
+            if instructions > LARGEST {
+                break;
+            }
+            by_address.insert(address, blocks.len());
+            blocks.push(next);
+            queue.push_back(next);
+        }
+    }
+    in_order(&blocks, &by_address, cache)
+}
+
+/// Brings the blocks into reverse postorder.
+fn in_order(blocks: &[BlockId], by_address: &HashMap<u64, usize>, cache: &BlockCache) -> Region {
+    let edges: Vec<Vec<Edge>> = blocks.iter().map(|&id| edges(cache.block(id), by_address)).collect();
+    let mut seen = vec![false; blocks.len()];
+    let mut order = Vec::with_capacity(blocks.len());
+    let mut path = vec![(0, edges[0].clone())];
+    seen[0] = true;
+    while let Some((index, rest)) = path.last_mut() {
+        match rest.pop() {
+            Some(edge) if seen[edge.to] => {}
+            Some(edge) => {
+                seen[edge.to] = true;
+                path.push((edge.to, edges[edge.to].clone()));
+            }
+            None => {
+                order.push(*index);
+                path.pop();
+            }
+        }
+    }
+    order.reverse();
+    let mut place = vec![0; blocks.len()];
+    order.iter().enumerate().for_each(|(new, &old)| place[old] = new);
+    let renumbered =
+        |&old: &usize| edges[old].iter().map(|edge| Edge { to: place[edge.to], ..*edge }).collect::<Vec<_>>();
+    let edges: Vec<Vec<Edge>> = order.iter().map(renumbered).collect();
+    let mut is_entry = vec![false; blocks.len()];
+    is_entry[0] = true;
+    edges.iter().flatten().filter(|edge| edge.is_open).for_each(|edge| is_entry[edge.to] = true);
+    Region {
+        blocks: order.iter().map(|&old| blocks[old]).collect(),
+        edges,
+        is_entry,
+        by_address: by_address.iter().map(|(&address, &old)| (address, place[old])).collect(),
+    }
+}
+
+fn edges(block: &Block, by_address: &HashMap<u64, usize>) -> Vec<Edge> {
+    let is_open = match last(block) {
+        Some(Op::Bsr | Op::Jsr | Op::Jmp) => true,
+        _ => pal_call(block) == Some(pal::CALLSYS),
+    };
+    let to = |address| Some(Edge { to: *by_address.get(&address)?, is_open });
+    successors(block).into_iter().filter_map(to).collect()
+}
+
+fn last(block: &Block) -> Option<Op> {
+    block.steps.last().map(|step| step.op)
+}
+
+/// The function of PALcode that is called at the block's end.
+fn pal_call(block: &Block) -> Option<i64> {
+    let last = block.steps.last().filter(|step| step.op == Op::CallPal)?;
+    Some(last.immediate)
+}
+
+/// Where control may go from a block without leaving its function: behind a call to the place it
+/// returns to.
+fn successors(block: &Block) -> Vec<u64> {
+    let target = block.steps.last().map_or(0, |step| step.immediate as u64);
+    match last(block) {
+        Some(Op::Br) => vec![target],
+        Some(Op::Ret | Op::JsrCoroutine) | None => Vec::new(),
+        Some(Op::CallPal) if !matches!(pal_call(block), Some(pal::CALLSYS | pal::RDUNIQ | pal::WRUNIQ)) => {
+            Vec::new()
+        }
+        Some(Op::Jmp) => block.jumps.clone(),
+        Some(op) if op.is(Flags::CONDITIONAL) => vec![block.end(), target],
+        Some(_) => vec![block.end()],
+    }
+}

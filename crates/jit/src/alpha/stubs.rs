@@ -1,0 +1,267 @@
+//! The ways into compiled code and out of it, written once for each compiler.
+//!
+//! While compiled code runs, the host's stack holds for each guest call at work two words: where the host
+//! goes on after it, and above that the guest's address for that, by which `ret` sees whether it returns
+//! there. `enter` puts [`UNWIND`] in its place: no address that anything returns to.
+
+use std::mem::offset_of;
+
+use events::Lookaside;
+
+use super::enter::UNWIND;
+use super::registers::{BIAS, CPU, Registers, TIME, beside_record, field, host_field};
+use crate::host::arena::Entries;
+use crate::host::assembler::*;
+use crate::host::code::{Code, Label};
+use alpha::cpu::{Cpu, HostSide};
+
+/// Where each begins, in bytes behind the first one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stubs {
+    /// `extern "C" fn(cpu, code, where to note the stack pointer) -> next`: runs code until it leaves.
+    pub(crate) enter: u64,
+    /// Leaves for the guest's address in rax, without its two lowest bits, and forgets the calls at work.
+    pub(crate) leave: u64,
+    /// The same after a fault.
+    pub(crate) leave_by_fault: u64,
+    /// Jumped to where there is no code for the guest's address in rax: lets the interpreter go on until
+    /// the call at work returns, and returns from it.
+    pub(crate) missing: u64,
+    /// Jumped to with the guest's address in rax: goes on with the code for that, without its two lowest bits.
+    pub(crate) find: u64,
+    /// Called with the guest's address of a system call in rax: makes it.
+    pub(crate) system_call: u64,
+    /// Called with the address of a step in rax: lets the interpreter execute it; clears the flag of zero if
+    /// that failed.
+    pub(crate) one: u64,
+    /// Called where there is no room for another record: makes room.
+    pub(crate) hand_on: u64,
+    /// Called with what is not usual in rax: tells it.
+    pub(crate) unusual: u64,
+}
+
+impl Stubs {
+    /// The stubs' addresses, from where they were written.
+    pub(crate) fn at(self, origin: u64, code: &Code) -> Stubs {
+        let address = |written: u64| origin + code.position(written as usize) as u64;
+        Stubs {
+            enter: address(self.enter),
+            leave: address(self.leave),
+            leave_by_fault: address(self.leave_by_fault),
+            missing: address(self.missing),
+            find: address(self.find),
+            system_call: address(self.system_call),
+            one: address(self.one),
+            hand_on: address(self.hand_on),
+            unusual: address(self.unusual),
+        }
+    }
+}
+
+/// What the host's calling convention wants preserved.
+const PRESERVED: [Register; 6] = [RBP, RBX, R12, R13, R14, R15];
+
+/// The word above the host's return address: where the guest's call returns to.
+pub(crate) const EXPECTED: Place = Place { base: RSP, displacement: 8 };
+
+/// Everything to write the stubs.
+pub(crate) struct Writer<'a> {
+    pub(crate) assembler: &'a mut Assembler,
+    pub(crate) registers: &'a Registers,
+    /// If only what is not usual is told.
+    pub(crate) lookaside: Option<&'a Lookaside>,
+    /// `extern "C" fn(cpu, step) -> failed`.
+    pub(crate) one: u64,
+}
+
+impl Writer<'_> {
+    /// Writes all; where they were written.
+    pub(crate) fn write(mut self) -> Stubs {
+        let enter = self.begin();
+        self.enter();
+        let leave = self.begin();
+        self.assembler.alu_constant(Alu::And, Size::Quad, RAX, !3);
+        self.leave(|_| {});
+        let leave_by_fault = self.begin();
+        self.leave(|code| code.constant(RAX, u64::MAX));
+        let missing = self.begin();
+        let missing_label = self.assembler.label();
+        self.assembler.place(missing_label);
+        self.missing();
+        let find = self.begin();
+        self.find(missing_label);
+        let system_call = self.begin();
+        self.system_call();
+        let one = self.begin();
+        self.one();
+        let hand_on = self.begin();
+        self.hand_on();
+        let unusual = self.begin();
+        if let Some(lookaside) = self.lookaside {
+            self.unusual(lookaside);
+        }
+        Stubs { enter, leave, leave_by_fault, missing, find, system_call, one, hand_on, unusual }
+    }
+
+    fn begin(&mut self) -> u64 {
+        self.assembler.position() as u64
+    }
+
+    fn enter(&mut self) {
+        let code = &mut *self.assembler;
+        PRESERVED.iter().for_each(|&register| code.push(register));
+        code.address(Size::Quad, CPU, Place { base: RDI, displacement: BIAS as i32 });
+        // A dummy return address, so that code is called with the stack as any call leaves it.
+        code.constant(RAX, UNWIND);
+        code.store(Size::Quad, Place { base: RDX, displacement: 0 }, RSP);
+        code.push(RAX);
+        code.push(RAX);
+        code.load(Size::Quad, RAX, RSI);
+        self.reload();
+        self.assembler.jump_through(RAX);
+    }
+
+    fn leave(&mut self, result: impl FnOnce(&mut Assembler)) {
+        self.spill();
+        let code = &mut *self.assembler;
+        result(code);
+        code.load(Size::Quad, RSP, host_field(offset_of!(HostSide, stack_pointer)));
+        PRESERVED.iter().rev().for_each(|&register| code.pop(register));
+        code.ret();
+    }
+
+    /// Calls `go_on` with rsi and rdx; the result is in rax.
+    fn go_on(&mut self) {
+        let code = &mut *self.assembler;
+        code.address(Size::Quad, RDI, field(0));
+        code.call_through(host_field(offset_of!(HostSide, go_on)));
+    }
+
+    fn missing(&mut self) {
+        let leave = self.assembler.label();
+        self.assembler.alu_constant(Alu::Cmp, Size::Quad, EXPECTED, UNWIND as i32);
+        self.assembler.jump_if(Condition::Equal, leave);
+        self.spill();
+        let code = &mut *self.assembler;
+        code.load(Size::Quad, RSI, RAX);
+        code.load(Size::Quad, RDX, EXPECTED);
+        // Calls want the stack aligned to 16 bytes.
+        code.push(RAX);
+        self.go_on();
+        self.assembler.pop(RCX);
+        self.reload();
+        let code = &mut *self.assembler;
+        code.alu(Alu::Cmp, Size::Quad, RAX, EXPECTED);
+        code.jump_if(Condition::NotEqual, leave);
+        code.ret();
+        code.place(leave);
+        self.leave(|_| {});
+    }
+
+    fn find(&mut self, missing: Label) {
+        let code = &mut *self.assembler;
+        code.alu_constant(Alu::And, Size::Quad, RAX, !3);
+        find_entry(code, missing);
+    }
+
+    fn system_call(&mut self) {
+        self.spill();
+        let code = &mut *self.assembler;
+        code.load(Size::Quad, RSI, RAX);
+        // Where it returns to; the lowest bit says that it is a system call.
+        code.address(Size::Quad, RDX, Place { base: RAX, displacement: 5 });
+        code.push(RDX);
+        code.push(RDX);
+        self.go_on();
+        self.assembler.pop(RCX);
+        self.assembler.pop(RCX);
+        self.reload();
+        let code = &mut *self.assembler;
+        code.alu_constant(Alu::And, Size::Quad, RCX, !3);
+        code.alu(Alu::Cmp, Size::Quad, RCX, RAX);
+        let leave = code.label();
+        code.jump_if(Condition::NotEqual, leave);
+        code.ret();
+        code.place(leave);
+        self.leave(|_| {});
+    }
+
+    fn one(&mut self) {
+        self.spill();
+        let code = &mut *self.assembler;
+        code.address(Size::Quad, RDI, field(0));
+        code.load(Size::Quad, RSI, RAX);
+        code.constant(RAX, self.one);
+        code.call_through(RAX);
+        self.reload();
+        self.assembler.test(Size::Quad, RAX);
+        self.assembler.ret();
+    }
+
+    fn hand_on(&mut self) {
+        self.spill();
+        let code = &mut *self.assembler;
+        code.address(Size::Quad, RDI, field(0));
+        code.call_through(host_field(offset_of!(HostSide, hand_on)));
+        self.reload();
+        self.assembler.ret();
+    }
+
+    /// Who hears of it does not look at the Cpu: registers that calls preserve stay as they are.
+    fn unusual(&mut self, lookaside: &Lookaside) {
+        let code = &mut *self.assembler;
+        let held = self.registers.all().map(|(host, _)| host).filter(|host| !PRESERVED.contains(host));
+        let mut kept: Vec<Register> = held.collect();
+        // Calls want the stack aligned to 16 bytes.
+        if kept.len() % 2 == 1 {
+            kept.push(RAX);
+        }
+        kept.iter().for_each(|&register| code.push(register));
+        let now = beside_record(lookaside, lookaside.now);
+        code.store(Size::Quad, now, TIME);
+        code.load(Size::Quad, RSI, RAX);
+        code.load(Size::Quad, RDI, beside_record(lookaside, lookaside.consumer));
+        code.constant(RAX, lookaside.unusual as usize as u64);
+        code.call_through(RAX);
+        code.load(Size::Quad, TIME, now);
+        kept.iter().rev().for_each(|&register| code.pop(register));
+        code.ret();
+    }
+
+    /// Leaves the guest's world: writes all that is in host registers to the Cpu.
+    fn spill(&mut self) {
+        self.check_alignment(false);
+        self.registers.all().for_each(|(host, place)| self.assembler.store(Size::Quad, place, host));
+    }
+
+    /// The opposite.
+    fn reload(&mut self) {
+        self.registers.all().for_each(|(host, place)| self.assembler.load(Size::Quad, host, place));
+        self.check_alignment(true);
+    }
+
+    /// Counting code counts accesses that are not aligned: it lets the host's processor look for them. They
+    /// raise SIGBUS while bit 18 of the flags is set.
+    fn check_alignment(&mut self, on: bool) {
+        if self.registers.checks_alignment() {
+            let code = &mut *self.assembler;
+            let (operation, bits) = if on { (Alu::Or, 4) } else { (Alu::And, !4) };
+            code.push_flags();
+            code.alu_constant(operation, Size::Byte, Place { base: RSP, displacement: 2 }, bits);
+            code.pop_flags();
+        }
+    }
+}
+
+/// Goes on with the code for the guest's address in rax. Takes rcx.
+pub(crate) fn find_entry(code: &mut Assembler, missing: Label) {
+    code.load(Size::Long, RCX, RAX);
+    code.alu_constant(Alu::And, Size::Long, RCX, Entries::MASK as i32);
+    code.shift(Shift::Left, Size::Long, RCX, 2);
+    code.alu(Alu::Add, Size::Quad, RCX, host_field(offset_of!(HostSide, table)));
+    code.alu(Alu::Cmp, Size::Quad, RAX, Place { base: RCX, displacement: 0 });
+    code.jump_if(Condition::NotEqual, missing);
+    code.jump_through(Place { base: RCX, displacement: 8 });
+}
+
+const _: () = assert!(offset_of!(Cpu, r) == 0);

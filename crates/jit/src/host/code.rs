@@ -1,0 +1,125 @@
+//! Machine code once it is written: labels get their places, and each jump the shortest form that reaches
+//! its label.
+
+use super::assembler::Condition;
+
+/// A place in the code that jumps go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Label(pub(crate) u32);
+
+/// A jump to a label, written in its short form.
+pub(crate) struct Jump {
+    pub(crate) at: usize,
+    pub(crate) to: Label,
+    /// None for always.
+    pub(crate) condition: Option<Condition>,
+    pub(crate) is_long: bool,
+}
+
+impl Jump {
+    /// Bytes of the short form.
+    pub(crate) const SHORT: usize = 2;
+
+    /// What the long form has more.
+    fn growth(&self) -> usize {
+        match (self.is_long, self.condition) {
+            (false, _) => 0,
+            (true, None) => 3,
+            (true, Some(_)) => 4,
+        }
+    }
+}
+
+/// The distance to a place outside, or in other code.
+pub(crate) struct Distance {
+    pub(crate) at: usize,
+    pub(crate) target: u64,
+    /// Bytes of the instruction behind it.
+    pub(crate) trailing: usize,
+}
+
+/// Machine code that is complete.
+pub(crate) struct Code {
+    pub(crate) bytes: Vec<u8>,
+    /// Positions behind which the code has grown since it was written, and by how much up to there.
+    grown: Vec<(usize, usize)>,
+    labels: Vec<Option<usize>>,
+}
+
+impl Code {
+    /// Completes what was written for `origin`: each jump as short as it can be.
+    pub(crate) fn complete(
+        origin: u64,
+        written: &[u8],
+        labels: Vec<Option<usize>>,
+        mut jumps: Vec<Jump>,
+        distances: &[Distance],
+    ) -> Code {
+        let mut code = Code { bytes: Vec::new(), grown: Vec::new(), labels };
+        while code.lengthen(&mut jumps) {}
+        code.write(written, &jumps);
+        for &Distance { at, target, trailing } in distances {
+            let at = code.position(at);
+            let behind = origin + (at + 4 + trailing) as u64;
+            let distance = i32::try_from(target.wrapping_sub(behind) as i64).expect("code is within 2 GB");
+            code.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+        }
+        code
+    }
+
+    /// Where a jump goes: every label is set by now.
+    fn target(&self, jump: &Jump) -> i64 {
+        self.label(jump.to).expect("every label is set") as i64
+    }
+
+    /// Makes jumps long that do not reach their labels, given those that are long already; false if all do.
+    fn lengthen(&mut self, jumps: &mut [Jump]) -> bool {
+        let mut sum = 0;
+        self.grown.clear();
+        for jump in jumps.iter().filter(|jump| jump.is_long) {
+            sum += jump.growth();
+            self.grown.push((jump.at, sum));
+        }
+        let mut changed = false;
+        for jump in jumps.iter_mut().filter(|jump| !jump.is_long) {
+            let distance = self.target(jump) - (self.position(jump.at) + Jump::SHORT) as i64;
+            jump.is_long = i8::try_from(distance).is_err();
+            changed |= jump.is_long;
+        }
+        changed
+    }
+
+    /// Copies what was written, and the jumps in their final forms.
+    fn write(&mut self, written: &[u8], jumps: &[Jump]) {
+        let mut done = 0;
+        for jump in jumps {
+            self.bytes.extend(&written[done..jump.at]);
+            done = jump.at + Jump::SHORT;
+            let behind = (self.bytes.len() + Jump::SHORT + jump.growth()) as i64;
+            let distance = self.target(jump) - behind;
+            match (jump.is_long, jump.condition) {
+                (false, None) => self.bytes.push(0xeb),
+                (false, Some(condition)) => self.bytes.push(0x70 | condition as u8),
+                (true, None) => self.bytes.push(0xe9),
+                (true, Some(condition)) => self.bytes.extend([0x0f, 0x80 | condition as u8]),
+            }
+            if jump.is_long {
+                self.bytes.extend((distance as i32).to_le_bytes());
+            } else {
+                self.bytes.push(distance as u8);
+            }
+        }
+        self.bytes.extend(&written[done..]);
+    }
+
+    /// Where something is that was written at a position.
+    pub(crate) fn position(&self, written: usize) -> usize {
+        let before = self.grown.partition_point(|&(at, _)| at < written);
+        written + before.checked_sub(1).map_or(0, |last| self.grown[last].1)
+    }
+
+    /// Where a label is.
+    pub(crate) fn label(&self, label: Label) -> Option<usize> {
+        self.labels[label.0 as usize].map(|written| self.position(written))
+    }
+}

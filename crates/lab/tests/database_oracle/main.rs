@@ -1,0 +1,59 @@
+//! A real database against the oracle: TPC-B on SQLite, both builds, every instruction by qemu-alpha too.
+
+// The oracle's modules name the engine's crate in full.
+extern crate engine as pathlength_engine;
+
+#[path = "../../../engine/tests/oracle/edge.rs"]
+mod edge;
+#[path = "../../../engine/tests/oracle/engine.rs"]
+mod engine;
+#[path = "../../../engine/tests/oracle/guest.rs"]
+mod guest;
+#[path = "../../../engine/tests/oracle/lockstep.rs"]
+mod lockstep;
+#[path = "../../../engine/tests/oracle/qemu.rs"]
+mod qemu;
+
+use std::path::Path;
+
+use pathlength_lab::build::{BuildOptions, build};
+use pathlength_lab::toolchain::{BYTE_WORD, ORIGINAL, Toolchain};
+use pathlength_lab::workload::Workload;
+use testing::sample;
+
+use crate::engine::{Detail, Run};
+use crate::guest::directory;
+use crate::lockstep::compare;
+
+/// Loads a small bank and runs transactions on both sides; they leave the same database.
+fn agree(toolchain: Toolchain, cpu: &str) {
+    let workload = Workload::named("tpcb").expect("the workload");
+    // Kept from one test run to the next.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds");
+    let builds = build(workload, &[toolchain], &BuildOptions { folder, sources: None }, &|_| {});
+    let program = builds.expect("the workload builds").remove(0).program;
+    let directory = directory(&format!("tpcb-{}", toolchain.name));
+    let run = |arguments: &[&str]| Run {
+        directory: directory.clone(),
+        arguments: arguments.iter().map(|text| text.to_string()).collect(),
+        cpu: cpu.into(),
+        ..Run::new(program.clone(), Detail::Addresses)
+    };
+    let (accounts, transactions) = sample(("10", "2"), ("100", "20"));
+    compare(&run(&["load", "--branches", "1", "--accounts-per-branch", accounts, "bank"]));
+    let agreed = compare(&run(&["run", "--transactions", transactions, "bank"]));
+    assert_eq!(agreed.summary.end, "status 0");
+    let [ours, theirs] =
+        ["ours", "qemu"].map(|side| std::fs::read(directory.join(side).join("bank")).expect("a file"));
+    assert!(!ours.is_empty() && ours == theirs, "the databases differ");
+}
+
+#[test]
+fn original_build_by_address() {
+    agree(ORIGINAL, "ev5");
+}
+
+#[test]
+fn byte_word_build_by_address() {
+    agree(BYTE_WORD, "ev56");
+}

@@ -1,0 +1,65 @@
+//! System calls, by their numbers.
+
+use alpha::cpu::{Cpu, register};
+use host::Errno;
+use memory::Memory;
+
+use crate::call::{Call, Outcome};
+use crate::control::Control;
+use crate::kernel_lock::Held;
+use crate::signal_frame::Returning;
+use crate::threads::Thread;
+use crate::{errno, table, unimplemented};
+
+/// The name of a system call, or its number if it has none.
+pub fn system_call_name(number: u32) -> String {
+    let number = u64::from(number);
+    let name = table::find(number).map(|row| row.name).or_else(|| unimplemented::name(number));
+    name.map_or_else(|| number.to_string(), String::from)
+}
+
+/// Carries out the system call whose number is in v0 and whose arguments are in a0 to a5; the
+/// program counter is already behind the callsys. The result is in v0 and a3 as Alpha's Linux
+/// has it: a3 is 0 and v0 the result, or a3 is 1 and v0 the error's number.
+pub fn system_call(kernel: &mut Held, thread: &mut Thread, cpu: &mut Cpu, memory: &Memory) -> Control {
+    let number = cpu.r[register::V0];
+    let before = Returning { v0: number, a3: cpu.r[register::A3], error: None };
+    let arguments = std::array::from_fn(|index| cpu.r[register::A0 + index]);
+    let began = kernel.elapsed();
+    let control = Control::Continue;
+    let (waited, registers_set) = (0, false);
+    let mut call = Call { kernel, thread, cpu, memory, arguments, began, waited, control, registers_set };
+    let outcome = match table::find(number) {
+        Some(row) => row.action.carry_out(&mut call),
+        None => Err(Errno(libc::ENOSYS)),
+    };
+    let Call { control, registers_set, waited, .. } = call;
+    if waited > 0 {
+        kernel.waited(began, waited);
+    }
+    if outcome == Err(Errno(libc::ENOSYS)) {
+        kernel.name_unknown(number);
+    }
+    if control != Control::Continue {
+        return control;
+    }
+    let mut returning = before;
+    if !registers_set {
+        returning.error = outcome.err();
+        set_result(cpu, outcome);
+    }
+    thread.after_call(kernel, cpu, memory, returning)
+}
+
+/// Puts a system call's outcome into v0 and a3.
+fn set_result(cpu: &mut Cpu, outcome: Outcome) {
+    match outcome {
+        Ok(value) => (cpu.r[register::V0], cpu.r[register::A3]) = (value, 0),
+        Err(error) => (cpu.r[register::V0], cpu.r[register::A3]) = (errno::alpha(error), 1),
+    }
+}
+
+/// Ends the call that asked for a thread: its id, or the reason why there is none.
+pub fn started_thread(cpu: &mut Cpu, id: std::io::Result<i32>) {
+    set_result(cpu, id.map(|id| id as u64).map_err(Errno::from));
+}

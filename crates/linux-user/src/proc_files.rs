@@ -1,0 +1,177 @@
+//! The files of /proc that must speak of the guest, not of the engine. What decides is what was opened, not by
+//! which of its many names.
+
+use std::fmt::Write as _;
+use std::io::{Read, Seek, Write};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+use crate::call::{Call, Outcome};
+use crate::kernel::Kernel;
+use crate::process_memory::runs_engine;
+use crate::{memory_file, reserved};
+use host::Errno;
+use memory::{Backing, Memory, Region};
+
+/// Files that tell of the engine's memory and registers, and that kernels can be built without.
+const ABSENT: [&str; 8] =
+    ["smaps", "smaps_rollup", "numa_maps", "pagemap", "clear_refs", "syscall", "stack", "map_files"];
+/// The fields of stat, the first of which is 1, that are addresses (proc_pid_stat(5)).
+const ADDRESSES: [usize; 12] = [26, 27, 28, 29, 30, 45, 46, 47, 48, 49, 50, 51];
+/// The field of stat with the bytes of address space.
+const ADDRESS_SPACE_BYTES: usize = 23;
+
+/// A process and one of its files, by what /proc/self/fd says of an open one: `/proc/PID/NAME` or
+/// `/proc/PID/task/TID/NAME`, wherever /proc is mounted.
+fn process_file(link: &[u8]) -> Option<(u32, &str)> {
+    let mut parts = std::str::from_utf8(link).ok()?.rsplit('/');
+    let name = parts.next()?;
+    let process = parts.next()?.parse().ok()?;
+    match (parts.next(), parts.next().and_then(|process| process.parse().ok())) {
+        (Some("task"), Some(process)) => Some((process, name)),
+        _ => Some((process, name)),
+    }
+}
+
+/// True for this process by its id, or that of one of its threads.
+fn is_own(process: u32) -> bool {
+    process == std::process::id() || Path::new(&format!("/proc/self/task/{process}")).exists()
+}
+
+/// The flags that a descriptor was opened with, so far as they can be asked for.
+fn flags_of(descriptor: RawFd) -> i32 {
+    // SAFETY: no pointers are passed.
+    let (flags, own) =
+        unsafe { (libc::fcntl(descriptor, libc::F_GETFL), libc::fcntl(descriptor, libc::F_GETFD)) };
+    flags | if own & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 }
+}
+
+/// Puts what the guest may see in the place of a file of /proc that it has just opened.
+pub fn replace(call: &mut Call, descriptor: u64) -> Outcome {
+    let number = descriptor as RawFd;
+    if !reserved::is_proc_file(number) {
+        return Ok(descriptor);
+    }
+    let flags = flags_of(number);
+    if flags & libc::O_PATH != 0 {
+        return Ok(descriptor);
+    }
+    let Some(link) = reserved::link_of(number) else { return Ok(descriptor) };
+    let Some((process, name)) = process_file(&link) else { return Ok(descriptor) };
+    let own = is_own(process);
+    if !own && !runs_engine(process) {
+        return Ok(descriptor);
+    }
+    // SAFETY: the guest has not got it yet; if nothing takes its place it shall not be open.
+    let mut opened = unsafe { std::fs::File::from_raw_fd(number) };
+    let instead = match name {
+        "mem" => {
+            call.kernel.opened_memory = true;
+            let process = if own { std::process::id() } else { process };
+            memory_file::open(process, flags)?
+        }
+        "maps" | "auxv" if !own => return Err(Errno(libc::EACCES)),
+        "stat" => {
+            let mut told = Vec::new();
+            opened.read_to_end(&mut told)?;
+            let bytes = own.then(|| call.memory.mapped_bytes());
+            in_memory(&link, &guest_stat(&told, bytes), flags)?
+        }
+        _ if ABSENT.contains(&name) => return Err(Errno(libc::ENOENT)),
+        _ => match call.kernel.own_contents(call.memory, name).filter(|_| own) {
+            Some(contents) => in_memory(&link, &contents, flags)?,
+            None => return Ok(opened.into_raw_fd() as u64),
+        },
+    };
+    // SAFETY: both are open and ours; the number is the one that the guest would have got.
+    let placed = unsafe { libc::dup3(instead.as_raw_fd(), number, flags & libc::O_CLOEXEC) };
+    if placed < 0 { Err(Errno::last()) } else { Ok(opened.into_raw_fd() as u64) }
+}
+
+impl Kernel {
+    /// What a file of the process's own shows.
+    fn own_contents(&self, memory: &Memory, name: &str) -> Option<Vec<u8>> {
+        match name {
+            "maps" => Some(maps(memory).into_bytes()),
+            "cmdline" => {
+                let arguments = self.arguments.iter();
+                Some(arguments.flat_map(|argument| argument.iter().chain(&[0])).copied().collect())
+            }
+            "environ" => Some(contents(memory, &self.stack.environment)),
+            "auxv" => Some(contents(memory, &self.stack.vector)),
+            _ => None,
+        }
+    }
+}
+
+/// What memory holds now, which the program may have overwritten or unmapped.
+fn contents(memory: &Memory, range: &Range<u64>) -> Vec<u8> {
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    memory.read(range.start, &mut bytes).map_or(Vec::new(), |()| bytes)
+}
+
+/// A process's stat without the engine's addresses: 0, as for who may not see them.
+fn guest_stat(told: &[u8], bytes: Option<u64>) -> Vec<u8> {
+    let text = String::from_utf8_lossy(told);
+    // The second field is a name in parentheses that may hold anything.
+    let Some((name, rest)) = text.rsplit_once(')') else { return Vec::new() };
+    let fields = rest.split_ascii_whitespace().enumerate().map(|(index, value)| match index + 3 {
+        field if ADDRESSES.contains(&field) => "0".into(),
+        ADDRESS_SPACE_BYTES => bytes.map_or_else(|| value.into(), |bytes| bytes.to_string()),
+        _ => value.to_string(),
+    });
+    format!("{name}) {}\n", fields.collect::<Vec<_>>().join(" ")).into_bytes()
+}
+
+/// A file in memory with the name of the one that it stands for.
+fn in_memory(name: &[u8], contents: &[u8], flags: i32) -> Result<OwnedFd, Errno> {
+    let name = [name, b"\0"].concat();
+    let close_on_exec = if flags & libc::O_CLOEXEC != 0 { libc::MFD_CLOEXEC } else { 0 };
+    // SAFETY: the name is NUL-terminated.
+    let descriptor = unsafe { libc::memfd_create(name.as_ptr().cast(), close_on_exec) };
+    if descriptor < 0 {
+        return Err(Errno::last());
+    }
+    // SAFETY: the descriptor is new and ours.
+    let mut file = unsafe { std::fs::File::from_raw_fd(descriptor) };
+    file.write_all(contents)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// The guest's memory in the form of /proc/PID/maps (proc(5)).
+fn maps(memory: &Memory) -> String {
+    let mut text = String::new();
+    for (start, region) in memory.regions() {
+        let (offset, device, inode, name) = backing(&region);
+        let bits = [(1, 'r'), (2, 'w'), (4, 'x')];
+        let protection: String = bits
+            .iter()
+            .map(|(bit, letter)| if region.protection & bit != 0 { *letter } else { '-' })
+            .collect();
+        let sharing = if region.shared { 's' } else { 'p' };
+        let mut line =
+            format!("{start:08x}-{:08x} {protection}{sharing} {offset:08x} {device} {inode} ", region.end);
+        if !name.is_empty() {
+            // The kernel pads to column 73.
+            let _ = write!(line, "{:width$}{name}", "", width = 73usize.saturating_sub(line.len()));
+        }
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+fn backing(region: &Region) -> (u64, String, u64, String) {
+    use std::os::unix::fs::MetadataExt;
+    match &region.backing {
+        Backing::Anonymous => (0, "00:00".into(), 0, String::new()),
+        Backing::Named(name) => (0, "00:00".into(), 0, (*name).into()),
+        Backing::File { path, offset } => {
+            let (device, inode) = std::fs::metadata(&**path).map_or((0, 0), |file| (file.dev(), file.ino()));
+            let device = format!("{:02x}:{:02x}", libc::major(device), libc::minor(device));
+            (*offset, device, inode, path.display().to_string())
+        }
+    }
+}

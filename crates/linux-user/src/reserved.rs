@@ -1,0 +1,455 @@
+//! Descriptors of the engine's own: which numbers they have, and that no call of the guest's reaches them.
+//!
+//! They lie above every number that the guest can have. Its limit of descriptors ends where they begin, as if
+//! that were the kernel's own upper limit (fs.nr_open), so that no new descriptor of the guest's gets there. Each
+//! host call that is made for the guest goes through [`check`], which knows which of a host call's arguments are
+//! descriptors and which are paths; to the guest the reserved numbers are not open, and /proc does not have them.
+
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use image::Image;
+use libc as h;
+
+use host::Errno;
+
+/// How many numbers are kept back, if the limit allows.
+const COUNT: u64 = 64;
+/// The first number that nobody uses: a fork copies the table of descriptors up to the highest.
+const TOP: u64 = 1 << 14;
+/// Most symbolic links in a path (path_resolution(7)).
+const MOST_LINKS: usize = 40;
+/// `f_type` of the file system of /proc (linux/magic.h).
+const PROC: h::__fsword_t = 0x9fa0;
+
+/// A soft and a hard limit of descriptors.
+pub type Limit = [u64; 2];
+
+/// What the engine began with: its limit, and from that the first reserved number.
+static BEGINNING: OnceLock<(Limit, RawFd)> = OnceLock::new();
+
+fn beginning() -> (Limit, RawFd) {
+    *BEGINNING.get_or_init(|| {
+        let limit = change_limit(None);
+        let top = limit[1].min(TOP);
+        (limit, (top - COUNT.min(top / 2)) as RawFd)
+    })
+}
+
+/// The limit that the engine began with.
+pub fn inherited_limit() -> Limit {
+    beginning().0
+}
+
+/// The first reserved number.
+pub fn first() -> RawFd {
+    beginning().1
+}
+
+/// Whether an argument is a descriptor that the guest cannot have.
+pub fn is_reserved(descriptor: u64) -> bool {
+    descriptor as i32 >= first()
+}
+
+/// Fails for a descriptor that the guest cannot have.
+pub fn check_descriptor(descriptor: u64) -> Result<(), Errno> {
+    if is_reserved(descriptor) { Err(Errno(h::EBADF)) } else { Ok(()) }
+}
+
+/// Sets the host's limit of descriptors; the one before.
+pub fn change_limit(new: Option<Limit>) -> Limit {
+    let mut old = [0u64; 2];
+    let new = new.as_ref().map_or(0, |new| new.as_ptr() as u64);
+    // SAFETY: the pointers are to 16 bytes each that outlive the call, or null.
+    unsafe { h::syscall(h::SYS_prlimit64, 0, h::RLIMIT_NOFILE, new, old.as_mut_ptr()) };
+    old
+}
+
+/// A duplicate with a reserved number; exec closes it. None if the descriptor is not open, or the limit of
+/// descriptors is too low.
+pub fn high_copy(descriptor: RawFd) -> Option<OwnedFd> {
+    let first = first();
+    // SAFETY: duplicates a number; the new descriptor, if there is one, is nobody else's.
+    beyond_limit(|| unsafe {
+        let number = h::fcntl(descriptor, h::F_DUPFD_CLOEXEC, first);
+        (number >= 0).then(|| OwnedFd::from_raw_fd(number))
+    })
+}
+
+/// Does something for which the guest's limit of descriptors, which it may have used up, does not count.
+pub fn beyond_limit<T>(what: impl FnOnce() -> T) -> T {
+    let limit = change_limit(None);
+    change_limit(Some([limit[1], limit[1]]));
+    let result = what();
+    change_limit(Some(limit));
+    result
+}
+
+/// Moves a descriptor to a reserved number. If that cannot be had it stays where it is.
+pub fn out_of_reach(descriptor: OwnedFd) -> OwnedFd {
+    high_copy(descriptor.as_raw_fd()).unwrap_or(descriptor)
+}
+
+/// Gives the calling thread, which must not be the guest's, a table of descriptors of its own that has the engine's
+/// alone: what it opens from now on the guest never sees, not even while it is open.
+pub fn leave_guests_table() {
+    const FIRST: h::c_uint = h::STDERR_FILENO as h::c_uint + 1;
+    let last = first() as h::c_uint - 1;
+    // SAFETY: no pointers are passed; nobody else uses the table that is changed. A host that cannot do it leaves
+    // the thread with the table that it had.
+    unsafe { h::syscall(h::SYS_close_range, FIRST, last, h::CLOSE_RANGE_UNSHARE) };
+}
+
+/// Reads an image without a descriptor that the guest's other threads could see for as long as it is open.
+pub fn read_image(path: &Path) -> Result<Image, image::Error> {
+    apart(|| Image::open(path))
+}
+
+/// Does something in a thread with a table of descriptors of its own, or if there can be no more threads in this
+/// one. No descriptor may be handed back.
+fn apart<T: Send>(what: impl Fn() -> T + Sync) -> T {
+    let body = || {
+        leave_guests_table();
+        what()
+    };
+    std::thread::scope(|scope| {
+        // The guest's signals are its own threads'.
+        let thread = host::without_signals(|| std::thread::Builder::new().spawn_scoped(scope, body));
+        match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => what(),
+        }
+    })
+}
+
+/// What the arguments of the host's calls are, in their order: `d` a descriptor, `a` a directory's, to which the
+/// path behind it is relative; `p` a path, `l` one whose last part is not followed if it is a link, `f` flags that
+/// say whether that of the first path is. What has no letter, or `-`, is none of these.
+#[rustfmt::skip]
+const KINDS: &[(&str, &[h::c_long])] = &[
+    ("d", &[
+        h::SYS_read, h::SYS_write, h::SYS_pread64, h::SYS_pwrite64, h::SYS_readv, h::SYS_writev, h::SYS_preadv,
+        h::SYS_pwritev, h::SYS_preadv2, h::SYS_pwritev2, h::SYS_lseek, h::SYS_close, h::SYS_fsync,
+        h::SYS_fdatasync, h::SYS_ftruncate, h::SYS_fallocate, h::SYS_fadvise64, h::SYS_readahead,
+        h::SYS_sync_file_range, h::SYS_syncfs, h::SYS_flock, h::SYS_fchdir, h::SYS_fchmod, h::SYS_fchown,
+        h::SYS_fcntl, h::SYS_ioctl, h::SYS_getdents64, h::SYS_fstatfs, h::SYS_dup, h::SYS_bind, h::SYS_listen,
+        h::SYS_accept4, h::SYS_connect, h::SYS_shutdown, h::SYS_sendto, h::SYS_recvfrom, h::SYS_sendmsg,
+        h::SYS_recvmsg, h::SYS_sendmmsg, h::SYS_recvmmsg, h::SYS_getsockname, h::SYS_getpeername,
+        h::SYS_getsockopt, h::SYS_setsockopt, h::SYS_epoll_pwait, h::SYS_signalfd4, h::SYS_inotify_rm_watch,
+        h::SYS_timerfd_settime, h::SYS_timerfd_gettime, h::SYS_fgetxattr, h::SYS_fsetxattr, h::SYS_flistxattr,
+        h::SYS_fremovexattr, h::SYS_pidfd_send_signal, h::SYS_pidfd_getfd, h::SYS_process_madvise,
+        h::SYS_vmsplice, h::SYS_setns, h::SYS_mq_timedsend, h::SYS_mq_timedreceive, h::SYS_mq_notify,
+        h::SYS_mq_getsetattr, h::SYS_epoll_pwait2, h::SYS_process_mrelease,
+        h::SYS_open_by_handle_at,
+    ]),
+    ("dd", &[h::SYS_dup3, h::SYS_sendfile, h::SYS_tee]),
+    ("d-d", &[h::SYS_epoll_ctl, h::SYS_splice, h::SYS_copy_file_range]),
+    ("---d", &[h::SYS_perf_event_open]),
+    ("---dd", &[h::SYS_kcmp]),
+    ("dp", &[h::SYS_inotify_add_watch]),
+    ("d--ap", &[h::SYS_fanotify_mark]),
+    ("ap", &[h::SYS_openat, h::SYS_openat2, h::SYS_faccessat, h::SYS_fchmodat]),
+    ("apf", &[h::SYS_statx]),
+    ("ap-f", &[h::SYS_faccessat2, h::SYS_newfstatat, h::SYS_utimensat]),
+    ("ap--f", &[h::SYS_fchownat]),
+    ("al--f", &[h::SYS_name_to_handle_at]),
+    ("al", &[h::SYS_unlinkat, h::SYS_mkdirat, h::SYS_mknodat, h::SYS_readlinkat]),
+    ("alalf", &[h::SYS_linkat]),
+    ("alal", &[h::SYS_renameat2]),
+    ("-al", &[h::SYS_symlinkat]),
+    ("-p", &[h::SYS_mount]),
+    ("p", &[
+        h::SYS_chdir, h::SYS_chroot, h::SYS_truncate, h::SYS_statfs, h::SYS_execve, h::SYS_umount2,
+        h::SYS_setxattr, h::SYS_getxattr, h::SYS_listxattr, h::SYS_removexattr,
+    ]),
+    ("l", &[h::SYS_lsetxattr, h::SYS_lgetxattr, h::SYS_llistxattr, h::SYS_lremovexattr]),
+    ("", &[
+        h::SYS_adjtimex, h::SYS_capget, h::SYS_capset, h::SYS_clock_adjtime, h::SYS_unshare, h::SYS_mq_open,
+        h::SYS_mq_unlink, h::SYS_sched_getattr, h::SYS_sched_setattr, h::SYS_mbind, h::SYS_get_mempolicy,
+        h::SYS_set_mempolicy, h::SYS_migrate_pages, h::SYS_move_pages, h::SYS_io_setup, h::SYS_io_destroy,
+        h::SYS_io_getevents, h::SYS_io_cancel, h::SYS_futex_waitv, h::SYS_clock_getres, h::SYS_clock_gettime, h::SYS_clock_nanosleep,
+        h::SYS_clock_settime, h::SYS_close_range, h::SYS_epoll_create1, h::SYS_eventfd2, h::SYS_futex,
+        h::SYS_getcpu, h::SYS_getcwd, h::SYS_getegid, h::SYS_geteuid, h::SYS_getitimer, h::SYS_getpgid,
+        h::SYS_getppid, h::SYS_getpriority, h::SYS_getrandom, h::SYS_getresgid, h::SYS_getresuid,
+        h::SYS_getrusage, h::SYS_getsid, h::SYS_gettid, h::SYS_getgroups, h::SYS_setgroups,
+        h::SYS_inotify_init1, h::SYS_ioprio_get, h::SYS_ioprio_set, h::SYS_kill, h::SYS_madvise,
+        h::SYS_membarrier, h::SYS_memfd_create, h::SYS_mincore, h::SYS_mlock, h::SYS_mlock2, h::SYS_munlock,
+        h::SYS_msgctl, h::SYS_msgget, h::SYS_msgrcv, h::SYS_msgsnd, h::SYS_msync, h::SYS_pidfd_open,
+        h::SYS_pipe2, h::SYS_ppoll, h::SYS_prctl, h::SYS_prlimit64, h::SYS_process_vm_readv,
+        h::SYS_process_vm_writev, h::SYS_pselect6, h::SYS_rt_sigpending, h::SYS_rt_sigqueueinfo,
+        h::SYS_rt_sigsuspend, h::SYS_rt_sigtimedwait, h::SYS_rt_tgsigqueueinfo, h::SYS_sched_get_priority_max,
+        h::SYS_sched_get_priority_min, h::SYS_sched_getaffinity, h::SYS_sched_getparam,
+        h::SYS_sched_getscheduler, h::SYS_sched_rr_get_interval, h::SYS_sched_setaffinity,
+        h::SYS_sched_setparam, h::SYS_sched_setscheduler, h::SYS_sched_yield, h::SYS_semctl, h::SYS_semget,
+        h::SYS_semtimedop, h::SYS_setdomainname, h::SYS_setfsgid, h::SYS_setfsuid, h::SYS_setgid,
+        h::SYS_sethostname, h::SYS_setitimer, h::SYS_setpgid, h::SYS_setpriority, h::SYS_setregid,
+        h::SYS_setresgid, h::SYS_setresuid, h::SYS_setreuid, h::SYS_setsid, h::SYS_settimeofday,
+        h::SYS_setuid, h::SYS_shmat, h::SYS_shmctl, h::SYS_shmdt, h::SYS_shmget, h::SYS_socket,
+        h::SYS_socketpair, h::SYS_sync, h::SYS_sysinfo, h::SYS_syslog, h::SYS_tgkill, h::SYS_timer_create,
+        h::SYS_timer_delete, h::SYS_timer_getoverrun, h::SYS_timer_gettime, h::SYS_timer_settime,
+        h::SYS_timerfd_create, h::SYS_times, h::SYS_tkill, h::SYS_umask, h::SYS_vhangup, h::SYS_wait4,
+        h::SYS_waitid,
+    ]),
+];
+
+/// The same by the host's number.
+static BY_NUMBER: [Option<&str>; 512] = {
+    let mut by_number = [None; 512];
+    let mut group = 0;
+    while group < KINDS.len() {
+        let (kinds, numbers) = KINDS[group];
+        let mut index = 0;
+        while index < numbers.len() {
+            let number = numbers[index] as usize;
+            assert!(by_number[number].is_none(), "a call is listed twice");
+            by_number[number] = Some(kinds);
+            index += 1;
+        }
+        group += 1;
+    }
+    by_number
+};
+
+fn kinds(number: h::c_long) -> Option<&'static str> {
+    usize::try_from(number).ok().and_then(|number| *BY_NUMBER.get(number)?)
+}
+
+/// Fails if a host call for the guest names a descriptor of the engine's: EBADF, or by a path: ENOENT.
+///
+/// # Safety
+/// Where the host's call takes a path there must be a NUL-terminated string, or null.
+pub unsafe fn check(number: h::c_long, arguments: &[u64; 6]) -> Result<(), Errno> {
+    let Some(kinds) = kinds(number) else {
+        // Nobody has said which of its arguments are descriptors: none of them may be one of ours.
+        let ours = |&argument: &u64| is_reserved(argument) && argument < TOP;
+        return if arguments.iter().any(ours) { Err(Errno(h::EBADF)) } else { Ok(()) };
+    };
+    let mut directory = h::AT_FDCWD;
+    let mut flags = kinds.find('f').map_or(0, |index| arguments[index] as i32);
+    for (kind, &argument) in kinds.bytes().zip(arguments) {
+        match kind {
+            b'd' => check_descriptor(argument)?,
+            b'a' => directory = argument as i32,
+            b'p' | b'l' => {
+                // SAFETY: the caller's promise.
+                let path = (argument != 0).then(|| unsafe { CStr::from_ptr(argument as *const h::c_char) });
+                let follows =
+                    if kind == b'p' { h::AT_SYMLINK_NOFOLLOW & !flags } else { h::AT_SYMLINK_FOLLOW & flags };
+                check_path(directory, path.unwrap_or_default(), follows != 0)?;
+                (directory, flags) = (h::AT_FDCWD, 0);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Fails if a path leads to a descriptor of the engine's; `follows` if it does so through a last link too.
+pub fn check_path(directory: RawFd, path: &CStr, follows: bool) -> Result<(), Errno> {
+    let mut path = path.to_bytes().to_vec();
+    if path.first() != Some(&b'/') {
+        check_descriptor(directory as u64)?;
+    }
+    for _ in 0..MOST_LINKS {
+        if names_ours(directory, &path) {
+            return Err(Errno(h::ENOENT));
+        }
+        let target = if follows && !path.is_empty() { read_link(directory, &path) } else { None };
+        match target {
+            None => break,
+            Some(target) if target.starts_with(b"/") => path = target,
+            Some(target) => {
+                path.truncate(path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1));
+                path.extend(target);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a part of a path is the number of a descriptor of the engine's in a folder of /proc: what is
+/// there and has such a number, and is not itself a folder, as those of processes and threads are.
+fn names_ours(directory: RawFd, path: &[u8]) -> bool {
+    let mut start = 0;
+    path.split(|&byte| byte == b'/').any(|part| {
+        let (folder, end) = (start, start + part.len());
+        start = end + 1;
+        is_reserved_name(part) && is_in_proc(directory, &path[..folder]) && {
+            let file_type = status(directory, &path[..end]).map(|status| status.st_mode & h::S_IFMT);
+            file_type.is_some_and(|file_type| file_type != h::S_IFDIR)
+        }
+    })
+}
+
+/// Whether a name in a folder of descriptors is one of the engine's.
+pub fn is_reserved_name(name: &[u8]) -> bool {
+    let number = std::str::from_utf8(name).ok().filter(|_| name.iter().all(u8::is_ascii_digit));
+    number.and_then(|number| number.parse::<u64>().ok()).is_some_and(|number| number >= first() as u64)
+}
+
+/// Whether a folder is in /proc, wherever that is mounted.
+fn is_in_proc(directory: RawFd, folder: &[u8]) -> bool {
+    let mut whole = Vec::new();
+    if directory != h::AT_FDCWD && !folder.starts_with(b"/") {
+        whole.extend(format!("/proc/self/fd/{directory}/").bytes());
+    }
+    whole.extend(if folder.is_empty() { b"." } else { folder });
+    let mut told = MaybeUninit::<h::statfs>::uninit();
+    // SAFETY: the path is NUL-terminated; the answer is there if the call succeeds.
+    CString::new(whole).is_ok_and(|path| unsafe {
+        h::statfs(path.as_ptr(), told.as_mut_ptr()) == 0 && told.assume_init().f_type == PROC
+    })
+}
+
+/// Whether a descriptor is of a file in /proc.
+pub fn is_proc_file(descriptor: RawFd) -> bool {
+    let mut told = MaybeUninit::<h::statfs>::uninit();
+    // SAFETY: the answer is there if the call succeeds.
+    unsafe { h::fstatfs(descriptor, told.as_mut_ptr()) == 0 && told.assume_init().f_type == PROC }
+}
+
+fn status(directory: RawFd, path: &[u8]) -> Option<h::stat> {
+    let path = CString::new(path).ok()?;
+    let mut told = MaybeUninit::<h::stat>::uninit();
+    // SAFETY: the path is NUL-terminated; the answer is there if the call succeeds.
+    unsafe {
+        let result = h::fstatat(directory, path.as_ptr(), told.as_mut_ptr(), h::AT_SYMLINK_NOFOLLOW);
+        (result == 0).then(|| told.assume_init())
+    }
+}
+
+fn read_link(directory: RawFd, path: &[u8]) -> Option<Vec<u8>> {
+    let path = CString::new(path).ok()?;
+    let mut target = vec![0u8; h::PATH_MAX as usize];
+    // SAFETY: the path is NUL-terminated, and there is room for as much as is said.
+    let bytes = unsafe { h::readlinkat(directory, path.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
+    target.truncate(usize::try_from(bytes).ok()?);
+    Some(target)
+}
+
+/// The file of a descriptor, as /proc shows it.
+pub fn link_of(descriptor: RawFd) -> Option<Vec<u8>> {
+    let link = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
+    Some(link.as_os_str().as_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Action, ROWS};
+
+    #[test]
+    fn what_the_arguments_of_each_call_that_is_passed_on_are_is_said() {
+        for row in ROWS {
+            if let Action::Pass(number, _) | Action::Wait(number, ..) = row.action {
+                assert!(kinds(number).is_some(), "{}: add the host's call to KINDS", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn flags_say_whether_a_last_link_is_followed() {
+        let (end, _other) = std::io::pipe().unwrap();
+        let copy = out_of_reach(end.into());
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(format!("/proc/self/fd/{}", copy.as_raw_fd()), &link).unwrap();
+        let link = CString::new(link.as_os_str().as_bytes()).unwrap();
+        let (path, here) = (link.as_ptr() as u64, h::AT_FDCWD as u64);
+        let (no, yes) = (h::AT_SYMLINK_NOFOLLOW as u64, h::AT_SYMLINK_FOLLOW as u64);
+        let refused = Err(Errno(h::ENOENT));
+        for (number, arguments, expected) in [
+            (h::SYS_statx, [here, path, 0, 0, 0, 0], refused),
+            (h::SYS_statx, [here, path, no, 0, 0, 0], Ok(())),
+            (h::SYS_newfstatat, [here, path, 0, no, 0, 0], Ok(())),
+            (h::SYS_utimensat, [here, path, 0, 0, 0, 0], refused),
+            (h::SYS_utimensat, [here, path, 0, no, 0, 0], Ok(())),
+            (h::SYS_fchownat, [here, path, 0, 0, no, 0], Ok(())),
+            (h::SYS_fchownat, [here, path, 0, 0, 0, 0], refused),
+            (h::SYS_linkat, [here, path, here, path, 0, 0], Ok(())),
+            (h::SYS_linkat, [here, path, here, path, yes, 0], refused),
+            (h::SYS_name_to_handle_at, [here, path, 0, 0, 0, 0], Ok(())),
+            (h::SYS_name_to_handle_at, [here, path, 0, 0, yes, 0], refused),
+            (h::SYS_unlinkat, [here, path, yes, 0, 0, 0], Ok(())),
+        ] {
+            // SAFETY: the path is a string.
+            assert_eq!(unsafe { check(number, &arguments) }, expected, "{number} {arguments:x?}");
+        }
+    }
+
+    #[test]
+    fn a_copy_has_a_number_beyond_the_limit_and_the_limit_stays() {
+        let before = change_limit(None);
+        let (end, _other) = std::io::pipe().unwrap();
+        let copy = out_of_reach(end.into());
+        assert!(is_reserved(copy.as_raw_fd() as u64));
+        assert_eq!(change_limit(None), before);
+    }
+
+    #[test]
+    fn what_is_opened_apart_is_open_nowhere_else() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().canonicalize().unwrap();
+        // SAFETY: gettid has no preconditions.
+        let thread = unsafe { h::gettid() };
+        let number_here = |thread: i32| {
+            let entries = std::fs::read_dir(format!("/proc/self/task/{thread}/fd")).unwrap().flatten();
+            entries
+                .filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == path))
+                .count()
+        };
+        let before = number_here(thread);
+        let (inside, outside) = apart(|| {
+            let _open = std::fs::File::open(&path).unwrap();
+            // SAFETY: as above.
+            (number_here(unsafe { h::gettid() }), number_here(thread))
+        });
+        assert_eq!((inside, outside), (1, before));
+    }
+
+    #[test]
+    fn no_path_leads_to_a_reserved_number() {
+        let (end, _other) = std::io::pipe().unwrap();
+        let copy = out_of_reach(end.into());
+        let ours = copy.as_raw_fd();
+        let folder = tempfile::tempdir().unwrap();
+        let link = |name: &str, target: String| {
+            let path = folder.path().join(name);
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            path.to_str().unwrap().to_string()
+        };
+        let process = std::process::id();
+        let to_file = link("file", format!("/proc/self/fd/{ours}"));
+        let again = link("again", "file".into());
+        let to_folder = link("folder", "/dev/fd".into());
+        let refused = [
+            (format!("/proc/self/fd/{ours}"), false),
+            (format!("/proc/{process}/fdinfo/{ours}"), false),
+            (format!("/proc/thread-self/fd/{ours}"), false),
+            (format!("/proc/self/task/{process}/../../fd/{ours}"), false),
+            (format!("/dev/fd/{ours}"), false),
+            (format!("{to_folder}/{ours}"), false),
+            (to_file.clone(), true),
+            (again, true),
+        ];
+        let check =
+            |directory, path: &str, follows| check_path(directory, &CString::new(path).unwrap(), follows);
+        for (path, follows) in refused {
+            assert_eq!(check(h::AT_FDCWD, &path, follows), Err(Errno(h::ENOENT)), "{path}");
+        }
+        let descriptors = std::fs::File::open("/proc/self/fd").unwrap();
+        assert_eq!(check(descriptors.as_raw_fd(), &ours.to_string(), false), Err(Errno(h::ENOENT)));
+        assert_eq!(check(ours, "name", false), Err(Errno(h::EBADF)));
+        let plain = folder.path().join(ours.to_string());
+        std::fs::write(&plain, "").unwrap();
+        let allowed = ["/proc/self/fd/0", "/proc/self/fd", plain.to_str().unwrap()];
+        for path in allowed {
+            assert_eq!(check(h::AT_FDCWD, path, true), Ok(()), "{path}");
+        }
+        assert_eq!(check(h::AT_FDCWD, &to_file, false), Ok(()), "the link itself");
+    }
+}

@@ -1,0 +1,238 @@
+//! The conversion tables against the C library's headers: the same names compiled for the host and
+//! for Alpha must have the numbers that the tables say.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use crate::{errno, fd, flags, rlimit, signals, sockets, table, terminal, unimplemented};
+use host::Errno;
+
+fn run(command: &mut Command, what: &str) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{what} is needed for this test: {error}"));
+    assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The macros of some headers whose names `wanted` accepts, with their values on Alpha and on the
+/// host; only those that both have.
+fn constants(headers: &[&str], wanted: impl Fn(&str) -> bool) -> BTreeMap<String, (u64, u64)> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let includes: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
+    let source = path("headers.c");
+    std::fs::write(&source, format!("#define _GNU_SOURCE\n{includes}")).unwrap();
+    let macros =
+        run(Command::new("alpha-linux-gnu-gcc").args(["-E", "-dM"]).arg(&source), "alpha-linux-gnu-gcc");
+    let names = macros.lines().filter_map(|line| line.split(' ').nth(1)).filter(|name| wanted(name));
+    let prints: String = names
+        .map(|name| {
+            format!("#ifdef {name}\nprintf(\"{name} %llx\\n\", (unsigned long long){name});\n#endif\n")
+        })
+        .collect();
+    let program = format!(
+        "#define _GNU_SOURCE\n#include <stdio.h>\n{includes}int main(void) {{\n{prints}return 0;\n}}\n"
+    );
+    std::fs::write(&source, program).unwrap();
+    let mut values = ["alpha-linux-gnu-gcc", "cc"].map(|compiler| {
+        let binary = path(compiler);
+        run(Command::new(compiler).arg("-w").arg("-o").arg(&binary).arg(&source), compiler);
+        let text = if compiler == "cc" {
+            run(&mut Command::new(&binary), "the host's program")
+        } else {
+            run(Command::new("qemu-alpha").args(["-L", "/usr/alpha-linux-gnu"]).arg(&binary), "qemu-alpha")
+        };
+        let value = |line: &str| {
+            let (name, value) = line.split_once(' ').unwrap();
+            (name.to_string(), u64::from_str_radix(value, 16).unwrap())
+        };
+        text.lines().map(value).collect::<BTreeMap<_, _>>()
+    });
+    let alpha = std::mem::take(&mut values[0]);
+    let both =
+        alpha.into_iter().filter_map(|(name, alpha)| Some((name.clone(), (alpha, values[1].get(&name)?))));
+    both.map(|(name, (alpha, host))| (name, (alpha, *host))).collect()
+}
+
+fn has_prefix(name: &str, prefixes: &[&str]) -> bool {
+    !name.contains('(') && prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[test]
+fn errors() {
+    let names = constants(&["errno.h"], |name| {
+        name.starts_with('E') && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+    });
+    assert!(names.len() > 120, "{}", names.len());
+    for (name, (alpha, host)) in names {
+        assert_eq!(errno::alpha(Errno(host as i32)), alpha, "{name}");
+    }
+}
+
+#[test]
+fn signal_numbers() {
+    let names = constants(&["signal.h"], |name| {
+        name.starts_with("SIG")
+            && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+            && !["SIGRTMIN", "SIGRTMAX", "SIGSTKSZ"].contains(&name)
+    });
+    assert!(names.len() > 30);
+    for (name, (alpha, host)) in names {
+        assert_eq!(signals::host_number(alpha as i32), Some(host as i32), "{name}");
+        assert_eq!(signals::alpha(host as i32), alpha as i32, "{name}");
+    }
+    for signal in 1..=signals::LAST {
+        assert_eq!(signals::alpha(signals::host_number(signal).unwrap()), signal);
+    }
+    assert_eq!(signals::alpha_mask(signals::host_mask(u64::MAX)), u64::MAX);
+}
+
+#[test]
+fn flag_words() {
+    type Check =
+        (&'static [&'static str], &'static [&'static str], &'static flags::Bits, &'static [&'static str]);
+    // MAP_FIXED and its kin never reach the host; the rest of those left out only advise it.
+    let checks: [Check; 5] = [
+        (&["fcntl.h"], &["O_"], &flags::OPEN, &["O_LARGEFILE"]),
+        (
+            &["sys/mman.h"],
+            &["MAP_"],
+            &flags::MAP,
+            &[
+                "MAP_FIXED",
+                "MAP_FIXED_NOREPLACE",
+                "MAP_GROWSDOWN",
+                "MAP_DENYWRITE",
+                "MAP_EXECUTABLE",
+                "MAP_NONBLOCK",
+                "MAP_STACK",
+                "MAP_FAILED",
+                "MAP_HUGE_SHIFT",
+                "MAP_HUGE_MASK",
+                "MAP_SYNC",
+            ],
+        ),
+        (&["sys/mman.h"], &["MCL_"], &flags::LOCK_ALL, &[]),
+        (&["sys/eventfd.h", "sys/timerfd.h", "sys/signalfd.h"], &["EFD_", "SFD_"], &flags::DESCRIPTOR, &[]),
+        (&["sys/socket.h"], &["SOCK_"], &flags::SOCKET_TYPE, &[]),
+    ];
+    for (headers, prefixes, table, left_out) in checks {
+        let names = constants(headers, |name| has_prefix(name, prefixes) && !left_out.contains(&name));
+        assert!(!names.is_empty());
+        for (name, (alpha, host)) in names {
+            assert_eq!(table.host(alpha), host, "{name}");
+            assert_eq!(table.alpha(host), alpha, "{name}");
+        }
+    }
+}
+
+#[test]
+fn numbers_that_name_something() {
+    let commands = constants(&["fcntl.h"], |name| has_prefix(name, &["F_"]));
+    for (alpha, host) in fd::command_numbers() {
+        let named = |pair: &(u64, u64)| *pair == (alpha as u64, host as u64);
+        assert!(commands.values().any(named), "fcntl {alpha} {host}");
+    }
+    let locks = ["F_RDLCK", "F_WRLCK", "F_UNLCK"].map(|name| commands[name]);
+    assert_eq!(locks, fd::LOCK_TYPES.map(|(alpha, host)| (u64::from(alpha), host as u64)));
+
+    let options = constants(&["sys/socket.h"], |name| has_prefix(name, &["SO_", "SOL_SOCKET"]));
+    assert_eq!(options["SOL_SOCKET"], (sockets::SOL_SOCKET, libc::SOL_SOCKET as u64));
+    for &(alpha, host) in sockets::OPTIONS {
+        assert!(options.values().any(|&pair| pair == (alpha, host as u64)), "option {alpha:#x} {host}");
+    }
+
+    for (name, (alpha, host)) in constants(&["sys/resource.h"], |name| has_prefix(name, &["RLIMIT_"])) {
+        if (alpha as usize) < rlimit::RESOURCE_COUNT {
+            assert_eq!(rlimit::host_resource(alpha), Ok(host as u32), "{name}");
+        }
+    }
+}
+
+#[test]
+fn terminal_requests() {
+    let headers = ["sys/types.h", "sys/ioctl.h", "linux/fs.h"];
+    // Structures whose sizes the headers do not know.
+    const UNSIZED: [&str; 8] = ["ISO7816", "RS485", "S2", "W2", "F2", "ETP", "ETN", "ETC"];
+    let names = constants(&headers, |name| {
+        has_prefix(name, &["TIOC", "TCS", "TCX", "TCF", "FIO", "FICLONE"])
+            && !name.ends_with("LTC")
+            && !UNSIZED.iter().any(|end| name.ends_with(end))
+    });
+    let known: BTreeMap<u64, u64> = terminal::request_numbers().collect();
+    for (name, (alpha, host)) in names {
+        // termios2 is set on the host, where Alpha has one structure for both.
+        let termios = ["TCSETS", "TCSETSW", "TCSETSF"].contains(&name.as_str());
+        if let Some(&converted) = known.get(&alpha).filter(|_| !termios) {
+            assert_eq!(converted, host, "{name}");
+        }
+    }
+    assert!(known.contains_key(&0x402c_7413), "TCGETS");
+}
+
+/// Every flag of a termios, alone in its word, and every speed and control character.
+#[test]
+fn terminal_modes() {
+    let words: [(&str, usize); 4] = [
+        (
+            "IGNBRK BRKINT IGNPAR PARMRK INPCK ISTRIP INLCR IGNCR ICRNL IXON IXOFF IXANY IUCLC IMAXBEL IUTF8",
+            0,
+        ),
+        ("OPOST ONLCR OCRNL ONOCR ONLRET OFILL OFDEL OLCUC NL1 TAB1 TAB2 TAB3 CR1 CR2 CR3 FF1 BS1 VT1", 4),
+        (
+            "CS6 CS7 CS8 CSTOPB CREAD PARENB PARODD HUPCL CLOCAL CRTSCTS CMSPAR B50 B9600 B38400 B57600 \
+             B115200 B4000000",
+            8,
+        ),
+        (
+            "ISIG ICANON XCASE ECHO ECHOE ECHOK ECHONL NOFLSH TOSTOP ECHOCTL ECHOPRT ECHOKE FLUSHO PENDIN \
+             IEXTEN",
+            12,
+        ),
+    ];
+    let characters = "VEOF VEOL VEOL2 VERASE VWERASE VKILL VREPRINT VINTR VQUIT VSUSP VSTART VSTOP VLNEXT \
+                      VDISCARD VMIN VTIME";
+    let all = words.map(|(names, _)| names).join(" ") + " " + characters;
+    let values = constants(&["termios.h"], |name| all.split_whitespace().any(|wanted| wanted == name));
+    let check = |name: &str, alpha: [u8; 44], host: [u8; 44]| {
+        assert_eq!(terminal::host_termios(&alpha).bytes(), host, "{name} to the host");
+        assert_eq!(terminal::alpha_termios(&host).bytes(), alpha, "{name} to Alpha");
+    };
+    for (names, at) in words {
+        for name in names.split_whitespace() {
+            let (mut alpha, mut host) = ([0u8; 44], [0u8; 44]);
+            let (alpha_value, host_value) = *values.get(name).unwrap_or_else(|| panic!("no {name}"));
+            alpha[at..at + 4].copy_from_slice(&(alpha_value as u32).to_le_bytes());
+            host[at..at + 4].copy_from_slice(&(host_value as u32).to_le_bytes());
+            check(name, alpha, host);
+        }
+    }
+    for name in characters.split_whitespace() {
+        let (mut alpha, mut host) = ([0u8; 44], [0u8; 44]);
+        let (alpha_index, host_index) = values[name];
+        alpha[16 + alpha_index as usize] = 7;
+        host[17 + host_index as usize] = 7;
+        check(name, alpha, host);
+    }
+}
+
+#[test]
+fn system_call_numbers() {
+    let header = std::fs::read_to_string("/usr/alpha-linux-gnu/include/asm/unistd_32.h")
+        .expect("Alpha's kernel headers (Debian: linux-libc-dev-alpha-cross) are needed for this test");
+    let mut numbers = BTreeMap::new();
+    for line in header.lines() {
+        if let Some((name, number)) = line.strip_prefix("#define __NR_").and_then(|rest| rest.split_once(' '))
+        {
+            numbers.insert(number.parse::<u64>().unwrap(), name.to_string());
+        }
+    }
+    assert!(table::ROWS.windows(2).all(|pair| pair[0].number < pair[1].number));
+    assert!(unimplemented::NAMES.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    let rows = table::ROWS.iter().map(|row| (row.number, row.name));
+    let known: BTreeMap<u64, String> = rows
+        .chain(unimplemented::NAMES.iter().copied())
+        .map(|(number, name)| (number, name.into()))
+        .collect();
+    assert_eq!(known, numbers);
+    assert_eq!(known.len(), table::ROWS.len() + unimplemented::NAMES.len());
+}
