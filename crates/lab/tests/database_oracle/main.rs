@@ -8,8 +8,10 @@ mod edge;
 #[path = "../../../engine/tests/oracle/engine.rs"]
 mod engine;
 #[path = "../../../engine/tests/oracle/guest.rs"]
+#[expect(dead_code, reason = "the workload is compiled by lab")]
 mod guest;
 #[path = "../../../engine/tests/oracle/lockstep.rs"]
+#[expect(dead_code, reason = "the databases say more than standard output")]
 mod lockstep;
 #[path = "../../../engine/tests/oracle/qemu.rs"]
 mod qemu;
