@@ -4,12 +4,14 @@ use alpha::cpu::{Cpu, register};
 use host::Errno;
 use memory::Memory;
 
-use crate::call::{Call, Outcome};
-use crate::control::Control;
-use crate::kernel_lock::Held;
-use crate::signal_frame::Returning;
-use crate::threads::Thread;
-use crate::{errno, table, unimplemented};
+use crate::abi::{errno, unimplemented};
+use crate::calls::call::{Call, Outcome};
+use crate::calls::signal_frame::Returning;
+use crate::state::control::Control;
+use crate::state::kernel::Kernel;
+use crate::state::lock::Held;
+use crate::state::threads::Thread;
+use crate::table::{self, Action};
 
 /// The name of a system call, or its number if it has none.
 pub fn system_call_name(number: u32) -> String {
@@ -38,7 +40,7 @@ pub fn system_call(kernel: &mut Held, thread: &mut Thread, cpu: &mut Cpu, memory
         kernel.waited(began, waited);
     }
     if outcome == Err(Errno(libc::ENOSYS)) {
-        kernel.name_unknown(number);
+        name_unknown(kernel, number);
     }
     if control != Control::Continue {
         return control;
@@ -62,4 +64,15 @@ fn set_result(cpu: &mut Cpu, outcome: Outcome) {
 /// Ends the call that asked for a thread: its id, or the reason why there is none.
 pub fn started_thread(cpu: &mut Cpu, id: std::io::Result<i32>) {
     set_result(cpu, id.map(|id| id as u64).map_err(Errno::from));
+}
+
+/// Names a system call that does not exist here, once.
+fn name_unknown(kernel: &mut Kernel, number: u64) {
+    let row = table::find(number);
+    if row.is_some_and(|row| matches!(row.action, Action::Refuse)) || !kernel.named.insert(number) {
+        return;
+    }
+    let name = row.map(|row| row.name).or_else(|| unimplemented::name(number));
+    let name = name.map_or(String::new(), |name| format!(" ({name})"));
+    eprintln!("pathlength: system call {number}{name} is not implemented; the program was told ENOSYS");
 }

@@ -7,9 +7,8 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
-use crate::call::{Call, Outcome};
-use crate::kernel::Kernel;
 use crate::process_memory::runs_engine;
+use crate::state::kernel::Kernel;
 use crate::{memory_file, reserved};
 use host::Errno;
 use memory::{Backing, Memory, Region};
@@ -48,7 +47,7 @@ fn flags_of(descriptor: RawFd) -> i32 {
 }
 
 /// Puts what the guest may see in the place of a file of /proc that it has just opened.
-pub fn replace(call: &mut Call, descriptor: u64) -> Outcome {
+pub fn replace(kernel: &mut Kernel, memory: &Memory, descriptor: u64) -> Result<u64, Errno> {
     let number = descriptor as RawFd;
     if !reserved::is_proc_file(number) {
         return Ok(descriptor);
@@ -67,7 +66,7 @@ pub fn replace(call: &mut Call, descriptor: u64) -> Outcome {
     let mut opened = unsafe { std::fs::File::from_raw_fd(number) };
     let instead = match name {
         "mem" => {
-            call.kernel.opened_memory = true;
+            kernel.opened_memory = true;
             let process = if own { std::process::id() } else { process };
             memory_file::open(process, flags)?
         }
@@ -75,11 +74,11 @@ pub fn replace(call: &mut Call, descriptor: u64) -> Outcome {
         "stat" => {
             let mut told = Vec::new();
             opened.read_to_end(&mut told)?;
-            let bytes = own.then(|| call.memory.mapped_bytes());
+            let bytes = own.then(|| memory.mapped_bytes());
             in_memory(&link, &guest_stat(&told, bytes), flags)?
         }
         _ if ABSENT.contains(&name) => return Err(Errno(libc::ENOENT)),
-        _ => match call.kernel.own_contents(call.memory, name).filter(|_| own) {
+        _ => match kernel.own_contents(memory, name).filter(|_| own) {
             Some(contents) => in_memory(&link, &contents, flags)?,
             None => return Ok(opened.into_raw_fd() as u64),
         },

@@ -3,11 +3,11 @@
 
 use libc as h;
 
-use crate::call::Argument::{Buffer, Bytes, Flags, Int, Is, Number, Path, Text};
-use crate::call::Interrupted::Restarts;
-use crate::call::{Argument, Call, Interrupted, Outcome};
-use crate::flags::{DESCRIPTOR, OPEN, SOCKET_TYPE};
-use crate::{
+use crate::abi::flags::{DESCRIPTOR, OPEN, SOCKET_TYPE};
+use crate::calls::call::Argument::{Buffer, Bytes, Flags, Int, Is, Number, Path, Text};
+use crate::calls::call::Interrupted::Restarts;
+use crate::calls::call::{Argument, Call, Interrupted, Outcome};
+use crate::calls::{
     aio, clone, fd, files, ipc, message_queues, mm, msghdr, numa, process_memory, processes, rlimit,
     signal_calls, signal_frame, sockets, stat, sysinfo, terminal, threads, time, timers, waiting,
 };

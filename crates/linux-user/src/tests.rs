@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use crate::{errno, fd, flags, rlimit, signals, sockets, table, terminal, unimplemented};
+use crate::abi::{errno, flags, unimplemented};
+use crate::calls::{fd, rlimit, sockets, terminal};
+use crate::state::signals;
+use crate::table;
 use host::Errno;
 
 fn run(command: &mut Command, what: &str) -> String {
@@ -142,7 +145,7 @@ fn numbers_that_name_something() {
     }
 
     for (name, (alpha, host)) in constants(&["sys/resource.h"], |name| has_prefix(name, &["RLIMIT_"])) {
-        if (alpha as usize) < rlimit::RESOURCE_COUNT {
+        if (alpha as usize) < crate::state::rlimit::RESOURCE_COUNT {
             assert_eq!(rlimit::host_resource(alpha), Ok(host as u32), "{name}");
         }
     }

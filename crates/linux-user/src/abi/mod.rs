@@ -1,0 +1,6 @@
+//! Alpha's binary interface: numbers, flags and structures.
+
+pub(crate) mod errno;
+pub(crate) mod flags;
+pub(crate) mod layout;
+pub(crate) mod unimplemented;

@@ -1,0 +1,197 @@
+//! Asynchronous input and output (io_setup and its kin). The host's kernel does it; what it is given are copies
+//! of the guest's control blocks, which no other thread of the guest can change between the check of an
+//! address and its use.
+//!
+//! A context's id is, for the guest, the address of a page of zeros. The C library that knows such contexts
+//! (libaio) looks there for the ring in which the kernel leaves events, finds no ring, and makes the system
+//! calls.
+
+use std::collections::BTreeMap;
+
+use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::calls::call::Interrupted::Fails;
+use crate::calls::call::{Call, Outcome};
+use crate::reserved::check_descriptor;
+use crate::state::aio::{BLOCK_BYTES, Block, Context};
+use crate::state::clock::timespec;
+use host::Errno;
+use memory::{Backing, PAGE};
+
+const EINVAL: Errno = Errno(libc::EINVAL);
+const EFAULT: Errno = Errno(libc::EFAULT);
+
+/// io_pgetevents, of which the crate libc does not know the number.
+#[cfg(target_arch = "x86_64")]
+const PGETEVENTS: libc::c_long = 333;
+#[cfg(target_arch = "aarch64")]
+const PGETEVENTS: libc::c_long = 292;
+
+// linux/aio_abi.h, the same on both: a control block's command, and bytes of it and of an event.
+const READ_VECTORS: u16 = 7;
+const WRITE_VECTORS: u16 = 8;
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const EVENT_BYTES: usize = 32;
+/// Where in a control block the key is, which the kernel sets.
+const KEY: usize = 8;
+/// The descriptor to read or write, flags, and the one that is told of the end if a flag says so.
+const DESCRIPTOR: usize = 20;
+const FLAGS: usize = 56;
+const TELL_END: u32 = 1;
+const END_DESCRIPTOR: usize = 60;
+
+fn context<'a>(call: &'a mut Call, id: u64) -> Result<&'a mut Context, Errno> {
+    call.kernel.contexts.0.get_mut(&id).ok_or(EINVAL)
+}
+
+/// io_setup(events, id)
+pub fn io_setup(call: &mut Call) -> Outcome {
+    let [events, address, ..] = call.arguments;
+    if call.read_u64(address)? != 0 {
+        return Err(EINVAL);
+    }
+    let mut host = 0u64;
+    call.host(libc::SYS_io_setup, [events, &raw mut host as u64, 0, 0, 0, 0])?;
+    let page = call.memory.find_free(0, PAGE).ok_or(Errno(libc::ENOMEM)).and_then(|page| {
+        call.memory.map_anonymous(page, PAGE, libc::PROT_READ, false, Backing::Named("/[aio] (deleted)"))?;
+        Ok(page)
+    });
+    let written = page.and_then(|page| call.write(address, &Record::new().u64s(&[page])).map(|()| page));
+    match written {
+        Ok(page) => {
+            call.kernel.contexts.0.insert(page, Context { host, under_way: BTreeMap::new() });
+            Ok(0)
+        }
+        Err(error) => {
+            call.host(libc::SYS_io_destroy, [host, 0, 0, 0, 0, 0])?;
+            Err(error)
+        }
+    }
+}
+
+/// io_destroy(id)
+pub fn io_destroy(call: &mut Call) -> Outcome {
+    let id = call.arguments[0];
+    let context = call.kernel.contexts.0.remove(&id).ok_or(EINVAL)?;
+    // What it waits for may take a while; the control blocks stay until then.
+    call.host_unlocked(libc::SYS_io_destroy, [context.host, 0, 0, 0, 0, 0])?;
+    call.memory.unmap(id, PAGE)?;
+    Ok(0)
+}
+
+/// io_submit(id, number, control blocks)
+pub fn io_submit(call: &mut Call) -> Outcome {
+    let [id, count, blocks, ..] = call.arguments;
+    if (count as i64) < 0 {
+        return Err(EINVAL);
+    }
+    let host = context(call, id)?.host;
+    let mut submitted = 0;
+    while submitted < count {
+        match submit(call, id, host, blocks.wrapping_add(8 * submitted)) {
+            Ok(()) => submitted += 1,
+            Err(error) if submitted == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(submitted)
+}
+
+/// Submits the control block that the word at `place` points to.
+fn submit(call: &mut Call, id: u64, host: u64, place: u64) -> Result<(), Errno> {
+    let guest = call.read_u64(place)?;
+    let mut bytes: [u8; BLOCK_BYTES] = call.read(guest)?;
+    let command = u16::from_le_bytes([bytes[16], bytes[17]]);
+    check_descriptor(u32_at(&bytes, DESCRIPTOR).into())?;
+    if u32_at(&bytes, FLAGS) & TELL_END != 0 {
+        check_descriptor(u32_at(&bytes, END_DESCRIPTOR).into())?;
+    }
+    let (buffer, size) = (u64_at(&bytes, 24), u64_at(&bytes, 32));
+    // The kernel copies the vectors when it is given the block.
+    let vectors = match command {
+        READ_VECTORS | WRITE_VECTORS => Some(call.vectors(buffer, size)?),
+        _ => None,
+    };
+    let pointer = match (&vectors, command) {
+        (Some(vectors), _) => vectors.as_ptr() as u64,
+        (None, READ | WRITE) => call.pointer(buffer, size)?,
+        _ => buffer,
+    };
+    bytes[24..32].copy_from_slice(&pointer.to_le_bytes());
+    let block = Box::new(Block(bytes));
+    let address = &raw const *block as u64;
+    // Before it is submitted: another thread may take its event at once.
+    context(call, id)?.under_way.insert(address, (guest, block));
+    let submitted = call.host_unlocked(libc::SYS_io_submit, [host, 1, &raw const address as u64, 0, 0, 0]);
+    if let Err(error) = submitted {
+        context(call, id)?.under_way.remove(&address);
+        return Err(error);
+    }
+    // As Linux sets it; a program that took the memory away does not care.
+    let _ = call.write(guest.wrapping_add(KEY as u64), &Record::new().u32s(&[0]));
+    Ok(())
+}
+
+/// io_cancel(id, control block, event)
+pub fn io_cancel(call: &mut Call) -> Outcome {
+    let [id, guest, event, ..] = call.arguments;
+    let known = context(call, id)?;
+    let block = known.under_way.iter().find(|(_, (address, _))| *address == guest);
+    let (host, block) = (known.host, block.map(|(address, _)| *address).ok_or(EINVAL)?);
+    let mut bytes = [0u8; EVENT_BYTES];
+    let outcome = call.host(libc::SYS_io_cancel, [host, block, bytes.as_mut_ptr() as u64, 0, 0, 0])?;
+    let record = taken(call, id, &bytes)?;
+    call.write(event, &record)?;
+    Ok(outcome)
+}
+
+/// An event as the guest has it; its control block is no longer under way.
+fn taken(call: &mut Call, id: u64, event: &[u8]) -> Result<Record, Errno> {
+    let block = context(call, id)?.under_way.remove(&u64_at(event, 8));
+    let guest = block.map_or(0, |(guest, _)| guest);
+    Ok(Record::new().raw(&event[..8]).u64s(&[guest]).raw(&event[16..]))
+}
+
+/// io_getevents(id, at least, at most, events, timeout)
+pub fn io_getevents(call: &mut Call) -> Outcome {
+    events(call, None)
+}
+
+/// io_pgetevents(id, at least, at most, events, timeout, signal mask and its size)
+pub fn io_pgetevents(call: &mut Call) -> Outcome {
+    let address = call.arguments[5];
+    let mut mask = None;
+    if address != 0 {
+        let bytes: [u8; 16] = call.read(address)?;
+        mask = call.optional_mask(u64_at(&bytes, 0), u64::from(u32_at(&bytes, 8)))?;
+    }
+    events(call, mask)
+}
+
+fn events(call: &mut Call, mask: Option<u64>) -> Outcome {
+    const MOST_AT_ONCE: u64 = 1 << 16;
+    let [id, least, most, address, timeout, _] = call.arguments;
+    if most as i64 <= 0 || (least as i64) < 0 || least > most {
+        return Err(EINVAL);
+    }
+    let host = context(call, id)?.host;
+    let timeout = call.read_timeout(timeout)?;
+    let words = timeout.map(timespec);
+    let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
+    let most = most.min(MOST_AT_ONCE);
+    let mut found = vec![0u8; EVENT_BYTES * most as usize];
+    let pointer = found.as_mut_ptr() as u64;
+    let count = call.with_mask(mask, |call, mask| {
+        let pair = [mask.as_ref().map_or(0, |mask| mask as *const u64 as u64), 8];
+        let arguments = [host, least.min(most), most, pointer, limit, pair.as_ptr() as u64];
+        call.wait(PGETEVENTS, arguments, Fails)
+    })?;
+    if let Some(timeout) = timeout.filter(|_| count < least) {
+        call.slept(timeout);
+    }
+    for (index, event) in found.chunks(EVENT_BYTES).take(count as usize).enumerate() {
+        let record = taken(call, id, event)?;
+        call.write(address.wrapping_add((EVENT_BYTES * index) as u64), &record).map_err(|_| EFAULT)?;
+    }
+    Ok(count)
+}

@@ -1,0 +1,232 @@
+//! One system call under way: its arguments, and how they are passed on to the host.
+
+use std::ffi::CString;
+
+use crate::abi::flags::Bits;
+use crate::abi::layout::Record;
+use crate::state::clock::{for_somebody_else, host_time};
+use crate::state::control::Control;
+use crate::state::lock::Held;
+use crate::state::threads::Thread;
+use crate::{proc_files, reserved};
+use alpha::cpu::Cpu;
+use host::Errno;
+use memory::Memory;
+
+/// What a system call returns.
+pub type Outcome = Result<u64, Errno>;
+
+/// Longest path, with its NUL, as Linux has it.
+const PATH_MAX: usize = 4096;
+
+/// The host's calls that open a file by its path: what they opened may be one that shows the engine.
+const OPENS: [libc::c_long; 2] = [libc::SYS_openat, libc::SYS_openat2];
+
+/// How an argument of the host's call comes about.
+#[derive(Clone, Copy)]
+pub enum Argument {
+    /// A constant; no argument of the guest's is used up.
+    Is(i64),
+    /// The guest's next argument as it is.
+    Number,
+    /// A path: looked up under the sysroot first. NULL stays NULL.
+    Path,
+    /// A string. NULL stays NULL.
+    Text,
+    /// A pointer to as many bytes as the guest's argument behind it says.
+    Buffer,
+    /// A pointer to so many bytes; NULL stays NULL.
+    Bytes(u64),
+    /// A flag word.
+    Flags(&'static Bits),
+    /// A `clockid_t`, a resource ... numbered alike, but only the low 32 bits count.
+    Int,
+}
+
+/// Whether a call that a signal interrupted is repeated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Interrupted {
+    /// With SA_RESTART (signal(7)).
+    Restarts,
+    /// Never: EINTR.
+    Fails,
+}
+
+/// One system call under way.
+pub struct Call<'a, 'b> {
+    /// The process's kernel side.
+    pub kernel: &'a mut Held<'b>,
+    /// The thread's.
+    pub thread: &'a mut Thread,
+    /// The processor.
+    pub cpu: &'a mut Cpu,
+    /// The guest's memory.
+    pub memory: &'a Memory,
+    /// a0 to a5.
+    pub arguments: [u64; 6],
+    /// What the virtual clock showed when the call began.
+    pub began: u64,
+    /// Nanoseconds of the host's that it waited for somebody else and that the virtual clock does not know yet.
+    pub waited: u64,
+    /// What the engine is to do next.
+    pub control: Control,
+    /// Set if v0 and a3 already hold what they should (sigreturn).
+    pub registers_set: bool,
+}
+
+impl Call<'_, '_> {
+    /// An argument as a C `int`.
+    pub fn int(&self, index: usize) -> i32 {
+        self.arguments[index] as i32
+    }
+
+    /// The host's pointer for a guest's; NULL stays NULL.
+    pub fn pointer(&self, address: u64, bytes: u64) -> Result<u64, Errno> {
+        if address == 0 {
+            return Ok(0);
+        }
+        self.memory.host(address, bytes).map(|pointer| pointer as u64).ok_or(Errno(libc::EFAULT))
+    }
+
+    /// A string argument; EFAULT for NULL, ENAMETOOLONG if it is longer than a path may be.
+    pub fn text(&self, index: usize) -> Result<CString, Errno> {
+        let bytes = self.memory.read_string(self.arguments[index], PATH_MAX)?;
+        // A NUL ends the string, so there is none inside.
+        bytes.and_then(|bytes| CString::new(bytes).ok()).ok_or(Errno(libc::ENAMETOOLONG))
+    }
+
+    /// A path argument, translated to the host's.
+    pub fn path(&self, index: usize) -> Result<CString, Errno> {
+        Ok(self.kernel.host_path(self.text(index)?))
+    }
+
+    /// Reads a fixed number of bytes.
+    pub fn read<const N: usize>(&self, address: u64) -> Result<[u8; N], Errno> {
+        let mut bytes = [0; N];
+        self.memory.read(address, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads a 64-bit number.
+    pub fn read_u64(&self, address: u64) -> Result<u64, Errno> {
+        Ok(u64::from_le_bytes(self.read(address)?))
+    }
+
+    /// Reads a 32-bit number.
+    pub fn read_u32(&self, address: u64) -> Result<u32, Errno> {
+        Ok(u32::from_le_bytes(self.read(address)?))
+    }
+
+    /// Writes a structure.
+    pub fn write(&mut self, address: u64, record: &Record) -> Result<(), Errno> {
+        Ok(self.memory.write(address, record.bytes())?)
+    }
+
+    /// Converts the guest's arguments as listed and makes the host's call.
+    pub fn pass(&mut self, number: libc::c_long, arguments: &[Argument]) -> Outcome {
+        let converted = self.convert(arguments)?;
+        self.host_unlocked(number, converted.words)
+    }
+
+    /// As [`Call::pass`], for a call that may block.
+    pub fn pass_wait(
+        &mut self,
+        number: libc::c_long,
+        arguments: &[Argument],
+        interrupted: Interrupted,
+    ) -> Outcome {
+        let converted = self.convert(arguments)?;
+        self.wait(number, converted.words, interrupted)
+    }
+
+    /// A host call that may block, made without the kernel's lock; its arguments point into the
+    /// guest's window or to memory of the caller that outlives it.
+    pub fn wait(&mut self, number: libc::c_long, arguments: [u64; 6], interrupted: Interrupted) -> Outcome {
+        Self::check(number, &arguments)?;
+        let is_timed = self.kernel.is_virtual() && for_somebody_else(number, &arguments, self.memory);
+        let from = is_timed.then(|| host_time(libc::CLOCK_MONOTONIC));
+        // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
+        let result = self.kernel.released(|| unsafe { host::wait(number, arguments) });
+        if let Some(from) = from {
+            self.waited += host_time(libc::CLOCK_MONOTONIC).saturating_sub(from);
+            let expiry = host::recorded().and_then(|information| self.kernel.expiry(&information));
+            if self.kernel.note_readable_timers() || expiry.is_some() {
+                // It lasted until that time.
+                self.waited = 0;
+            }
+        }
+        match result {
+            Err(Errno(libc::EINTR)) if interrupted == Interrupted::Restarts => Err(Errno::RESTART),
+            // No signal of the guest's, but somebody who wants the thread to look up: the guest must not notice.
+            Err(Errno(libc::EINTR)) if host::pending() && !host::is_recorded() => Err(Errno::RESTART_ALWAYS),
+            Ok(descriptor) if OPENS.contains(&number) => {
+                proc_files::replace(self.kernel, self.memory, descriptor)
+            }
+            other => other,
+        }
+    }
+
+    /// A host call that does not wait for anybody but may take a while: made without the kernel's
+    /// lock, under the same promise as [`Call::wait`].
+    pub fn host_unlocked(&mut self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
+        Self::check(number, &arguments)?;
+        // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
+        let result = self.kernel.released(|| unsafe { host::call(number, arguments) });
+        match result {
+            Ok(descriptor) if OPENS.contains(&number) => {
+                proc_files::replace(self.kernel, self.memory, descriptor)
+            }
+            other => other,
+        }
+    }
+
+    /// A short host call, under the same promise as [`Call::wait`].
+    pub fn host(&self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
+        debug_assert!(!OPENS.contains(&number), "files are opened by `wait`, which looks at what was opened");
+        Self::check(number, &arguments)?;
+        // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
+        unsafe { host::call(number, arguments) }
+    }
+
+    /// Fails if a call names a descriptor of the engine's own.
+    fn check(number: libc::c_long, arguments: &[u64; 6]) -> Result<(), Errno> {
+        // SAFETY: the paths that the host gets are strings of the engine's: `Argument::Path` and `Call::path`.
+        unsafe { reserved::check(number, arguments) }
+    }
+
+    fn convert(&self, arguments: &[Argument]) -> Result<Converted, Errno> {
+        let mut converted = Converted { words: [0; 6], _strings: Vec::new() };
+        let mut keep = |string: CString| {
+            let pointer = string.as_ptr() as u64;
+            converted._strings.push(string);
+            pointer
+        };
+        let mut index = 0;
+        for (slot, argument) in converted.words.iter_mut().zip(arguments) {
+            if let Argument::Is(value) = argument {
+                *slot = *value as u64;
+                continue;
+            }
+            let value = self.arguments[index];
+            *slot = match argument {
+                Argument::Path | Argument::Text if value == 0 => 0,
+                Argument::Path => keep(self.path(index)?),
+                Argument::Text => keep(self.text(index)?),
+                Argument::Buffer => self.pointer(value, self.arguments[index + 1])?,
+                Argument::Bytes(bytes) => self.pointer(value, *bytes)?,
+                Argument::Flags(bits) => bits.host(value),
+                Argument::Int => value as i32 as u64,
+                Argument::Number | Argument::Is(_) => value,
+            };
+            index += 1;
+        }
+        Ok(converted)
+    }
+}
+
+/// Arguments for the host.
+struct Converted {
+    words: [u64; 6],
+    /// What pointers among the words point to.
+    _strings: Vec<CString>,
+}

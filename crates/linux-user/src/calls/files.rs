@@ -1,0 +1,415 @@
+//! Opening, vectored input and output, times and links of files.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::abi::flags::OPEN;
+use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::calls::call::Interrupted::Restarts;
+use crate::calls::call::{Argument, Call, Outcome};
+use crate::calls::memory_file;
+use crate::memory_file::stands_for;
+use crate::reserved;
+use crate::state::fd::Special;
+use crate::state::settings::Random;
+use host::Errno;
+
+/// The most vectors that readv and its kin take (UIO_MAXIOV).
+const MOST_VECTORS: u64 = 1024;
+
+/// open(path, flags, mode)
+pub fn open(call: &mut Call) -> Outcome {
+    open_at(call, libc::AT_FDCWD as u64, 0)
+}
+
+/// openat(directory, path, flags, mode)
+pub fn openat(call: &mut Call) -> Outcome {
+    let directory = call.arguments[0];
+    open_at(call, directory, 1)
+}
+
+fn open_at(call: &mut Call, directory: u64, first: usize) -> Outcome {
+    let flags = OPEN.host(call.arguments[first + 1]);
+    let mode = call.arguments[first + 2];
+    let path = call.text(first)?;
+    open_path(call, path, |path| (libc::SYS_openat, [directory, path, flags, mode, 0, 0]))
+}
+
+/// openat2(directory, path, how, size of how)
+pub fn openat2(call: &mut Call) -> Outcome {
+    /// `struct open_how`: flags, mode and what names on the way may be.
+    const HOW_BYTES: u64 = 24;
+    let [directory, _, how, size, ..] = call.arguments;
+    let path = call.text(1)?;
+    if size < HOW_BYTES {
+        return Err(Errno(libc::EINVAL));
+    }
+    if size > 4096 {
+        return Err(Errno(libc::E2BIG));
+    }
+    let mut bytes = vec![0; size as usize];
+    call.memory.read(how, &mut bytes)?;
+    let alpha_flags = u64_at(&bytes, 0);
+    let flags = OPEN.host(alpha_flags);
+    if OPEN.alpha(flags) != alpha_flags {
+        return Err(Errno(libc::EINVAL));
+    }
+    bytes[..8].copy_from_slice(&flags.to_le_bytes());
+    let how = bytes.as_ptr() as u64;
+    open_path(call, path, |path| (libc::SYS_openat2, [directory, path, how, size, 0, 0]))
+}
+
+/// Opens what the path names for the guest by the host's call that `arguments` gives for the path's address.
+fn open_path(
+    call: &mut Call,
+    path: CString,
+    arguments: impl FnOnce(u64) -> (libc::c_long, [u64; 6]),
+) -> Outcome {
+    let path = call.kernel.host_path(path);
+    let (number, arguments) = arguments(path.as_ptr() as u64);
+    let descriptor = call.wait(number, arguments, Restarts)?;
+    if call.kernel.settings.random != Random::Host
+        && let Some(special) = Special::file(path.as_bytes())
+    {
+        call.kernel.special.insert(descriptor as i32, special);
+    }
+    Ok(descriptor)
+}
+
+/// readlink(path, buffer, size)
+pub fn readlink(call: &mut Call) -> Outcome {
+    read_link(call, libc::AT_FDCWD as u64, 0)
+}
+
+/// readlinkat(directory, path, buffer, size)
+pub fn readlinkat(call: &mut Call) -> Outcome {
+    let directory = call.arguments[0];
+    read_link(call, directory, 1)
+}
+
+fn read_link(call: &mut Call, directory: u64, first: usize) -> Outcome {
+    let (buffer, size) = (call.arguments[first + 1], call.arguments[first + 2]);
+    if size as i32 <= 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let path = call.text(first)?;
+    if call.kernel.own_proc_entry(path.as_bytes()) == Some("exe") {
+        let target = call.kernel.executable.as_os_str().as_bytes();
+        let shown = &target[..target.len().min(size as usize)];
+        call.memory.write(buffer, shown)?;
+        return Ok(shown.len() as u64);
+    }
+    let path = call.kernel.host_path(path);
+    let mut target = vec![0u8; libc::PATH_MAX as usize];
+    let room = target.len() as u64;
+    let arguments = [directory, path.as_ptr() as u64, target.as_mut_ptr() as u64, room, 0, 0];
+    let bytes = call.host(libc::SYS_readlinkat, arguments)? as usize;
+    let target = stands_for(&target[..bytes]).unwrap_or(&target[..bytes]);
+    let shown = &target[..target.len().min(size as usize)];
+    call.memory.write(buffer, shown)?;
+    Ok(shown.len() as u64)
+}
+
+impl Call<'_, '_> {
+    /// An array of `struct iovec` with the host's pointers.
+    pub fn vectors(&self, address: u64, count: u64) -> Result<Vec<[u64; 2]>, Errno> {
+        let mut vectors = self.guest_vectors(address, count)?;
+        for [base, length] in &mut vectors {
+            *base = if *length == 0 { 0 } else { self.pointer(*base, *length)? };
+        }
+        Ok(vectors)
+    }
+
+    /// An array of `struct iovec` as the guest has it.
+    pub fn guest_vectors(&self, address: u64, count: u64) -> Result<Vec<[u64; 2]>, Errno> {
+        if count > MOST_VECTORS {
+            return Err(Errno(libc::EINVAL));
+        }
+        let mut bytes = vec![0; 16 * count as usize];
+        self.memory.read(address, &mut bytes)?;
+        let vector = |bytes: &[u8]| {
+            let (base, length) = (u64_at(bytes, 0), u64_at(bytes, 8));
+            if length > i64::MAX as u64 { Err(Errno(libc::EINVAL)) } else { Ok([base, length]) }
+        };
+        bytes.chunks(16).map(vector).collect()
+    }
+}
+
+/// Where a call with vectors reads or writes.
+enum Place {
+    /// At the file's own offset.
+    Own,
+    /// At an offset.
+    Given,
+    /// At an offset, or at the file's own for -1.
+    Either,
+}
+
+/// Calls of the form (descriptor, vectors, count, ...).
+fn vectored(call: &mut Call, number: libc::c_long, place: Place, writes: bool) -> Outcome {
+    let [descriptor, vectors, count, low, high, flags] = call.arguments;
+    let host_vectors = call.vectors(vectors, count)?;
+    if call.kernel.opened_memory {
+        let offset = match place {
+            Place::Own => None,
+            Place::Either if low == u64::MAX => None,
+            Place::Given | Place::Either => Some(low),
+        };
+        let guests = host_vectors.iter().map(|&[base, bytes]| [call.memory.guest(base as *const u8), bytes]);
+        let guests: Vec<[u64; 2]> = guests.collect();
+        if let Some(outcome) = memory_file::transfer(call, &guests, offset, writes) {
+            return outcome;
+        }
+    }
+    call.wait(number, [descriptor, host_vectors.as_ptr() as u64, count, low, high, flags], Restarts)
+}
+
+/// write(descriptor, buffer, size)
+pub fn write(call: &mut Call) -> Outcome {
+    let [_, buffer, size, ..] = call.arguments;
+    if let Some(outcome) = memory_file::transfer(call, &[[buffer, size]], None, true) {
+        return outcome;
+    }
+    call.pass_wait(libc::SYS_write, &[Argument::Number, Argument::Buffer, Argument::Number], Restarts)
+}
+
+/// pread64(descriptor, buffer, size, offset)
+pub fn pread64(call: &mut Call) -> Outcome {
+    at_offset(call, libc::SYS_pread64, false)
+}
+
+/// pwrite64(descriptor, buffer, size, offset)
+pub fn pwrite64(call: &mut Call) -> Outcome {
+    at_offset(call, libc::SYS_pwrite64, true)
+}
+
+fn at_offset(call: &mut Call, number: libc::c_long, writes: bool) -> Outcome {
+    let [_, buffer, size, offset, ..] = call.arguments;
+    if let Some(outcome) = memory_file::transfer(call, &[[buffer, size]], Some(offset), writes) {
+        return outcome;
+    }
+    let arguments = &[Argument::Number, Argument::Buffer, Argument::Number, Argument::Number];
+    call.pass_wait(number, arguments, Restarts)
+}
+
+/// readv(descriptor, vectors, count)
+pub fn readv(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_readv, Place::Own, false)
+}
+
+/// writev(descriptor, vectors, count)
+pub fn writev(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_writev, Place::Own, true)
+}
+
+/// preadv(descriptor, vectors, count, offset)
+pub fn preadv(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_preadv, Place::Given, false)
+}
+
+/// pwritev(descriptor, vectors, count, offset)
+pub fn pwritev(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_pwritev, Place::Given, true)
+}
+
+/// preadv2(descriptor, vectors, count, offset, 0, flags)
+pub fn preadv2(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_preadv2, Place::Either, false)
+}
+
+/// pwritev2(descriptor, vectors, count, offset, 0, flags)
+pub fn pwritev2(call: &mut Call) -> Outcome {
+    vectored(call, libc::SYS_pwritev2, Place::Either, true)
+}
+
+/// Entries of a directory in the host's form, without those of the engine: its descriptors in a process's `fd`
+/// and `fdinfo`, its threads in this one's `task`.
+fn entries(call: &mut Call, descriptor: u64, size: u64) -> Result<Vec<u8>, Errno> {
+    const NAME: usize = 19;
+    let mut entries = vec![0u8; (size as usize).min(1 << 16)];
+    loop {
+        let arguments = [descriptor, entries.as_mut_ptr() as u64, entries.len() as u64, 0, 0, 0];
+        let filled = call.host_unlocked(libc::SYS_getdents64, arguments)? as usize;
+        let Some(folder) = proc_folder(descriptor as i32).filter(|_| filled > 0) else {
+            entries.truncate(filled);
+            return Ok(entries);
+        };
+        let mut kept = Vec::new();
+        let mut at = 0;
+        while at < filled {
+            let entry = &entries[at..at + entry_bytes(&entries, at)];
+            let name = entry[NAME..].split(|&byte| byte == 0).next().unwrap_or_default();
+            let is_engines = match folder {
+                ProcFolder::Descriptors => reserved::is_reserved_name(name),
+                ProcFolder::Threads => {
+                    let thread = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+                    thread.is_some_and(|thread| !call.kernel.has_thread(thread))
+                }
+            };
+            if !is_engines {
+                kept.extend_from_slice(entry);
+            }
+            at += entry.len();
+        }
+        // Nothing would be the end.
+        if !kept.is_empty() {
+            return Ok(kept);
+        }
+    }
+}
+
+/// `d_reclen` of an entry.
+fn entry_bytes(entries: &[u8], at: usize) -> usize {
+    usize::from(u16::from_le_bytes([entries[at + 16], entries[at + 17]]))
+}
+
+/// A folder of /proc in which the engine shows.
+enum ProcFolder {
+    Descriptors,
+    Threads,
+}
+
+fn proc_folder(descriptor: i32) -> Option<ProcFolder> {
+    if !reserved::is_proc_file(descriptor) {
+        return None;
+    }
+    let link = reserved::link_of(descriptor)?;
+    let (folder, name) = link.split_at(link.iter().rposition(|&byte| byte == b'/')?);
+    let own = format!("/{}", std::process::id());
+    match name {
+        b"/fd" | b"/fdinfo" => Some(ProcFolder::Descriptors),
+        b"/task" if folder.ends_with(own.as_bytes()) => Some(ProcFolder::Threads),
+        _ => None,
+    }
+}
+
+/// getdents64(descriptor, buffer, size)
+pub fn getdents64(call: &mut Call) -> Outcome {
+    let [descriptor, buffer, size, ..] = call.arguments;
+    let entries = entries(call, descriptor, u64::from(size as u32))?;
+    call.memory.write(buffer, &entries)?;
+    Ok(entries.len() as u64)
+}
+
+/// vmsplice(pipe, vectors, count, flags)
+pub fn vmsplice(call: &mut Call) -> Outcome {
+    let [descriptor, vectors, count, flags, ..] = call.arguments;
+    let vectors = call.vectors(vectors, count)?;
+    call.wait(libc::SYS_vmsplice, [descriptor, vectors.as_ptr() as u64, count, flags, 0, 0], Restarts)
+}
+
+/// osf_getdirentries(descriptor, buffer, size, base): entries of OSF/1's form, and where in the directory the
+/// first of them was.
+pub fn osf_getdirentries(call: &mut Call) -> Outcome {
+    /// An entry before its name: the file's number, the entry's length, the name's.
+    const NAME: usize = 8;
+    /// The host's entry before its name.
+    const HOST_NAME: usize = 19;
+    let [descriptor, buffer, size, base, ..] = call.arguments;
+    let size = u64::from(size as u32);
+    let mut position = call.host(libc::SYS_lseek, [descriptor, 0, libc::SEEK_CUR as u64, 0, 0, 0])?;
+    let begin = position;
+    // The host's entries are up to thrice as long.
+    let entries = entries(call, descriptor, 3 * size.min(1 << 14) + 512)?;
+    let (mut record, mut at) = (Record::new(), 0);
+    while at < entries.len() {
+        let entry = &entries[at..];
+        let length = usize::from(u16::from_le_bytes([entry[16], entry[17]]));
+        let name = entry[HOST_NAME..length].split(|&byte| byte == 0).next().unwrap_or_default();
+        let bytes = (NAME + name.len() + 1).next_multiple_of(4);
+        let end = record.bytes().len() + bytes;
+        let number = u32::try_from(u64_at(entry, 0));
+        if end as u64 > size || number.is_err() {
+            if at == 0 {
+                let error = if number.is_err() { libc::EOVERFLOW } else { libc::EINVAL };
+                set_position(call, descriptor, position)?;
+                return Err(Errno(error));
+            }
+            break;
+        }
+        let lengths = bytes as u32 | (name.len() as u32) << 16;
+        record = record.u32s(&[number.unwrap_or_default(), lengths]).raw(name).zeros_to(end);
+        position = u64_at(entry, 8);
+        at += length;
+    }
+    if at < entries.len() {
+        set_position(call, descriptor, position)?;
+    }
+    if at > 0 && base != 0 {
+        call.write(base, &Record::new().u64s(&[begin]))?;
+    }
+    call.write(buffer, &record)?;
+    Ok(record.bytes().len() as u64)
+}
+
+fn set_position(call: &Call, descriptor: u64, position: u64) -> Outcome {
+    call.host(libc::SYS_lseek, [descriptor, position, libc::SEEK_SET as u64, 0, 0, 0])
+}
+
+/// getdents(descriptor, buffer, size): the older form of an entry has its type in its last byte and
+/// its name one byte earlier; both forms are equally long.
+pub fn getdents(call: &mut Call) -> Outcome {
+    let [descriptor, buffer, size, ..] = call.arguments;
+    let mut entries = entries(call, descriptor, u64::from(size as u32))?;
+    let mut at = 0;
+    while at < entries.len() {
+        let length = entry_bytes(&entries, at);
+        entries[at + 18..at + length].rotate_left(1);
+        at += length;
+    }
+    call.memory.write(buffer, &entries)?;
+    Ok(entries.len() as u64)
+}
+
+/// Two times as the host's utimensat takes them, from microseconds; None for NULL: now.
+fn times(
+    call: &Call,
+    address: u64,
+    read: fn(&Call, u64) -> Result<[i64; 4], Errno>,
+) -> Result<Option<[i64; 4]>, Errno> {
+    if address == 0 {
+        return Ok(None);
+    }
+    let [seconds, micros, seconds2, micros2] = read(call, address)?;
+    if !(0..1_000_000).contains(&micros) || !(0..1_000_000).contains(&micros2) {
+        return Err(Errno(libc::EINVAL));
+    }
+    Ok(Some([seconds, micros * 1000, seconds2, micros2 * 1000]))
+}
+
+fn two_timevals(call: &Call, address: u64) -> Result<[i64; 4], Errno> {
+    let bytes: [u8; 32] = call.read(address)?;
+    Ok(std::array::from_fn(|index| u64_at(&bytes, 8 * index) as i64))
+}
+
+fn two_short_timevals(call: &Call, address: u64) -> Result<[i64; 4], Errno> {
+    let bytes: [u8; 16] = call.read(address)?;
+    Ok(std::array::from_fn(|index| i64::from(u32_at(&bytes, 4 * index) as i32)))
+}
+
+fn set_times(call: &Call, directory: u64, path: u64, times: Option<[i64; 4]>) -> Outcome {
+    let times = times.as_ref().map_or(0, |times| times.as_ptr() as u64);
+    call.host(libc::SYS_utimensat, [directory, path, times, 0, 0, 0])
+}
+
+/// utimes(path, timeval[2])
+pub fn utimes(call: &mut Call) -> Outcome {
+    let path = call.path(0)?;
+    let times = times(call, call.arguments[1], two_timevals)?;
+    set_times(call, libc::AT_FDCWD as u64, path.as_ptr() as u64, times)
+}
+
+/// osf_utimes(path, timeval32[2])
+pub fn osf_utimes(call: &mut Call) -> Outcome {
+    let path = call.path(0)?;
+    let times = times(call, call.arguments[1], two_short_timevals)?;
+    set_times(call, libc::AT_FDCWD as u64, path.as_ptr() as u64, times)
+}
+
+/// futimesat(directory, path or NULL, timeval[2])
+pub fn futimesat(call: &mut Call) -> Outcome {
+    let [directory, path, address, ..] = call.arguments;
+    let path = if path == 0 { None } else { Some(call.path(1)?) };
+    let times = times(call, address, two_timevals)?;
+    set_times(call, directory, path.as_ref().map_or(0, |path| path.as_ptr() as u64), times)
+}

@@ -1,0 +1,390 @@
+//! System calls on the address space: mmap and its kin, and the heap.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use events::LoadedImage;
+
+use crate::abi::flags::{LOCK_ALL, MAP};
+use crate::calls::call::{Call, Outcome};
+use crate::loader::STACK;
+use crate::state::heap::Heap;
+use crate::{memory_file, reserved};
+use host::Errno;
+use memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
+
+const MAP_FIXED: u64 = 0x100;
+const MAP_FIXED_NOREPLACE: u64 = 0x20_0000;
+/// PROT_READ, PROT_WRITE, PROT_EXEC, PROT_SEM.
+const PROTECTIONS: u64 = 0xf;
+
+const EINVAL: Errno = Errno(libc::EINVAL);
+const ENOMEM: Errno = Errno(libc::ENOMEM);
+
+/// A length in whole pages; `error` if it wraps around or exceeds the address space.
+fn pages(bytes: u64, error: Errno) -> Result<u64, Errno> {
+    bytes.checked_next_multiple_of(PAGE).filter(|&bytes| bytes <= ADDRESS_SPACE).ok_or(error)
+}
+
+/// A range of whole pages that begins at a page; an address that is none is EINVAL.
+pub fn range(start: u64, bytes: u64, too_long: Errno) -> Result<u64, Errno> {
+    if !start.is_multiple_of(PAGE) {
+        return Err(EINVAL);
+    }
+    let bytes = pages(bytes, too_long)?;
+    if start > ADDRESS_SPACE - bytes {
+        return Err(too_long);
+    }
+    Ok(bytes)
+}
+
+/// brk(address): the new break, or the old one if it cannot be moved.
+pub fn brk(call: &mut Call) -> Outcome {
+    let wanted = call.arguments[0];
+    let limit = call.kernel.own_limit(libc::RLIMIT_DATA);
+    let Heap { start, end, is_executable } = call.kernel.heap;
+    if wanted < start || wanted > start.saturating_add(limit).min(ADDRESS_SPACE - PAGE) {
+        return Ok(end);
+    }
+    let (old, new) = (end.next_multiple_of(PAGE), wanted.next_multiple_of(PAGE));
+    let changed = if new > old {
+        let execute = if is_executable { libc::PROT_EXEC } else { 0 };
+        let protection = libc::PROT_READ | libc::PROT_WRITE | execute;
+        check_space(call, new - old).is_ok()
+            && call.memory.is_free(old, new - old)
+            && call.memory.map_anonymous(old, new - old, protection, false, Backing::Named("[heap]")).is_ok()
+    } else {
+        new == old || call.memory.unmap(new, old - new).is_ok()
+    };
+    if changed {
+        call.kernel.heap.end = wanted;
+    }
+    Ok(call.kernel.heap.end)
+}
+
+/// ENOMEM if `more` bytes of address space would exceed RLIMIT_AS.
+fn check_space(call: &Call, more: u64) -> Result<(), Errno> {
+    let limit = call.kernel.own_limit(libc::RLIMIT_AS);
+    if limit == u64::MAX {
+        return Ok(());
+    }
+    if call.memory.mapped_bytes().saturating_add(more) > limit { Err(ENOMEM) } else { Ok(()) }
+}
+
+/// mmap(address, length, protection, flags, descriptor, offset)
+pub fn mmap(call: &mut Call) -> Outcome {
+    let [address, length, protection, flags, descriptor, offset] = call.arguments;
+    let host_flags = MAP.host(flags) as i32;
+    let kind = flags & 0xf;
+    let shared = kind == 1 || kind == 3;
+    if length == 0 || !(1..=3).contains(&kind) || !offset.is_multiple_of(PAGE) {
+        return Err(EINVAL);
+    }
+    let bytes = pages(length, ENOMEM)?;
+    if offset.checked_add(bytes).is_none() {
+        return Err(Errno(libc::EOVERFLOW));
+    }
+    let anonymous = host_flags & libc::MAP_ANONYMOUS != 0;
+    if anonymous && host_flags & libc::MAP_HUGETLB != 0 {
+        // Alpha has none.
+        return Err(EINVAL);
+    }
+    let file = if anonymous { None } else { Some(File::examine(descriptor as i32, protection, shared)?) };
+    check_space(call, bytes)?;
+    let start = choose_address(call, address, bytes, flags)?;
+    let protection = (protection & PROTECTIONS) as i32;
+    match file {
+        None => call.memory.map_anonymous(start, bytes, protection, shared, Backing::Anonymous)?,
+        Some(file) => {
+            let path = Arc::new(file.path);
+            let descriptor = descriptor as i32;
+            call.memory.map_file(start, bytes, protection, shared, descriptor, offset, path.clone())?;
+            if protection & libc::PROT_EXEC != 0 {
+                call.kernel.images.extend(image_at(&path, start, bytes, offset));
+            }
+        }
+    }
+    if host_flags & libc::MAP_LOCKED != 0 {
+        let host = call.pointer(start, bytes)?;
+        // As Linux: locking is tried, a failure is not reported.
+        let _ = call.host(libc::SYS_mlock, [host, bytes, 0, 0, 0, 0]);
+    }
+    Ok(start)
+}
+
+fn choose_address(call: &mut Call, address: u64, bytes: u64, flags: u64) -> Result<u64, Errno> {
+    if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) == 0 {
+        return call.memory.find_free(address & !(PAGE - 1), bytes).ok_or(ENOMEM);
+    }
+    if !address.is_multiple_of(PAGE) {
+        return Err(EINVAL);
+    }
+    if address > ADDRESS_SPACE - bytes {
+        return Err(ENOMEM);
+    }
+    if address < PAGE {
+        // vm.mmap_min_addr.
+        return Err(Errno(libc::EPERM));
+    }
+    if flags & MAP_FIXED_NOREPLACE != 0 && !call.memory.is_free(address, bytes) {
+        return Err(Errno(libc::EEXIST));
+    }
+    Ok(address)
+}
+
+/// What mmap must know of a descriptor.
+struct File {
+    path: PathBuf,
+}
+
+impl File {
+    /// The checks that Linux makes before it takes away what is mapped at a fixed address.
+    fn examine(descriptor: i32, protection: u64, shared: bool) -> Result<File, Errno> {
+        reserved::check_descriptor(descriptor as u64)?;
+        // SAFETY: no pointers are passed.
+        let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+        if flags < 0 {
+            return Err(Errno::last());
+        }
+        let access = flags & libc::O_ACCMODE;
+        let writes = protection & libc::PROT_WRITE as u64 != 0;
+        if access == libc::O_WRONLY || flags & libc::O_PATH != 0 || shared && writes && access != libc::O_RDWR
+        {
+            return Err(Errno(libc::EACCES));
+        }
+        if memory_file::process_of(descriptor).is_some() {
+            return Err(Errno(libc::ENODEV));
+        }
+        let path = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap_or_default();
+        Ok(File { path })
+    }
+}
+
+/// The image whose code a new mapping shows, if the file is one.
+fn image_at(path: &PathBuf, start: u64, bytes: u64, offset: u64) -> Option<LoadedImage> {
+    let image = reserved::read_image(path).ok()?;
+    let segment = image.segments().iter().find(|segment| {
+        segment.executable && (segment.file.start as u64) < offset + bytes && segment.file.end as u64 > offset
+    })?;
+    let linked = segment.address.wrapping_sub(segment.file.start as u64).wrapping_add(offset);
+    let bias = start.wrapping_sub(linked);
+    let low = image.segments().first()?.address & !(PAGE - 1);
+    let high = image.segments().last()?.addresses().end.next_multiple_of(PAGE);
+    Some(LoadedImage {
+        path: path.clone(),
+        start: low.wrapping_add(bias),
+        end: high.wrapping_add(bias),
+        bias,
+    })
+}
+
+/// munmap(address, length)
+pub fn munmap(call: &mut Call) -> Outcome {
+    let [start, length, ..] = call.arguments;
+    let bytes = range(start, length, EINVAL)?;
+    if bytes == 0 {
+        return Err(EINVAL);
+    }
+    call.memory.unmap(start, bytes)?;
+    Ok(0)
+}
+
+/// mprotect(address, length, protection)
+pub fn mprotect(call: &mut Call) -> Outcome {
+    let [start, length, protection, ..] = call.arguments;
+    const GROWS_DOWN: u64 = 0x0100_0000;
+    if protection & !(PROTECTIONS | GROWS_DOWN) != 0 {
+        return Err(EINVAL);
+    }
+    let bytes = range(start, length, ENOMEM)?;
+    if bytes > 0 {
+        let (start, bytes) = match protection & GROWS_DOWN {
+            0 => (start, bytes),
+            _ => down_to_stack_end(call.memory, start, bytes)?,
+        };
+        call.memory.protect(start, bytes, (protection & PROTECTIONS) as i32)?;
+    }
+    Ok(0)
+}
+
+/// With PROT_GROWSDOWN a range of the stack reaches down to the stack's lowest address; of other memory it is
+/// EINVAL. The C library makes stacks executable so.
+fn down_to_stack_end(memory: &Memory, start: u64, bytes: u64) -> Result<(u64, u64), Errno> {
+    let is_stack =
+        |address| memory.region_at(address).filter(|(_, region)| region.backing == Backing::Named(STACK));
+    let (mut low, _) = is_stack(start).ok_or(EINVAL)?;
+    // Parts of the stack may be protected in different ways.
+    while let Some((lower, _)) = is_stack(low - 1) {
+        low = lower;
+    }
+    Ok((low, start + bytes - low))
+}
+
+/// mremap(address, old length, new length, flags, new address)
+pub fn mremap(call: &mut Call) -> Outcome {
+    let [start, old, new, flags, target, _] = call.arguments;
+    let (may_move, fixed) = (flags & 1 != 0, flags & 2 != 0);
+    if flags & !3 != 0 || !start.is_multiple_of(PAGE) || fixed && !may_move {
+        return Err(EINVAL);
+    }
+    let (old, new) = (pages(old, EINVAL)?, pages(new, EINVAL)?);
+    if new == 0 {
+        return Err(EINVAL);
+    }
+    if start > ADDRESS_SPACE - old {
+        return Err(Errno(libc::EFAULT));
+    }
+    let (_, region) = call.memory.region_at(start).ok_or(Errno(libc::EFAULT))?;
+    if start + old > region.end && !is_one_mapping(call.memory, start, old) {
+        return Err(Errno(libc::EFAULT));
+    }
+    if old == 0 && !(region.shared && may_move) {
+        return Err(EINVAL);
+    }
+    let to = if fixed {
+        if !target.is_multiple_of(PAGE)
+            || target > ADDRESS_SPACE - new
+            || target < start + old && start < target + new
+        {
+            return Err(EINVAL);
+        }
+        call.memory.unmap(target, new)?;
+        target
+    } else if may_move {
+        // Even if it could stay, as qemu-alpha does: the two can be compared address by address.
+        call.memory.find_free(0, new).ok_or(ENOMEM)?
+    } else if new <= old || call.memory.is_free(start + old, new - old) {
+        start
+    } else {
+        return Err(ENOMEM);
+    };
+    check_space(call, new.saturating_sub(old))?;
+    call.memory.remap(start, old, new, to)?;
+    Ok(to)
+}
+
+/// Linux keeps neighbours that are mapped alike as one mapping.
+fn is_one_mapping(memory: &Memory, start: u64, bytes: u64) -> bool {
+    let Some((_, first)) = memory.region_at(start) else { return false };
+    let alike = |region: &memory::Region| {
+        region.protection == first.protection
+            && region.shared == first.shared
+            && std::mem::discriminant(&region.backing) == std::mem::discriminant(&first.backing)
+    };
+    memory.is_mapped(start, bytes)
+        && memory
+            .regions()
+            .iter()
+            .filter(|(at, region)| *at < start + bytes && region.end > start)
+            .all(|(_, region)| alike(region))
+}
+
+/// madvise(address, length, advice)
+pub fn madvise(call: &mut Call) -> Outcome {
+    let [start, length, advice, ..] = call.arguments;
+    let bytes = range(start, length, EINVAL)?;
+    let host_advice = match advice {
+        // Alpha's MADV_DONTNEED and the advice that changes what a later access or fork finds.
+        6 => libc::MADV_DONTNEED,
+        8 => libc::MADV_FREE,
+        9 => libc::MADV_REMOVE,
+        10 => libc::MADV_DONTFORK,
+        11 => libc::MADV_DOFORK,
+        18 => libc::MADV_WIPEONFORK,
+        19 => libc::MADV_KEEPONFORK,
+        22 => libc::MADV_POPULATE_READ,
+        23 => libc::MADV_POPULATE_WRITE,
+        // Only a matter of speed.
+        0..=3 | 5 | 12..=17 | 20 | 21 => return mapped_or_enomem(call, start, bytes),
+        _ => return Err(EINVAL),
+    };
+    mapped_or_enomem(call, start, bytes)?;
+    if bytes == 0 {
+        return Ok(0);
+    }
+    let host = call.pointer(start, bytes)?;
+    let outcome = call.host(libc::SYS_madvise, [host, bytes, host_advice as u64, 0, 0, 0]);
+    if call.memory.holds_code(start, bytes) {
+        // Even if it failed, for then it may have got part of the way.
+        call.memory.code_changed();
+    }
+    outcome
+}
+
+fn mapped_or_enomem(call: &Call, start: u64, bytes: u64) -> Outcome {
+    mapped_or(call, start, bytes, ENOMEM)
+}
+
+/// `error` unless something is mapped throughout.
+pub fn mapped_or(call: &Call, start: u64, bytes: u64, error: Errno) -> Outcome {
+    if call.memory.is_mapped(start, bytes) { Ok(0) } else { Err(error) }
+}
+
+/// msync(address, length, flags)
+pub fn msync(call: &mut Call) -> Outcome {
+    let [start, length, flags, ..] = call.arguments;
+    // MS_ASYNC 1, MS_SYNC 2, MS_INVALIDATE 4.
+    if flags & !7 != 0 || flags & 3 == 3 {
+        return Err(EINVAL);
+    }
+    let bytes = range(start, length, ENOMEM)?;
+    mapped_or_enomem(call, start, bytes)?;
+    let host_flags = [(1, libc::MS_ASYNC), (2, libc::MS_SYNC), (4, libc::MS_INVALIDATE)];
+    let host_flags = host_flags.iter().filter(|(bit, _)| flags & bit != 0).fold(0, |all, (_, bit)| all | bit);
+    let host = call.memory.host(start, bytes).ok_or(ENOMEM)? as u64;
+    call.wait(
+        libc::SYS_msync,
+        [host, bytes, host_flags as u64, 0, 0, 0],
+        crate::calls::call::Interrupted::Restarts,
+    )
+}
+
+/// mlock(address, length), mlock2 (with flags) and munlock, by the host's number.
+fn lock(call: &mut Call, number: libc::c_long, flags: u64) -> Outcome {
+    let [start, length, ..] = call.arguments;
+    let first = start & !(PAGE - 1);
+    let bytes = range(first, length.checked_add(start - first).ok_or(EINVAL)?, ENOMEM)?;
+    mapped_or_enomem(call, first, bytes)?;
+    let host = call.memory.host(first, bytes).ok_or(ENOMEM)? as u64;
+    call.host(number, [host, bytes, flags, 0, 0, 0])
+}
+
+/// mlock(address, length)
+pub fn mlock(call: &mut Call) -> Outcome {
+    lock(call, libc::SYS_mlock, 0)
+}
+
+/// mlock2(address, length, flags)
+pub fn mlock2(call: &mut Call) -> Outcome {
+    let flags = call.arguments[2];
+    lock(call, libc::SYS_mlock2, flags)
+}
+
+/// munlock(address, length)
+pub fn munlock(call: &mut Call) -> Outcome {
+    lock(call, libc::SYS_munlock, 0)
+}
+
+/// mlockall(flags): checked, then granted without effect, for the engine's memory and the guest's
+/// untouched reservation would be locked with it.
+pub fn mlockall(call: &mut Call) -> Outcome {
+    let flags = LOCK_ALL.host(call.arguments[0]);
+    if flags == 0 || flags == 4 || LOCK_ALL.alpha(flags) != call.arguments[0] { Err(EINVAL) } else { Ok(0) }
+}
+
+/// mincore(address, length, vector): one byte a page of Alpha's.
+pub fn mincore(call: &mut Call) -> Outcome {
+    let [start, length, vector, ..] = call.arguments;
+    let bytes = range(start, length, ENOMEM)?;
+    mapped_or_enomem(call, start, bytes)?;
+    let host = call.memory.host(start, bytes).ok_or(ENOMEM)? as u64;
+    // SAFETY: no arguments.
+    let host_page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    let mut resident = vec![0u8; (bytes / host_page) as usize];
+    call.host(libc::SYS_mincore, [host, bytes, resident.as_mut_ptr() as u64, 0, 0, 0])?;
+    let per_page = (PAGE / host_page).max(1) as usize;
+    let pages: Vec<u8> =
+        resident.chunks(per_page).map(|page| u8::from(page.iter().all(|byte| byte & 1 != 0))).collect();
+    call.memory.write(vector, &pages)?;
+    Ok(0)
+}

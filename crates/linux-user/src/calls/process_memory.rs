@@ -1,0 +1,88 @@
+//! process_vm_readv, process_vm_writev and process_madvise: the memory of processes, other guests' among them, of
+//! whose engines nothing can be reached.
+
+use crate::calls::call::{Call, Outcome};
+use crate::process_memory::{Target, runs_engine};
+use crate::reserved;
+use host::Errno;
+use memory::ADDRESS_SPACE;
+
+/// The host's call with vectors on both sides.
+pub fn transfer(
+    call: &Call,
+    number: libc::c_long,
+    process: u64,
+    local: &[[u64; 2]],
+    remote: &[[u64; 2]],
+    flags: u64,
+) -> Outcome {
+    let (here, there) = (local.as_ptr() as u64, remote.as_ptr() as u64);
+    call.host(number, [process, here, local.len() as u64, there, remote.len() as u64, flags])
+}
+
+/// Vectors of addresses of a target.
+fn remote_vectors(call: &Call, address: u64, count: u64, target: Target) -> Result<Vec<[u64; 2]>, Errno> {
+    let mut vectors = call.guest_vectors(address, count)?;
+    for [start, length] in &mut vectors {
+        // What begins inside ends there.
+        if matches!(target, Target::Guest) && *start < ADDRESS_SPACE {
+            *length = (*length).min(ADDRESS_SPACE - *start);
+        }
+        *start = target.address(call.memory, *start, *length);
+    }
+    Ok(vectors)
+}
+
+fn between(call: &mut Call, number: libc::c_long) -> Outcome {
+    let [process, local, local_count, remote, remote_count, flags] = call.arguments;
+    if flags != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let target = Target::of(call.memory, process as u32)?;
+    let local = call.vectors(local, local_count)?;
+    let remote = remote_vectors(call, remote, remote_count, target)?;
+    transfer(call, number, process, &local, &remote, flags)
+}
+
+/// process_vm_readv(process, vectors, count, its vectors, their count, flags)
+pub fn process_vm_readv(call: &mut Call) -> Outcome {
+    between(call, libc::SYS_process_vm_readv)
+}
+
+/// process_vm_writev(process, vectors, count, its vectors, their count, flags)
+pub fn process_vm_writev(call: &mut Call) -> Outcome {
+    between(call, libc::SYS_process_vm_writev)
+}
+
+/// The process of a descriptor that stands for one.
+fn process_of(descriptor: u64) -> Result<u32, Errno> {
+    const BAD: Errno = Errno(libc::EBADF);
+    reserved::check_descriptor(descriptor)?;
+    let information = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", descriptor as i32));
+    let information = information.map_err(|_| BAD)?;
+    let process = information.lines().find_map(|line| line.strip_prefix("Pid:"));
+    process.and_then(|process| process.trim().parse().ok()).ok_or(BAD)
+}
+
+/// process_madvise(process's descriptor, vectors, count, advice, flags): the host takes only advice that is a
+/// matter of speed.
+pub fn process_madvise(call: &mut Call) -> Outcome {
+    const HASTEN: [u64; 4] = [3, 20, 21, 25];
+    let [descriptor, vectors, count, advice, flags, _] = call.arguments;
+    if flags != 0 || !HASTEN.contains(&u64::from(advice as u32)) {
+        return Err(Errno(libc::EINVAL));
+    }
+    let target = Target::of(call.memory, process_of(descriptor)?)?;
+    let vectors = remote_vectors(call, vectors, count, target)?;
+    let arguments = [descriptor, vectors.as_ptr() as u64, count, advice, flags, 0];
+    call.host(libc::SYS_process_madvise, arguments)
+}
+
+/// pidfd_getfd(process's descriptor, descriptor there, flags): none of an engine's own.
+pub fn pidfd_getfd(call: &mut Call) -> Outcome {
+    let [descriptor, wanted, flags, ..] = call.arguments;
+    if reserved::is_reserved(wanted) && runs_engine(process_of(descriptor)?) {
+        return Err(Errno(libc::EBADF));
+    }
+    call.host(libc::SYS_pidfd_getfd, [descriptor, wanted, flags, 0, 0, 0])
+}

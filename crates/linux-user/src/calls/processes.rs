@@ -1,0 +1,323 @@
+//! Processes: replacement by another program, waiting, identity.
+
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use image::Image;
+
+use crate::abi::layout::Record;
+use crate::calls::call::Interrupted::Restarts;
+use crate::calls::call::{Argument, Call, Outcome};
+use crate::reserved;
+use crate::state::control::{Control, Execute};
+use crate::state::kernel::Kernel;
+use crate::state::signals;
+use alpha::cpu::register;
+use host::Errno;
+
+const EINVAL: Errno = Errno(libc::EINVAL);
+
+/// Most bytes of arguments and environment: what the loader puts on the stack beside the auxiliary
+/// vector must fit a quarter of it.
+fn most_argument_bytes(call: &Call) -> u64 {
+    (call.kernel.stack_bytes() / 4).saturating_sub(4096)
+}
+
+/// A NULL-terminated array of strings; `budget` is what is left of the bytes allowed.
+fn strings(call: &Call, mut address: u64, budget: &mut u64) -> Result<Vec<Vec<u8>>, Errno> {
+    let mut strings = Vec::new();
+    if address == 0 {
+        return Ok(strings);
+    }
+    loop {
+        let pointer = call.read_u64(address)?;
+        if pointer == 0 {
+            return Ok(strings);
+        }
+        let string = call.memory.read_string(pointer, *budget as usize)?.ok_or(Errno(libc::E2BIG))?;
+        *budget = budget.checked_sub(string.len() as u64 + 9).ok_or(Errno(libc::E2BIG))?;
+        strings.push(string);
+        address += 8;
+    }
+}
+
+/// execve(path, arguments, environment)
+pub fn execve(call: &mut Call) -> Outcome {
+    let path = call.path(0)?;
+    let [_, arguments, environment, ..] = call.arguments;
+    execute(call, path, arguments, environment)
+}
+
+/// execveat(directory, path, arguments, environment, flags)
+pub fn execveat(call: &mut Call) -> Outcome {
+    let [directory, _, arguments, environment, flags, _] = call.arguments;
+    let mut path = call.path(1)?;
+    if flags & !((libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW) as u64) != 0 {
+        return Err(EINVAL);
+    }
+    let relative = path.as_bytes().first() != Some(&b'/');
+    if relative && directory as i32 != libc::AT_FDCWD {
+        call.host(libc::SYS_fcntl, [directory, libc::F_GETFD as u64, 0, 0, 0, 0])?;
+        let mut whole = format!("/proc/self/fd/{}", directory as i32).into_bytes();
+        if !path.as_bytes().is_empty() {
+            whole.push(b'/');
+            whole.extend_from_slice(path.as_bytes());
+        }
+        path = CString::new(whole).map_err(|_| EINVAL)?;
+    }
+    execute(call, path, arguments, environment)
+}
+
+fn execute(call: &mut Call, path: CString, arguments: u64, environment: u64) -> Outcome {
+    reserved::check_path(libc::AT_FDCWD, &path, true)?;
+    let mut budget = most_argument_bytes(call);
+    let arguments = strings(call, arguments, &mut budget)?;
+    let environment = strings(call, environment, &mut budget)?;
+    let os_path = PathBuf::from(OsString::from_vec(path.as_bytes().to_vec()));
+    crate::calls::threads::inform_parent(call);
+    match alpha_program(call.kernel, &os_path, arguments.clone(), 0)? {
+        Some((program, arguments)) => {
+            // The descriptor of execveat is about to be closed.
+            let program = std::fs::canonicalize(&program).unwrap_or(program);
+            let os = |strings: Vec<Vec<u8>>| strings.into_iter().map(OsString::from_vec).collect();
+            let (arguments, environment) = (os(arguments), os(environment));
+            let mask = call.thread.signals.mask;
+            call.control = Control::Execute(Execute { path: program, arguments, environment, mask });
+            Ok(0)
+        }
+        None => execute_host(call, &path, arguments, environment),
+    }
+}
+
+/// An Alpha image and the arguments to run it with.
+type AlphaProgram = (PathBuf, Vec<Vec<u8>>);
+
+/// The Alpha image to run for a path, and its arguments: the path itself, or the interpreter that a
+/// script names. None if it is no Alpha image: the host may know what to do with it.
+fn alpha_program(
+    kernel: &Kernel,
+    path: &Path,
+    arguments: Vec<Vec<u8>>,
+    depth: usize,
+) -> Result<Option<AlphaProgram>, Errno> {
+    const DEEPEST_SCRIPT: usize = 4;
+    const MACHINE_ALPHA: [u8; 2] = [0x26, 0x90];
+    let c_path = crate::state::kernel::paths::c_path(path)?;
+    // SAFETY: the path is NUL-terminated.
+    if unsafe { libc::access(c_path.as_ptr(), libc::X_OK) } != 0 {
+        return Err(Errno::last());
+    }
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(Errno(libc::EACCES));
+    }
+    let mut start = Vec::new();
+    std::io::Read::read_to_end(&mut std::io::Read::take(std::fs::File::open(path)?, 256), &mut start)?;
+    if start.starts_with(b"\x7fELF") && start.get(18..20) == Some(&MACHINE_ALPHA) {
+        let image = Image::open(path).map_err(|_| Errno(libc::ENOEXEC))?;
+        let missing = |interpreter| !kernel.locate(Path::new(interpreter)).exists();
+        if image.interpreter().is_some_and(missing) {
+            return Err(Errno(libc::ENOENT));
+        }
+        return Ok(Some((path.into(), arguments)));
+    }
+    let Some(line) = start.strip_prefix(b"#!") else { return Ok(None) };
+    if depth == DEEPEST_SCRIPT {
+        return Err(Errno(libc::ELOOP));
+    }
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let mut words = line.splitn(2, |byte| byte.is_ascii_whitespace());
+    let interpreter = words.next().unwrap_or_default().to_vec();
+    if interpreter.is_empty() {
+        return Err(Errno(libc::ENOEXEC));
+    }
+    let mut with_script = vec![interpreter.clone()];
+    with_script.extend(words.next().map(|word| word.trim_ascii().to_vec()));
+    with_script.push(path.as_os_str().as_bytes().to_vec());
+    with_script.extend(arguments.into_iter().skip(1));
+    let interpreter = kernel.locate(Path::new(&OsString::from_vec(interpreter)));
+    alpha_program(kernel, &interpreter, with_script, depth + 1)
+}
+
+impl Kernel {
+    /// The image to load for a program, and its arguments: those of a script's interpreter, if that is
+    /// an Alpha image; for any other file the program itself.
+    pub fn program(&self, path: &Path, arguments: Vec<OsString>) -> (PathBuf, Vec<OsString>) {
+        let bytes = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
+        match alpha_program(self, path, bytes, 0) {
+            Ok(Some((program, arguments))) => {
+                (program, arguments.into_iter().map(OsString::from_vec).collect())
+            }
+            _ => (path.into(), arguments),
+        }
+    }
+}
+
+/// Lets the host run one of its own programs in the engine's place.
+fn execute_host(
+    call: &Call,
+    path: &CString,
+    arguments: Vec<Vec<u8>>,
+    mut environment: Vec<Vec<u8>>,
+) -> Outcome {
+    for variable in &call.kernel.settings.host_environment {
+        let variable = variable.as_bytes();
+        let name = variable.split_inclusive(|&byte| byte == b'=').next().unwrap_or_default();
+        environment.retain(|other| !other.starts_with(name));
+        environment.push(variable.to_vec());
+    }
+    let c = |strings: Vec<Vec<u8>>| {
+        let strings: Result<Vec<CString>, _> = strings.into_iter().map(CString::new).collect();
+        strings.map_err(|_| EINVAL)
+    };
+    let (arguments, environment) = (c(arguments)?, c(environment)?);
+    let pointers = |strings: &[CString]| {
+        strings.iter().map(|string| string.as_ptr() as u64).chain([0]).collect::<Vec<u64>>()
+    };
+    let (arguments, environment) = (pointers(&arguments), pointers(&environment));
+    let vectors = [arguments.as_ptr() as u64, environment.as_ptr() as u64];
+    crate::state::kernel::rlimit::hand_over(call.kernel);
+    let outcome = call.host(libc::SYS_execve, [path.as_ptr() as u64, vectors[0], vectors[1], 0, 0, 0]);
+    crate::state::kernel::rlimit::take_back(call.kernel);
+    outcome
+}
+
+/// A wait status with the signal in Alpha's numbering.
+pub fn alpha_status(status: i32) -> i32 {
+    if libc::WIFSIGNALED(status) {
+        signals::alpha(libc::WTERMSIG(status)) | status & 0x80
+    } else if libc::WIFSTOPPED(status) {
+        signals::alpha(libc::WSTOPSIG(status)) << 8 | 0x7f
+    } else {
+        status
+    }
+}
+
+fn wait_for(call: &mut Call, usage: u64) -> Outcome {
+    let [process, address, options, ..] = call.arguments;
+    let mut status = 0i32;
+    let arguments = [process, &raw mut status as u64, options, usage, 0, 0];
+    let child = call.wait(libc::SYS_wait4, arguments, Restarts)?;
+    if child != 0 && address != 0 {
+        call.write(address, &Record::new().u32s(&[alpha_status(status) as u32]))?;
+    }
+    Ok(child)
+}
+
+/// wait4(process, status, options, usage)
+pub fn wait4(call: &mut Call) -> Outcome {
+    let usage = call.pointer(call.arguments[3], 144)?;
+    wait_for(call, usage)
+}
+
+/// osf_wait4(process, status, options, usage with 32-bit times)
+pub fn osf_wait4(call: &mut Call) -> Outcome {
+    let mut usage = [0u8; 144];
+    let child = wait_for(call, usage.as_mut_ptr() as u64)?;
+    let address = call.arguments[3];
+    if address != 0 {
+        call.write(address, &crate::calls::time::short_usage(&usage))?;
+    }
+    Ok(child)
+}
+
+/// waitid(kind, id, information, options, usage)
+pub fn waitid(call: &mut Call) -> Outcome {
+    let [kind, id, address, options, usage, _] = call.arguments;
+    let usage = call.pointer(usage, 144)?;
+    let mut information = host::SignalInformation([0; 16]);
+    let arguments = [kind, id, &raw mut information as u64, options, usage, 0];
+    call.wait(libc::SYS_waitid, arguments, Restarts)?;
+    if address != 0 {
+        call.write(address, &signals::alpha_information(&information))?;
+    }
+    Ok(0)
+}
+
+/// getxpid(): the process's id, and its parent's in a4.
+pub fn getxpid(call: &mut Call) -> Outcome {
+    // SAFETY: no preconditions.
+    call.cpu.r[register::A4] = unsafe { libc::getppid() } as u64;
+    Ok(u64::from(std::process::id()))
+}
+
+/// getxuid(): the real user, and the effective one in a4.
+pub fn getxuid(call: &mut Call) -> Outcome {
+    // SAFETY: no preconditions.
+    let (real, effective) = unsafe { (libc::getuid(), libc::geteuid()) };
+    call.cpu.r[register::A4] = u64::from(effective);
+    Ok(u64::from(real))
+}
+
+/// getxgid(): the real group, and the effective one in a4.
+pub fn getxgid(call: &mut Call) -> Outcome {
+    // SAFETY: no preconditions.
+    let (real, effective) = unsafe { (libc::getgid(), libc::getegid()) };
+    call.cpu.r[register::A4] = u64::from(effective);
+    Ok(u64::from(real))
+}
+
+fn groups(call: &Call, number: libc::c_long) -> Outcome {
+    let [count, list, ..] = call.arguments;
+    let list = call.pointer(list, 4 * u64::from(count as u32))?;
+    call.host(number, [count, list, 0, 0, 0, 0])
+}
+
+/// getgroups(count, list)
+pub fn getgroups(call: &mut Call) -> Outcome {
+    groups(call, libc::SYS_getgroups)
+}
+
+/// setgroups(count, list)
+pub fn setgroups(call: &mut Call) -> Outcome {
+    groups(call, libc::SYS_setgroups)
+}
+
+/// getpriority(which, who): Alpha's call returns the nice value itself, negative ones included.
+pub fn getpriority(call: &mut Call) -> Outcome {
+    let raised = call.pass(libc::SYS_getpriority, &[Argument::Int, Argument::Int])?;
+    Ok(20u64.wrapping_sub(raised))
+}
+
+/// sched_getaffinity(process, size, mask)
+pub fn sched_getaffinity(call: &mut Call) -> Outcome {
+    let [process, size, mask, ..] = call.arguments;
+    let mask = call.pointer(mask, u64::from(size as u32))?;
+    call.host(libc::SYS_sched_getaffinity, [process, size, mask, 0, 0, 0])
+}
+
+/// prctl(option, ...): the options that make sense for the guest.
+pub fn prctl(call: &mut Call) -> Outcome {
+    const NAME_BYTES: u64 = 16;
+    let [option, argument, ..] = call.arguments;
+    let pass = |argument| call.host(libc::SYS_prctl, [option, argument, 0, 0, 0, 0]);
+    match option as i32 {
+        libc::PR_SET_PDEATHSIG => match argument as i32 {
+            0 => pass(0),
+            signal => pass(signals::host_number(signal).ok_or(EINVAL)? as u64),
+        },
+        libc::PR_GET_PDEATHSIG => {
+            let mut signal = 0i32;
+            pass(&raw mut signal as u64)?;
+            call.write(argument, &Record::new().u32s(&[signals::alpha(signal) as u32]))?;
+            Ok(0)
+        }
+        libc::PR_SET_NAME => {
+            let name = call.memory.read_string(argument, NAME_BYTES as usize)?.unwrap_or_default();
+            pass(CString::new(name).map_err(|_| EINVAL)?.as_ptr() as u64)
+        }
+        libc::PR_GET_NAME => pass(call.pointer(argument, NAME_BYTES)?),
+        libc::PR_GET_CHILD_SUBREAPER => pass(call.pointer(argument, 4)?),
+        libc::PR_GET_DUMPABLE
+        | libc::PR_SET_DUMPABLE
+        | libc::PR_GET_KEEPCAPS
+        | libc::PR_SET_KEEPCAPS
+        | libc::PR_GET_TIMERSLACK
+        | libc::PR_SET_TIMERSLACK
+        | libc::PR_SET_CHILD_SUBREAPER
+        | libc::PR_CAPBSET_READ
+        | libc::PR_GET_NO_NEW_PRIVS
+        | libc::PR_SET_NO_NEW_PRIVS => pass(argument),
+        _ => Err(EINVAL),
+    }
+}

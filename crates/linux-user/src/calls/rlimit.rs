@@ -1,0 +1,133 @@
+//! Resource limits. Those on memory are the guest's alone: the host's would hit the engine.
+
+use crate::abi::layout::{Record, u64_at};
+use crate::calls::call::{Call, Outcome};
+use crate::reserved;
+use crate::state::rlimit::{RESOURCE_COUNT, most_descriptors};
+use host::Errno;
+use memory::{Backing, Memory, PAGE, Region};
+
+const EINVAL: Errno = Errno(libc::EINVAL);
+
+/// Resource limits that Alpha numbers otherwise: its number and the host's.
+const RESOURCES: [(u64, u32); 4] =
+    [(6, libc::RLIMIT_NOFILE), (7, libc::RLIMIT_AS), (8, libc::RLIMIT_NPROC), (9, libc::RLIMIT_MEMLOCK)];
+/// Alpha's RLIM_INFINITY.
+const UNLIMITED: u64 = i64::MAX as u64;
+
+/// The host's number of a resource.
+pub fn host_resource(alpha: u64) -> Result<u32, Errno> {
+    if alpha as u32 as usize >= RESOURCE_COUNT {
+        return Err(EINVAL);
+    }
+    let alpha = u64::from(alpha as u32);
+    let found = RESOURCES.iter().find(|(number, _)| *number == alpha);
+    Ok(found.map_or(alpha as u32, |(_, host)| *host))
+}
+
+/// Limits that would hit the engine instead of the guest; the guest has its own.
+fn is_guests_own(resource: u32) -> bool {
+    [libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_STACK].contains(&resource)
+}
+
+fn limit(call: &Call, process: u64, resource: u32) -> Result<[u64; 2], Errno> {
+    let mut limit = [0u64; 2];
+    let own = call.kernel.limits[resource as usize];
+    if let Some(own) = own.filter(|_| is_own_process(process)) {
+        return Ok(own);
+    }
+    let arguments = [process, u64::from(resource), 0, limit.as_mut_ptr() as u64, 0, 0];
+    call.host(libc::SYS_prlimit64, arguments)?;
+    if resource == libc::RLIMIT_NOFILE && is_own_process(process) {
+        limit = limit.map(|value| value.min(most_descriptors()));
+    }
+    if resource == libc::RLIMIT_STACK && is_own_process(process) {
+        limit[0] = call.kernel.stack_bytes().min(limit[1]);
+    }
+    Ok(limit)
+}
+
+fn is_own_process(process: u64) -> bool {
+    process as u32 == 0 || process as u32 == std::process::id()
+}
+
+fn set_limit(call: &mut Call, process: u64, resource: u32, new: [u64; 2]) -> Outcome {
+    if new[0] > new[1] {
+        return Err(EINVAL);
+    }
+    let is_descriptors = resource == libc::RLIMIT_NOFILE;
+    if (is_guests_own(resource) || is_descriptors) && is_own_process(process) {
+        // SAFETY: no preconditions.
+        let privileged = unsafe { libc::geteuid() } == 0;
+        let is_too_high = is_descriptors && new[1] > most_descriptors();
+        if is_too_high || new[1] > limit(call, process, resource)?[1] && !privileged {
+            return Err(Errno(libc::EPERM));
+        }
+        if is_descriptors {
+            // The engine may need more.
+            reserved::change_limit(Some([new[0], reserved::inherited_limit()[1]]));
+        }
+        call.kernel.limits[resource as usize] = Some(new);
+        if let Some(bytes) = call.kernel.stack_limit().filter(|_| resource == libc::RLIMIT_STACK) {
+            grow_stack(call.memory, bytes);
+        }
+        return Ok(0);
+    }
+    call.host(libc::SYS_prlimit64, [process, u64::from(resource), new.as_ptr() as u64, 0, 0, 0])
+}
+
+/// getrlimit(resource, limit)
+pub fn getrlimit(call: &mut Call) -> Outcome {
+    let [resource, address, ..] = call.arguments;
+    let limit = limit(call, 0, host_resource(resource)?)?;
+    call.write(address, &Record::new().u64s(&limit.map(|value| value.min(UNLIMITED))))?;
+    Ok(0)
+}
+
+/// setrlimit(resource, limit)
+pub fn setrlimit(call: &mut Call) -> Outcome {
+    let [resource, address, ..] = call.arguments;
+    let bytes: [u8; 16] = call.read(address)?;
+    let value = |offset| match u64_at(&bytes, offset) {
+        value if value >= UNLIMITED => u64::MAX,
+        value => value,
+    };
+    set_limit(call, 0, host_resource(resource)?, [value(0), value(8)])
+}
+
+/// prlimit64(process, resource, new, old)
+pub fn prlimit64(call: &mut Call) -> Outcome {
+    let [process, resource, new, old, ..] = call.arguments;
+    let resource = host_resource(resource)?;
+    let before = limit(call, process, resource)?;
+    if new != 0 {
+        let bytes: [u8; 16] = call.read(new)?;
+        set_limit(call, process, resource, [u64_at(&bytes, 0), u64_at(&bytes, 8)])?;
+    }
+    if old != 0 {
+        call.write(old, &Record::new().u64s(&before))?;
+    }
+    Ok(0)
+}
+
+/// A stack grows as it is used, up to the limit of the moment. Ours are mapped whole: a higher limit
+/// adds to the stack at once, if nothing is in its way.
+fn grow_stack(memory: &Memory, bytes: u64) {
+    let stack = |(_, region): &&(u64, Region)| matches!(region.backing, Backing::Named("[stack]"));
+    let regions = memory.regions();
+    let (Some((start, _)), Some((_, last))) = (regions.iter().find(stack), regions.iter().rfind(stack))
+    else {
+        return;
+    };
+    let low = last.end.saturating_sub(bytes.next_multiple_of(PAGE));
+    // Below it a page that is never mapped accessible: the present one becomes part of the stack.
+    let (guard, present) = (low.saturating_sub(PAGE), start - PAGE);
+    if low >= *start || !memory.is_free(guard, present - guard) {
+        return;
+    }
+    // Without room the stack stays as it is.
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let _ = memory
+        .map_anonymous(low, start - low, protection, false, Backing::Named("[stack]"))
+        .and_then(|()| memory.map_anonymous(guard, PAGE, 0, false, Backing::Named("[guard]")));
+}

@@ -1,0 +1,108 @@
+//! Calls of threads: how they fork and end.
+
+use crate::abi::layout::Record;
+use crate::calls::call::{Call, Outcome};
+use crate::calls::vfork;
+use crate::state::control::Control;
+use alpha::cpu::register;
+use host::Errno;
+
+const EINVAL: Errno = Errno(libc::EINVAL);
+
+/// exit(status): the end of the calling thread.
+pub fn exit(call: &mut Call) -> Outcome {
+    call.control = Control::ExitThread(call.int(0) & 0xff);
+    Ok(0)
+}
+
+/// exit_group(status)
+pub fn exit_group(call: &mut Call) -> Outcome {
+    inform_parent(call);
+    call.control = Control::Exit(call.int(0) & 0xff);
+    Ok(0)
+}
+
+/// Lets a parent that waits in vfork see what this process leaves to it.
+pub fn inform_parent(call: &Call) {
+    if let Some(parent) = &call.kernel.parent {
+        parent.inform(call.memory);
+    }
+}
+
+/// fork()
+pub fn fork(call: &mut Call) -> Outcome {
+    fork_process(call, 0)
+}
+
+/// vfork()
+pub fn vfork(call: &mut Call) -> Outcome {
+    vfork::fork(call, true, |call| fork_process(call, 0))
+}
+
+/// Forks the engine itself: 0 in the child, where only the calling thread lives on.
+pub fn fork_process(call: &mut Call, clear_at_end: u64) -> Outcome {
+    // No signal may be recorded in between, or both would deliver it.
+    let mask = host::block_all();
+    if host::is_recorded() {
+        host::set_mask(mask);
+        return Err(Errno::RESTART_ALWAYS);
+    }
+    // SAFETY: the child goes on with the calling thread. It has the kernel's lock, and nobody else
+    // has a lock of the memory's: the two that the engine itself has while a guest runs.
+    let child = call.memory.undisturbed(|| unsafe { libc::fork() });
+    let error = Errno::last();
+    if child == 0 {
+        call.kernel.become_child(call.thread, clear_at_end);
+    }
+    host::set_mask(mask);
+    // OSF/1's second result tells the child from the parent.
+    match child {
+        -1 => Err(error),
+        child => {
+            if child > 0 {
+                call.kernel.forks.add();
+            }
+            call.cpu.r[register::A4] = u64::from(child == 0);
+            Ok(child as u64)
+        }
+    }
+}
+
+/// set_tid_address(address)
+pub fn set_tid_address(call: &mut Call) -> Outcome {
+    call.thread.clear_at_end = call.arguments[0];
+    Ok(call.thread.address.id as u64)
+}
+
+/// Bytes of the head of a list of mutexes.
+const HEAD_BYTES: u64 = 24;
+
+/// set_robust_list(head, size)
+pub fn set_robust_list(call: &mut Call) -> Outcome {
+    let [head, size, ..] = call.arguments;
+    if size != HEAD_BYTES {
+        return Err(EINVAL);
+    }
+    let id = call.thread.address.id;
+    if let Some(member) = call.kernel.threads.alive.get_mut(&id) {
+        member.robust_list = head;
+    }
+    Ok(0)
+}
+
+/// get_robust_list(thread, head, size): that of a thread of another process is the host's alone.
+pub fn get_robust_list(call: &mut Call) -> Outcome {
+    let [_, head, size, ..] = call.arguments;
+    let id = match call.int(0) {
+        0 => call.thread.address.id,
+        id => id,
+    };
+    let Some(member) = call.kernel.threads.alive.get(&id) else {
+        call.host(libc::SYS_kill, [id as u64, 0, 0, 0, 0, 0])?;
+        return Err(Errno(libc::EPERM));
+    };
+    let list = member.robust_list;
+    call.write(size, &Record::new().u64s(&[HEAD_BYTES]))?;
+    call.write(head, &Record::new().u64s(&[list]))?;
+    Ok(0)
+}

@@ -1,0 +1,242 @@
+//! Clocks and sleeping.
+//!
+//! The virtual clock of a counting run goes on
+//! - by a nanosecond with each instruction,
+//! - by what is slept: a timeout that passes, of whatever call, lets it go on by exactly that,
+//! - to the time of a timer that goes off ([`timers`](super::timers)): a timer runs on the host's clock, and when
+//!   its signal arrives, or its descriptor can be read, the clock shows exactly the time it was set to,
+//! - by the host's time that the program waited for somebody else, a user or another process
+//!   ([`for_somebody_else`]), in whole steps of [`STEP`], and never beyond a timer that is still to go off.
+//!
+//! So whatever ends by time shows the same times in each run, and so does what is answered within a step. Only who
+//! waits long for others learns how long, as a server does between two requests: without that its timers
+//! would never be due by its own clock.
+
+use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::calls::call::Interrupted::Fails;
+use crate::calls::call::{Argument, Call, Outcome};
+use crate::state::clock::{SECOND, host_time, timespec, timeval};
+use host::Errno;
+
+/// Clock ticks a second as `AT_CLKTCK` tells the program.
+const TICKS: u64 = 100;
+/// TIMER_ABSTIME.
+const ABSOLUTE: u64 = 1;
+
+const EINVAL: Errno = Errno(libc::EINVAL);
+
+impl Call<'_, '_> {
+    /// Lets the virtual clock pass by what the call slept, in nanoseconds: unless other threads have
+    /// moved it on already.
+    pub fn slept(&mut self, nanoseconds: u64) {
+        self.kernel.reach(self.began.saturating_add(nanoseconds));
+        self.waited = 0;
+    }
+
+    /// [`Kernel::virtual_time`], and the calling thread's own clock.
+    fn virtual_time(&self, clock: i32) -> Option<u64> {
+        /// The bit of a clock's id that says that it is a thread's, not a process's.
+        const THREAD: i32 = 4;
+        let own = [0, self.thread.address().id].contains(&!(clock >> 3));
+        let is_own = clock == libc::CLOCK_THREAD_CPUTIME_ID || clock < 0 && clock & THREAD != 0 && own;
+        if is_own && self.kernel.is_virtual() {
+            return Some(self.cpu.instructions);
+        }
+        self.kernel.virtual_time(clock)
+    }
+
+    /// A timespec in nanoseconds, as long as fits; EINVAL if it is none.
+    pub fn read_timespec(&self, address: u64) -> Result<u64, Errno> {
+        let bytes: [u8; 16] = self.read(address)?;
+        let (seconds, nanoseconds) = (u64_at(&bytes, 0), u64_at(&bytes, 8));
+        if seconds > i64::MAX as u64 || nanoseconds >= SECOND {
+            return Err(EINVAL);
+        }
+        Ok(seconds.saturating_mul(SECOND).saturating_add(nanoseconds).min(i64::MAX as u64))
+    }
+
+    /// The same for an optional timeout: None for NULL.
+    pub fn read_timeout(&self, address: u64) -> Result<Option<u64>, Errno> {
+        if address == 0 { Ok(None) } else { self.read_timespec(address).map(Some) }
+    }
+}
+
+/// clock_gettime(clock, time)
+pub fn clock_gettime(call: &mut Call) -> Outcome {
+    match call.virtual_time(call.int(0)) {
+        Some(time) => {
+            let address = call.arguments[1];
+            call.write(address, &Record::new().u64s(&timespec(time)))?;
+            Ok(0)
+        }
+        None => call.pass(libc::SYS_clock_gettime, &[Argument::Int, Argument::Bytes(16)]),
+    }
+}
+
+/// clock_getres(clock, resolution)
+pub fn clock_getres(call: &mut Call) -> Outcome {
+    let address = call.arguments[1];
+    if call.virtual_time(call.int(0)).is_none() || address == 0 {
+        return call.pass(libc::SYS_clock_getres, &[Argument::Int, Argument::Bytes(16)]);
+    }
+    call.write(address, &Record::new().u64s(&[0, 1]))?;
+    Ok(0)
+}
+
+fn now(call: &Call) -> u64 {
+    let clock = libc::CLOCK_REALTIME;
+    call.kernel.virtual_time(clock).unwrap_or_else(|| host_time(clock))
+}
+
+/// gettimeofday(time, time zone)
+pub fn gettimeofday(call: &mut Call) -> Outcome {
+    let [time, zone, ..] = call.arguments;
+    let record = Record::new().u64s(&timeval(now(call)));
+    if time != 0 {
+        call.write(time, &record)?;
+    }
+    if zone != 0 {
+        call.write(zone, &Record::new().zeros_to(8))?;
+    }
+    Ok(0)
+}
+
+/// osf_gettimeofday(timeval32, time zone)
+pub fn osf_gettimeofday(call: &mut Call) -> Outcome {
+    let [time, zone, ..] = call.arguments;
+    let record = Record::new().u32s(&timeval(now(call)).map(|word| word as u32));
+    if time != 0 {
+        call.write(time, &record)?;
+    }
+    if zone != 0 {
+        call.write(zone, &Record::new().zeros_to(8))?;
+    }
+    Ok(0)
+}
+
+/// times(buffer): clock ticks since a fixed point in the past.
+pub fn times(call: &mut Call) -> Outcome {
+    let Some(elapsed) = call.kernel.virtual_time(libc::CLOCK_MONOTONIC) else {
+        return call.pass(libc::SYS_times, &[Argument::Bytes(32)]);
+    };
+    let ticks = |nanoseconds: u64| nanoseconds / (SECOND / TICKS);
+    let buffer = call.arguments[0];
+    if buffer != 0 {
+        call.write(buffer, &Record::new().u64s(&[ticks(call.kernel.instructions), 0, 0, 0]))?;
+    }
+    Ok(ticks(elapsed))
+}
+
+/// The 144 bytes of a rusage of the process itself on the virtual clock.
+fn own_usage(call: &Call) -> Record {
+    let (time, memory) = (timeval(call.kernel.instructions), call.memory.mapped_bytes() / 1024);
+    let record = Record::new().u64s(&time).u64s(&[0, 0, memory]);
+    record.zeros_to(144)
+}
+
+/// getrusage(who, buffer)
+pub fn getrusage(call: &mut Call) -> Outcome {
+    if !call.kernel.is_virtual() {
+        return call.pass(libc::SYS_getrusage, &[Argument::Int, Argument::Bytes(144)]);
+    }
+    let usage = match call.int(0) {
+        libc::RUSAGE_SELF | libc::RUSAGE_THREAD => own_usage(call),
+        libc::RUSAGE_CHILDREN => Record::new().zeros_to(144),
+        _ => return Err(EINVAL),
+    };
+    let buffer = call.arguments[1];
+    call.write(buffer, &usage)?;
+    Ok(0)
+}
+
+/// A rusage with 32-bit timevals, as OSF/1 has it.
+pub fn short_usage(usage: &[u8; 144]) -> Record {
+    let times: Vec<u32> = (0..4).map(|index| u64_at(usage, 8 * index) as u32).collect();
+    Record::new().u32s(&times).raw(&usage[32..])
+}
+
+/// osf_getrusage(who, buffer)
+pub fn osf_getrusage(call: &mut Call) -> Outcome {
+    let usage = if call.kernel.is_virtual() && call.int(0) == libc::RUSAGE_SELF {
+        own_usage(call).bytes().try_into().expect("144 bytes")
+    } else {
+        let mut usage = [0u8; 144];
+        call.host(libc::SYS_getrusage, [call.arguments[0], usage.as_mut_ptr() as u64, 0, 0, 0, 0])?;
+        usage
+    };
+    let buffer = call.arguments[1];
+    call.write(buffer, &short_usage(&usage))?;
+    Ok(0)
+}
+
+/// Sleeps on the host; tells what is left in nanoseconds if a signal interrupts it.
+fn sleep(call: &mut Call, clock: i32, nanoseconds: u64) -> Result<(), (Errno, u64)> {
+    // A virtual clock stands still on the host: the time passes on a clock that does not.
+    let virtual_clock = call.kernel.virtual_time(clock).is_some();
+    let clock = if virtual_clock { libc::CLOCK_MONOTONIC } else { clock };
+    let request = timespec(nanoseconds);
+    let mut rest = [0u64; 2];
+    let arguments = [clock as u64, 0, request.as_ptr() as u64, rest.as_mut_ptr() as u64, 0, 0];
+    match call.wait(libc::SYS_clock_nanosleep, arguments, Fails) {
+        Ok(_) => {
+            call.slept(nanoseconds);
+            Ok(())
+        }
+        Err(Errno(libc::EINTR)) => {
+            // What a timer interrupts has lasted until the timer's time.
+            let end = host::recorded().and_then(|information| call.kernel.expiry(&information));
+            let left = match end {
+                Some(end) => call.began.saturating_add(nanoseconds).saturating_sub(end).min(nanoseconds),
+                None => rest[0].saturating_mul(SECOND).saturating_add(rest[1]),
+            };
+            call.slept(nanoseconds.saturating_sub(left));
+            Err((Errno(libc::EINTR), left))
+        }
+        Err(error) => Err((error, nanoseconds)),
+    }
+}
+
+/// Sleeps and writes what is left to the guest's `remaining`, unless that is NULL.
+fn sleep_for(call: &mut Call, clock: i32, nanoseconds: u64, remaining: u64) -> Outcome {
+    match sleep(call, clock, nanoseconds) {
+        Ok(()) => Ok(0),
+        Err((error, left)) => {
+            if error == Errno(libc::EINTR) && remaining != 0 {
+                call.write(remaining, &Record::new().u64s(&timespec(left)))?;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// nanosleep(time, remaining)
+pub fn nanosleep(call: &mut Call) -> Outcome {
+    let [time, remaining, ..] = call.arguments;
+    let nanoseconds = call.read_timespec(time)?;
+    sleep_for(call, libc::CLOCK_MONOTONIC, nanoseconds, remaining)
+}
+
+/// clock_nanosleep(clock, flags, time, remaining)
+pub fn clock_nanosleep(call: &mut Call) -> Outcome {
+    let [clock, flags, time, remaining, ..] = call.arguments;
+    let clock = clock as i32;
+    let requested = call.read_timespec(time)?;
+    if flags & ABSOLUTE != 0 {
+        let rest = call.kernel.until(clock, requested);
+        return sleep_for(call, clock, rest, 0);
+    }
+    sleep_for(call, clock, requested, remaining)
+}
+
+/// osf_usleep_thread(timeval32, remaining)
+pub fn osf_usleep_thread(call: &mut Call) -> Outcome {
+    let [time, remaining, ..] = call.arguments;
+    let bytes: [u8; 8] = call.read(time)?;
+    let nanoseconds = u64::from(u32_at(&bytes, 0)) * SECOND + u64::from(u32_at(&bytes, 4)) * 1000;
+    let outcome = sleep(call, libc::CLOCK_MONOTONIC, nanoseconds);
+    if remaining != 0 {
+        let left = timeval(outcome.err().map_or(0, |(_, left)| left));
+        call.write(remaining, &Record::new().u32s(&left.map(|word| word as u32)))?;
+    }
+    outcome.map(|()| 0).map_err(|(error, _)| error)
+}

@@ -1,0 +1,183 @@
+//! Interval timers, POSIX timers and timer descriptors: the host's, with absolute times of the
+//! virtual clock converted to what is left until then.
+//!
+//! For the virtual clock each timer that is armed also has its time there. When the host's goes off, the clock
+//! shows at least that, so a program that is told of a time finds that it has come.
+
+use std::collections::BTreeMap;
+
+use crate::abi::flags::DESCRIPTOR;
+use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::calls::call::{Argument, Call, Outcome};
+use crate::state::clock::{self, SECOND};
+use crate::state::signals;
+use crate::state::timers::{Armed, Timer, Timers};
+use host::Errno;
+
+/// TIMER_ABSTIME and TFD_TIMER_ABSTIME.
+const ABSOLUTE: u64 = 1;
+
+/// An itimerval with 32-bit fields, widened.
+fn widen(bytes: [u8; 16]) -> [u64; 4] {
+    std::array::from_fn(|index| u32_at(&bytes, 4 * index) as i32 as u64)
+}
+
+fn narrow(words: [u64; 4]) -> Record {
+    Record::new().u32s(&words.map(|word| word as u32))
+}
+
+/// The host's timer as the virtual clock has it: what is left until it goes off, and its interval.
+fn get_interval_timer(call: &Call) -> Result<[u64; 4], Errno> {
+    let which = call.arguments[0];
+    let mut value = [0u64; 4];
+    call.host(libc::SYS_getitimer, [which, value.as_mut_ptr() as u64, 0, 0, 0, 0])?;
+    if let Some(armed) = call.kernel.timers.real.filter(|_| which as i32 == libc::ITIMER_REAL) {
+        // One that is armed shows something.
+        let left = armed.next.saturating_sub(call.kernel.elapsed()).max(1000);
+        [value[2], value[3]] = clock::timeval(left);
+    }
+    Ok(value)
+}
+
+/// Sets the host's timer, and returns what it was.
+fn set_interval_timer(call: &mut Call, new: [u64; 4]) -> Result<[u64; 4], Errno> {
+    let which = call.arguments[0];
+    let before = get_interval_timer(call)?;
+    call.host(libc::SYS_setitimer, [which, new.as_ptr() as u64, 0, 0, 0, 0])?;
+    if which as i32 == libc::ITIMER_REAL && call.kernel.is_virtual() {
+        let nanoseconds = |at: usize| nanoseconds(new[at], new[at + 1].saturating_mul(1000));
+        call.kernel.timers.real = Armed::new(call.kernel.elapsed(), nanoseconds(2), nanoseconds(0));
+    }
+    Ok(before)
+}
+
+fn nanoseconds(seconds: u64, rest: u64) -> u64 {
+    seconds.saturating_mul(SECOND).saturating_add(rest)
+}
+
+/// osf_getitimer(which, value)
+pub fn osf_getitimer(call: &mut Call) -> Outcome {
+    let address = call.arguments[1];
+    let value = get_interval_timer(call)?;
+    call.write(address, &narrow(value))?;
+    Ok(0)
+}
+
+/// osf_setitimer(which, new, old)
+pub fn osf_setitimer(call: &mut Call) -> Outcome {
+    let [_, new, old, ..] = call.arguments;
+    let new = if new == 0 { [0; 4] } else { widen(call.read(new)?) };
+    let before = set_interval_timer(call, new)?;
+    if old != 0 {
+        call.write(old, &narrow(before))?;
+    }
+    Ok(0)
+}
+
+/// getitimer(which, value)
+pub fn getitimer(call: &mut Call) -> Outcome {
+    let address = call.arguments[1];
+    let value = get_interval_timer(call)?;
+    call.write(address, &Record::new().u64s(&value))?;
+    Ok(0)
+}
+
+/// setitimer(which, new, old)
+pub fn setitimer(call: &mut Call) -> Outcome {
+    let [_, address, old, ..] = call.arguments;
+    let mut new = [0u64; 4];
+    if address != 0 {
+        let bytes: [u8; 32] = call.read(address)?;
+        new = std::array::from_fn(|index| u64_at(&bytes, 8 * index));
+    }
+    let before = set_interval_timer(call, new)?;
+    if old != 0 {
+        call.write(old, &Record::new().u64s(&before))?;
+    }
+    Ok(0)
+}
+
+/// timer_create(clock, event, id)
+pub fn timer_create(call: &mut Call) -> Outcome {
+    const EVENT_BYTES: usize = 64;
+    /// SIGEV_NONE: no signal.
+    const NONE: u32 = 1;
+    let [clock, event, id, ..] = call.arguments;
+    let mut bytes = [0u8; EVENT_BYTES];
+    if event != 0 {
+        bytes = call.read(event)?;
+        if u32_at(&bytes, 12) != NONE {
+            let signal = signals::host_number(u32_at(&bytes, 8) as i32).ok_or(Errno(libc::EINVAL))?;
+            bytes[8..12].copy_from_slice(&signal.to_le_bytes());
+        }
+    }
+    let event = if event == 0 { 0 } else { bytes.as_ptr() as u64 };
+    let mut created = 0u32;
+    call.host(libc::SYS_timer_create, [clock, event, &raw mut created as u64, 0, 0, 0])?;
+    if let Err(error) = call.write(id, &Record::new().u32s(&[created])) {
+        call.host(libc::SYS_timer_delete, [u64::from(created), 0, 0, 0, 0, 0])?;
+        return Err(error);
+    }
+    let timer = Timer { clock: clock as i32, armed: None };
+    call.kernel.timers.by_id.insert(u64::from(created), timer);
+    Ok(0)
+}
+
+/// timer_delete(id)
+pub fn timer_delete(call: &mut Call) -> Outcome {
+    let deleted = call.pass(libc::SYS_timer_delete, &[Argument::Number])?;
+    let id = u64::from(call.arguments[0] as u32);
+    call.kernel.timers.by_id.remove(&id);
+    Ok(deleted)
+}
+
+/// timer_settime(id, flags, new, old)
+pub fn timer_settime(call: &mut Call) -> Outcome {
+    set_time(call, libc::SYS_timer_settime, |timers| &mut timers.by_id)
+}
+
+/// timerfd_create(clock, flags)
+pub fn timerfd_create(call: &mut Call) -> Outcome {
+    let arguments = &[Argument::Int, Argument::Flags(&DESCRIPTOR)];
+    let descriptor = call.pass(libc::SYS_timerfd_create, arguments)?;
+    let timer = Timer { clock: call.int(0), armed: None };
+    call.kernel.timers.by_descriptor.insert(descriptor, timer);
+    Ok(descriptor)
+}
+
+/// timerfd_settime(descriptor, flags, new, old)
+pub fn timerfd_settime(call: &mut Call) -> Outcome {
+    set_time(call, libc::SYS_timerfd_settime, |timers| &mut timers.by_descriptor)
+}
+
+fn set_time(
+    call: &mut Call,
+    number: libc::c_long,
+    which: fn(&mut Timers) -> &mut BTreeMap<u64, Timer>,
+) -> Outcome {
+    let [timer, mut flags, new, old, ..] = call.arguments;
+    let id = u64::from(timer as u32);
+    let clock = which(&mut call.kernel.timers).get(&id).map(|timer| timer.clock);
+    // Of a clock that the virtual one stands for, and not the processor's.
+    let is_processor = |clock| clock < 0 || clock == libc::CLOCK_PROCESS_CPUTIME_ID;
+    let clock = clock.filter(|&clock| call.kernel.virtual_time(clock).is_some());
+    let bytes: [u8; 32] = call.read(new)?;
+    let mut words: [u64; 4] = std::array::from_fn(|index| u64_at(&bytes, 8 * index));
+    let disarms = words[2] == 0 && words[3] == 0;
+    if let Some(clock) = clock.filter(|_| flags & ABSOLUTE != 0 && !disarms) {
+        let absolute = call.read_timespec(new.wrapping_add(16))?;
+        // At once is 1 ns: 0 would disarm.
+        [words[2], words[3]] = clock::timespec(call.kernel.until(clock, absolute).max(1));
+        flags &= !ABSOLUTE;
+    }
+    let old = call.pointer(old, 32)?;
+    let outcome = call.host(number, [timer, flags, words.as_ptr() as u64, old, 0, 0])?;
+    if clock.is_some_and(|clock| !is_processor(clock)) {
+        let (value, interval) = (nanoseconds(words[2], words[3]), nanoseconds(words[0], words[1]));
+        let armed = Armed::new(call.kernel.elapsed(), value, interval);
+        if let Some(timer) = which(&mut call.kernel.timers).get_mut(&id) {
+            timer.armed = armed;
+        }
+    }
+    Ok(outcome)
+}

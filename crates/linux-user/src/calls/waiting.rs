@@ -1,0 +1,316 @@
+//! Waiting for descriptors (poll, select, epoll) and for memory (futex).
+
+use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::calls::call::Interrupted::{Fails, Restarts};
+use crate::calls::call::{Call, Outcome};
+use crate::reserved;
+use crate::state::clock::{SECOND, host_time, timespec, timeval};
+use host::Errno;
+
+const EINVAL: Errno = Errno(libc::EINVAL);
+
+impl Call<'_, '_> {
+    /// Lets the virtual clock pass a timeout that a call has waited out.
+    fn waited(&mut self, outcome: Outcome, timeout: Option<u64>) -> Outcome {
+        if let (Ok(0), Some(timeout)) = (outcome, timeout) {
+            self.slept(timeout);
+        }
+        outcome
+    }
+
+    /// The mask argument of ppoll and its like; None for NULL.
+    pub fn optional_mask(&self, address: u64, size: u64) -> Result<Option<u64>, Errno> {
+        match address {
+            0 => Ok(None),
+            _ if size != 8 => Err(EINVAL),
+            _ => self.read_u64(address).map(Some),
+        }
+    }
+}
+
+/// poll with a timeout in nanoseconds, which becomes what is left of it.
+fn poll_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outcome, Option<u64>) {
+    let [entries, count, ..] = call.arguments;
+    let mut left = timeout.map(timespec);
+    let outcome = call.pointer(entries, 8 * u64::from(count as u32)).and_then(|entries| {
+        let mut without_ours = poll_without_ours(call, count as u32)?;
+        let entries = without_ours.as_mut().map_or(entries, |entries| entries.as_mut_ptr() as u64);
+        let limit = left.as_mut().map_or(0, |left| left.as_mut_ptr() as u64);
+        call.with_mask(mask, |call, mask| {
+            let mask = mask.as_ref().map_or(0, |mask| mask as *const u64 as u64);
+            call.wait(libc::SYS_ppoll, [entries, u64::from(count as u32), limit, mask, 8, 0], Fails)
+        })
+        .and_then(|ready| write_events(call, without_ours.as_deref()).map(|()| ready))
+    });
+    (call.waited(outcome, timeout), left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds))
+}
+
+/// The entries of a poll with numbers that nothing can have where there are descriptors of the engine's. None if
+/// there are not.
+fn poll_without_ours(call: &Call, count: u32) -> Result<Option<Vec<libc::pollfd>>, Errno> {
+    let address = call.arguments[0];
+    // More than there can be descriptors is the host's to refuse.
+    let numbers = (0..u64::from(count).min(reserved::first() as u64)).map(|index| address + 8 * index);
+    if !numbers.clone().any(|at| call.read_u32(at).is_ok_and(|number| reserved::is_reserved(number.into()))) {
+        return Ok(None);
+    }
+    let entry = |at| {
+        let bytes: [u8; 8] = call.read(at)?;
+        let fd = u32_at(&bytes, 0);
+        let fd = if reserved::is_reserved(fd.into()) { i32::MAX } else { fd as i32 };
+        Ok(libc::pollfd { fd, events: u32_at(&bytes, 4) as i16, revents: 0 })
+    };
+    numbers.map(entry).collect::<Result<_, Errno>>().map(Some)
+}
+
+/// Tells the guest what became of entries that were not its own.
+fn write_events(call: &mut Call, entries: Option<&[libc::pollfd]>) -> Result<(), Errno> {
+    let address = call.arguments[0];
+    for (index, entry) in entries.into_iter().flatten().enumerate() {
+        let bytes = entry.revents.to_le_bytes();
+        call.memory.write(address + 8 * index as u64 + 6, &bytes)?;
+    }
+    Ok(())
+}
+
+/// poll(entries, count, milliseconds)
+pub fn poll(call: &mut Call) -> Outcome {
+    let timeout = u64::try_from(call.int(2)).ok().map(|milliseconds| milliseconds * 1_000_000);
+    poll_for(call, timeout, None).0
+}
+
+/// ppoll(entries, count, timeout, mask, mask size): what is left is written back, as Linux does.
+pub fn ppoll(call: &mut Call) -> Outcome {
+    let [_, _, address, mask, size, _] = call.arguments;
+    let mask = call.optional_mask(mask, size)?;
+    let timeout = call.read_timeout(address)?;
+    let (outcome, left) = poll_for(call, timeout, mask);
+    if let Some(left) = left {
+        // As Linux: the outcome matters more than a failure here.
+        let _ = call.write(address, &Record::new().u64s(&timespec(left)));
+    }
+    outcome
+}
+
+/// select with a timeout in nanoseconds, which becomes what is left of it.
+fn select_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outcome, Option<u64>) {
+    let [count, sets @ .., _, _] = call.arguments;
+    let mut left = timeout.map(timespec);
+    let outcome = (|| {
+        if (count as i32) < 0 {
+            return Err(EINVAL);
+        }
+        // The kernel looks no further than there can be descriptors.
+        let count = u64::from(count as u32).min(reserved::first() as u64);
+        let bytes = count.div_ceil(64) * 8;
+        let mut pointers = [0; 3];
+        for (pointer, set) in pointers.iter_mut().zip(sets) {
+            *pointer = call.pointer(set, bytes)?;
+        }
+        let limit = left.as_mut().map_or(0, |left| left.as_mut_ptr() as u64);
+        call.with_mask(mask, |call, mask| {
+            let pair = [mask.as_ref().map_or(0, |mask| mask as *const u64 as u64), 8];
+            let [read, write, except] = pointers;
+            call.wait(libc::SYS_pselect6, [count, read, write, except, limit, pair.as_ptr() as u64], Fails)
+        })
+    })();
+    (call.waited(outcome, timeout), left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds))
+}
+
+/// A timeval, of which Linux takes any number of microseconds, in nanoseconds.
+fn timeval_nanoseconds(seconds: i64, microseconds: i64) -> Result<u64, Errno> {
+    let (Ok(seconds), Ok(microseconds)) = (u64::try_from(seconds), u64::try_from(microseconds)) else {
+        return Err(EINVAL);
+    };
+    let total = u128::from(seconds) * u128::from(SECOND) + u128::from(microseconds) * 1000;
+    Ok(total.min(i64::MAX as u128) as u64)
+}
+
+/// select(count, read, write, except, timeval)
+pub fn select(call: &mut Call) -> Outcome {
+    let address = call.arguments[4];
+    let mut timeout = None;
+    if address != 0 {
+        let bytes: [u8; 16] = call.read(address)?;
+        timeout = Some(timeval_nanoseconds(u64_at(&bytes, 0) as i64, u64_at(&bytes, 8) as i64)?);
+    }
+    let (outcome, left) = select_for(call, timeout, None);
+    if let Some(left) = left {
+        let _ = call.write(address, &Record::new().u64s(&timeval(left)));
+    }
+    outcome
+}
+
+/// osf_select(count, read, write, except, timeval with 32-bit fields)
+pub fn osf_select(call: &mut Call) -> Outcome {
+    let address = call.arguments[4];
+    let mut timeout = None;
+    if address != 0 {
+        let bytes: [u8; 8] = call.read(address)?;
+        let fields = [u32_at(&bytes, 0), u32_at(&bytes, 4)].map(|field| i64::from(field as i32));
+        timeout = Some(timeval_nanoseconds(fields[0], fields[1])?);
+    }
+    select_for(call, timeout, None).0
+}
+
+/// pselect6(count, read, write, except, timespec, pointer to mask and its size)
+pub fn pselect6(call: &mut Call) -> Outcome {
+    let [_, _, _, _, address, pair] = call.arguments;
+    let mut mask = None;
+    if pair != 0 {
+        let bytes: [u8; 16] = call.read(pair)?;
+        mask = call.optional_mask(u64_at(&bytes, 0), u64_at(&bytes, 8))?;
+    }
+    let timeout = call.read_timeout(address)?;
+    let (outcome, left) = select_for(call, timeout, mask);
+    if let Some(left) = left {
+        let _ = call.write(address, &Record::new().u64s(&timespec(left)));
+    }
+    outcome
+}
+
+/// epoll_create(size)
+pub fn epoll_create(call: &mut Call) -> Outcome {
+    if call.int(0) <= 0 {
+        return Err(EINVAL);
+    }
+    call.host(libc::SYS_epoll_create1, [0; 6])
+}
+
+/// epoll_ctl(descriptor, operation, other descriptor, event); Alpha's event is not packed.
+pub fn epoll_ctl(call: &mut Call) -> Outcome {
+    let [descriptor, operation, other, address, ..] = call.arguments;
+    let event = if operation as i32 == libc::EPOLL_CTL_DEL {
+        None
+    } else {
+        let bytes: [u8; 16] = call.read(address)?;
+        Some(libc::epoll_event { events: u32_at(&bytes, 0), u64: u64_at(&bytes, 8) })
+    };
+    let event = event.as_ref().map_or(0, |event| event as *const libc::epoll_event as u64);
+    call.host(libc::SYS_epoll_ctl, [descriptor, operation, other, event, 0, 0])
+}
+
+fn epoll(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> Outcome {
+    const MOST_AT_ONCE: i32 = 4096;
+    let [descriptor, address, ..] = call.arguments;
+    let count = call.int(2);
+    if count <= 0 || count > i32::MAX / 16 {
+        return Err(EINVAL);
+    }
+    let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; count.min(MOST_AT_ONCE) as usize];
+    let (pointer, room) = (events.as_mut_ptr() as u64, events.len() as u64);
+    let words = timeout.map(timespec);
+    let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
+    let outcome = call.with_mask(mask, |call, mask| {
+        let mask = mask.as_ref().map_or(0, |mask| mask as *const u64 as u64);
+        call.wait(libc::SYS_epoll_pwait2, [descriptor, pointer, room, limit, mask, 8], Fails)
+    });
+    let ready = call.waited(outcome, timeout)?;
+    let record = events[..ready as usize]
+        .iter()
+        .fold(Record::new(), |record, event| record.u32s(&[event.events, 0]).u64s(&[event.u64]));
+    call.write(address, &record)?;
+    Ok(ready)
+}
+
+/// The timeout of epoll_wait: milliseconds, none if negative.
+fn milliseconds(call: &Call) -> Option<u64> {
+    u64::try_from(call.int(3)).ok().map(|milliseconds| milliseconds * 1_000_000)
+}
+
+/// epoll_wait(descriptor, events, count, milliseconds)
+pub fn epoll_wait(call: &mut Call) -> Outcome {
+    epoll(call, milliseconds(call), None)
+}
+
+/// epoll_pwait(descriptor, events, count, milliseconds, mask, mask size)
+pub fn epoll_pwait(call: &mut Call) -> Outcome {
+    let [_, _, _, _, mask, size] = call.arguments;
+    let mask = call.optional_mask(mask, size)?;
+    epoll(call, milliseconds(call), mask)
+}
+
+/// epoll_pwait2(descriptor, events, count, timeout, mask, mask size)
+pub fn epoll_pwait2(call: &mut Call) -> Outcome {
+    let [_, _, _, timeout, mask, size] = call.arguments;
+    let mask = call.optional_mask(mask, size)?;
+    let timeout = call.read_timeout(timeout)?;
+    epoll(call, timeout, mask)
+}
+
+// linux/futex.h, the same on both.
+const FUTEX_CLOCK_REALTIME: u64 = 256;
+const FUTEX_PRIVATE: u64 = 128;
+const FUTEX_WAIT: u64 = 0;
+const FUTEX_REQUEUE: u64 = 3;
+const FUTEX_CMP_REQUEUE: u64 = 4;
+const FUTEX_WAKE_OP: u64 = 5;
+const FUTEX_LOCK_PI: u64 = 6;
+const FUTEX_WAIT_BITSET: u64 = 9;
+const FUTEX_WAIT_REQUEUE_PI: u64 = 11;
+const FUTEX_CMP_REQUEUE_PI: u64 = 12;
+const FUTEX_LOCK_PI2: u64 = 13;
+
+/// The operations that may sleep: their fourth argument is a timeout.
+const WAITS: [u64; 5] = [FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2];
+/// The operations on two words. For the others the fifth argument is whatever the register held.
+const ON_TWO: [u64; 5] =
+    [FUTEX_REQUEUE, FUTEX_CMP_REQUEUE, FUTEX_WAKE_OP, FUTEX_WAIT_REQUEUE_PI, FUTEX_CMP_REQUEUE_PI];
+
+/// futex(word, operation, value, timeout or number, second word, third value)
+pub fn futex(call: &mut Call) -> Outcome {
+    let [word, operation, value, fourth, second, third] = call.arguments;
+    let command = u64::from(operation as u32) & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME);
+    let word = call.pointer(word, 4)?;
+    let second = if ON_TWO.contains(&command) { call.pointer(second, 4)? } else { 0 };
+    if !WAITS.contains(&command) {
+        return call.host_unlocked(libc::SYS_futex, [word, operation, value, fourth, second, third]);
+    }
+    let clock = match (command, operation & FUTEX_CLOCK_REALTIME) {
+        (FUTEX_LOCK_PI, _) => libc::CLOCK_REALTIME,
+        (_, 0) => libc::CLOCK_MONOTONIC,
+        _ => libc::CLOCK_REALTIME,
+    };
+    // FUTEX_WAIT's is relative, the others' is a point in time.
+    let rest = match call.read_timeout(fourth)? {
+        Some(timeout) if command != FUTEX_WAIT => Some(call.kernel.until(clock, timeout)),
+        relative => relative,
+    };
+    let words = rest.map(|rest| {
+        timespec(if command == FUTEX_WAIT { rest } else { host_time(clock).saturating_add(rest) })
+    });
+    let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
+    let interrupted = if rest.is_none() { Restarts } else { Fails };
+    let outcome = call.wait(libc::SYS_futex, [word, operation, value, limit, second, third], interrupted);
+    if outcome == Err(Errno(libc::ETIMEDOUT)) {
+        call.slept(rest.unwrap_or_default());
+    }
+    outcome
+}
+
+/// futex_waitv(waiters, number, flags, end, clock): until one of several words is woken.
+pub fn futex_waitv(call: &mut Call) -> Outcome {
+    /// `struct futex_waitv`: value, word, flags.
+    const WAITER_BYTES: u64 = 24;
+    const MOST: u64 = 128;
+    let [waiters, count, flags, end, clock, _] = call.arguments;
+    if !(1..=MOST).contains(&count) {
+        return Err(EINVAL);
+    }
+    let mut bytes = vec![0u8; (WAITER_BYTES * count) as usize];
+    call.memory.read(waiters, &mut bytes)?;
+    for waiter in bytes.chunks_mut(WAITER_BYTES as usize) {
+        let word = call.pointer(u64_at(waiter, 8), 8)?;
+        waiter[8..16].copy_from_slice(&word.to_le_bytes());
+    }
+    let clock = clock as i32;
+    let rest = call.read_timeout(end)?.map(|end| call.kernel.until(clock, end));
+    let words = rest.map(|rest| timespec(host_time(clock).saturating_add(rest)));
+    let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
+    let arguments = [bytes.as_ptr() as u64, count, flags, limit, clock as u64, 0];
+    let outcome = call.wait(libc::SYS_futex_waitv, arguments, Restarts);
+    if outcome == Err(Errno(libc::ETIMEDOUT)) {
+        call.slept(rest.unwrap_or_default());
+    }
+    outcome
+}

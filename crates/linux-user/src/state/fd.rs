@@ -1,0 +1,50 @@
+//! Descriptors, as far as the kernel's state goes.
+
+use crate::reserved;
+
+/// A descriptor from which the guest must not read what the host has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Special {
+    /// `struct signalfd_siginfo`, with signals in Alpha's numbering.
+    Signals,
+    /// Random bytes, from the seeded generator.
+    Random,
+}
+
+impl Special {
+    /// The file it is, as /proc shows it.
+    pub fn file(path: &[u8]) -> Option<Special> {
+        match path {
+            b"anon_inode:[signalfd]" => Some(Special::Signals),
+            b"/dev/random" | b"/dev/urandom" => Some(Special::Random),
+            _ => None,
+        }
+    }
+}
+
+/// The kind of file that a descriptor is of (`S_IFMT`), if it is open.
+pub fn kind(descriptor: i32) -> Option<libc::mode_t> {
+    let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: there is room for the answer, which is there if the call succeeds.
+    unsafe {
+        let is_open = libc::fstat(descriptor, stat.as_mut_ptr()) == 0;
+        is_open.then(|| stat.assume_init().st_mode & libc::S_IFMT)
+    }
+}
+
+/// Closes what is not to outlive the program.
+pub fn close_all() {
+    let open: Vec<i32> = reserved::beyond_limit(|| {
+        let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    });
+    for descriptor in open.into_iter().filter(|&descriptor| !reserved::is_reserved(descriptor as u64)) {
+        // SAFETY: no pointers are passed; the guest opened it and wants it closed now. The directory itself is
+        // closed by now.
+        unsafe {
+            if libc::fcntl(descriptor, libc::F_GETFD) == libc::FD_CLOEXEC {
+                libc::close(descriptor);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What a process has in the kernel beside memory and registers: the state that its threads share.
+
+mod clock;
+pub(crate) mod paths;
+pub(crate) mod rlimit;
+mod threads;
+mod timers;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use alpha::debugger::SignalHook;
+use events::LoadedImage;
+
+use crate::loader;
+use crate::state::aio::Contexts;
+use crate::state::clock::VirtualClock;
+use crate::state::fd::Special;
+use crate::state::forks::Forks;
+use crate::state::heap::Heap;
+use crate::state::rlimit::{self as limits, RESOURCE_COUNT};
+use crate::state::settings::{Random, Settings};
+use crate::state::signals::Actions;
+use crate::state::threads::{Thread, Threads};
+use crate::state::timers::Timers;
+use crate::state::vfork::Parent;
+
+/// What a process has in the kernel beside memory and registers: what its threads share.
+pub struct Kernel {
+    /// Instructions executed so far: the virtual clock. Each thread [reports](Thread::report) its
+    /// own before a call.
+    pub(crate) instructions: u64,
+    /// Accesses that were not aligned, of the threads that have ended.
+    pub unaligned: u64,
+    /// Processes that were forked, by this one and by those.
+    pub(crate) forks: Forks,
+    /// The host's id of the process.
+    pub(crate) process: u32,
+    /// The parent, while it waits for this process in vfork.
+    pub(crate) parent: Option<Parent>,
+    pub(crate) threads: Threads,
+    pub(crate) settings: Settings,
+    pub(crate) executable: PathBuf,
+    pub(crate) arguments: Vec<Vec<u8>>,
+    pub(crate) stack: loader::Stack,
+    pub(crate) heap: Heap,
+    pub(crate) actions: Actions,
+    pub(crate) clock: VirtualClock,
+    pub(crate) random_state: u64,
+    /// Unaligned access control bits of osf_setsysinfo.
+    pub(crate) unaligned_control: u64,
+    /// Every image that was mapped since the program was loaded.
+    pub(crate) images: Vec<LoadedImage>,
+    /// Shared memory segments attached: guest address and size in bytes.
+    pub(crate) attached: BTreeMap<u64, u64>,
+    /// Unknown system calls that were named on standard error.
+    pub(crate) named: BTreeSet<u64>,
+    /// What of the known ones was named so.
+    pub(crate) refused: BTreeSet<&'static str>,
+    /// Resource limits that are the guest's alone, by the host's number.
+    pub(crate) limits: [Option<[u64; 2]>; RESOURCE_COUNT],
+    /// POSIX timers and timer descriptors by id, with their clocks.
+    pub(crate) timers: Timers,
+    /// Contexts of asynchronous input and output.
+    pub(crate) contexts: Contexts,
+    /// Descriptors that are read in their own way, unless closed since.
+    pub(crate) special: BTreeMap<i32, Special>,
+    /// Whether a process's memory was ever opened as a file.
+    pub(crate) opened_memory: bool,
+    /// Whom each signal is told before it reaches a thread.
+    pub(crate) debugger: Option<Arc<dyn SignalHook>>,
+}
+
+impl Kernel {
+    /// A process that has not been loaded yet.
+    pub fn new(settings: Settings, first: &Thread) -> Kernel {
+        let random_state = match settings.random {
+            Random::Seeded(seed) => seed,
+            Random::Host => 0,
+        };
+        Kernel {
+            instructions: 0,
+            unaligned: 0,
+            forks: Forks::new(),
+            process: std::process::id(),
+            parent: None,
+            threads: Threads::new(first),
+            settings,
+            executable: PathBuf::new(),
+            arguments: Vec::new(),
+            stack: loader::Stack::default(),
+            heap: Heap::default(),
+            actions: Actions::inherit(),
+            clock: VirtualClock::default(),
+            random_state,
+            unaligned_control: 0,
+            images: Vec::new(),
+            attached: BTreeMap::new(),
+            named: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            limits: [None; RESOURCE_COUNT],
+            timers: Timers::default(),
+            contexts: Contexts::default(),
+            special: BTreeMap::new(),
+            opened_memory: false,
+            debugger: None,
+        }
+    }
+
+    /// How many processes were forked, by this one and by those.
+    pub fn forked(&self) -> u64 {
+        self.forks.get()
+    }
+
+    /// The program is about to begin, perhaps under a debugger.
+    pub fn begin(&mut self, debugger: Option<Arc<dyn SignalHook>>) {
+        limits::begin();
+        self.debugger = debugger;
+    }
+
+    /// Where absolute paths are looked up first.
+    pub fn sysroot(&self) -> &Path {
+        &self.settings.sysroot
+    }
+
+    /// Size of the stack in bytes of a program that is loaded now.
+    pub fn stack_bytes(&self) -> u64 {
+        self.stack_limit().unwrap_or(self.settings.stack_bytes)
+    }
+
+    /// The host's id of the process.
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Tells what was loaded: the program's file, its arguments and where all is. The calling thread of
+    /// the host takes the program's name.
+    pub fn started(&mut self, executable: &Path, arguments: &[OsString], loaded: &loader::Loaded) {
+        self.executable = std::path::absolute(executable).unwrap_or_else(|_| executable.into());
+        self.arguments = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
+        self.stack = loaded.stack.clone();
+        self.heap = Heap::at(loaded.heap, loaded.executable_stack);
+        self.images = loaded.images.clone();
+        self.attached.clear();
+        self.actions.attach();
+        host::name_thread(executable.file_name().unwrap_or_default());
+    }
+
+    /// The program has ended: the host's signals are the engine's again.
+    pub fn detach(&self) {
+        self.actions.detach();
+        limits::end();
+    }
+
+    /// Every image that was mapped since the program was loaded, in that order.
+    pub fn images(&self) -> &[LoadedImage] {
+        &self.images
+    }
+
+    /// Names, once, what of a system call cannot be done here.
+    pub(crate) fn name_refused(&mut self, call: &str, what: &'static str, error: &str) {
+        if self.refused.insert(what) {
+            eprintln!("pathlength: {call}: {what} is not implemented; the program was told {error}");
+        }
+    }
+
+    /// The 16 bytes at `AT_RANDOM`.
+    pub fn random_bytes(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        match self.settings.random {
+            // SAFETY: the buffer is ours. A failure leaves zeros, which is still a valid vector.
+            Random::Host => drop(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 16, 0) }),
+            Random::Seeded(_) => self.fill_random(&mut bytes),
+        }
+        bytes
+    }
+
+    /// Fills `bytes` from the seeded generator (SplitMix64).
+    pub(crate) fn fill_random(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            self.random_state = self.random_state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = self.random_state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            chunk.copy_from_slice(&(z ^ (z >> 31)).to_le_bytes()[..chunk.len()]);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Which host file a guest's path names.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::state::kernel::Kernel;
+use host::Errno;
+
+impl Kernel {
+    /// The host's path for a guest's: under the sysroot if it is absolute and exists there. The root itself is the
+    /// host's, to which `..` leads at last.
+    pub(crate) fn host_path(&self, path: CString) -> CString {
+        let bytes = path.as_bytes();
+        if self.own_proc_entry(bytes) == Some("exe") {
+            return c_path(&self.executable).unwrap_or(path);
+        }
+        if bytes.first() != Some(&b'/') || is_root(bytes) || self.settings.sysroot.as_os_str().is_empty() {
+            return path;
+        }
+        let mut inside = self.settings.sysroot.as_os_str().as_bytes().to_vec();
+        inside.extend_from_slice(bytes);
+        match CString::new(inside) {
+            Ok(inside) if exists(&inside) => inside,
+            _ => path,
+        }
+    }
+
+    /// The host's file for a guest's path; for the loader, which looks for the program's interpreter.
+    pub fn locate(&self, path: &Path) -> PathBuf {
+        match c_path(path) {
+            Ok(path) => PathBuf::from(OsStr::from_bytes(self.host_path(path).as_bytes())),
+            Err(_) => path.to_path_buf(),
+        }
+    }
+
+    /// The NAME of `/proc/self/NAME` or `/proc/PID/NAME` with the process's own PID, or of a thread's files there.
+    pub(crate) fn own_proc_entry<'a>(&self, path: &'a [u8]) -> Option<&'a str> {
+        let rest = std::str::from_utf8(path).ok()?.strip_prefix("/proc/")?;
+        let (process, name) = rest.split_once('/')?;
+        let own = ["self", "thread-self"].contains(&process)
+            || process.parse::<u32>().is_ok_and(|pid| pid == std::process::id());
+        // All threads of a process have the same.
+        let of_thread = name.strip_prefix("task/").and_then(|rest| rest.split_once('/'));
+        own.then(|| of_thread.map_or(name, |(_, name)| name))
+    }
+}
+
+/// Whether an absolute path names nothing below the root.
+fn is_root(path: &[u8]) -> bool {
+    path.split(|&byte| byte == b'/').all(|part| matches!(part, b"" | b"." | b".."))
+}
+
+fn exists(path: &CStr) -> bool {
+    // SAFETY: the pointer is to a NUL-terminated string.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, libc::AT_SYMLINK_NOFOLLOW) == 0 }
+}
+
+/// The bytes of a path as the kernel takes them.
+pub fn c_path(path: &Path) -> Result<CString, Errno> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno(libc::EINVAL))
+}

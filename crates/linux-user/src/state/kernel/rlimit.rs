@@ -1,0 +1,36 @@
+//! The limits of resources that a process has set.
+
+use super::Kernel;
+use crate::reserved;
+use crate::state::rlimit::begin;
+
+/// Gives a program of the host's, which takes the engine's place, the limit of descriptors that the guest has set,
+/// or the one that the engine began with.
+pub fn hand_over(kernel: &Kernel) {
+    let own = kernel.limits[libc::RLIMIT_NOFILE as usize];
+    reserved::change_limit(Some(own.unwrap_or(reserved::inherited_limit())));
+}
+
+/// It did not take the engine's place.
+pub fn take_back(kernel: &Kernel) {
+    match kernel.limits[libc::RLIMIT_NOFILE as usize] {
+        Some([soft, _]) => drop(reserved::change_limit(Some([soft, reserved::inherited_limit()[1]]))),
+        None => begin(),
+    }
+}
+
+/// The stack's size if its limit is low or high beyond reason.
+const STACK_BYTES: std::ops::RangeInclusive<u64> = 128 << 10..=16 << 30;
+
+impl Kernel {
+    /// The size of a stack that the process asked for by a limit.
+    pub(crate) fn stack_limit(&self) -> Option<u64> {
+        let [soft, _] = self.limits[libc::RLIMIT_STACK as usize]?;
+        Some(soft.clamp(*STACK_BYTES.start(), *STACK_BYTES.end()))
+    }
+
+    /// The process's soft limit of a resource that is the guest's own; u64::MAX if there is none.
+    pub(crate) fn own_limit(&self, resource: u32) -> u64 {
+        self.limits[resource as usize].map_or(u64::MAX, |[soft, _]| soft)
+    }
+}

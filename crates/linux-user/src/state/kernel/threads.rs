@@ -1,0 +1,203 @@
+//! The threads of a process: how they are added, end, and make room for another program.
+
+use host::ThreadHandle;
+use memory::{Fault, Memory};
+
+use super::Kernel;
+use crate::state::control::Execute;
+use crate::state::fd::close_all;
+use crate::state::signals::{self, Signals};
+use crate::state::threads::{Ending, Member, Start, Thread, Threads};
+
+impl Thread {
+    /// The thread has been added, and signals may come in. Returns the process's id.
+    pub fn begin(&mut self, kernel: &Kernel) -> u32 {
+        self.number = kernel.threads.alive.get(&self.address.id).map_or(0, |member| member.number);
+        let mask = self.signals.mask;
+        self.signals.set_mask(mask);
+        kernel.process
+    }
+
+    /// Tells the process's clock how many instructions the thread has executed.
+    pub fn report(&mut self, kernel: &mut Kernel, instructions: u64) {
+        kernel.instructions += instructions - self.reported;
+        self.reported = instructions;
+    }
+
+    /// The thread ends: what waits for it learns so, and no signal reaches it any more.
+    pub fn end(&mut self, kernel: &mut Kernel, memory: &Memory) {
+        host::block_all();
+        let member = kernel.threads.alive.remove(&self.address.id);
+        let over = matches!(kernel.threads.ending, Some(Ending::End(_)));
+        if let Some(information) = host::take().filter(|_| !over) {
+            host::requeue(&information);
+        }
+        // Memory that is not there any more cannot be waited for either.
+        let _ = self.release_mutexes(memory, member.map_or(0, |member| member.robust_list));
+        let clear_at_end = std::mem::take(&mut self.clear_at_end);
+        if clear_at_end != 0 && !kernel.threads.alive.is_empty() && memory.store::<4>(clear_at_end, 0).is_ok()
+        {
+            wake_one(memory, clear_at_end);
+        }
+    }
+
+    /// Marks each mutex in the list at `head` whose owner the thread is (kernel documentation:
+    /// robust-futex-ABI).
+    fn release_mutexes(&self, memory: &Memory, head: u64) -> Result<(), Fault> {
+        const LONGEST: usize = 2048;
+        if head == 0 {
+            return Ok(());
+        }
+        let word = |address: u64| memory.load::<8>(address);
+        let (offset, pending) = (word(head.wrapping_add(8))?, word(head.wrapping_add(16))? & !1);
+        let mut entry = word(head)? & !1;
+        for _ in 0..LONGEST {
+            if entry == head {
+                break;
+            }
+            let next = word(entry)? & !1;
+            if entry != pending {
+                self.release_mutex(memory, entry.wrapping_add(offset))?;
+            }
+            entry = next;
+        }
+        if pending == 0 { Ok(()) } else { self.release_mutex(memory, pending.wrapping_add(offset)) }
+    }
+
+    fn release_mutex(&self, memory: &Memory, address: u64) -> Result<(), Fault> {
+        const WAITERS: u64 = 0x8000_0000;
+        const OWNER_DIED: u64 = 0x4000_0000;
+        const OWNER: u64 = 0x3fff_ffff;
+        loop {
+            let found = memory.load::<4>(address)?;
+            if found & OWNER != self.address.id as u64 || !address.is_multiple_of(4) {
+                return Ok(());
+            }
+            if memory.compare_exchange::<4>(address, found, found & WAITERS | OWNER_DIED)? {
+                if found & WAITERS != 0 {
+                    wake_one(memory, address);
+                }
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Wakes one that waits for the futex.
+fn wake_one(memory: &Memory, address: u64) {
+    if let Some(word) = memory.host(address, 4) {
+        let arguments = [word as u64, libc::FUTEX_WAKE as u64, 1, 0, 0, 0];
+        // SAFETY: the kernel checks the address.
+        let _ = unsafe { host::call(libc::SYS_futex, arguments) };
+    }
+}
+
+impl Kernel {
+    /// Adds a thread that has begun and waits for the lock. Its id is stored where the parent wanted
+    /// it.
+    pub fn add(&mut self, address: ThreadHandle, start: &Start, memory: &Memory) {
+        let member = Member { address, number: self.threads.begun, robust_list: 0 };
+        self.threads.alive.insert(address.id, member);
+        for place in start.store_id.into_iter().filter(|&place| place != 0) {
+            // As Linux: a failure is not reported.
+            let _ = memory.store::<4>(place, address.id as u64);
+        }
+        self.threads.begun += 1;
+    }
+
+    /// The first thread goes on, alone, with another program.
+    pub(crate) fn renew(&mut self, first: &mut Thread) {
+        self.threads = Threads::new(first);
+        first.number = 0;
+    }
+
+    /// In the child of a fork: the calling thread is the first and only one.
+    pub(crate) fn become_child(&mut self, thread: &mut Thread, clear_at_end: u64) {
+        thread.address = host::adopt_thread(true);
+        thread.clear_at_end = clear_at_end;
+        self.process = std::process::id();
+        self.parent = None;
+        self.debugger = None;
+        self.timers.forget();
+        self.renew(thread);
+    }
+
+    /// True for the thread that stays until all others have ended.
+    pub fn is_first(&self, thread: &Thread) -> bool {
+        self.threads.first == thread.address.id
+    }
+
+    /// True for the id of a thread of the guest's.
+    pub(crate) fn has_thread(&self, id: i32) -> bool {
+        self.threads.alive.contains_key(&id)
+    }
+
+    /// True if no thread is left.
+    pub fn is_empty(&self) -> bool {
+        self.threads.alive.is_empty()
+    }
+
+    /// True if the process has, or had, more than one thread.
+    pub fn is_threaded(&self) -> bool {
+        self.threads.begun > 1
+    }
+
+    /// The process ends so, unless another thread was faster: every other thread is summoned.
+    pub fn end(&mut self, ending: Ending, caller: &Thread) {
+        if self.threads.ending.is_none() {
+            self.threads.ending = Some(ending);
+            for other in self.others(caller) {
+                // SAFETY: a thread that ends takes itself from the list, under the lock that we have.
+                unsafe { other.kick() };
+            }
+        }
+    }
+
+    /// True if every thread is to end.
+    pub fn is_ending(&self) -> bool {
+        self.threads.ending.is_some()
+    }
+
+    /// How the process ends, if not by the end of its last thread.
+    pub fn take_ending(&mut self) -> Option<Ending> {
+        self.threads.ending.take()
+    }
+
+    /// Makes the other threads look at what has changed before they go on in the guest.
+    pub fn notify_others(&self, caller: &Thread) {
+        for other in self.others(caller) {
+            // SAFETY: as in `end`.
+            unsafe { other.notify() };
+        }
+    }
+
+    fn others(&self, caller: &Thread) -> impl Iterator<Item = ThreadHandle> {
+        let caller = caller.address.id;
+        let addresses = self.threads.alive.values().map(|member| member.address);
+        addresses.filter(move |other| other.id != caller)
+    }
+
+    /// What to call the calling thread in a message: its number and its name.
+    pub fn thread_name(&self, thread: &Thread) -> String {
+        let mut name = [0u8; 16];
+        // SAFETY: the kernel writes at most 16 bytes, the last of which is 0.
+        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        format!("thread {} ({})", thread.number, String::from_utf8_lossy(name))
+    }
+}
+
+impl Kernel {
+    /// The effects of execve on what outlives a program: the first thread goes on, with the signal
+    /// mask of the one that called.
+    pub fn execute(&mut self, first: &mut Thread, execute: &Execute) {
+        self.parent = None;
+        self.actions.execute();
+        self.timers.delete_all();
+        self.contexts.destroy_all();
+        close_all();
+        self.renew(first);
+        first.signals = Signals::new(execute.mask);
+        host::set_mask(signals::host_mask(execute.mask));
+    }
+}

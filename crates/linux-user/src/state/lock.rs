@@ -1,0 +1,71 @@
+//! The kernel's lock, which the threads of a process share.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::state::kernel::Kernel;
+
+/// A process's side of the kernel behind the lock that its threads share.
+pub struct SharedKernel {
+    kernel: Mutex<Kernel>,
+    thread_ended: Condvar,
+}
+
+impl SharedKernel {
+    /// For a process whose first thread is the one that calls.
+    pub fn new(kernel: Kernel) -> SharedKernel {
+        SharedKernel { kernel: Mutex::new(kernel), thread_ended: Condvar::new() }
+    }
+
+    /// Waits for the lock.
+    pub fn lock(&self) -> Held<'_> {
+        Held { shared: self, guard: Some(self.guard()) }
+    }
+
+    fn guard(&self) -> MutexGuard<'_, Kernel> {
+        self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The kernel while the calling thread holds its lock.
+pub struct Held<'a> {
+    shared: &'a SharedKernel,
+    /// None only while `released` runs.
+    guard: Option<MutexGuard<'a, Kernel>>,
+}
+
+impl Held<'_> {
+    /// Does something without the lock.
+    pub(crate) fn released<T>(&mut self, what: impl FnOnce() -> T) -> T {
+        self.guard = None;
+        let result = what();
+        self.guard = Some(self.shared.guard());
+        result
+    }
+
+    /// Tells the thread that waits in [`Held::await_end`] that the calling one has ended.
+    pub fn announce_end(&self) {
+        self.shared.thread_ended.notify_all();
+    }
+
+    /// Waits, without the lock, until a thread has ended.
+    pub fn await_end(&mut self) {
+        let guard = self.guard.take().expect("held");
+        let guard = self.shared.thread_ended.wait(guard);
+        self.guard = Some(guard.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = Kernel;
+
+    fn deref(&self) -> &Kernel {
+        self.guard.as_ref().expect("held")
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Kernel {
+        self.guard.as_mut().expect("held")
+    }
+}

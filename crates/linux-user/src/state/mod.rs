@@ -1,0 +1,16 @@
+//! What a process has in the kernel: the state that its threads share, and each thread's own.
+
+pub(crate) mod aio;
+pub(crate) mod clock;
+pub(crate) mod control;
+pub(crate) mod fd;
+pub(crate) mod forks;
+pub(crate) mod heap;
+pub(crate) mod kernel;
+pub(crate) mod lock;
+pub(crate) mod rlimit;
+pub(crate) mod settings;
+pub(crate) mod signals;
+pub(crate) mod threads;
+pub(crate) mod timers;
+pub(crate) mod vfork;

@@ -1,0 +1,55 @@
+//! A process's timers, with their times on the virtual clock.
+
+use std::collections::BTreeMap;
+
+/// A timer that will go off, in nanoseconds of [`Kernel::elapsed`](crate::Kernel::elapsed).
+#[derive(Clone, Copy)]
+pub struct Armed {
+    pub(crate) next: u64,
+    /// 0 for a timer that goes off once.
+    pub(crate) interval: u64,
+}
+
+impl Armed {
+    /// One whose value and interval are these, if it is armed at all.
+    pub fn new(now: u64, value: u64, interval: u64) -> Option<Armed> {
+        (value > 0).then_some(Armed { next: now.saturating_add(value), interval })
+    }
+
+    /// When it went off for the last of so many times, and what it is then.
+    pub fn after(self, times: u64) -> (u64, Option<Armed>) {
+        let last = self.next.saturating_add(self.interval.saturating_mul(times.saturating_sub(1)));
+        (last, Armed::new(last, self.interval, self.interval))
+    }
+}
+
+/// A POSIX timer or a timer descriptor.
+pub struct Timer {
+    pub(crate) clock: i32,
+    pub(crate) armed: Option<Armed>,
+}
+
+/// The timers of a process.
+#[derive(Default)]
+pub struct Timers {
+    /// ITIMER_REAL.
+    pub(crate) real: Option<Armed>,
+    pub(crate) by_id: BTreeMap<u64, Timer>,
+    pub(crate) by_descriptor: BTreeMap<u64, Timer>,
+}
+
+impl Timers {
+    /// Deletes the POSIX timers, as execve does.
+    pub fn delete_all(&mut self) {
+        for id in std::mem::take(&mut self.by_id).into_keys() {
+            // SAFETY: no pointers are passed.
+            unsafe { libc::syscall(libc::SYS_timer_delete, id) };
+        }
+    }
+
+    /// In the child of a fork, which has the descriptors alone.
+    pub fn forget(&mut self) {
+        self.real = None;
+        self.by_id.clear();
+    }
+}
