@@ -1,6 +1,6 @@
 //! System calls on the address space: mmap and its kin, and the heap.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use events::LoadedImage;
@@ -161,7 +161,7 @@ impl File {
 }
 
 /// The image whose code a new mapping shows, if the file is one.
-fn image_at(path: &PathBuf, start: u64, bytes: u64, offset: u64) -> Option<LoadedImage> {
+fn image_at(path: &Path, start: u64, bytes: u64, offset: u64) -> Option<LoadedImage> {
     let image = reserved::read_image(path).ok()?;
     let segment = image.segments().iter().find(|segment| {
         segment.executable && (segment.file.start as u64) < offset + bytes && segment.file.end as u64 > offset
@@ -170,12 +170,7 @@ fn image_at(path: &PathBuf, start: u64, bytes: u64, offset: u64) -> Option<Loade
     let bias = start.wrapping_sub(linked);
     let low = image.segments().first()?.address & !(PAGE - 1);
     let high = image.segments().last()?.addresses().end.next_multiple_of(PAGE);
-    Some(LoadedImage {
-        path: path.clone(),
-        start: low.wrapping_add(bias),
-        end: high.wrapping_add(bias),
-        bias,
-    })
+    Some(LoadedImage { path: path.into(), start: low.wrapping_add(bias), end: high.wrapping_add(bias), bias })
 }
 
 /// munmap(address, length)
