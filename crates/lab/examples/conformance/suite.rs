@@ -29,8 +29,14 @@ pub enum Tests {
     Torture { folder: String, levels: Vec<String> },
     /// What commands of the shell build, list and run, in the folder of the sources.
     Scripts(Scripts),
-    /// What automake's `make check` runs in these folders, built by such a command.
-    Automake { build: String, folders: Vec<String> },
+    /// What automake's `make check` runs in these folders, built by such a command, and DejaGnu's tests of some
+    /// programs, each with its tests in a folder of its own.
+    Automake {
+        build: String,
+        folders: Vec<String>,
+        #[serde(default)]
+        dejagnu: Vec<String>,
+    },
 }
 
 /// The commands of a suite, for `sh -e`.
@@ -53,7 +59,36 @@ for folder; do
 done
 "#;
 
-/// Carries out such a test.
+/// Lists the scripts of DejaGnu's tests of `$PROGRAMS`.
+const DEJAGNU_LIST: &str = r#"
+for program in $PROGRAMS; do
+    ls "$program/testsuite/$program".*/*.exp
+done
+"#;
+
+/// Carries out such a test, and ends. DejaGnu's tests leave files where they run, and look for the programs in
+/// the folders above. A test that cannot be done here neither passes nor fails.
+const DEJAGNU_TEST: &str = r#"
+case $TEST in
+*.exp)
+    top=$PWD of=${TEST%%/*} folder=${TEST%/*}
+    for program in $PROGRAMS; do
+        mkdir "$WORK/$program"
+        ln -s "$top/$program"/* "$WORK/$program"
+    done
+    mkdir "$WORK/$of/run"
+    cd "$WORK/$of/run"
+    status=0
+    runtest --tool "$of" --srcdir "$top/$of/testsuite" --directory "${folder##*/}" "${TEST##*/}" || status=1
+    cat "$of.log"
+    [ $status = 0 ] || exit 1
+    grep -q '^# of expected \(passes\|failures\)' "$of.sum" || exit 77
+    exit 0
+    ;;
+esac
+"#;
+
+/// Carries out one of automake's tests.
 const AUTOMAKE_TEST: &str = r#"
 for folder; do
     case $TEST in "$folder"/*) cd "$folder" && TEST=${TEST#"$folder"/} ;; esac
@@ -82,10 +117,12 @@ impl Suite {
         match &self.tests {
             Tests::Torture { .. } => None,
             Tests::Scripts(scripts) => Some(scripts.clone()),
-            Tests::Automake { build, folders } => {
-                let folders = format!("set -- {}\n", folders.join(" "));
-                let script = |text: &str| folders.clone() + text.trim_start();
-                let (list, test) = (script(AUTOMAKE_LIST), script(AUTOMAKE_TEST));
+            Tests::Automake { build, folders, dejagnu } => {
+                let (folders, programs) = (folders.join(" "), dejagnu.join(" "));
+                let script =
+                    |parts: [&str; 2]| format!("PROGRAMS=\"{programs}\"\nset -- {folders}{}", parts.concat());
+                let list = script([DEJAGNU_LIST, AUTOMAKE_LIST]);
+                let test = script([DEJAGNU_TEST, AUTOMAKE_TEST]);
                 Some(Scripts { build: build.clone(), list, test })
             }
         }
