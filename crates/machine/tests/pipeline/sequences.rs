@@ -155,6 +155,8 @@ fn sequences_of_the_21064() {
 /// A rule; a program; the ranges of it that are executed; the addresses of its data; its cycles by cause.
 type Path = (&'static str, &'static str, &'static [(usize, usize)], &'static [u64], &'static [(Cause, u64)]);
 
+const WORKED_EXAMPLE: &str = "ldq r1,0(r3); addq r1,r4,r2; stq r2,8(r3); br r31,-16";
+
 #[rustfmt::skip]
 const PATHS_OF_21164: &[Path] = &[
     // Branches
@@ -203,6 +205,11 @@ const PATHS_OF_21164: &[Path] = &[
         &[(Issued(1), 9), (WriteBuffer, 7)]),
     ("stores to a block are one", "stq r1,0(r2); stq r1,0(r2); stq r1,0(r2); stq r1,0(r2)",
         &[(0, 4)], &[0x8000, 0x8008, 0x8010, 0x8018], &[(Issued(1), 4)]),
+    // docs/design/pipeline-model.md
+    ("the worked example, three iterations", WORKED_EXAMPLE, &[(0, 4); 3],
+        &[0x8000, 0x9000, 0x8100, 0x9100, 0x8200, 0x9200], &[(Issued(1), 6), (Issued(2), 3), (Operand, 3)]),
+    ("the worked example, with a load from L2", WORKED_EXAMPLE, &[(0, 4)], &[LEVEL_1, 0x9000],
+        &[(Issued(1), 2), (Issued(2), 1), (DataMiss(1), 7)]),
     ("mb waits for a miss", "ldq r1,0(r2); mb; ldq r3,0(r4)", &[(0, 3)], &[LEVEL_2, 0x8000], &[(Issued(1), 3), (Barrier, 16)]),
 ];
 
