@@ -1,4 +1,4 @@
-"""Runs the `pathlength` command, and hears what it has to tell."""
+"""Runs the `pathlength` command, and receives its messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._pathlength import PathlengthError
 
 COMMAND = str(Path(__file__).parent / "bin" / "pathlength")
 
-# Seconds between two looks at a command that tells nothing, and those that one has to end when it is interrupted.
+# Seconds between two checks of a command that sends nothing, and seconds for it to end when it is interrupted.
 PAUSE = 0.1
 PATIENCE = 5.0
 
@@ -26,17 +26,17 @@ class Ended(NamedTuple):
     status: int
     """Its exit status, or minus the signal that ended it."""
     counted: Optional[bytes]
-    """What it counted."""
+    """The counts."""
 
 
 def execute(
     arguments: Sequence[Any],
     *,
-    heard: Callable[[int], object] = lambda units: None,
+    on_units: Callable[[int], object] = lambda units: None,
     waiting: Callable[[], object] = lambda: None,
     **streams: Any,
 ) -> Ended:
-    """Waits for the command's end. `heard` is called with the units of work so far, `waiting` every so often.
+    """Waits for the command's end. `on_units` is called with the units of work so far, `waiting` at intervals.
 
     Whatever interrupts us interrupts the command, too.
     """
@@ -51,15 +51,15 @@ def execute(
     finally:
         os.close(write)
     try:
-        return _listen(process, read, heard, waiting)
+        return _listen(process, read, on_units, waiting)
     finally:
-        # First: the command does not wait for anybody to hear what it has to tell.
+        # First close our end: the command does not wait for a reader.
         os.close(read)
         _end(process)
 
 
 def _listen(
-    process: subprocess.Popen, read: int, heard: Callable[[int], object], waiting: Callable[[], object]
+    process: subprocess.Popen, read: int, on_units: Callable[[int], object], waiting: Callable[[], object]
 ) -> Ended:
     counted = None
     for line in _lines(process, read):
@@ -70,12 +70,12 @@ def _listen(
             message = json.loads(line)
             if "failed" in message:
                 raise PathlengthError(message["failed"])
-            heard(message["units"][0])
+            on_units(message["units"][0])
     return Ended(process.wait(), counted)
 
 
 def _lines(process: subprocess.Popen, read: int) -> Iterator[bytes]:
-    """What the process tells until it ends; empty lines meanwhile.
+    """The messages of the process until it ends; empty lines meanwhile.
 
     Its end is not the pipe's, which processes that it leaves behind may hold open.
     """

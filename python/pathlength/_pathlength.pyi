@@ -12,13 +12,13 @@ class PathlengthError(Exception):
     """What went wrong, where, and what to do."""
 
 class TraceError(PathlengthError):
-    """A file is no trace, or lacks what was asked for."""
+    """A file is no trace, or does not have the requested part."""
 
 class TraceWarning(UserWarning):
     """A part of a trace cannot be read, and is left out."""
 
 class Counts:
-    """What was counted of a run; with a unit of work, the mean of the units measured."""
+    """The counts of a run; with a unit of work, the mean of the units measured."""
 
     def __init__(self, message: bytes) -> None: ...
     @property
@@ -35,7 +35,7 @@ class Counts:
         """Accesses that were not aligned."""
     @property
     def forked(self) -> int:
-        """Processes that the program forked, and these in turn: what they did is not counted."""
+        """Processes that the program and its children forked; they are not counted."""
     @property
     def mix(self) -> Mix:
         """How often each instruction was executed."""
@@ -102,7 +102,7 @@ class Execution:
         """The values of its instructions that have one, in order, if values were recorded."""
 
 class Mark:
-    """Something beside instructions."""
+    """A mark: an event that is no instruction."""
 
     @property
     def stream(self) -> int:
@@ -118,7 +118,7 @@ class Mark:
     def number(self) -> Optional[int]:
         """Of the unit, the system call, or in the order of all streams."""
 
-class Wanted:
+class Selection:
     def __init__(
         self,
         *,
@@ -156,11 +156,11 @@ class Trace:
     def blocks(self) -> pa.Table: ...
     @property
     def streams(self) -> pa.Table: ...
-    def records(self, wanted: Wanted) -> Batches: ...
-    def executions(self, wanted: Wanted, marks: bool) -> Executions: ...
+    def records(self, selection: Selection) -> Batches: ...
+    def executions(self, selection: Selection, marks: bool) -> Executions: ...
     def summary(
         self,
-        wanted: Wanted,
+        selection: Selection,
         line_sizes: list[int],
         page_sizes: list[int],
         window: Optional[int],
@@ -169,7 +169,7 @@ class Trace:
 
 def caches(
     trace: Trace,
-    wanted: Wanted,
+    selection: Selection,
     machine: str,
     by: list[str],
     classify: bool,
@@ -177,7 +177,7 @@ def caches(
 ) -> dict[str, pa.Table]: ...
 def time(
     trace: Trace,
-    wanted: Wanted,
+    selection: Selection,
     machine: str,
     by: list[str],
     progress: Optional[Callable[[int], object]],
@@ -185,7 +185,7 @@ def time(
 def machines() -> pa.Table: ...
 def strides(
     trace: Trace,
-    wanted: Wanted,
+    selection: Selection,
     by: str,
     arrays: list[str],
     depth: int,

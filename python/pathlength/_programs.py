@@ -78,7 +78,7 @@ def count(
     arguments = ["count", *options, "--", program, *_several(args)]
     # Without a listener of ours the command shows its own bar on a terminal.
     with meter(progress or False, " units") as show:
-        ended = execute(arguments, heard=show, stdin=stdin, stdout=stdout, stderr=stderr)
+        ended = execute(arguments, on_units=show, stdin=stdin, stdout=stdout, stderr=stderr)
     if ended.counted is None:
         raise PathlengthError(f"{os.fspath(program)}: {_how(ended.status)} before anything was counted")
     counts = Counts(ended.counted)
@@ -108,12 +108,12 @@ def trace(
 ) -> Trace:
     """Runs a program with its arguments, one or several, records every instruction and every address into the file `output`, and opens it.
 
-    What is recorded can be narrowed down: to the calls of the function `unit` (the first `skip` left out, `units` in
-    all); to what lies between `from_` and `until`, which are a symbol, symbol+offset, image!symbol, an address as
-    "0x120001000", or a number of instructions. With `values`, what instructions write, store and test is recorded, and with `heap` who allocates which
-    blocks of memory, and frees them.
+    Options select a part of the run: the calls of the function `unit` (the first `skip` are left out, `units` is their
+    number); or the part between `from_` and `until`, each a symbol, symbol+offset, image!symbol, an address as
+    "0x120001000", or a number of instructions. `values` also records the values that instructions write, store and test,
+    and `heap` the calls that allocate and free blocks of memory.
 
-    `progress` hears the number of bytes written. If the work is interrupted the file holds what was recorded until
+    `progress` is called with the number of bytes written. If the work is interrupted, the file has the recording until
     then.
 
     >>> trace = pathlength.trace("./hello", output="hello.trace", unit="greet", skip=1, units=2)
@@ -170,7 +170,7 @@ def _record(arguments, output: StrPath, what: str, progress: Progress, streams: 
     with meter(progress, "B") as show:
         ended = execute(arguments, waiting=lambda: show(_size(output)), **streams)
     if ended.status != 0:
-        raise PathlengthError(f"{what}: {_how(ended.status)}; what was recorded until then is in {os.fspath(output)}")
+        raise PathlengthError(f"{what}: {_how(ended.status)}; the recording until then is in {os.fspath(output)}")
     return Trace(output)
 
 
@@ -181,7 +181,7 @@ def _plan(output, unit, skip, units, from_, until, values) -> list:
 
 
 def _options(**options: Any) -> list:
-    """As the command wants them; what is None is left to it."""
+    """As options of the command; None leaves a default to it."""
     given = ((name, value) for name, value in options.items() if value is not None)
     return [f"--{name}={os.fspath(value) if hasattr(value, '__fspath__') else value}" for name, value in given]
 

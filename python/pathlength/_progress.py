@@ -10,7 +10,7 @@ from typing import Optional, Union
 from ._pathlength import PathlengthError
 
 Progress = Union[bool, Callable[[int], object], None]
-"""Who hears how far the work has come: a function; a bar of tqdm's (True); nobody (False); or whoever looks at a
+"""How progress is reported: to a function; by a tqdm bar (True); not at all (False); or by a bar to users of a
 terminal (None)."""
 
 

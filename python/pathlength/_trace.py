@@ -24,7 +24,7 @@ class Trace:
     >>> sum(execution.length for execution in trace.stream(0)) == trace.streams["instructions"][0].as_py()
     True
 
-    What is wanted of a trace is said by the same words everywhere, each of which narrows it down:
+    All methods select a part of the trace by the same keywords, all of which must apply:
 
     - `stream`: one or several rows of `streams`, by their index;
     - `function` ("name" or "image!name"), `image` ("libc.so.6.1" or "libc"): one or several; with `with_callees`
@@ -43,12 +43,12 @@ class Trace:
 
     @property
     def header(self) -> dict[str, Any]:
-        """What was recorded, and how: program, arguments, cpu, has_values, unit, time, process."""
+        """The header: program, arguments, cpu, has_values, unit, time, process."""
         return self._trace.header
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read when the trace was opened; the rest can be looked at."""
+        """Parts that could not be read when the trace was opened; the rest can be used."""
         return [f"{self.path}: at byte {offset}: {what}" for offset, what in self._trace.problems]
 
     @property
@@ -136,9 +136,9 @@ class Trace:
         """What misses in the caches and translation buffers of a machine: the tables of `pathlength caches`, by name.
 
         `machine` is one of `pathlength.machines()`, or a file that describes one. `by` asks for tables by "function",
-        "line", "instruction" and "unit", too. With `classify` it is told why accesses miss, which takes several times
-        as long. The first `warm_up` units of work that are wanted are heard and not counted. Only blocks are heard of
-        which all instructions are wanted. `progress` hears the number of instructions gone through.
+        "line", "instruction" and "unit", too. With `classify`, misses are classified, which takes several times
+        as long. The first `warm_up` selected units of work are simulated and not counted. Only blocks of which all
+        instructions are selected are simulated. `progress` is called with the number of instructions simulated.
 
         >>> tables = pathlength.Trace("hello.trace").caches("dec3000", by="function")
         >>> tables["structures"]["structure"].to_pylist()
@@ -193,7 +193,7 @@ class Trace:
 
         Series are references to an "array", or those of a "line", "function" or "instruction", or "all"; only those to
         one or several variables if `array` names them. Each is compared with those up to `depth` references back, while
-        strides are at least `threshold` bytes; with 0 always. Strides that go down can be told from others (`signed`),
+        strides are at least `threshold` bytes; with 0 always. `signed` distinguishes descending strides,
         and be counted `in_elements`. The other words are those of `caches`.
 
         >>> tables = pathlength.Trace("hello.trace").strides("function", function="greet")
@@ -221,8 +221,8 @@ class Trace:
         data: Numbers = None,
         instructions: Numbers = None,
         unit: Numbers = None,
-    ) -> _pathlength.Wanted:
-        return _pathlength.Wanted(
+    ) -> _pathlength.Selection:
+        return _pathlength.Selection(
             functions=_list(function),
             with_callees=with_callees,
             images=_list(image),

@@ -11,13 +11,13 @@ use serde::Deserialize;
 
 use crate::{PathlengthError, failed, tables};
 
-/// As the command tells it.
+/// As in the command's message.
 #[derive(Deserialize)]
 struct Message {
     counted: Counted,
 }
 
-/// What was counted of a run.
+/// The counts of a run.
 #[pyclass(frozen, module = "pathlength")]
 pub struct Counts {
     counted: Counted,
@@ -27,7 +27,7 @@ pub struct Counts {
 
 #[pymethods]
 impl Counts {
-    /// From what the command told.
+    /// From the command's message.
     #[new]
     fn new(py: Python<'_>, message: &[u8]) -> PyResult<Counts> {
         py.detach(|| {
@@ -71,7 +71,7 @@ impl Counts {
         self.counted.unaligned
     }
 
-    /// Processes that the program forked, and these in turn: what they did is not counted.
+    /// Processes that the program and its children forked; they are not counted.
     #[getter]
     fn forked(&self) -> u64 {
         self.counted.forked

@@ -20,7 +20,7 @@ create_exception!(
     pathlength,
     TraceError,
     PathlengthError,
-    "A file is no trace, or lacks what was asked for."
+    "A file is no trace, or does not have the requested part."
 );
 create_exception!(
     pathlength,
@@ -34,7 +34,7 @@ fn failed(error: impl std::fmt::Display) -> PyErr {
     PathlengthError::new_err(error.to_string())
 }
 
-/// What has a name that `by` is.
+/// Parses `by`.
 fn choose<T: Copy>(what: &str, all: &[(&str, T)], by: &str) -> PyResult<T> {
     all.iter().find(|(name, _)| *name == by).map(|&(_, one)| one).ok_or_else(|| {
         let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
@@ -56,7 +56,7 @@ mod _pathlength {
     #[pymodule_export]
     use super::records::{Batches, Executions};
     #[pymodule_export]
-    use super::replays::Wanted;
+    use super::replays::Selection;
     #[pymodule_export]
     use super::strides::strides;
     #[pymodule_export]

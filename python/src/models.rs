@@ -5,11 +5,11 @@ use machine::{Caches, Machine, TimingModel};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::replays::{Wanted, hear};
+use crate::replays::{Selection, simulate};
 use crate::traces::{Trace, dict};
 use crate::{choose, failed, tables};
 
-/// A row for each machine that comes with the package.
+/// One row for each machine that comes with the package.
 #[pyfunction]
 pub fn machines(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     tables::table(py, models::machines())
@@ -21,7 +21,7 @@ pub fn machines(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 pub fn caches<'py>(
     py: Python<'py>,
     trace: &Trace,
-    wanted: &Wanted,
+    selection: &Selection,
     machine: &str,
     by: Vec<String>,
     classify: bool,
@@ -36,7 +36,7 @@ pub fn caches<'py>(
         let by = by.into_iter().flat_map(|rows| models::by(rows, &named, trace));
         std::iter::once(models::structures(&named, classify)).chain(by).collect()
     };
-    dict(py, hear(py, trace, wanted, warm_up, caches, all, progress)?)
+    dict(py, simulate(py, trace, selection, warm_up, caches, all, progress)?)
 }
 
 /// The tables of `pathlength time`, by name.
@@ -44,7 +44,7 @@ pub fn caches<'py>(
 pub fn time<'py>(
     py: Python<'py>,
     trace: &Trace,
-    wanted: &Wanted,
+    selection: &Selection,
     machine: &str,
     by: Vec<String>,
     warm_up: u64,
@@ -57,7 +57,7 @@ pub fn time<'py>(
         let by = by.into_iter().flat_map(|rows| models::by(rows, &[(machine, time)], trace));
         models::times(&[(machine, &described, time)]).into_iter().chain(by).collect()
     };
-    dict(py, hear(py, trace, wanted, warm_up, time, all, progress)?)
+    dict(py, simulate(py, trace, selection, warm_up, time, all, progress)?)
 }
 
 /// What rows are called in Python.

@@ -1,30 +1,30 @@
-//! What was executed, piece by piece: another thread replays the trace while Python looks at a piece.
+//! Iterates over executed instructions in batches: a thread replays the trace while Python processes a batch.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use analysis::replay::{Chosen, Executed, Replay, Visitor};
+use analysis::replay::{Executed, Replay, SelectedInstructions, Visitor};
 use arrow_array::RecordBatch;
 use arrow_pyarrow::{PyArrowType, ToPyArrow};
 use events::record;
 use pyo3::prelude::*;
 
-use crate::replays::{Wanted, prepare, warn};
+use crate::replays::{Selection, prepare, warn};
 use crate::rows::{Rows, schema};
 use crate::traces::{Execution, Mark, Trace};
 use crate::{PathlengthError, TraceError};
 
-/// How many pieces may wait to be looked at.
+/// The greatest number of batches that wait for Python.
 const AHEAD: usize = 2;
 
-/// How often Python may be interrupted while there is no piece.
+/// The interval of checks for Ctrl-C while waiting for a batch.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What the thread sends.
+/// A message from the thread.
 enum Sent<T> {
-    /// All that is wanted exists: pieces follow.
+    /// The selection is valid: batches follow.
     Ready,
     Piece(T),
     /// Something could not be read.
@@ -33,14 +33,14 @@ enum Sent<T> {
     Failed(String),
 }
 
-/// Pieces that a thread makes, a few ahead of whoever takes them. At the end the receiver is gone.
+/// Batches that a thread makes, a few ahead of the consumer. At the end the receiver is dropped.
 struct Pieces<T>(Mutex<Option<Receiver<Sent<T>>>>);
 
 /// Where the thread puts them.
 struct Sink<T>(SyncSender<Sent<T>>);
 
 impl<T> Sink<T> {
-    /// An error if nobody wants more.
+    /// An error if the consumer is gone.
     fn put(&self, piece: T) -> io::Result<()> {
         self.0.send(Sent::Piece(piece)).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
@@ -51,15 +51,15 @@ impl<T: Send + 'static> Pieces<T> {
     fn start(
         py: Python<'_>,
         trace: &Trace,
-        wanted: &Wanted,
+        selection: &Selection,
         make: impl FnOnce(&Replay, &Sink<T>) -> io::Result<Vec<trace::Error>> + Send + 'static,
     ) -> PyResult<Pieces<T>> {
-        let (trace, wanted) = (Arc::clone(&trace.0), wanted.0.clone());
+        let (trace, selection) = (Arc::clone(&trace.0), selection.0.clone());
         let (sender, receiver) = sync_channel(AHEAD);
         std::thread::spawn(move || {
             let sink = Sink(sender);
-            let made = prepare(&trace, &wanted, |replay| {
-                // If nobody listens, `make` finds out.
+            let made = prepare(&trace, &selection, |replay| {
+                // If the consumer is gone, `make` gets the error.
                 let _ = sink.0.send(Sent::Ready);
                 make(replay, &sink)
             });
@@ -80,7 +80,7 @@ impl<T: Send + 'static> Pieces<T> {
         Ok(pieces)
     }
 
-    /// The next piece; none at the end.
+    /// The next batch; None at the end.
     fn next(&self, py: Python<'_>) -> PyResult<Option<T>> {
         loop {
             match self.receive(py)? {
@@ -92,7 +92,7 @@ impl<T: Send + 'static> Pieces<T> {
         }
     }
 
-    /// What is sent next; none behind the end.
+    /// The next message; None after the end.
     fn receive(&self, py: Python<'_>) -> PyResult<Option<Sent<T>>> {
         loop {
             let received = py.detach(|| {
@@ -124,10 +124,10 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Of what is wanted.
-    pub fn new(py: Python<'_>, trace: &Trace, wanted: &Wanted) -> PyResult<Batches> {
+    /// For a selection.
+    pub fn new(py: Python<'_>, trace: &Trace, selection: &Selection) -> PyResult<Batches> {
         let has_values = trace.0.header().has_values;
-        let pieces = Pieces::start(py, trace, wanted, |replay, sink| {
+        let pieces = Pieces::start(py, trace, selection, |replay, sink| {
             let mut rows = Rows::new(replay, |batch| sink.put(batch));
             let problems = replay.run(&mut rows, &mut |_| ())?;
             rows.finish()?;
@@ -158,7 +158,7 @@ impl Batches {
 #[pyclass(frozen)]
 pub struct Executions {
     pieces: Pieces<Vec<Item>>,
-    /// Of the piece that is being looked at.
+    /// The rest of the current batch.
     items: Mutex<std::vec::IntoIter<Item>>,
 }
 
@@ -168,9 +168,9 @@ enum Item {
 }
 
 impl Executions {
-    /// Of what is wanted; with the marks, if they are.
-    pub fn new(py: Python<'_>, trace: &Trace, wanted: &Wanted, marks: bool) -> PyResult<Executions> {
-        let pieces = Pieces::start(py, trace, wanted, move |replay, sink| {
+    /// For a selection, with or without marks.
+    pub fn new(py: Python<'_>, trace: &Trace, selection: &Selection, marks: bool) -> PyResult<Executions> {
+        let pieces = Pieces::start(py, trace, selection, move |replay, sink| {
             let functions = replay.dictionary.places.iter().map(name).collect();
             let mut items = Items { replay, sink, marks, functions, items: Vec::new() };
             let problems = replay.run(&mut items, &mut |_| ())?;
@@ -214,10 +214,10 @@ struct Items<'a> {
     items: Vec<Item>,
 }
 
-/// Items in a piece.
+/// Items in a batch.
 const ITEMS: usize = 1 << 13;
 
-fn name(place: &analysis::replay::Place) -> Arc<str> {
+fn name(place: &analysis::replay::CodePlace) -> Arc<str> {
     match &place.name {
         Some(name) => format!("{}!{}", name.image, name.function).into(),
         None => place.image.as_str().into(),
@@ -236,8 +236,8 @@ impl Items<'_> {
 }
 
 impl Visitor for Items<'_> {
-    fn mark(&mut self, stream: u32, before: u64, mark: record::Mark, is_wanted: bool) -> io::Result<()> {
-        if !(self.marks && is_wanted) {
+    fn mark(&mut self, stream: u32, before: u64, mark: record::Mark, is_selected: bool) -> io::Result<()> {
+        if !(self.marks && is_selected) {
             return Ok(());
         }
         let (kind, number) = match mark {
@@ -259,7 +259,7 @@ impl Visitor for Items<'_> {
     }
 
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
-        if executed.chosen == Chosen::None {
+        if executed.selected == SelectedInstructions::None {
             return Ok(());
         }
         let facts = self.replay.dictionary.facts(executed.execution.block);

@@ -1,4 +1,4 @@
-//! What of a trace is wanted, and replays of it.
+//! Selections of traces, and their replays.
 
 use std::cell::Cell;
 use std::io;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
-use analysis::replay::{Absent, Accesses, Dictionary, Executed, Filter, Order, Replay, Visitor};
+use analysis::replay::{Accesses, Dictionary, Executed, Filter, NotInTrace, Order, Replay, Visitor};
 use analysis::strides::{self, By, Patterns};
 use analysis::table::Table;
 use events::record::Mark;
@@ -16,15 +16,15 @@ use pyo3::prelude::*;
 use crate::traces::Trace;
 use crate::{TraceError, TraceWarning, failed};
 
-/// What of a trace is wanted; all ranges include both ends.
+/// The selected part of a trace; ranges include both ends.
 #[pyclass(frozen)]
-pub struct Wanted(pub analysis::replay::Wanted);
+pub struct Selection(pub analysis::replay::Selection);
 
 /// Both ends.
 type Range = Option<(u64, u64)>;
 
 #[pymethods]
-impl Wanted {
+impl Selection {
     #[new]
     #[pyo3(signature = (*, functions, with_callees, images, addresses, data, threads, instructions, units))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
@@ -37,9 +37,9 @@ impl Wanted {
         threads: Vec<(u32, Option<u32>)>,
         instructions: Range,
         units: Range,
-    ) -> Wanted {
+    ) -> Selection {
         let range = |range: Range| range.map(|(first, last)| first..=last);
-        Wanted(analysis::replay::Wanted {
+        Selection(analysis::replay::Selection {
             functions,
             with_callees,
             images,
@@ -52,42 +52,41 @@ impl Wanted {
     }
 }
 
-/// Works out what a replay needs, and hands it over.
+/// Prepares a replay, and calls `work` with it.
 pub fn prepare<T>(
     trace: &trace::Trace,
-    wanted: &analysis::replay::Wanted,
+    selection: &analysis::replay::Selection,
     look: impl FnOnce(&Replay) -> T,
-) -> Result<T, Absent> {
+) -> Result<T, NotInTrace> {
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);
     let accesses = Accesses::new(trace);
-    let filter = Filter::new(wanted, &dictionary)?;
+    let filter = Filter::new(selection, &dictionary)?;
     let order = Order::Time;
     Ok(look(&Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order }))
 }
 
-/// Tells of what could not be read. Whoever wants that to be an error can have it: `warnings.simplefilter`.
+/// Warns of parts that could not be read. `warnings.simplefilter` can make this an error.
 pub fn warn(py: Python<'_>, problem: &str) -> PyResult<()> {
     let message = std::ffi::CString::new(problem.replace('\0', "?")).map_err(failed)?;
     PyErr::warn(py, &py.get_type::<TraceWarning>(), &message, 2)
 }
 
-/// Goes through what is wanted, while Python does other things, and makes tables of it; what of the trace could not be
-/// read is told.
+/// Replays the selection without holding Python's lock, and makes tables. Warns of parts that could not be read.
 fn tables(
     py: Python<'_>,
     trace: &Trace,
-    wanted: &Wanted,
+    selection: &Selection,
     work: impl FnOnce(&Replay) -> PyResult<(Vec<Table>, Vec<trace::Error>)> + Send,
 ) -> PyResult<Vec<Table>> {
-    let (trace, wanted) = (Arc::clone(&trace.0), wanted.0.clone());
-    let done = py.detach(|| prepare(&trace, &wanted, work));
+    let (trace, selection) = (Arc::clone(&trace.0), selection.0.clone());
+    let done = py.detach(|| prepare(&trace, &selection, work));
     let (tables, problems) = done.map_err(|absent| TraceError::new_err(absent.to_string()))??;
     problems.iter().try_for_each(|problem| warn(py, &problem.to_string()))?;
     Ok(tables)
 }
 
-/// Shows a visitor what is wanted. `progress` is called with the instructions gone through.
+/// Replays the selection to a visitor. `progress` is called with the number of instructions replayed.
 fn show(
     replay: &Replay,
     visitor: &mut impl Visitor,
@@ -105,15 +104,15 @@ fn show(
     }
 }
 
-/// Summarises what is wanted.
+/// Summarises the selection.
 pub fn summary(
     py: Python<'_>,
     trace: &Trace,
-    wanted: &Wanted,
+    selection: &Selection,
     options: impl FnOnce(&trace::Trace) -> summary::Options + Send,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
-    tables(py, trace, wanted, |replay| {
+    tables(py, trace, selection, |replay| {
         let options = options(replay.dictionary.trace);
         let mut summary = Summary::new(replay.dictionary, replay.accesses, options);
         let problems = show(replay, &mut summary, progress.as_ref())?;
@@ -121,16 +120,16 @@ pub fn summary(
     })
 }
 
-/// Counts the strides of what is wanted: the most frequent ones, and all.
+/// Counts the strides of the selection: tables of the most frequent ones, and of all.
 pub fn strides(
     py: Python<'_>,
     trace: &Trace,
-    wanted: &Wanted,
+    selection: &Selection,
     (by, arrays): (By, &[String]),
     options: strides::Options,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
-    tables(py, trace, wanted, |replay| {
+    tables(py, trace, selection, |replay| {
         let mut patterns = Patterns::new(replay.dictionary, by, arrays, options);
         let problems = show(replay, &mut patterns, progress.as_ref())?;
         match patterns.missing() {
@@ -142,27 +141,27 @@ pub fn strides(
     })
 }
 
-/// Lets a model hear what is wanted, and makes tables of what it found out behind the first `warm_up` units of work.
-pub fn hear<M: Model>(
+/// Simulates a model on the selection, and makes tables of its results after `warm_up` units of work.
+pub fn simulate<M: Model>(
     py: Python<'_>,
     trace: &Trace,
-    wanted: &Wanted,
+    selection: &Selection,
     warm_up: u64,
     model: M,
     found: impl FnOnce(&M, &trace::Trace) -> Vec<Table> + Send,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
-    let warm_up_units = warm_up_units(&trace.0, &wanted.0, warm_up)?;
-    tables(py, trace, wanted, |replay| {
+    let warm_up_units = warm_up_units(&trace.0, &selection.0, warm_up)?;
+    tables(py, trace, selection, |replay| {
         let mut model = WarmUp::new(model, warm_up_units);
         let mut seen = 0;
-        let problems = replay.tell(&mut model, &mut |more| {
+        let problems = replay.run_consumer(&mut model, &mut |more| {
             seen += more;
             tell(progress.as_ref(), seen)
         })?;
         if model.is_warming() {
             return Err(TraceError::new_err(format!(
-                "all units of work that were heard warmed the machine up: give less than warm_up={warm_up}"
+                "all units of work that were simulated belong to the warm-up: give less than warm_up={warm_up}"
             )));
         }
         Ok((found(&model.model, replay.dictionary.trace), problems))
@@ -172,7 +171,7 @@ pub fn hear<M: Model>(
 /// The numbers of the units of work that warm the machine up.
 fn warm_up_units(
     trace: &trace::Trace,
-    wanted: &analysis::replay::Wanted,
+    selection: &analysis::replay::Selection,
     warm_up: u64,
 ) -> PyResult<std::ops::Range<u64>> {
     if warm_up == 0 {
@@ -183,7 +182,7 @@ fn warm_up_units(
             "warm_up counts units of work, and there are none: record with unit=",
         ));
     };
-    let first = first.max(wanted.units.as_ref().map_or(0, |units| *units.start()));
+    let first = first.max(selection.units.as_ref().map_or(0, |units| *units.start()));
     Ok(first..first.saturating_add(warm_up))
 }
 
@@ -195,15 +194,15 @@ fn tell(progress: Option<&Py<PyAny>>, seen: u64) -> PyResult<()> {
     })
 }
 
-/// A visitor that ends the replay when it is told so.
+/// A visitor that can end the replay.
 struct Stoppable<'a, V> {
     visitor: &'a mut V,
     stop: &'a Cell<Option<PyErr>>,
 }
 
 impl<V: Visitor> Visitor for Stoppable<'_, V> {
-    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_wanted: bool) -> io::Result<()> {
-        self.visitor.mark(stream, before, mark, is_wanted)
+    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
+        self.visitor.mark(stream, before, mark, is_selected)
     }
 
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {

@@ -112,7 +112,7 @@ impl<P: FnMut(RecordBatch) -> io::Result<()>> Visitor for Rows<'_, P> {
         for (index, (&word, pc)) in block.words.iter().zip(block.addresses()).enumerate() {
             let access = accesses.next_if(|(access, _)| access.index as usize == index);
             let value = has_value.filter(|has| has[index]).and_then(|_| values.next());
-            if !executed.chosen.has(index) {
+            if !executed.selected.has(index) {
                 continue;
             }
             columns.stream.append_value(executed.stream);

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::choose;
-use crate::replays::{self, Wanted};
+use crate::replays::{self, Selection};
 use crate::traces::{Trace, dict};
 
 /// What series are called in Python.
@@ -24,7 +24,7 @@ const SERIES: [(&str, By); 5] = [
 pub fn strides<'py>(
     py: Python<'py>,
     trace: &Trace,
-    wanted: &Wanted,
+    selection: &Selection,
     by: &str,
     arrays: Vec<String>,
     depth: u32,
@@ -39,5 +39,5 @@ pub fn strides<'py>(
     let by = choose("series", &SERIES, by)?;
     let bins = Bins { is_signed: signed, in_elements };
     let options = Options { depth, threshold, bins };
-    dict(py, replays::strides(py, trace, wanted, (by, &arrays), options, progress)?)
+    dict(py, replays::strides(py, trace, selection, (by, &arrays), options, progress)?)
 }

@@ -1,4 +1,4 @@
-//! Traces: what they consist of, as tables, and what is in them.
+//! Traces: their parts as tables, and their records.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::records::{Batches, Executions};
-use crate::replays::{self, Wanted};
+use crate::replays::{self, Selection};
 use crate::{TraceError, tables};
 
 /// A trace in a file.
@@ -28,7 +28,7 @@ impl Trace {
         Ok(Trace(Arc::new(opened.map_err(|error| TraceError::new_err(error.to_string()))?)))
     }
 
-    /// What was recorded, and how.
+    /// The header.
     #[getter]
     fn header<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let header = self.0.header();
@@ -43,7 +43,7 @@ impl Trace {
         Ok(dict)
     }
 
-    /// What could not be read when the trace was opened: where in the file, and why.
+    /// Parts that could not be read when the trace was opened: offsets in the file, and reasons.
     #[getter]
     fn problems(&self) -> Vec<(u64, String)> {
         self.0.problems().iter().map(|problem| (problem.offset, problem.what.clone())).collect()
@@ -118,20 +118,20 @@ impl Trace {
     }
 
     /// A row an instruction.
-    fn records(&self, py: Python<'_>, wanted: &Wanted) -> PyResult<Batches> {
-        Batches::new(py, self, wanted)
+    fn records(&self, py: Python<'_>, selection: &Selection) -> PyResult<Batches> {
+        Batches::new(py, self, selection)
     }
 
-    /// An object a block that was executed, and a mark if those are wanted.
-    fn executions(&self, py: Python<'_>, wanted: &Wanted, marks: bool) -> PyResult<Executions> {
-        Executions::new(py, self, wanted, marks)
+    /// An object for each execution of a block, and for each mark if `marks` is set.
+    fn executions(&self, py: Python<'_>, selection: &Selection, marks: bool) -> PyResult<Executions> {
+        Executions::new(py, self, selection, marks)
     }
 
     /// The tables of `pathlength show`, by name.
     fn summary<'py>(
         &self,
         py: Python<'py>,
-        wanted: &Wanted,
+        selection: &Selection,
         line_sizes: Vec<u64>,
         page_sizes: Vec<u64>,
         window: Option<u64>,
@@ -143,7 +143,7 @@ impl Trace {
             let window = window.unwrap_or_else(|| summary::window(trace));
             summary::Options { line_sizes, page_sizes, window: window.max(1) }
         };
-        dict(py, replays::summary(py, self, wanted, options, progress)?)
+        dict(py, replays::summary(py, self, selection, options, progress)?)
     }
 }
 
@@ -215,14 +215,14 @@ impl Execution {
     }
 }
 
-/// Something beside instructions.
+/// A mark: an event that is no instruction.
 #[pyclass(frozen, get_all, module = "pathlength")]
 pub struct Mark {
     /// The number of its stream.
     pub stream: u32,
     /// The number of the next instruction.
     pub instruction: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: &'static str,
     /// Of the unit, the system call or in the order of all streams.
     pub number: Option<u64>,

@@ -12,7 +12,7 @@ use trace::Trace;
 
 /// Blocks of the program.
 const BLOCKS: u64 = 200;
-/// References in a buffer of records, which is heard again and again.
+/// References in a buffer of records, which is consumed repeatedly.
 const REFERENCES: usize = 1 << 16;
 const TIMES: usize = 1000;
 

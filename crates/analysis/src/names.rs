@@ -21,7 +21,7 @@ pub struct FunctionName {
 
 /// A named piece of code: a function; or a section without one, such as the linkage table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct NamedCode {
     /// Its name.
     pub name: Arc<FunctionName>,
     /// The function's symbol; none for a section.
@@ -35,7 +35,7 @@ pub struct Place {
 pub struct Names {
     images: Vec<Loaded>,
     /// By image, first address, and whether it is a function: one can begin where its section does.
-    places: RefCell<HashMap<(u32, u64, bool), Place>>,
+    places: RefCell<HashMap<(u32, u64, bool), NamedCode>>,
 }
 
 struct Loaded {
@@ -83,7 +83,7 @@ impl Names {
     }
 
     /// The function, or else the section, at a run-time address.
-    pub fn place(&self, image: Option<u32>, address: u64) -> Option<Place> {
+    pub fn place(&self, image: Option<u32>, address: u64) -> Option<NamedCode> {
         let index = image?;
         let loaded = self.images.get(index as usize)?;
         let file = self.file(index)?.as_deref();
@@ -97,7 +97,7 @@ impl Names {
                 Found::Function(symbol) => Some(symbol.into()),
                 Found::Section(_) => None,
             };
-            Place { name: Arc::new(FunctionName { image: self.image(image), function }), symbol, start }
+            NamedCode { name: Arc::new(FunctionName { image: self.image(image), function }), symbol, start }
         };
         let key = (index, start, matches!(found, Found::Function(_)));
         Some(self.places.borrow_mut().entry(key).or_insert_with(new).clone())
@@ -142,8 +142,8 @@ impl Names {
             let same = |other: &&Loaded| other.image.path == loaded.image.path;
             let shared = self.images.iter().filter(same).find_map(|other| other.file.get()?.clone());
             let file = shared.or_else(|| Image::open(&loaded.image.path).ok().map(Arc::new))?;
-            let wanted = loaded.build_id.as_deref();
-            wanted.is_none_or(|wanted| wanted == file.build_id().unwrap_or_default()).then_some(file)
+            let loaded_id = loaded.build_id.as_deref();
+            loaded_id.is_none_or(|id| id == file.build_id().unwrap_or_default()).then_some(file)
         };
         Some(loaded.file.get_or_init(open))
     }

@@ -115,7 +115,9 @@ impl SteadyState {
         let means = || self.windows.iter().map(|window| window.mean);
         let (low, high) = (means().fold(f64::MAX, f64::min), means().fold(0.0, f64::max));
         let warm = match self.rules.hit_ratio {
-            Some(wanted) => self.windows.back().and_then(|w| w.hit_ratio).is_none_or(|ratio| ratio >= wanted),
+            Some(required) => {
+                self.windows.back().and_then(|w| w.hit_ratio).is_none_or(|ratio| ratio >= required)
+            }
             None => true,
         };
         self.windows.len() == self.rules.windows && high - low <= self.rules.tolerance * low && warm

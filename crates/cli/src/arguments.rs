@@ -16,9 +16,11 @@ mod show;
 mod strides;
 
 pub use export::{ExportOptions, Form};
-pub use models::{CachesOptions, CurvesOptions, HeardOptions, MachinesOptions, Stream, TimeOptions};
+pub use models::{
+    CachesOptions, MachinesOptions, MrcOptions, ReferenceStream, SimulationOptions, SizesOptions, TimeOptions,
+};
 pub use program::{FileOptions, ProgramOptions, parse};
-pub use show::{CheckOptions, ShowOptions, SummaryOptions, View, WantedOptions};
+pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use strides::{PatternsOf, StridesOptions};
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
@@ -44,11 +46,11 @@ Examples:
   pathlength run --cpu ev5 ./hello --help             the program's help, not pathlength's
   pathlength run --gdb 1234 ./hello world      then: gdb-multiarch -ex 'target remote :1234'
 
-All that follows the program's name is its own, as in the first example, and as with perf and strace: options of \
-pathlength come before it. The exit status is the program's.
+All words after the program's name are the program's own, as in the first example, and as with perf and strace: options \
+of pathlength come before it. The exit status is the program's.
 
 With --gdb the program waits for GDB before its first instruction. If GDB detaches, or its connection \
-breaks, the program goes on alone, at full speed."
+breaks, the program continues alone, at full speed."
     )]
     Run(RunOptions),
     /// Run a program and count its instructions.
@@ -56,13 +58,13 @@ breaks, the program goes on alone, at full speed."
         override_usage = "pathlength count [OPTIONS] <PROGRAM> [ARG]...",
         after_help = "\
 Examples:
-  pathlength count ./sort data.txt                    where the instructions of the run went
+  pathlength count ./sort data.txt                    by image, group and function
   pathlength count --by function ./sort data.txt      every function that ran
   pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
 
-The tables follow the program's own output; -o keeps them apart.
+The tables follow the program's own output; -o writes them to a file.
 
-With --unit, every call of the function is counted apart, everything it calls included. The tables \
+With --unit, each call of the function is counted separately, everything it calls included. The tables \
 show the mean of the units measured once the path length is steady (three windows of 50 units within 1 %)."
     )]
     Count(CountOptions),
@@ -72,20 +74,20 @@ show the mean of the units measured once the path length is steady (three window
     /// Run two builds of a program and compare what they executed.
     #[command(after_help = "Example: pathlength compare ./sort-ev5 ./sort-ev56 --unit compare -- data.txt")]
     Compare(CompareOptions),
-    /// Build a workload for every instruction set, and show where the builds are.
+    /// Build a workload for every instruction set, and list the builds.
     #[command(
         after_help = "Example: pathlength build postgresql\n\nBuilds are kept until something changes."
     )]
     Build(BuildOptions),
-    /// Carry out a whole study: build, run, compare, report.
+    /// Carry out a study: build, run, compare, report.
     #[command(after_help = "\
 Examples:
-  pathlength study byteword     what the byte and word instructions change in a database
+  pathlength study byteword     the effect of the byte and word instructions on a database
   pathlength study strides      how a sparse matrix-vector product accesses memory
 
 The report is study/byteword/index.html, or study/strides/index.html.")]
     Study(StudyOptions),
-    /// Record every instruction and every address of a run, or of a piece of it.
+    /// Record every instruction and every address of a run, or of a part of it.
     #[command(
         override_usage = "pathlength trace [OPTIONS] <PROGRAM> [ARG]...",
         after_help = "\
@@ -95,27 +97,27 @@ Examples:
   pathlength trace -o sort.trace --from main --until 1000000 ./sort data.txt
   pathlength trace -o sort.trace --heap ./sort data.txt             for pathlength strides
 
-What is not recorded runs at full speed. Look at the trace with pathlength show."
+Parts that are not recorded run at full speed. pathlength show shows the trace."
     )]
     Trace(TraceOptions),
-    /// Record a program that runs already.
+    /// Record a running program.
     #[command(after_help = "\
 Example: pathlength attach -o server.trace --children --unit PortalRun --units 3 4711
 
-PortalRun is where PostgreSQL executes statements, those that drivers prepare among them; exec_simple_query never sees those.
+PostgreSQL executes all statements in PortalRun; exec_simple_query does not execute those that drivers prepare.
 
-The process must have been started by pathlength run, in which it costs nothing to be ready for this. Recording \
-ends with Ctrl-C, with the program, or when all that was asked for is recorded; the program goes on.")]
+The process must have been started by pathlength run, which has no cost until it is recorded. Recording \
+ends with Ctrl-C, with the program, or when the requested part is recorded; the program continues.")]
     Attach(AttachOptions),
-    /// Look at a trace: its instructions, functions, addresses, or tables of what is in it.
+    /// Show a trace: its instructions, functions, addresses, or tables of statistics.
     #[command(after_help = "\
 Examples:
   pathlength show sort.trace                                    tables of what was executed
   pathlength show sort.trace --as functions --units 3           the calls of one unit of work, nested
-  pathlength show sort.trace --as instructions --function main  a line an instruction, with its effect
+  pathlength show sort.trace --as instructions --function main  a line for each instruction, with its effect
   pathlength show sort.trace --as addresses --processors 4      what four processors would access, in order
 
-Everything that is given to choose (functions, images, ranges, threads, units) narrows it down; ranges \
+Options that select (functions, images, ranges, threads, units) can be combined; ranges \
 include both ends. A damaged trace is shown as far as it can be read, and the exit status is 1.")]
     Show(ShowOptions),
     /// Write a trace for other tools: profilers, simulators of caches and processors, data frames.
@@ -128,54 +130,66 @@ Examples:
   pathlength export sort.trace --to parquet -o tables
 
 Totals are exact in every form. In the Firefox Profiler an instruction is a microsecond, and a sample stands \
-for as many instructions as its weight says. Older ChampSims read compressed traces only: name a file that ends \
-with .gz, or compress it with xz, which takes longer and makes it smaller. What --data-range chooses goes to din \
-without the instructions that do it.
+for as many instructions as its weight. Older ChampSims read compressed traces only: name a file that ends \
+with .gz, or compress it with xz, which takes longer and makes it smaller. With --data-range, din has the selected \
+accesses without the fetches of their instructions.
 
-A file is written whole or not at all. A damaged trace is exported as far as it can be read, and the exit status \
+A file is written completely or not at all. A damaged trace is exported as far as it can be read, and the exit status \
 is 1.")]
     Export(ExportOptions),
-    /// Check whether what a trace says can have happened.
+    /// Check whether a trace is consistent.
     #[command(after_help = "\
 Example: pathlength check sort.trace
 
-Control must go on where it can, addresses must agree with what is known of the registers, calls and returns \
+Control must follow the instructions, addresses must agree with known contents of registers, and calls and returns \
 must nest. The exit status is 1 if anything is wrong.")]
     Check(CheckOptions),
-    /// Find out how far apart the addresses are that a program accesses one after another.
+    /// Measure strides: the distances between successive addresses of an instruction, a line or an array.
     #[command(
         override_usage = "pathlength strides [OPTIONS] <TRACE|PROGRAM> [ARG]...",
         after_help = "\
 Examples:
-  pathlength strides sort.trace                             who walks through which array how
-  pathlength strides --by line --array table sort.trace     the lines that access one of them
+  pathlength strides sort.trace                             the strides of each array
+  pathlength strides --by line --array table sort.trace     the lines that access one array
   pathlength strides --by instruction --histograms --format csv -o strides.csv sort.trace
   pathlength strides -o strides.html sort.trace             charts
-  pathlength strides --advice sort.trace                    what may be worth a change
+  pathlength strides --advice sort.trace                    changes that may be worthwhile
   pathlength strides --by line ./sort data.txt              of a program, while it runs
 
 The columns '1 back', '2 back' and so on have the most frequent distances between the address of a reference and \
-those of the references that many back, loads and stores apart. Prefetches are left out. Arrays have names and \
-types if the images are still there and have debug information; blocks of the heap are told apart if the trace was \
-recorded with --heap."
+the address of the reference 1, 2 and so on steps back, for loads and stores separately. Prefetches are left out. Arrays \
+have names and types if the images are unchanged and have debug information; blocks of the heap are distinguished if the \
+trace was recorded with --heap."
     )]
     Strides(StridesOptions),
-    /// Find out what misses in the caches and translation buffers of a machine.
+    /// Simulate the caches and TLBs of a machine: accesses and misses, by function, line or instruction.
     #[command(
         override_usage = "pathlength caches [OPTIONS] <TRACE|PROGRAM> [ARG]...",
         after_help = "\
 Examples:
   pathlength caches sort.trace                                  of a trace, on an AlphaStation 500
   pathlength caches --machine dec3000 ./sort data.txt           of a program, while it runs
-  pathlength caches --curves -o sort.html sort.trace            misses of caches of all sizes
   pathlength caches --machine mine.toml --by function --unit compare --units 100 ./sort data.txt
 
-What is heard of a program goes nowhere else: there is no trace on disk. Of several processes only the first is \
-heard. A machine is a name that pathlength machines lists, or a file. A damaged trace is heard as far as it can \
-be read, and the exit status is 1."
+A program is simulated while it runs, without a trace on disk; of several processes only the first one is. A machine \
+is a name that pathlength machines lists, or a file. A damaged trace is simulated as far as it can be read, and the \
+exit status is 1."
     )]
     Caches(CachesOptions),
-    /// Find out how long a machine takes, and what for.
+    /// Compute miss-ratio curves: the misses of caches of all sizes, from one pass.
+    #[command(
+        override_usage = "pathlength mrc [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength mrc sort.trace
+  pathlength mrc --streams code,data --line-size 32 --largest 1M ./sort data.txt
+  pathlength mrc -o sort.html sort.trace                        charts
+
+The caches have LRU replacement, and are fully associative or have 1, 2, 4 or 8 ways. A damaged trace is simulated as \
+far as it can be read, and the exit status is 1."
+    )]
+    Mrc(MrcOptions),
+    /// Simulate the pipeline of a machine: cycles by cause, function, line or instruction.
     #[command(
         override_usage = "pathlength time [OPTIONS] <TRACE|PROGRAM> [ARG]...",
         after_help = "\
@@ -184,30 +198,31 @@ Examples:
   pathlength time --machine dec3000 ./sort data.txt             of a program, while it runs
   pathlength time --by function --unit compare --units 100 ./sort data.txt
 
-Each cycle is spent for one thing: for instructions that are issued; for waiting for instructions (dry); for \
-waiting for data (frozen). What the system does meanwhile is not in it."
+Each cycle is attributed to one cause: instructions were issued; a front-end stall, in which the processor waited for \
+instructions (dry, in DEC's words); or a back-end stall, in which it waited for data or a unit (frozen). The time of the \
+operating system is not included."
     )]
     Time(TimeOptions),
-    /// List the machines that are described.
+    /// List the machines that come with pathlength.
     #[command(after_help = "Example: pathlength machines")]
     Machines(MachinesOptions),
 }
 
-/// What a program runs on.
+/// The simulated processor and the sysroot.
 #[derive(Clone, Debug, Args)]
 pub struct EngineOptions {
     /// The processor, which decides the instructions that exist: ev4, ev5, ev56, pca56, ev6 or ev67.
     #[arg(long, default_value_t = isa::Cpu::Ev67)]
     pub cpu: isa::Cpu,
-    /// Where the program's libraries are looked up first.
+    /// Where the program's libraries are searched first.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,
 }
 
-/// Where tables go.
+/// The output of tables.
 #[derive(Clone, Debug, Args)]
 pub struct OutputOptions {
-    /// How tables are written: table, csv, json or parquet.
+    /// The format of tables: table, csv, json or parquet.
     #[arg(long, value_name = "FORMAT", default_value_t)]
     pub format: report::Format,
     /// A file, or for several tables a directory, instead of standard output.
@@ -216,23 +231,23 @@ pub struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// The file, if a page of HTML is asked for by its name.
+    /// The file, if its name asks for a page of HTML.
     pub fn page(&self) -> Option<&Path> {
         self.path.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "html"))
     }
 }
 
-/// What is counted apart.
+/// The unit of work.
 #[derive(Clone, Debug, Args)]
 pub struct UnitOptions {
-    /// Count every call of this function apart: NAME or IMAGE!NAME.
+    /// Count each call of this function separately: NAME or IMAGE!NAME.
     #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
     pub unit: Option<String>,
     /// Units to measure once the state is steady.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
     pub units: u32,
-    /// Units in a window: the state is steady when the means of three successive ones differ by 1 % or
-    /// less. As many as a period of the program has, if it has one.
+    /// Units in a window: the state is steady when the means of three successive windows differ by 1 % or
+    /// less. For periodic programs, the number of units in a period.
     #[arg(long, value_name = "N", default_value_t = 50, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
     pub window: u32,
     /// Two variables of the program, 8 bytes each, that count cache hits and misses: the state is
@@ -241,7 +256,7 @@ pub struct UnitOptions {
     pub cache: Option<Vec<String>>,
 }
 
-/// What the rows of a table are.
+/// The rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
     /// Mnemonics.
@@ -261,7 +276,7 @@ pub enum By {
 pub struct RunOptions {
     #[command(flatten)]
     pub engine: EngineOptions,
-    /// What the program finds as its own name (argv[0]) instead of PROGRAM.
+    /// The program's own name (argv[0]), instead of PROGRAM.
     #[arg(long, allow_hyphen_values = true)]
     pub name: Option<OsString>,
     /// Let GDB debug the program: a PORT of this machine, HOST:PORT, or a socket's PATH with a slash in it.
@@ -309,7 +324,7 @@ pub struct CompareOptions {
     pub unit: UnitOptions,
     #[command(flatten)]
     pub output: OutputOptions,
-    /// Only so many instructions and functions, those that changed most.
+    /// Show only the N instructions and functions that changed most.
     #[arg(long, value_name = "N")]
     pub top: Option<NonZeroUsize>,
     /// The program of one build.
@@ -327,10 +342,10 @@ pub struct BuildOptions {
     /// The workload.
     #[arg(value_parser = lab::workload::names())]
     pub workload: String,
-    /// Where the builds are kept.
+    /// The folder of builds.
     #[arg(long, value_name = "DIR", default_value = "build")]
     pub folder: PathBuf,
-    /// Where sources are that are otherwise downloaded.
+    /// A folder with sources, which are downloaded otherwise.
     #[arg(long, value_name = "DIR")]
     pub sources: Option<PathBuf>,
     #[command(flatten)]
@@ -340,7 +355,7 @@ pub struct BuildOptions {
 /// Which study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StudyName {
-    /// What the byte and word instructions change.
+    /// The effect of the byte and word instructions.
     Byteword,
     /// How a sparse matrix-vector product accesses memory.
     Strides,
@@ -357,10 +372,10 @@ pub struct StudyOptions {
     /// One mode only: cached or scaled.
     #[arg(long, value_parser = ["cached", "scaled"])]
     pub mode: Option<String>,
-    /// Where the report and its tables go, instead of study/NAME.
+    /// The folder of the report and its tables, instead of study/NAME.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Where the C library for Alpha is.
+    /// The sysroot with the C library for Alpha.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,
 }
@@ -374,14 +389,14 @@ pub struct TraceOptions {
     pub plan: PlanOptions,
     #[command(flatten)]
     pub recorded: RecordedOptions,
-    /// The file that the trace goes to.
+    /// The trace file.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     #[command(flatten)]
     pub program: ProgramOptions,
 }
 
-/// What of a program is recorded, or heard by a model.
+/// The part of a program's run that is recorded, or simulated by a model.
 #[derive(Clone, Debug, Args)]
 pub struct PlanOptions {
     /// Begin at this place: SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL, 0xADDRESS, or after so many instructions.
@@ -390,25 +405,26 @@ pub struct PlanOptions {
     /// End at this place, or after so many instructions from there.
     #[arg(long, value_name = "WHERE", value_parser = ranges::until)]
     pub until: Option<engine::Place>,
-    /// Only calls of this function, each with all that it calls: NAME or IMAGE!NAME. A trace of units has its own.
+    /// Only calls of this function, with everything they call: NAME or IMAGE!NAME. For a trace of units the default is its
+    /// own function.
     #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
     pub unit: Option<String>,
-    /// Calls of the unit's function to leave out first.
+    /// Calls of the unit's function to skip first.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u64,
-    /// Calls of the unit's function after those.
+    /// The number of calls of the unit's function after those.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub units: Option<u64>,
 }
 
-/// What is recorded beside instructions and addresses.
+/// Additional data in a recording.
 #[derive(Clone, Debug, Args)]
 pub struct RecordedOptions {
-    /// Record values too: what instructions write to registers, store and test. The program takes some ten
-    /// times as long while it is recorded.
+    /// Record values, too: those that instructions write to registers, store and test. Recording is about ten times
+    /// slower.
     #[arg(long)]
     pub values: bool,
-    /// Record where blocks of the heap are allocated and freed too, so that `strides` tells them apart.
+    /// Record allocations on the heap, too, so that `strides` can distinguish blocks.
     #[arg(long)]
     pub heap: bool,
 }
@@ -420,10 +436,10 @@ pub struct AttachOptions {
     pub plan: PlanOptions,
     #[command(flatten)]
     pub recorded: RecordedOptions,
-    /// Record the processes that it has forked, too; those that it forks from now on are recorded anyway.
+    /// Record the processes that it has forked, too; processes that it forks later are always recorded.
     #[arg(long)]
     pub children: bool,
-    /// The file that the trace goes to.
+    /// The trace file.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// The number of the process, as ps shows it.

@@ -1,4 +1,4 @@
-//! What a command reads: nothing that it writes may take the place of that.
+//! The inputs of a command: its outputs may not overwrite them.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -31,11 +31,12 @@ pub fn protect_inputs(command: &Command) {
             protect(Path::new(&options.machine));
         }
         Command::Caches(options) => {
-            protect_file(&options.heard.file);
+            protect_file(&options.input.file);
             protect_machines(&options.machines);
         }
+        Command::Mrc(options) => protect_file(&options.input.file),
         Command::Time(options) => {
-            protect_file(&options.heard.file);
+            protect_file(&options.input.file);
             protect_machines(&options.machines);
         }
     }
@@ -51,7 +52,7 @@ fn protect_file(file: &FileOptions) {
     protect_arguments(file.arguments(), Path::new(""));
 }
 
-/// Those arguments that name files, by themselves or as `--option=file`.
+/// Protects the arguments that name files, by themselves or as `--option=file`.
 fn protect_arguments(arguments: &[OsString], folder: &Path) {
     for argument in arguments {
         protect(&folder.join(argument));
@@ -66,7 +67,7 @@ fn protect_machines(names: &[String]) {
     names.iter().for_each(|name| protect(Path::new(name)));
 }
 
-/// The command line of a process that runs already: its program and what that reads.
+/// Protects the program of a running process, and the files in its command line.
 fn protect_process(process: u32) {
     let folder = PathBuf::from(format!("/proc/{process}"));
     let words = std::fs::read(folder.join("cmdline")).unwrap_or_default();

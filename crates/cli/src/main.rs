@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     // SAFETY: nothing has started a thread.
     unsafe { messages::begin() };
     let words: Vec<OsString> = std::env::args_os().collect();
-    let arguments = arguments::parse(&words).unwrap_or_else(|error| refuse(&error));
+    let arguments = arguments::parse(&words).unwrap_or_else(|error| reject(&error));
     inputs::protect_inputs(&arguments.command);
     let outcome = match arguments.command {
         Command::Run(options) => commands::run::run(&options),
@@ -33,27 +33,28 @@ fn main() -> ExitCode {
         Command::Check(options) => commands::check::run(&options),
         Command::Strides(options) => commands::strides::run(&options),
         Command::Caches(options) => commands::caches::run(&options),
+        Command::Mrc(options) => commands::mrc::run(&options.sizes, &options.output, &options.input),
         Command::Time(options) => commands::time::run(&options),
         Command::Machines(options) => commands::machines::run(&options),
     };
     match outcome {
         Ok(status) => status,
-        // The reader of our output has gone: nothing is wrong, there is just nothing left to do.
+        // The reader of our output has closed the pipe: that is no error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            messages::tell_failure(&format!("{error:#}"));
+            messages::report_failure(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Tells what is wrong with the arguments: to whoever listens without the usage.
-fn refuse(error: &clap::Error) -> ! {
-    if messages::has_listener() {
+/// Reports what is wrong with the arguments; without the usage to a connected caller.
+fn reject(error: &clap::Error) -> ! {
+    if messages::is_connected() {
         let text = error.to_string();
         let sentence = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
         let sentence = sentence.collect::<Vec<_>>().join(" ");
-        messages::tell(&Message::Failed(sentence.strip_prefix("error: ").unwrap_or(&sentence)));
+        messages::send(&Message::Failed(sentence.strip_prefix("error: ").unwrap_or(&sentence)));
         std::process::exit(error.exit_code());
     }
     error.exit()

@@ -1,5 +1,5 @@
-//! What a program that runs this command can hear of it (the Python package does): if the environment names a
-//! descriptor, a line goes there for each [`Message`].
+//! Messages to a program that runs this command, such as the Python package: if the environment names a file
+//! descriptor, each [`Message`] is written there as a line of JSON.
 
 use std::env;
 use std::fs::File;
@@ -14,21 +14,21 @@ use serde::Serialize;
 /// The variable with the descriptor's number.
 const VARIABLE: &str = "PATHLENGTH_MESSAGES";
 
-static LISTENER: OnceLock<File> = OnceLock::new();
+static CONNECTION: OnceLock<File> = OnceLock::new();
 
-/// What is told: its name in lower case, and what it holds as JSON.
+/// A message: in JSON an object with the variant's name in lower case and its value.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Message<'a> {
-    /// So many units of work ended; what the last was to the measurement.
+    /// Units of work that have ended, and the phase of the measurement.
     Units(u64, Phase),
-    /// The program has ended, and this was counted.
+    /// The counts, after the program has ended.
     Counted(&'a Counted),
     /// Why the command failed.
     Failed(&'a str),
 }
 
-/// Finds out whether anybody listens.
+/// Connects to the calling program, if the environment names a descriptor.
 ///
 /// # Safety
 /// There must be no other thread yet: the environment is changed, so that the program that is run does not
@@ -39,31 +39,31 @@ pub unsafe fn begin() {
     unsafe { env::remove_var(VARIABLE) };
     let Some(number) = number.to_str().and_then(|text| text.parse::<RawFd>().ok()) else { return };
     let kept = linux::high_copy(number);
-    // SAFETY: the descriptor was meant for us alone.
+    // SAFETY: the descriptor was passed for this purpose only.
     unsafe { libc::close(number) };
     if let Some(kept) = kept {
-        let _ = LISTENER.set(kept.into());
+        let _ = CONNECTION.set(kept.into());
     }
 }
 
-/// Whether anybody listens: then tables need not be written, nor errors to standard error.
-pub fn has_listener() -> bool {
-    LISTENER.get().is_some()
+/// Whether a calling program receives messages: then neither tables nor errors are written elsewhere.
+pub fn is_connected() -> bool {
+    CONNECTION.get().is_some()
 }
 
-/// Tells why the command failed: who listens, or else whoever reads standard error.
-pub fn tell_failure(reason: &str) {
-    match has_listener() {
-        true => tell(&Message::Failed(reason)),
+/// Reports why the command failed: to the calling program, or else on standard error.
+pub fn report_failure(reason: &str) {
+    match is_connected() {
+        true => send(&Message::Failed(reason)),
         false => eprintln!("pathlength: {reason}"),
     }
 }
 
-/// Tells it, if anybody listens.
-pub fn tell(message: &Message) {
-    let Some(file) = LISTENER.get() else { return };
+/// Sends a message, if a calling program is connected.
+pub fn send(message: &Message) {
+    let Some(file) = CONNECTION.get() else { return };
     let mut out = BufWriter::new(file);
-    // If the listener has gone there is nobody to tell so.
+    // Errors are ignored: the calling program may have closed its end.
     let _ = serde_json::to_writer(&mut out, message).map_err(std::io::Error::from).and_then(|()| {
         out.write_all(b"\n")?;
         out.flush()

@@ -10,16 +10,16 @@ use lab::study::Progress;
 /// The progress of a measurement of units of work.
 pub struct Units {
     bar: ProgressBar,
-    wanted: u64,
+    to_measure: u64,
     warm_up: u64,
 }
 
 impl Units {
-    /// For a measurement of `wanted` units.
-    pub fn new(wanted: u32) -> Units {
+    /// For a measurement of `to_measure` units.
+    pub fn new(to_measure: u32) -> Units {
         let style =
             ProgressStyle::with_template("{spinner} {msg} {pos} ({elapsed})").expect("a valid template");
-        Units { bar: ProgressBar::no_length().with_style(style), wanted: wanted.into(), warm_up: 0 }
+        Units { bar: ProgressBar::no_length().with_style(style), to_measure: to_measure.into(), warm_up: 0 }
     }
 
     /// Another unit ended.
@@ -30,12 +30,12 @@ impl Units {
                 "warming up, units:".to_string()
             }
             Phase::Measuring => {
-                format!("measuring {} units after {} to warm up, units:", self.wanted, self.warm_up)
+                format!("measuring {} units after {} to warm up, units:", self.to_measure, self.warm_up)
             }
-            // The program runs on to its end, and its output needs the line.
+            // The program continues to its end, and its output needs the line.
             Phase::Done => return self.clear(),
         };
-        // Every so often is often enough: a unit may be a few instructions long.
+        // Not for each unit: it may be a few instructions long.
         if seen.is_multiple_of(64) {
             self.bar.set_message(message);
             self.bar.set_position(seen);
@@ -48,13 +48,13 @@ impl Units {
     }
 }
 
-/// How far a trace has been gone through.
+/// The progress of a replay.
 pub struct Replaying {
     bar: ProgressBar,
 }
 
 impl Replaying {
-    /// Of so many instructions; not shown if the output needs the terminal.
+    /// For so many instructions; hidden if the output needs the terminal.
     pub fn new(instructions: u64, is_shown: bool) -> Replaying {
         let template = "{wide_bar} {percent} % of {human_len} instructions, {eta} to go";
         let style = ProgressStyle::with_template(template).expect("a valid template");
@@ -79,18 +79,18 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Nothing done yet.
+    /// Without steps.
     pub fn new() -> Steps {
         let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})").expect("a valid template");
         Steps { bar: ProgressBar::new_spinner().with_style(style) }
     }
 
-    /// Shows that time passes, by a thread: not for what forks.
+    /// Animates the line by a thread: not for processes that fork.
     pub fn animate(&self) {
         self.bar.enable_steady_tick(Duration::from_millis(200));
     }
 
-    /// Shows what is being done.
+    /// Shows the current step.
     pub fn show(&self, step: &Progress) {
         let message = match step {
             Progress::Building(build::Progress::Downloading { package }) => {
@@ -107,16 +107,16 @@ impl Steps {
                 self.bar.set_message(match phase {
                     Phase::WarmingUp => format!("warming up: {units} transactions"),
                     Phase::Measuring => format!("measuring: {units} transactions"),
-                    Phase::Done => "measured; running on to the end and its checks".to_string(),
+                    Phase::Done => "measured; running to the end and its checks".to_string(),
                 });
                 return;
             }
         };
-        self.tell(message);
+        self.message(message);
     }
 
-    /// Shows a step in words.
-    pub fn tell(&self, message: String) {
+    /// Shows a message.
+    pub fn message(&self, message: String) {
         if self.bar.is_hidden() {
             eprintln!("pathlength: {message}");
         }

@@ -1,4 +1,4 @@
-//! Ranges and the like as they are written on the command line.
+//! Parsers of ranges and sizes on the command line.
 
 use std::ops::RangeInclusive;
 
@@ -35,7 +35,7 @@ pub fn thread(text: &str) -> Result<(u32, Option<u32>), String> {
 /// A place at which recording ends. No instructions would be nothing to record.
 pub fn until(text: &str) -> Result<Place, String> {
     if text.chars().all(|digit| digit == '0') && !text.is_empty() {
-        return Err("so nothing is recorded: give 1 or more instructions, or a place".into());
+        return Err("this records nothing: give 1 or more instructions, or a place".into());
     }
     text.parse().map_err(|error: NoPlace| error.to_string())
 }
@@ -47,7 +47,7 @@ pub fn line_size(text: &str) -> Result<u64, String> {
 
 /// A power of two from 4096.
 pub fn page_size(text: &str) -> Result<u64, String> {
-    size(text, 4096, 1 << 40).ok_or_else(|| "a page has 4K, 8K, 16K and so on; M and G are known too".into())
+    size(text, 4096, 1 << 40).ok_or_else(|| "a page has 4K, 8K, 16K and so on, also with M and G".into())
 }
 
 /// A power of two from 1 KB to 1 GB.
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_ranges_are_rejected() {
         for text in ["", "10-20", "0x10-", "-0x10", "0x10-0x20-0x30", "0x1ffffffffffffffff"] {
             assert!(addresses(text).unwrap_err().starts_with("addresses are written"), "{text}");
         }

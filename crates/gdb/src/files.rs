@@ -1,5 +1,5 @@
-//! The files that GDB reads through us: the program's own libraries, so that it finds their symbols without
-//! being told where they are.
+//! Serves files to GDB: the program's own libraries, so that it finds their symbols without
+//! configuration.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,13 +16,13 @@ use gdbstub::target::ext::host_io::{
 
 use crate::target::Target;
 
-/// More than these GDB never has open.
+/// The greatest number of open files.
 const MOST: usize = 64;
 
-/// Files that GDB has open for reading. We open them anew each time, so that the program finds no descriptor
-/// of ours among its own.
+/// Files that GDB has open for reading. They are opened anew for each read, so that the program finds no additional
+/// descriptor.
 pub struct Files {
-    /// Where absolute paths are looked up first.
+    /// The folder in which absolute paths are searched first.
     sysroot: PathBuf,
     open: BTreeMap<u32, PathBuf>,
 }

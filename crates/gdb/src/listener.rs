@@ -1,12 +1,11 @@
-//! Where GDB connects.
+//! Listens for GDB's connection.
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-/// The connection with GDB, which the program cannot close. It may be any stream socket: the host's kernel
-/// makes no difference.
+/// The connection with GDB, which the program cannot close. It may be any stream socket.
 pub struct Connection {
     stream: UnixStream,
 }
@@ -53,7 +52,7 @@ impl Listener {
         Ok(Listener { socket: Socket::Tcp(listener), address })
     }
 
-    /// What GDB's `target remote` takes.
+    /// The argument for GDB's `target remote`.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -77,7 +76,7 @@ impl Listener {
         let socket = match &self.socket {
             Socket::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
-                // GDB waits for the answer to each packet.
+                // GDB waits for the reply to each packet.
                 stream.set_nodelay(true)?;
                 OwnedFd::from(stream)
             }

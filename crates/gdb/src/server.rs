@@ -1,4 +1,4 @@
-//! The conversation with GDB, beside the program.
+//! The GDB server, in a thread of its own.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -21,17 +21,17 @@ use crate::arch::to_gdb;
 use crate::listener::Connection;
 use crate::target::Target;
 
-/// Bytes of a packet at most: GDB reads memory and files in such pieces.
+/// The greatest size of a packet in bytes: GDB reads memory and files in parts of this size.
 const PACKET: usize = 1 << 16;
 
-/// Who does not read for so long is gone.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The time limit for writes to GDB.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What the conversation goes on with.
+/// An input of the session.
 enum Message {
-    /// What GDB sent.
+    /// Bytes from GDB.
     Bytes(Vec<u8>),
-    /// What the program did.
+    /// An event of the program.
     Event(Event),
     /// GDB has closed the connection.
     Closed,
@@ -44,18 +44,18 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves GDB on a connection. The program was loaded and has not begun; its libraries are looked up
+    /// Serves GDB on a connection. The program was loaded and has not begun; its libraries are searched
     /// under `sysroot` first.
     pub fn start(connection: Connection, process: &Process, sysroot: &Path) -> Result<Server> {
-        connection.stream().set_write_timeout(Some(PATIENCE))?;
+        connection.stream().set_write_timeout(Some(WRITE_TIMEOUT))?;
         let connection = Arc::new(connection);
         let (sender, messages) = channel();
         let events = sender.clone();
         let session = Session::new(process, move |event| drop(events.send(Message::Event(event))));
-        let (give_back, empty) = sync_channel(1);
+        let (recycle, empty) = sync_channel(1);
         let (reader, closing) = (connection.clone(), connection.clone());
         let read = move || {
-            // One piece is under way at a time: who sends faster than we understand has to wait.
+            // There is one buffer: a client that sends faster than the server parses has to wait.
             while let Ok(mut bytes) = empty.recv() {
                 let count = read_some(reader.stream(), &mut bytes);
                 bytes.truncate(count);
@@ -67,9 +67,9 @@ impl Server {
         };
         let target = Target::new(&session, sysroot);
         let mut conversation =
-            Conversation { messages, bytes: Vec::new(), next: 0, give_back, events: VecDeque::new() };
+            GdbSession { messages, bytes: Vec::new(), next: 0, recycle, events: VecDeque::new() };
         let serve = move || {
-            conversation.hold(connection, target);
+            conversation.serve(connection, target);
             // Ends the reader too.
             let _ = closing.stream().shutdown(Shutdown::Both);
         };
@@ -89,7 +89,7 @@ impl Server {
     /// Tells GDB how the program ended, if it is still there, and waits until it knows.
     pub fn end(self, end: &End) {
         self.session.end(end.clone());
-        // A panic there has been told already.
+        // A panic in the thread has been reported already.
         let _ = self.thread.join();
     }
 }
@@ -100,40 +100,40 @@ fn read_some(mut reader: &UnixStream, bytes: &mut Vec<u8>) -> usize {
     reader.read(bytes).unwrap_or(0)
 }
 
-/// The conversation, from the connection's beginning to its end.
-struct Conversation {
+/// The protocol session on a connection.
+struct GdbSession {
     messages: Receiver<Message>,
-    /// What GDB sent last, of which `next` bytes have been understood.
+    /// The last bytes from GDB, of which `next` have been parsed.
     bytes: Vec<u8>,
     next: usize,
-    /// Where the bytes' room goes back to.
-    give_back: SyncSender<Vec<u8>>,
-    /// What the program did that GDB has not heard of.
+    /// Returns the buffer to the reader.
+    recycle: SyncSender<Vec<u8>>,
+    /// Events that have not been reported to GDB.
     events: VecDeque<Event>,
 }
 
-/// What comes next.
+/// The next input.
 enum Next {
     Byte(u8),
     Event(Event),
     Closed,
 }
 
-impl Conversation {
-    /// Holds the conversation, and does then what its end asks for.
-    fn hold(&mut self, connection: Arc<Connection>, mut target: Target) {
-        match self.converse(connection, &mut target) {
+impl GdbSession {
+    /// Serves the connection, and then detaches or ends the program.
+    fn serve(&mut self, connection: Arc<Connection>, mut target: Target) {
+        match self.run_state_machine(connection, &mut target) {
             Ok(DisconnectReason::TargetExited(_) | DisconnectReason::TargetTerminated(_)) => {}
             Ok(DisconnectReason::Kill) => linux::die(Signal::SIGKILL.0.into()),
             Ok(DisconnectReason::Disconnect) => target.session().detach(),
             Err(reason) => {
-                eprintln!("pathlength: note: {reason}; the program goes on without it");
+                eprintln!("pathlength: note: {reason}; the program continues without GDB");
                 target.session().detach();
             }
         }
     }
 
-    fn converse(
+    fn run_state_machine(
         &mut self,
         connection: Arc<Connection>,
         target: &mut Target,
@@ -141,12 +141,12 @@ impl Conversation {
         const CLOSED: &str = "GDB has closed the connection";
         // A buffer of gdbstub's own would grow with the packet.
         let mut packet = vec![0; PACKET];
-        let _ = self.give_back.send(Vec::new());
+        let _ = self.recycle.send(Vec::new());
         target.session().settle();
         let stub = GdbStub::builder(Writer(BufWriter::new(Sender(connection))))
             .with_packet_buffer(&mut packet)
             .build();
-        let mut machine = stub.map_err(nonsense)?.run_state_machine(target).map_err(nonsense)?;
+        let mut machine = stub.map_err(invalid)?.run_state_machine(target).map_err(invalid)?;
         loop {
             let moved = match machine {
                 Machine::Idle(mut idle) => match self.next(idle.borrow_conn(), false) {
@@ -168,11 +168,11 @@ impl Conversation {
                 }
                 Machine::Disconnected(end) => return Ok(end.get_reason()),
             };
-            machine = moved.map_err(nonsense)?;
+            machine = moved.map_err(invalid)?;
         }
     }
 
-    /// Waits for what comes next: the program's deeds only while GDB waits for them.
+    /// Waits for the next input; for events only while GDB has let the program run.
     fn next(&mut self, writer: &mut Writer, is_running: bool) -> Next {
         loop {
             if is_running && let Some(event) = self.events.pop_front() {
@@ -183,10 +183,10 @@ impl Conversation {
                 return Next::Byte(byte);
             }
             if self.next > 0 {
-                let _ = self.give_back.send(std::mem::take(&mut self.bytes));
+                let _ = self.recycle.send(std::mem::take(&mut self.bytes));
                 self.next = 0;
             }
-            // GDB waits for what we have said.
+            // GDB waits for the buffered reply.
             if writer.0.flush().is_err() {
                 return Next::Closed;
             }
@@ -199,10 +199,10 @@ impl Conversation {
     }
 }
 
-/// What we say to GDB: gdbstub says it byte by byte.
+/// Buffers replies, which gdbstub writes byte by byte.
 struct Writer(BufWriter<Sender>);
 
-/// The connection, of which others read.
+/// The writing side of the connection.
 struct Sender(Arc<Connection>);
 
 impl Write for Sender {
@@ -231,11 +231,11 @@ impl gdbstub::conn::Connection for Writer {
     }
 }
 
-/// Why what GDB sent cannot be answered. What gdbstub tells its developers is left out.
-fn nonsense(error: impl Display) -> String {
+/// The error for invalid packets, without gdbstub's message to its developers.
+fn invalid(error: impl Display) -> String {
     let error = error.to_string();
     let reason = error.split(". ").next().unwrap_or_default();
-    format!("what GDB sent makes no sense ({reason})")
+    format!("invalid data from GDB ({reason})")
 }
 
 /// How the program ended, for GDB.

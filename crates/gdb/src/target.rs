@@ -1,4 +1,4 @@
-//! What GDB asks of a program, as calls of the engine's debugger.
+//! GDB's requests, as calls of the engine's debugger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -31,10 +31,10 @@ use crate::files::Files;
 /// The program, as GDB sees it.
 pub struct Target {
     session: Arc<Session>,
-    /// What the threads are to do when the program goes on, as far as GDB has said.
+    /// The actions of threads when the program continues, for those that GDB has named.
     orders: BTreeMap<i32, (Order, Option<i32>)>,
     default: Order,
-    /// GDB's breakpoints of either kind; to us they are the same.
+    /// GDB's breakpoints of both kinds, which are implemented alike.
     software: BTreeSet<u64>,
     hardware: BTreeSet<u64>,
     /// The files that GDB has open.
@@ -54,7 +54,7 @@ impl Target {
         &self.session
     }
 
-    /// Stops the program because GDB wants so; why, if that is not known otherwise.
+    /// Stops the program at GDB's request. Returns the reason to report, unless an event has one.
     pub fn interrupt(&self) -> Option<MultiThreadStopReason<u64>> {
         let tid = thread_id(self.session.interrupt()?);
         Some(MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGINT })
@@ -97,7 +97,7 @@ impl Target {
         Ok(())
     }
 
-    /// Removes one, if there is none of the other kind.
+    /// Removes a breakpoint, unless there is one of the other kind.
     fn remove_breakpoint(&self, address: u64) {
         if !self.software.contains(&address) && !self.hardware.contains(&address) {
             self.session.remove_breakpoint(address);
@@ -115,15 +115,15 @@ fn thread_id(thread: i32) -> Tid {
     Tid::new(thread as usize).expect("the host numbers threads from 1 on")
 }
 
-/// A piece of something that GDB reads bit by bit.
-fn piece(whole: &[u8], offset: u64, length: usize, buffer: &mut [u8]) -> usize {
+/// Copies the part of data that GDB reads with one request.
+fn part(whole: &[u8], offset: u64, length: usize, buffer: &mut [u8]) -> usize {
     let rest = whole.get(offset as usize..).unwrap_or_default();
     let length = rest.len().min(length).min(buffer.len());
     buffer[..length].copy_from_slice(&rest[..length]);
     length
 }
 
-/// An answer that is an error's number.
+/// An error number as a reply.
 fn failed<T>(error: impl Into<std::io::Error>) -> TargetResult<T, Target> {
     Err(TargetError::Io(error.into()))
 }
@@ -257,7 +257,7 @@ impl Breakpoints for Target {
     }
 }
 
-// GDB may ask for the same thing twice, and is content if it has been done.
+// GDB may repeat a request, which succeeds then.
 
 impl SwBreakpoint for Target {
     fn add_sw_breakpoint(&mut self, address: u64, _: usize) -> TargetResult<bool, Self> {
@@ -287,7 +287,7 @@ impl HwBreakpoint for Target {
     }
 }
 
-/// What GDB watches for.
+/// The kind of a watchpoint.
 fn accesses(kind: WatchKind) -> Accesses {
     match kind {
         WatchKind::Write => Accesses::Stores,
@@ -315,7 +315,7 @@ impl HwWatchpoint for Target {
 
 impl Auxv for Target {
     fn get_auxv(&self, offset: u64, length: usize, buffer: &mut [u8]) -> TargetResult<usize, Self> {
-        Ok(piece(&self.session.auxiliary_vector(), offset, length, buffer))
+        Ok(part(&self.session.auxiliary_vector(), offset, length, buffer))
     }
 }
 
@@ -328,13 +328,13 @@ impl ExecFile for Target {
         buffer: &mut [u8],
     ) -> TargetResult<usize, Self> {
         let path = std::path::absolute(self.session.executable()).or_else(failed)?;
-        Ok(piece(path.as_os_str().as_bytes(), offset, length, buffer))
+        Ok(part(path.as_os_str().as_bytes(), offset, length, buffer))
     }
 }
 
 impl ThreadExtraInfo for Target {
     fn thread_extra_info(&self, tid: Tid, buffer: &mut [u8]) -> Result<usize, Infallible> {
         let name = std::fs::read(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
-        Ok(piece(name.trim_ascii_end(), 0, buffer.len(), buffer))
+        Ok(part(name.trim_ascii_end(), 0, buffer.len(), buffer))
     }
 }

@@ -16,7 +16,7 @@ use crate::{crash, surroundings};
 pub struct Request {
     /// The program and its surroundings.
     pub configuration: Configuration,
-    /// The unit of work to count apart, and how much of it.
+    /// The unit of work to measure, and the rules of the measurement.
     pub unit: Option<(UnitOfWork, SteadyRules)>,
 }
 
@@ -25,13 +25,13 @@ pub struct Request {
 pub struct Counted {
     /// Exact counts of the whole run.
     pub counts: Counts,
-    /// The units of work measured, if asked for.
+    /// The units of work measured, if there was a request for them.
     pub measurement: Option<Measurement>,
     /// How the program ended.
     pub ending: Ending,
     /// Accesses that were not aligned.
     pub unaligned: u64,
-    /// Processes that the program forked, and these in turn: what they did is not counted.
+    /// Processes that the program and its children forked; they are not counted.
     pub forked: u64,
 }
 
@@ -70,7 +70,7 @@ pub enum Error {
     /// No image has the unit's function.
     #[error("no image of the program has a function '{function}'{}{}", searched(.images), suggestion(.similar))]
     NoSuchFunction {
-        /// The name asked for.
+        /// The requested name.
         function: String,
         /// The images' names.
         images: Vec<String>,
@@ -96,7 +96,7 @@ pub enum Error {
     /// No image has the symbol that names a place.
     #[error("no image of the program has a symbol '{place}'{}{}", searched(.images), suggestion(.similar))]
     NoSuchPlace {
-        /// The place asked for.
+        /// The requested place.
         place: String,
         /// The images' names.
         images: Vec<String>,
@@ -135,9 +135,9 @@ pub enum Error {
     /// The trace's file could not be made.
     #[error(transparent)]
     Output(#[from] report::Error),
-    /// A model of a machine could not hear of it.
-    #[error("what the program executes cannot be handed on: {0}")]
-    NotHeard(std::io::Error),
+    /// The program could not be observed by a model.
+    #[error("the program cannot be observed while it runs: {0}")]
+    Simulation(std::io::Error),
     /// The unit's function never ran.
     #[error(
         "the function '{0}' was never called: name one that runs, or run the program with other arguments"
@@ -221,8 +221,8 @@ fn started(process: &Process) -> bool {
     process.cache.blocks().iter().any(|block| code.contains(&block.address))
 }
 
-/// Runs the program to its end and counts. `progress` hears of each unit of work: how many there were, and what
-/// they are to the measurement.
+/// Runs the program to its end and counts. `progress` is called at the end of each unit of work with the number of
+/// units so far and the phase of the measurement.
 pub fn count(request: &Request, progress: &mut (dyn FnMut(u64, Phase) + Send)) -> Result<Counted, Error> {
     let mut process = Process::new(&request.configuration)?;
     let Some((work, rules)) = &request.unit else {
@@ -261,15 +261,15 @@ fn counted(counts: Counts, measurement: Option<Measurement>, end: End, process: 
     Counted { counts, measurement, ending, unaligned: process.unaligned, forked: process.forked }
 }
 
-/// Up to three functions whose names resemble `wanted`, the nearest first.
-fn similar_functions(wanted: &str, images: &[LoadedImage]) -> Vec<String> {
-    let pattern = SymbolPattern::new(wanted);
+/// Up to three functions whose names resemble `misspelt`, the nearest first.
+fn similar_functions(misspelt: &str, images: &[LoadedImage]) -> Vec<String> {
+    let pattern = SymbolPattern::new(misspelt);
     let demangled = |function: &image::Function| image::demangle(&function.name).into_owned();
     similar_in(images, pattern.name(), |image| image.functions().iter().map(demangled).collect())
 }
 
-/// The names in the images that resemble `wanted`.
-fn similar_in(images: &[LoadedImage], wanted: &str, names: impl Fn(&Image) -> Vec<String>) -> Vec<String> {
+/// The names in the images that resemble `misspelt`.
+fn similar_in(images: &[LoadedImage], misspelt: &str, names: impl Fn(&Image) -> Vec<String>) -> Vec<String> {
     let files = images.iter().filter_map(|image| Image::open(&image.path).ok());
-    similar(wanted, files.flat_map(|image| names(&image)))
+    similar(misspelt, files.flat_map(|image| names(&image)))
 }

@@ -34,7 +34,7 @@ pub fn pandas_metadata<'f>(fields: impl IntoIterator<Item = &'f Field>) -> Strin
     .to_string()
 }
 
-/// What a field's metadata has of its column, by these names.
+/// The names of a field's metadata on its column.
 const HEADING: &str = "heading";
 const KIND: &str = "kind";
 
@@ -60,7 +60,7 @@ pub fn from_arrow(batch: &RecordBatch) -> Result<Table, Error> {
     Ok(table)
 }
 
-/// What a field says of its column beside its name and type.
+/// A field's metadata on its column.
 pub(crate) fn metadata(column: &Column) -> HashMap<String, String> {
     let kind = serde_json::to_string(&column.kind).expect("a kind is plain data");
     HashMap::from([(HEADING.into(), column.name.clone()), (KIND.into(), kind)])

@@ -1,10 +1,10 @@
 //! Charts as Vega-Lite specifications, made from tables.
 //!
 //! Lines and letters take the colour of the text around them, so a chart fits a light and a dark
-//! page; colour-blind people can tell the series' colours apart.
+//! page; the series' colours are distinguishable for colour-blind people.
 //!
-//! The rows of a table are told apart by their text in the category's column: rows of bars must
-//! not share one.
+//! The rows of a table are distinguished by their text in the category's column, which must be
+//! unique for bars.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ use crate::{Error, cells};
 pub struct Chart {
     /// Short name in kebab-case: its anchor in a page.
     pub name: String,
-    /// One line that says what the chart shows.
+    /// The title, one line.
     pub title: String,
     /// What to see in it.
     pub caption: String,
@@ -187,7 +187,7 @@ pub fn strip(table: &Table, group: &str, value: &str) -> Result<Chart, Error> {
 
 /// Columns from 0 to 100 %: a group for each row of a table, named by its first column, with a bar for each of the
 /// others. Tables with the same rows make charts with the same axes, small, to stand below each other; the first
-/// tells what the bars' colours mean.
+/// has the legend.
 pub fn histograms(tables: &[Table]) -> Result<Vec<Chart>, Error> {
     let chart = |(number, table): (usize, &Table)| {
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
@@ -214,7 +214,7 @@ pub fn histograms(tables: &[Table]) -> Result<Vec<Chart>, Error> {
 }
 
 /// A line for each of the columns `values`, over the bytes in the column `size` on a logarithmic axis. `title`
-/// says what they measure.
+/// is the title of the axis.
 pub fn sizes(table: &Table, size: &str, values: &[&str], title: &str) -> Result<Chart, Error> {
     const HEIGHT: usize = 280;
     let mut rows = long(table, size, values)?;
@@ -240,7 +240,7 @@ pub fn sizes(table: &Table, size: &str, values: &[&str], title: &str) -> Result<
     ))
 }
 
-/// The cells of some columns, one object each; a total and what is missing are left out.
+/// The cells of some columns, one object each, without totals and missing values.
 fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json::Value>, Error> {
     let category = column(table, category)?;
     let values = values.iter().map(|value| column(table, value)).collect::<Result<Vec<_>, _>>()?;
@@ -261,7 +261,7 @@ fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json
     Ok(cells)
 }
 
-/// How many names fit beside each other above a chart of full width; the page's script scales
+/// How many names fit into a line above a chart of full width; the page's script scales
 /// this down for narrow ones.
 fn legend_columns(rows: &[serde_json::Value], field: &str) -> usize {
     const CHART: usize = 900;
@@ -281,7 +281,7 @@ fn column(table: &Table, name: &str) -> Result<usize, Error> {
     found.ok_or_else(|| Error::NoColumn { table: table.name.clone(), column: name.into() })
 }
 
-/// What the axis measures: the column's heading, or the unit that several columns share.
+/// The title of the axis: the column's heading, or the common unit of several columns.
 fn title(table: &Table, values: &[&str]) -> Result<String, Error> {
     match values {
         [value] => Ok(cells::heading(&table.columns[column(table, value)?])),

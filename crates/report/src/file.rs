@@ -1,4 +1,4 @@
-//! Files that are written: beside the file whose place they take, until they are whole.
+//! Atomic output files: each is written under a temporary name, and replaces the old file when it is complete.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,11 +17,11 @@ struct Input {
     identity: (u64, u64),
 }
 
-/// What this command reads. Each file that it writes is compared with these, whoever writes it.
+/// The inputs of this command. Each file that is written is compared with these.
 static INPUTS: Mutex<Vec<Input>> = Mutex::new(Vec::new());
 
-/// Tells that this command reads a file: from now on nothing it writes may take the file's place. What is no
-/// regular file cannot be replaced, and is left out.
+/// Declares an input of this command: no output may replace it from now on. Only regular files can be replaced, and
+/// need this.
 pub fn protect(path: &Path) {
     if let Ok(metadata) = fs::metadata(path)
         && metadata.is_file()
@@ -46,13 +46,13 @@ pub(crate) fn check_not_input(path: &Path) -> Result<(), Error> {
 #[derive(Debug)]
 pub struct PendingName {
     path: PathBuf,
-    /// Where the file is until then, and the file whose place it takes; None if what is there is written directly.
+    /// Its temporary name, and the file that it will replace; None if the output is written directly.
     place: Option<(TempPath, PathBuf)>,
 }
 
-/// Creates a file that takes the place of the one at `path` by [`PendingName::commit`], with its permissions; until
-/// then that one stays as it is. Without a commit nothing is left behind. Devices, pipes and `/dev/stdout` are opened
-/// as they are. What is written is appended.
+/// Creates a file that replaces the one at `path` by [`PendingName::commit`], with its permissions; until then the old
+/// file stays. Without a commit the new file is removed. Devices, pipes and `/dev/stdout` are opened directly. All
+/// writes append.
 pub fn create(path: &Path) -> Result<(File, PendingName), Error> {
     check_not_input(path)?;
     let failed = |error| Error::File { path: path.into(), error };
@@ -96,12 +96,12 @@ impl PendingName {
     }
 }
 
-/// Whether a file could be created in a directory for `path`. Nothing is left behind.
+/// Checks whether a file could be created in a directory for `path`. Leaves no file.
 pub(crate) fn check_writable(directory: &Path, path: &Path) -> Result<(), Error> {
     temporary(directory).map(drop).map_err(|error| Error::File { path: path.into(), error })
 }
 
-/// Links are followed, so that the file they name is replaced and not they: even if it does not exist yet.
+/// Follows symbolic links, so that their target is replaced and not the links, even if it does not exist yet.
 fn target(path: &Path) -> PathBuf {
     /// As many as Linux follows (path_resolution(7)).
     const MOST_LINKS: usize = 40;
@@ -113,14 +113,14 @@ fn target(path: &Path) -> PathBuf {
     target
 }
 
-/// Who owns a file may change, if it is somebody else's who is not allowed to give it away.
+/// Keeps permissions and, where the host permits it, the owner.
 fn keep_permissions(there: &File, file: &File) -> io::Result<()> {
     let metadata = there.metadata()?;
     let _ = fchown(file, Some(metadata.uid()), Some(metadata.gid()));
     file.set_permissions(fs::Permissions::from_mode(metadata.mode() & 0o777))
 }
 
-/// Whether to write into what is there: a device, a pipe, or `/dev/stdout` and its like, which name an
+/// Whether an output is written directly: a device, a pipe, or `/dev/stdout` and its like, which name an
 /// open file and must never be replaced.
 pub(crate) fn is_stream(path: &Path) -> bool {
     let in_proc = |path: PathBuf| path.starts_with("/proc");
@@ -129,7 +129,7 @@ pub(crate) fn is_stream(path: &Path) -> bool {
         || fs::metadata(path).is_ok_and(|there| !there.is_file())
 }
 
-/// A file beside the one that it will become, with the permissions of any new file.
+/// A temporary file in the directory of the final one, with the permissions of any new file.
 fn temporary(directory: &Path) -> io::Result<NamedTempFile> {
     let create = |path: &Path| File::options().append(true).create_new(true).open(path);
     tempfile::Builder::new().prefix(".pathlength-").make_in(directory, create)

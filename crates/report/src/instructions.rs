@@ -14,7 +14,7 @@ use trace::Trace;
 
 use crate::{Error, parquet};
 
-/// Rows that are handed to the library together; what it holds is bounded too, by its groups of rows.
+/// Rows that are passed to the library together; its own memory is bounded by row groups.
 const TOGETHER: usize = 1 << 16;
 
 /// The column that is text; the others are integers.
@@ -60,7 +60,7 @@ impl<'a, W: Write + Send> InstructionTable<'a, W> {
         Ok(InstructionTable { trace, table, schema, writer, blocks, integers, mnemonics })
     }
 
-    /// Writes what is left to write.
+    /// Writes the remaining rows.
     pub fn finish(mut self) -> Result<(), Error> {
         self.write()?;
         self.writer.close().map_err(|error| parquet::failed(&self.table, error))?;

@@ -27,7 +27,7 @@ struct Rows<'a>(&'a Table);
 /// A row as an object; its fields are in the order of the columns.
 pub(crate) struct Row<'a>(&'a [Column], &'a [Value]);
 
-/// A value; what is missing or not finite is null.
+/// A value; missing and non-finite ones are null.
 pub(crate) struct Cell<'a>(pub &'a Value);
 
 /// The table as an object.

@@ -29,7 +29,7 @@ mod names;
 mod output;
 mod page;
 mod parquet;
-mod pieces;
+mod table_writer;
 pub mod terminal;
 
 pub use arrow::{PANDAS, from_arrow, pandas_metadata, to_arrow};
@@ -38,7 +38,7 @@ pub use file::{PendingName, create, protect};
 pub use instructions::InstructionTable;
 pub use output::{check, stdout, write_all, write_file, write_long};
 pub use page::{Block, Figure, Page, Section};
-pub use pieces::Pieces;
+pub use table_writer::TableWriter;
 
 /// How tables are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,9 +87,9 @@ pub enum Error {
     #[error("{0} is not for a terminal; name a file with -o")]
     BinaryToTerminal(&'static str),
     /// A file that would hold nothing.
-    #[error("there is nothing to write: no instruction of the trace is chosen")]
+    #[error("there is nothing to write: no instruction of the trace is selected")]
     Empty,
-    /// A column a chart asks for.
+    /// A column that a chart needs.
     #[error("the table '{table}' has no column '{column}' to chart")]
     NoColumn {
         /// The table's name.
@@ -106,9 +106,9 @@ pub enum Error {
         column: String,
         /// The row, from 1.
         row: usize,
-        /// What the cell holds.
+        /// The value of the cell.
         value: table::Value,
-        /// What it should hold.
+        /// The kind that it should have.
         kind: table::Kind,
     },
     /// The Parquet library's complaint.
@@ -130,14 +130,14 @@ pub enum Error {
     File {
         /// Where it should have been.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A file that the command reads.
     #[error("cannot write {path}: this command reads it{}; name another file with -o", other_name(path, input),
         path = path.display())]
     Input {
-        /// What was to be written.
+        /// The kind of the output.
         path: PathBuf,
         /// The file that is read, which is the same.
         input: PathBuf,
@@ -158,7 +158,7 @@ impl Error {
         matches!(self, Error::Stream(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// The same for those who can only tell of input and output.
+    /// The same as an I/O error, for callers that return one.
     pub fn into_io(self) -> io::Error {
         match self {
             Error::Stream(error) => error,

@@ -27,15 +27,15 @@ pub fn write_all(tables: &[Table], format: Format, output: Option<&Path>) -> Res
     }
 }
 
-/// Whether [`write_all`] could write one table, or several: to be asked before the work that makes them.
-/// Nothing is left behind.
+/// Checks whether [`write_all`] could write one table, or several, before the work that computes them. Leaves no
+/// files.
 pub fn check(several: bool, format: Format, output: Option<&Path>) -> Result<(), Error> {
     output.map_or(Ok(()), check_not_input)?;
     let (path, directory) = match place(several, format, output)? {
         Place::Stream => return Ok(()),
         Place::File(path) if is_stream(path) => return Ok(()),
         Place::File(path) => (path, parent(path)),
-        // What is missing will be made.
+        // Missing directories will be created.
         Place::Directory(path) => {
             (path, path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new(".")))
         }
@@ -123,7 +123,7 @@ pub fn stdout() -> io::Result<BufWriter<File>> {
     Ok(BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
 }
 
-/// What the names of files in a format end with.
+/// The file name extension of a format.
 fn extension(format: Format) -> String {
     if format == Format::Table { "txt".into() } else { format.to_string() }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, json};
 use crate::names::{slug, unused};
 use crate::{Chart, Error, cells, comma};
 
-/// What a page says, in the order in which it says it.
+/// The contents of a page, in order.
 ///
 /// Wherever prose stands, `` `code` ``, `*emphasis*` and `**strong emphasis**` are understood;
 /// all else is shown as it is.
@@ -20,7 +20,7 @@ pub struct Page {
     pub title: String,
     /// The answer, in one sentence.
     pub headline: String,
-    /// What a reader must know to understand it, in a few sentences.
+    /// An introduction for readers, in a few sentences.
     pub lead: Vec<String>,
     /// The three or four numbers that matter.
     pub figures: Vec<Figure>,
@@ -37,7 +37,7 @@ pub struct Page {
 pub struct Figure {
     /// The number, formatted.
     pub value: String,
-    /// What it counts (prose).
+    /// The quantity that it shows (prose).
     pub label: String,
 }
 
@@ -74,7 +74,7 @@ const SCRIPT: &str = include_str!("../assets/page.js");
 const POLICY: &str =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 
-/// Longer tables show their first rows until asked for all.
+/// Longer tables show their first rows only until they are expanded.
 const ROWS_SHOWN: usize = 25;
 
 impl Page {
@@ -170,7 +170,7 @@ impl Section {
     }
 }
 
-/// What the page's script works with: specifications of charts, and CSV files to save, by the
+/// The data of the page's script: specifications of charts, and CSV files to save, by the
 /// id of their element.
 #[derive(Default)]
 struct Data {
@@ -250,7 +250,7 @@ fn number(kind: analysis::table::Kind) -> Option<&'static str> {
     cells::is_number(kind).then_some("number")
 }
 
-/// What a number is sorted by; text by itself; what is missing by nothing.
+/// The sort key of a cell: the number, or the text; empty if the value is missing.
 fn sort_key(value: &Value) -> Option<String> {
     match value {
         Value::Text(_) => None,
@@ -287,8 +287,8 @@ impl Render for Prose<'_> {
     }
 }
 
-/// The first marked passage: what comes before, its mark, what it marks, what comes after. A
-/// mark opens before and closes behind a letter, so that `2 * 3 * 4` is left alone.
+/// The first marked passage: the text before it, the mark, the marked text, the text after it. A
+/// mark opens before a letter and closes after one, so that `2 * 3 * 4` has none.
 fn first_mark(text: &str) -> Option<(&str, &str, &str, &str)> {
     text.match_indices(['`', '*']).find_map(|(start, found)| {
         let mark = if text[start..].starts_with("**") { "**" } else { found };

@@ -26,7 +26,7 @@ pub(crate) fn encode(table: &Table) -> Result<Vec<u8>, Error> {
     Ok(file)
 }
 
-/// What the file says of the table.
+/// The file's metadata on the table.
 pub(crate) fn schema(table: &Table) -> Result<Arc<Schema>, Error> {
     let empty = Table { rows: Vec::new(), ..table.clone() };
     let arrays = arrays(&empty)?;
@@ -61,7 +61,7 @@ pub(crate) fn writer<W: Write + Send>(
     ArrowWriter::try_new(out, schema, Some(properties)).map_err(|error| failed(table, error))
 }
 
-/// The library's complaint; or that of what is written to.
+/// The library's error, or the error of the output that it writes to.
 pub(crate) fn failed(table: &Table, error: ParquetError) -> Error {
     match error {
         ParquetError::External(cause) if cause.is::<io::Error>() => {

@@ -15,7 +15,7 @@ const SHORTEST: usize = 12;
 /// Where prose is wrapped when no terminal says otherwise.
 const PROSE: usize = 100;
 
-/// What the output can show. The default, for files and pipes, cuts nothing and has no colour.
+/// The capabilities of the output. The default, for files and pipes, truncates nothing and has no colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// Columns of characters available, if limited.

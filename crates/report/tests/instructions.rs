@@ -1,4 +1,4 @@
-//! The long table of a trace's instructions reads back as what was written.
+//! The long table of a trace's instructions is read back unchanged.
 
 use std::fs::OpenOptions;
 

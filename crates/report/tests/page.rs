@@ -1,4 +1,4 @@
-//! A page is one file, asks the network for nothing, and shows names as they are.
+//! A page is one file, needs no network, and shows names unchanged.
 
 use analysis::table::{Kind, Table, Value};
 use pathlength_report::{

@@ -1,4 +1,4 @@
-//! What the text formats look like, byte by byte, and where they go.
+//! The text formats byte by byte, and their outputs.
 
 use std::fs;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use analysis::table::{Kind, Table, Value};
 use arrow_array::{Array, Int64Array, RecordBatch};
 use insta::assert_snapshot;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use pathlength_report::{Error, Format, Pieces, render, terminal, write_all, write_file};
+use pathlength_report::{Error, Format, TableWriter, render, terminal, write_all, write_file};
 
 fn sample() -> Table {
     let mut table = Table::new(
@@ -284,17 +284,17 @@ fn formats_have_names() {
     assert!(matches!("xml".parse::<Format>(), Err(Error::UnknownFormat(_))));
 }
 
-/// A table in pieces is the table.
+/// A table written in parts is the same table.
 #[test]
 fn pieces_make_the_whole() {
     let whole = sample();
     let piece = |rows: &[Vec<Value>]| Table { rows: rows.to_vec(), total: whole.total, ..whole.clone() };
     let in_pieces = |format| {
         let mut out = Vec::new();
-        let mut pieces = Pieces::begin(&piece(&whole.rows[..1]), format, &mut out).unwrap();
-        pieces.write(&piece(&[])).unwrap();
-        pieces.write(&piece(&whole.rows[1..])).unwrap();
-        pieces.finish().unwrap();
+        let mut table_writer = TableWriter::begin(&piece(&whole.rows[..1]), format, &mut out).unwrap();
+        table_writer.write(&piece(&[])).unwrap();
+        table_writer.write(&piece(&whole.rows[1..])).unwrap();
+        table_writer.finish().unwrap();
         out
     };
     let text = |format| String::from_utf8(in_pieces(format)).unwrap();

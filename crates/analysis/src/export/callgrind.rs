@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use events::BlockId;
 use events::record::Mark;
 
-use crate::replay::{Accesses, Chosen, Dictionary, Executed, Stack, Visitor};
+use crate::replay::{Accesses, Dictionary, Executed, SelectedInstructions, Stack, Visitor};
 
 /// What is counted: instructions, loads, stores.
 const EVENTS: &str = "Ir Dr Dw";
@@ -203,15 +203,15 @@ impl Visitor for Callgrind<'_> {
                 Frame { place: facts.place, call, before: *cost }
             },
         );
-        match executed.chosen {
-            Chosen::None => {}
-            Chosen::All => {
+        match executed.selected {
+            SelectedInstructions::None => {}
+            SelectedInstructions::All => {
                 self.whole[block as usize] += 1;
                 cost.add(self.costs[block as usize].1, 1);
             }
-            Chosen::Some(which) => {
+            SelectedInstructions::Some(which) => {
                 let parts = self.parts.entry(block).or_insert_with(|| vec![0; which.len()]);
-                for (index, _) in which.iter().enumerate().filter(|(_, wanted)| **wanted) {
+                for (index, _) in which.iter().enumerate().filter(|(_, is_selected)| **is_selected) {
                     parts[index] += 1;
                     cost.add(self.costs[block as usize].0[index], 1);
                 }

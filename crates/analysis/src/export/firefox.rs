@@ -21,7 +21,7 @@ use fxprof_processed_profile::{
 };
 
 use crate::names::file_name;
-use crate::replay::{Chosen, Dictionary, Executed, Place, Stack, Visitor, host_process};
+use crate::replay::{CodePlace, Dictionary, Executed, SelectedInstructions, Stack, Visitor, host_process};
 use samples::Samples;
 
 /// More call paths than these are put together under one.
@@ -93,11 +93,11 @@ impl<'a> Firefox<'a> {
 }
 
 impl Visitor for Firefox<'_> {
-    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_wanted: bool) -> io::Result<()> {
+    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
         let Stream { thread, stack, unit, .. } = &mut self.streams[stream as usize];
         stack.mark(mark);
         match mark {
-            Mark::UnitBegins(number) => *unit = is_wanted.then_some((number, before)),
+            Mark::UnitBegins(number) => *unit = is_selected.then_some((number, before)),
             Mark::UnitEnds(_) | Mark::UnitLeft(_) => {
                 if let Some((number, begin)) = unit.take().filter(|_| self.units < MOST_UNITS) {
                     let timing = MarkerTiming::Interval(instructions(begin), instructions(before));
@@ -132,10 +132,12 @@ impl Visitor for Firefox<'_> {
                 None => paths.root(facts.place),
             },
         );
-        let count = match executed.chosen {
-            Chosen::None => return Ok(()),
-            Chosen::All => facts.length(),
-            Chosen::Some(which) => which.iter().filter(|&&wanted| wanted).count() as u64,
+        let count = match executed.selected {
+            SelectedInstructions::None => return Ok(()),
+            SelectedInstructions::All => facts.length(),
+            SelectedInstructions::Some(which) => {
+                which.iter().filter(|&&is_selected| is_selected).count() as u64
+            }
         };
         let Some(&path) = stack.top() else { return Ok(()) };
         samples.add(path, executed.before.saturating_add(facts.length()), count);
@@ -211,7 +213,7 @@ fn frames(dictionary: &Dictionary, profile: &mut Profile) -> Vec<Frame> {
     }
     let libraries: Vec<LibraryHandle> =
         images.iter().zip(symbols).map(|(image, symbols)| profile.add_lib(library(image, symbols))).collect();
-    let frame = |(place, offset): (&Place, &Option<(u32, u32)>)| match *offset {
+    let frame = |(place, offset): (&CodePlace, &Option<(u32, u32)>)| match *offset {
         Some((image, offset)) => {
             Frame::RelativeAddressFromInstructionPointer(libraries[image as usize], offset)
         }

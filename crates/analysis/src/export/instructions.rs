@@ -6,7 +6,7 @@ use events::BlockId;
 use events::record::{Mark, has_value};
 use trace::export::{ChampSim, Din};
 
-use crate::replay::{Access, Accesses, Chosen, Dictionary, Executed, Visitor};
+use crate::replay::{Access, Accesses, Dictionary, Executed, SelectedInstructions, Visitor};
 
 /// An instruction that was executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,10 +84,10 @@ impl<S: InstructionSink> Visitor for Instructions<'_, S> {
 
     #[inline]
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
-        let Executed { stream, before, execution, chosen, .. } = *executed;
+        let Executed { stream, before, execution, selected, .. } = *executed;
         let block = self.dictionary.facts(execution.block);
         self.sink.arrive(Some(block.address))?;
-        if chosen == Chosen::None {
+        if selected == SelectedInstructions::None {
             return Ok(());
         }
         let mut accesses = self.accesses.of(execution.block).iter().zip(execution.addresses).peekable();
@@ -97,7 +97,7 @@ impl<S: InstructionSink> Visitor for Instructions<'_, S> {
         for index in 0..block.length() as u32 {
             let access = accesses.next_if(|(access, _)| access.index == index);
             let value = has_value.get(index as usize).is_some_and(|&has| has).then(|| values.next());
-            if !chosen.has(index as usize) {
+            if !selected.has(index as usize) {
                 continue;
             }
             self.count += 1;

@@ -4,25 +4,29 @@ use events::BlockId;
 use machine::predictor::PredictionCount;
 use machine::{Cause, Machine, Side, TimingModel, UnitCycles};
 
-use super::{Sites, file_stem, named};
+use super::{InstructionResults, file_stem, named};
 use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
 
-/// How long machines take, what for, and how branches are predicted.
+/// Stalls, with DEC's words for them.
+const FRONT_END: &str = "front-end stall (dry)";
+const BACK_END: &str = "back-end stall (frozen)";
+
+/// The time of machines, their cycles by cause, and their branch predictions.
 pub fn times(machines: &[(&str, &Machine, &TimingModel)]) -> Vec<Table> {
     let mut tables = vec![summary(machines)];
     let both: Vec<_> = machines.iter().map(|&(name, machine, time)| (name, (machine, time))).collect();
     let both: Vec<_> = both.iter().map(|(name, both)| (*name, both)).collect();
-    tables.extend(named(&both, "cycles", "What cycles were spent for on", |name, title, both| {
+    tables.extend(named(&both, "cycles", "Cycles by cause on", |name, title, both| {
         causes(name, title, both.0, both.1)
     }));
-    tables.extend(named(&both, "predictions", "How branches were predicted on", |name, title, both| {
+    tables.extend(named(&both, "predictions", "Branch predictions on", |name, title, both| {
         predictions(name, title, both.1)
     }));
     tables
 }
 
-/// A row for each machine: how long it takes.
+/// One row for each machine.
 fn summary(machines: &[(&str, &Machine, &TimingModel)]) -> Table {
     let columns = [
         ("machine", Kind::Text),
@@ -66,7 +70,7 @@ fn summary(machines: &[(&str, &Machine, &TimingModel)]) -> Table {
     table
 }
 
-/// What the cycles of a machine were spent for.
+/// The cycles of a machine by cause.
 fn causes(name: &str, title: &str, machine: &Machine, time: &TimingModel) -> Table {
     let columns = [
         ("side", Kind::Text),
@@ -87,7 +91,7 @@ fn causes(name: &str, title: &str, machine: &Machine, time: &TimingModel) -> Tab
     table
 }
 
-/// How the branches of a machine were predicted.
+/// The branch predictions of a machine.
 fn predictions(name: &str, title: &str, time: &TimingModel) -> Table {
     let columns = [
         ("kind", Kind::Text),
@@ -105,7 +109,7 @@ fn predictions(name: &str, title: &str, time: &TimingModel) -> Table {
     table
 }
 
-impl Sites for TimingModel {
+impl InstructionResults for TimingModel {
     const WHAT: &str = "Cycles";
 
     fn units(&self, name: &str, title: &str) -> Table {
@@ -115,8 +119,8 @@ impl Sites for TimingModel {
             ("cycles", Kind::Count),
             ("cycles per instruction", Kind::Real(2)),
             ("issuing", Kind::Count),
-            ("dry", Kind::Count),
-            ("frozen", Kind::Count),
+            (FRONT_END, Kind::Count),
+            (BACK_END, Kind::Count),
         ];
         let mut table = Table::new(name, title, &columns);
         let units = TimingModel::units(self);
@@ -137,7 +141,7 @@ impl Sites for TimingModel {
     }
 
     fn columns(&self) -> Vec<Column> {
-        let headings = ["cycles", "instructions", "issuing", "dry", "frozen"];
+        let headings = ["cycles", "instructions", "issuing", FRONT_END, BACK_END];
         headings.map(|name| Column { name: name.into(), kind: Kind::Count }).into()
     }
 
@@ -160,28 +164,28 @@ impl Sites for TimingModel {
 fn side(side: Side) -> &'static str {
     match side {
         Side::Issuing => "issuing",
-        Side::FrontEnd => "dry",
-        Side::BackEnd => "frozen",
+        Side::FrontEnd => FRONT_END,
+        Side::BackEnd => BACK_END,
     }
 }
 
-/// A cause, in words; levels by the names that the machine gives them.
+/// A cause in words; levels have the names that the machine gives them.
 pub fn describe(cause: Cause, machine: &Machine) -> String {
     let words = match cause {
         Cause::Issued(1) => "1 instruction issued",
         Cause::Issued(number) => return format!("{number} instructions issued"),
-        Cause::TakenBranch => "branch taken",
+        Cause::TakenBranch => "taken branch",
         Cause::Mispredict => "misprediction",
-        Cause::InstructionTranslation => "translation of an instruction's address",
+        Cause::InstructionTranslation => "instruction TLB miss",
         Cause::InstructionMiss(depth) => {
             return format!("instructions from {}", machine.level_name(true, depth));
         }
         Cause::CallPal => "PALcode",
         Cause::Emulation => "emulated instruction",
-        Cause::Operand => "operand not computed yet",
-        Cause::Unit => "unit busy, or instructions kept apart",
+        Cause::Operand => "operand not ready",
+        Cause::Unit => "unit busy, or instructions not issued together",
         Cause::DataMiss(depth) => return format!("data from {}", machine.level_name(false, depth)),
-        Cause::DataTranslation => "translation of the address of data",
+        Cause::DataTranslation => "data TLB miss",
         Cause::OutstandingMisses => "too many outstanding misses",
         Cause::WriteBuffer => "write buffer full",
         Cause::Barrier => "memory barrier",

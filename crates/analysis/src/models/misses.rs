@@ -1,9 +1,9 @@
-//! Accesses and misses of caches and translation buffers.
+//! Accesses and misses of caches and TLBs.
 
 use events::BlockId;
 use machine::{Caches, MissClass};
 
-use super::{Sites, file_stem, per_thousand};
+use super::{InstructionResults, file_stem, per_thousand};
 use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
 
@@ -14,8 +14,7 @@ const CLASSES: [(MissClass, &str); 3] = [
     (MissClass::Conflict, "conflict"),
 ];
 
-/// A row for each cache and translation buffer of each machine; with the classes of its misses if the models
-/// know them.
+/// One row for each cache and TLB of each machine; with the classes of its misses if the models are classified.
 pub fn structures(machines: &[(&str, &Caches)], has_classes: bool) -> Table {
     let mut columns = vec![
         ("machine", Kind::Text),
@@ -32,7 +31,7 @@ pub fn structures(machines: &[(&str, &Caches)], has_classes: bool) -> Table {
     if has_classes {
         columns.extend(CLASSES.map(|(_, name)| (name, Kind::Count)));
     }
-    let mut table = Table::new("structures", "Caches and translation buffers", &columns);
+    let mut table = Table::new("structures", "Caches and TLBs (translation buffers)", &columns);
     for (name, caches) in machines {
         let executed = caches.instructions();
         for (index, one) in caches.structures().into_iter().enumerate() {
@@ -64,7 +63,7 @@ fn columns(caches: &Caches) -> impl Iterator<Item = Column> {
     structures.map(|one| Column { name: format!("{} misses", one.name), kind: Kind::Count })
 }
 
-impl Sites for Caches {
+impl InstructionResults for Caches {
     const WHAT: &str = "Misses";
 
     fn units(&self, name: &str, title: &str) -> Table {

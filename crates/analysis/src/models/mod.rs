@@ -1,9 +1,8 @@
-//! What models of machines found out, as tables: of structures, functions, lines, instructions and units of
-//! work.
+//! The results of machine models as tables: of structures, functions, lines, instructions and units of work.
 
-mod curves;
 mod cycles;
 mod misses;
+mod mrc;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,9 +16,9 @@ use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;
 use crate::table::{Column, Kind, Table, Value};
 
-pub use curves::{WAYS, curve};
 pub use cycles::{describe, times};
 pub use misses::structures;
+pub use mrc::{WAYS, miss_ratio_curve};
 
 /// What the rows of a table are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,27 +33,27 @@ pub enum Rows {
     Unit,
 }
 
-/// What a model found out of units of work, and of each instruction of a program, in columns.
-pub trait Sites {
-    /// What it is, as titles begin.
+/// The results of a model by unit of work and by instruction, in columns.
+pub trait InstructionResults {
+    /// What is counted: the first word of titles.
     const WHAT: &str;
 
     /// A row for each unit of work.
     fn units(&self, name: &str, title: &str) -> Table;
 
-    /// The headings: of what can be added up.
+    /// The columns of [`InstructionResults::rows`], whose values can be added up.
     fn columns(&self) -> Vec<Column>;
 
-    /// The most of this comes first.
+    /// The key by which rows are sorted, the largest first.
     fn weight(&self, row: &[u64]) -> u64;
 
-    /// The numbers of each instruction of a block, a row an instruction. None if the block was not executed.
+    /// The results of each instruction of a block, one row each. None if the block was not executed.
     fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>>;
 }
 
-/// Where an instruction is.
+/// The row that an instruction is added to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Key {
+enum RowKey {
     Function(Arc<FunctionName>),
     /// The file and the line, and the function.
     Line(Option<(String, u32)>, Arc<FunctionName>),
@@ -62,80 +61,88 @@ enum Key {
     Instruction(u64, u32, BlockId),
 }
 
-/// A row for each machine that comes with `pathlength`.
+/// One row for each machine that comes with `pathlength`.
 pub fn machines() -> Table {
     let columns = [("machine", Kind::Text), ("what it is", Kind::Text), ("MHz", Kind::Real(0))];
-    let mut table = Table::new("machines", "Machines that are described", &columns);
+    let mut table = Table::new("machines", "Machines", &columns);
     for (name, machine) in Machine::all() {
         table.row(vec![name.into(), machine.title.into(), machine.processor.clock_mhz.into()]);
     }
     table
 }
 
-/// What models found out, each in a table.
-pub fn by<M: Sites>(rows: Rows, models: &[(&str, &M)], trace: &Trace) -> Vec<Table> {
-    let (place, name) = match rows {
+/// One table of results for each model.
+pub fn by<M: InstructionResults>(rows: Rows, models: &[(&str, &M)], trace: &Trace) -> Vec<Table> {
+    let (grouping, name) = match rows {
         Rows::Unit => {
             let title = format!("{} of units of work on", M::WHAT);
             return named(models, "units", &title, |name, title, model| model.units(name, title));
         }
-        Rows::Function => (Place::Function, "functions"),
-        Rows::Line => (Place::Line, "lines"),
-        Rows::Instruction => (Place::Instruction, "instructions"),
+        Rows::Function => (Grouping::Function, "functions"),
+        Rows::Line => (Grouping::Line, "lines"),
+        Rows::Instruction => (Grouping::Instruction, "instructions"),
     };
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);
     let title = format!("{} of {name} on", M::WHAT);
-    named(models, name, &title, |name, title, model| places(name, title, place, &dictionary, model))
+    named(models, name, &title, |name, title, model| grouped(name, title, grouping, &dictionary, model))
 }
 
-/// What instructions are told together.
+/// How instructions are grouped into rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Grouping {
     Function,
     Line,
     Instruction,
 }
 
-/// A row for each place, what has most first; and the total.
-fn places(name: &str, title: &str, place: Place, dictionary: &Dictionary, sites: &impl Sites) -> Table {
+/// One row for each group of instructions, the largest first; and the total.
+fn grouped(
+    name: &str,
+    title: &str,
+    grouping: Grouping,
+    dictionary: &Dictionary,
+    results: &impl InstructionResults,
+) -> Table {
     let trace = dictionary.trace;
-    let mut sums: HashMap<Key, Vec<u64>> = HashMap::new();
+    let mut sums: HashMap<RowKey, Vec<u64>> = HashMap::new();
     let mut first_block = HashMap::new();
-    let columns = sites.columns();
+    let columns = results.columns();
     let mut total = vec![0; columns.len()];
     for (id, block) in trace.blocks().iter().enumerate() {
-        let Some(rows) = sites.rows(id as BlockId) else { continue };
+        let Some(rows) = results.rows(id as BlockId) else { continue };
         for ((address, &word), row) in block.addresses().zip(&block.words).zip(rows) {
-            // Blocks overlap where control comes to their middle.
-            let key = match place {
-                Place::Instruction => {
+            // Blocks overlap where control enters in the middle of one.
+            let key = match grouping {
+                Grouping::Instruction => {
                     let id = *first_block.entry((address, word)).or_insert(id as BlockId);
-                    Key::Instruction(address, word, id)
+                    RowKey::Instruction(address, word, id)
                 }
-                _ => key(place, dictionary.names, block, address),
+                _ => key(grouping, dictionary.names, block, address),
             };
             let sum = sums.entry(key).or_insert_with(|| vec![0; columns.len()]);
             sum.iter_mut().zip(&row).for_each(|(sum, number)| *sum += number);
             total.iter_mut().zip(&row).for_each(|(sum, number)| *sum += number);
         }
     }
-    let headings = headings(place);
+    let headings = headings(grouping);
     let mut table = Table::new(name, title, headings);
     table.columns.extend(columns);
-    let mut rows: Vec<(Key, Vec<u64>)> = sums.into_iter().collect();
-    rows.sort_by(|(a, of_a), (b, of_b)| sites.weight(of_b).cmp(&sites.weight(of_a)).then_with(|| a.cmp(b)));
+    let mut rows: Vec<(RowKey, Vec<u64>)> = sums.into_iter().collect();
+    rows.sort_by(|(a, of_a), (b, of_b)| {
+        results.weight(of_b).cmp(&results.weight(of_a)).then_with(|| a.cmp(b))
+    });
     for (key, numbers) in rows {
         let cells = cells(&key, dictionary).into_iter();
         table.row(cells.chain(numbers.into_iter().map(Value::from)).collect());
     }
     let mut cells = vec![Value::Missing; headings.len()];
-    cells[usize::from(place == Place::Instruction)] = "total".into();
+    cells[usize::from(grouping == Grouping::Instruction)] = "total".into();
     table.total_row(cells.into_iter().chain(total.into_iter().map(Value::from)).collect());
     table
 }
 
-/// A table of each machine, named after it if there are several.
+/// One table for each machine, named after it if there are several.
 fn named<M>(
     machines: &[(&str, &M)],
     name: &str,
@@ -149,41 +156,41 @@ fn named<M>(
     machines.iter().map(table).collect()
 }
 
-/// What a table of a machine that is in a file is called after.
+/// The machine's name in the names of tables: without folder and extension, if it is a file.
 fn file_stem(machine: &str) -> String {
     let stem = Path::new(machine).file_stem().unwrap_or_default();
     stem.to_string_lossy().into_owned()
 }
 
-fn headings(place: Place) -> &'static [(&'static str, Kind)] {
-    match place {
-        Place::Function => &[("function", Kind::Text), ("image", Kind::Text)],
-        Place::Line => &[("line", Kind::Text), ("function", Kind::Text), ("image", Kind::Text)],
-        Place::Instruction => {
+fn headings(grouping: Grouping) -> &'static [(&'static str, Kind)] {
+    match grouping {
+        Grouping::Function => &[("function", Kind::Text), ("image", Kind::Text)],
+        Grouping::Line => &[("line", Kind::Text), ("function", Kind::Text), ("image", Kind::Text)],
+        Grouping::Instruction => {
             &[("address", Kind::Address), ("instruction", Kind::Text), ("where", Kind::Text)]
         }
     }
 }
 
-fn key(place: Place, names: &Names, block: &Block, address: u64) -> Key {
+fn key(grouping: Grouping, names: &Names, block: &Block, address: u64) -> RowKey {
     let function = names.name(block.image, address);
-    match place {
-        Place::Line => {
+    match grouping {
+        Grouping::Line => {
             let location = names.location(block.image, address);
-            Key::Line(location.map(|at| (at.file, at.line.unwrap_or(0))), function)
+            RowKey::Line(location.map(|at| (at.file, at.line.unwrap_or(0))), function)
         }
-        _ => Key::Function(function),
+        _ => RowKey::Function(function),
     }
 }
 
-fn cells(key: &Key, dictionary: &Dictionary) -> Vec<Value> {
+fn cells(key: &RowKey, dictionary: &Dictionary) -> Vec<Value> {
     match key {
-        Key::Function(name) => vec![name.function.clone().into(), name.image.clone().into()],
-        Key::Line(location, name) => {
+        RowKey::Function(name) => vec![name.function.clone().into(), name.image.clone().into()],
+        RowKey::Line(location, name) => {
             let location = location.as_ref().map(|(file, line)| format!("{file}:{line}"));
             vec![location.into(), name.function.clone().into(), name.image.clone().into()]
         }
-        &Key::Instruction(address, word, block) => {
+        &RowKey::Instruction(address, word, block) => {
             let text = isa::decode(word).map(|instruction| instruction.disassemble(address).to_string());
             let place = dictionary.label(dictionary.facts(block).place, address);
             vec![address.into(), text.into(), place.into()]
@@ -191,7 +198,7 @@ fn cells(key: &Key, dictionary: &Dictionary) -> Vec<Value> {
     }
 }
 
-/// How often something happened in a thousand instructions.
+/// A count per thousand instructions.
 fn per_thousand(count: u64, instructions: u64) -> Value {
     Value::from(1000.0 * count as f64 / instructions as f64)
 }

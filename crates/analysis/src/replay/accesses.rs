@@ -11,7 +11,7 @@ pub struct Access {
     pub index: u32,
     /// Bytes that it reads or writes.
     pub size: u8,
-    /// Whether it writes.
+    /// Whether it is a store.
     pub is_store: bool,
 }
 
@@ -25,12 +25,12 @@ impl Access {
 /// The accesses of all blocks, in the order in which records have their addresses.
 pub struct Accesses {
     all: Vec<Access>,
-    /// Where each block's begin; and the end.
+    /// The index of each block's first access; and the number of all.
     starts: Vec<usize>,
 }
 
 impl Accesses {
-    /// Of a trace's blocks.
+    /// The accesses of a trace's blocks.
     pub fn new(trace: &Trace) -> Accesses {
         let mut all = Vec::new();
         let mut starts = vec![0];
@@ -42,7 +42,7 @@ impl Accesses {
         Accesses { all, starts }
     }
 
-    /// Of one block.
+    /// The accesses of one block.
     #[inline]
     pub fn of(&self, block: BlockId) -> &[Access] {
         &self.all[self.starts[block as usize]..self.starts[block as usize + 1]]

@@ -7,12 +7,12 @@ use trace::Trace;
 use super::{Executed, Order, Replay, Visitor};
 use crate::table::{Kind, Table, Value};
 
-/// Rows that are handed over together.
+/// Rows of a table that is passed on.
 const TOGETHER: usize = 1 << 14;
 /// Bytes of an instruction.
 const INSTRUCTION: u64 = 4;
 
-/// Makes rows of addresses, and hands them over a table at a time.
+/// Makes rows of addresses, and passes them on in tables of limited size.
 pub struct Addresses<'a, S: FnMut(&Table) -> io::Result<()>> {
     replay: &'a Replay<'a>,
     table: Table,
@@ -20,7 +20,7 @@ pub struct Addresses<'a, S: FnMut(&Table) -> io::Result<()>> {
 }
 
 impl<'a, S: FnMut(&Table) -> io::Result<()>> Addresses<'a, S> {
-    /// Hands tables of this name to `sink`, one at least.
+    /// Passes tables of this name to `sink`, at least one.
     pub fn new(replay: &'a Replay<'a>, name: &str, sink: S) -> Addresses<'a, S> {
         let columns = [
             ("processor", Kind::Count),
@@ -34,7 +34,7 @@ impl<'a, S: FnMut(&Table) -> io::Result<()>> Addresses<'a, S> {
         Addresses { replay, table, sink }
     }
 
-    /// Hands over the rest.
+    /// Passes the remaining rows on.
     pub fn finish(mut self) -> io::Result<()> {
         (self.sink)(&self.table)
     }
@@ -46,12 +46,12 @@ impl<'a, S: FnMut(&Table) -> io::Result<()>> Addresses<'a, S> {
     }
 }
 
-/// Processors are told if threads are spread over them.
+/// There is a column for the processor only if threads are spread over processors.
 fn first_column(replay: &Replay) -> usize {
     usize::from(replay.order == Order::Time)
 }
 
-/// Who executed: processor, process and thread.
+/// The processor, process and thread of an instruction.
 fn place(trace: &Trace, executed: &Executed) -> [Value; 3] {
     let stream = &trace.streams()[executed.stream as usize];
     let processor = executed.processor.map(u64::from);
@@ -66,10 +66,10 @@ impl<S: FnMut(&Table) -> io::Result<()>> Visitor for Addresses<'_, S> {
         let mut data = accesses.of(block).iter().zip(executed.execution.addresses).peekable();
         for (index, pc) in dictionary.trace.blocks()[block as usize].addresses().enumerate() {
             let access = data.next_if(|(access, _)| access.index as usize == index);
-            if !executed.chosen.has(index) {
+            if !executed.selected.has(index) {
                 continue;
             }
-            // Of data that is wanted by its address, only that.
+            // If accesses are selected by address, only those.
             if !filter.is_by_data() {
                 self.row(&at, "fetch", pc, INSTRUCTION);
             }

@@ -12,13 +12,13 @@ pub enum Arrival {
     Within,
     /// By a call; or recording begins.
     Called,
-    /// By a jump from another function, which has gone: a tail call.
+    /// By a jump from another function, whose frame it replaces: a tail call.
     Replaced,
-    /// By a signal, whose handler begins.
+    /// By a signal: its handler begins.
     Interrupted,
-    /// Back in a function that called, or that a signal interrupted.
+    /// By a return to the caller, or from a signal's handler.
     Returned,
-    /// Back in a function that called before recording began.
+    /// By a return from a call that was made before recording began.
     Emerged,
 }
 
@@ -26,30 +26,30 @@ pub enum Arrival {
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     place: u32,
-    /// Where control goes after it; none for what was entered otherwise than by a call.
+    /// Its return address; None if the function was not entered by a call.
     return_address: Option<u64>,
-    /// For a signal's handler: how control left what it interrupted.
+    /// For a signal's handler: how the interrupted block was left.
     interrupted: Option<Before>,
-    /// Whether its function, or one of those that led to it, is among those looked for.
+    /// Whether its function, or one of its callers, is selected.
     inside: bool,
 }
 
-/// What came before the next block.
+/// What preceded the next block.
 #[derive(Clone, Copy, Debug)]
 enum Before {
-    /// Nothing that was recorded.
+    /// Nothing recorded.
     Nothing,
     /// A block.
     Block(Facts),
-    /// A signal, while this came before.
+    /// A signal, after this.
     Signal(Facts),
     /// The end of a signal's handler.
     SignalReturn,
 }
 
-/// More calls than these are forgotten, the oldest first.
+/// The greatest number of calls that are kept; beyond it the oldest are dropped.
 const DEEPEST: usize = 1 << 20;
-/// How many calls are looked through for one to return to.
+/// How many of the innermost calls are searched for a return address.
 const SEARCHED: usize = 1 << 12;
 
 /// Alpha's numbers of `execve`, and of `sigreturn` and `rt_sigreturn`.
@@ -72,22 +72,22 @@ impl Default for Calls {
 }
 
 impl Calls {
-    /// How many calls lead to what is executed now: 0 in the function in which recording began.
+    /// The depth of the current call: 0 in the function in which recording began.
     pub fn depth(&self) -> usize {
         self.frames.len().saturating_sub(1)
     }
 
-    /// Whether what is executed now is, or was called by, a function of those looked for.
+    /// Whether the current function or one of its callers is selected.
     pub fn is_inside(&self) -> bool {
         self.frames.last().is_some_and(|frame| frame.inside)
     }
 
-    /// How many calls were forgotten, the oldest first, as there were too many.
+    /// How many of the oldest calls were dropped.
     pub fn forgotten(&self) -> usize {
         self.forgotten
     }
 
-    /// A mark in the records.
+    /// Follows a mark in the records.
     pub fn mark(&mut self, mark: Mark) {
         match mark {
             Mark::Gap => self.before = Before::Nothing,
@@ -104,7 +104,7 @@ impl Calls {
         }
     }
 
-    /// A block is executed. `is_sought` tells which functions [`Calls::is_inside`] is about.
+    /// Follows the execution of a block. `is_sought` says which functions are selected ([`Calls::is_inside`]).
     pub fn block(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         self.system_call = None;
         let before = std::mem::replace(&mut self.before, Before::Block(*block));
@@ -123,7 +123,7 @@ impl Calls {
         }
     }
 
-    /// The handler's frame goes; then control goes on as if there had been no signal.
+    /// Pops the handler's frame; control continues as if there had been no signal.
     fn after_signal(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         match self.frames.iter().rposition(|frame| frame.interrupted.is_some()) {
             Some(handler) => {
@@ -141,11 +141,11 @@ impl Calls {
         }
     }
 
-    /// From the end of a block to another one.
+    /// Control passes from the end of a block to another one.
     #[inline]
     fn after(&mut self, last: Facts, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         match last.transfer {
-            // A call of the next instruction only computes an address.
+            // A call to the next instruction only computes an address.
             Transfer::Call if block.address != last.end || block.at_entry => {
                 self.push(block.place, Some(last.end), None, is_sought);
                 Arrival::Called
@@ -171,7 +171,7 @@ impl Calls {
         }
     }
 
-    /// Back by a return: in the function that called, or, if that one jumped into another meanwhile, there.
+    /// A return: to the caller, or to the function that replaced it by a tail call.
     fn settle(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         match self.frames.last() {
             Some(top) if top.place == block.place => Arrival::Returned,
@@ -183,13 +183,13 @@ impl Calls {
         }
     }
 
-    /// By a branch, a jump or a return to where no call is expected to return.
+    /// A branch, a jump, or a return to an address that is no return address of an open call.
     #[inline]
     fn moved(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         if self.frames.last().is_some_and(|top| top.place == block.place) {
             return Arrival::Within;
         }
-        // Into the midst of a function that is waiting for a call to return: longjmp.
+        // Into the middle of a function with an open call: longjmp.
         let oldest = self.frames.len().saturating_sub(SEARCHED);
         let waiting = self.frames[oldest..].iter().rposition(|frame| frame.place == block.place);
         if let Some(frame) = waiting.filter(|_| !block.at_entry) {

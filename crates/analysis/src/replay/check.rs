@@ -1,4 +1,4 @@
-//! What a check of a trace found, as tables.
+//! The result of checking a trace, as tables.
 
 use trace::check::{Report, Rule, Violation};
 
@@ -6,7 +6,7 @@ use super::Dictionary;
 use super::text::thread;
 use crate::table::{Kind, Table, Value};
 
-/// What was checked, and, if there are any, the first violations.
+/// The numbers of checked facts, and the first violations, if there are any.
 pub fn tables(dictionary: &Dictionary, report: &Report) -> Vec<Table> {
     let mut tables = vec![checked(report)];
     if report.violations > 0 {
@@ -40,7 +40,7 @@ fn violations(dictionary: &Dictionary, report: &Report) -> Table {
         ("rule", Kind::Text),
         ("what is wrong", Kind::Text),
     ];
-    let mut table = Table::new("violations", "What cannot have happened", &columns);
+    let mut table = Table::new("violations", "Violations: what cannot have happened", &columns);
     let streams = dictionary.trace.streams();
     for Violation { rule, stream, instruction, pc, what } in &report.listed {
         table.row(vec![

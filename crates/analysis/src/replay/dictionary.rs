@@ -1,4 +1,4 @@
-//! What is known of each block of a trace before it is replayed.
+//! Static facts on each block of a trace, computed before the replay.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use trace::Trace;
 
 use crate::names::{FunctionName, Names};
 
-/// A trace's blocks with what follows from their instruction words and from the images' symbols.
+/// The blocks of a trace, with static facts from their instruction words and the images' symbols.
 pub struct Dictionary<'a> {
     /// The trace.
     pub trace: &'a Trace,
@@ -18,21 +18,21 @@ pub struct Dictionary<'a> {
     pub names: &'a Names,
     /// The blocks, by number.
     pub blocks: Vec<Facts>,
-    /// The functions, and what else [`Facts::place`] tells.
-    pub places: Vec<Place>,
+    /// The functions and sections that [`Facts::place`] refers to.
+    pub places: Vec<CodePlace>,
 }
 
-/// What is known of a block.
+/// Static facts on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Run-time address of its first instruction.
     pub address: u64,
-    /// First address behind it.
+    /// The address after its last instruction.
     pub end: u64,
-    /// Which of [`Dictionary::places`] it begins in.
+    /// The index in [`Dictionary::places`] of the place that it begins in.
     pub place: u32,
-    /// Whether it begins where its function is entered: at its first instruction, or behind the two that
-    /// compute the global pointer.
+    /// Whether it begins at an entry of its function: at its first instruction, or after the two that compute the
+    /// global pointer.
     pub at_entry: bool,
     /// What its last instruction does.
     pub transfer: Transfer,
@@ -49,7 +49,7 @@ impl Facts {
 /// How control leaves a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// To the next instruction: the block is cut there.
+    /// By falling through to the next instruction (a truncated block).
     None,
     /// By a conditional branch.
     Conditional,
@@ -67,8 +67,8 @@ pub enum Transfer {
 
 /// A function, a section without functions, or the unnamed code of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Its name; none for code without one.
+pub struct CodePlace {
+    /// Its name; None for code without one.
     pub name: Option<Arc<FunctionName>>,
     /// The function's symbol, if it is a function.
     pub symbol: Option<Arc<str>>,
@@ -82,7 +82,7 @@ pub struct Place {
 const POINTER_SETUP: u64 = 8;
 
 impl<'a> Dictionary<'a> {
-    /// Looks at all blocks of a trace.
+    /// For all blocks of a trace.
     pub fn new(trace: &'a Trace, names: &'a Names) -> Dictionary<'a> {
         let mut places = Places { names, places: Vec::new(), numbers: HashMap::new() };
         let blocks = trace.blocks().iter().map(|block| {
@@ -100,26 +100,29 @@ impl<'a> Dictionary<'a> {
         Dictionary { trace, names, blocks, places: places.places }
     }
 
-    /// What is known of a block.
+    /// Static facts on a block.
     #[inline]
     pub fn facts(&self, block: BlockId) -> &Facts {
         &self.blocks[block as usize]
     }
 
-    /// The name of a place and how far an address is from its beginning: `image!function+0x10`.
+    /// The name of a place, and the offset of an address in it: `image!function+0x10`.
     pub fn label(&self, place: u32, address: u64) -> String {
         self.places[place as usize].label(address)
     }
 
-    /// The name of any address of an image that blocks lie in.
+    /// The name of an address in an image that has blocks.
     pub fn name_of(&self, image: Option<u32>, address: u64) -> Option<String> {
         let found = self.names.place(image, address)?;
         let image = found.name.image.clone();
-        Some(Place { name: Some(found.name), symbol: found.symbol, image, start: found.start }.label(address))
+        Some(
+            CodePlace { name: Some(found.name), symbol: found.symbol, image, start: found.start }
+                .label(address),
+        )
     }
 }
 
-impl Place {
+impl CodePlace {
     pub(crate) fn label(&self, address: u64) -> String {
         let Some(name) = &self.name else {
             let image = if self.image == NO_IMAGE { String::new() } else { format!("{}!", self.image) };
@@ -133,13 +136,13 @@ impl Place {
     }
 }
 
-/// What [`Names::image`] calls code outside of images.
+/// The name by which [`Names::image`] refers to code outside images.
 const NO_IMAGE: &str = "(none)";
 
-/// Gives places their numbers.
+/// Numbers places.
 struct Places<'a> {
     names: &'a Names,
-    places: Vec<Place>,
+    places: Vec<CodePlace>,
     /// By image, first address, and whether it is a function: one can begin where its section does.
     numbers: HashMap<(Option<u32>, u64, bool), u32>,
 }
@@ -151,7 +154,7 @@ impl Places<'_> {
         let (name, symbol) = found.map(|place| (place.name, place.symbol)).unzip();
         let symbol = symbol.flatten();
         *self.numbers.entry((image, start, symbol.is_some())).or_insert_with(|| {
-            let place = Place { name, symbol, image: self.names.image(image), start };
+            let place = CodePlace { name, symbol, image: self.names.image(image), start };
             self.places.push(place);
             self.places.len() as u32 - 1
         })
@@ -173,12 +176,12 @@ impl Transfer {
         }
     }
 
-    /// Whether it ends a basic block: control may go elsewhere than to the next instruction.
+    /// Whether it ends a basic block: control may not continue with the next instruction.
     pub fn ends_basic_block(self) -> bool {
         self != Transfer::None
     }
 
-    /// Whether control goes elsewhere each time.
+    /// Whether control never falls through.
     pub fn is_always_taken(self) -> bool {
         matches!(self, Transfer::Branch | Transfer::Jump | Transfer::Call | Transfer::Return)
     }

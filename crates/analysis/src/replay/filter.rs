@@ -1,4 +1,4 @@
-//! What of a trace is wanted.
+//! Selects a part of a trace.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::{Range, RangeInclusive};
@@ -11,17 +11,16 @@ use trace::{Chunk, Trace};
 
 use super::accesses::Accesses;
 use super::calls::Calls;
-use super::dictionary::{Dictionary, Place};
+use super::dictionary::{CodePlace, Dictionary};
 use crate::names::{FunctionName, Names};
 use crate::similar::{hint, similar};
 
-/// What of a trace is wanted, in its users' words; each thing that is given narrows it down. All ranges
-/// include both ends.
+/// A part of a trace, as users describe it: all conditions that are given must hold. Ranges include both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Selection {
     /// Instructions of these functions: `NAME` or `IMAGE!NAME`, mangled or not.
     pub functions: Vec<String>,
-    /// And of all that the functions call.
+    /// And instructions of all functions that those call.
     pub with_callees: bool,
     /// Instructions of these images, by file name or its beginning up to a dot.
     pub images: Vec<String>,
@@ -37,9 +36,9 @@ pub struct Wanted {
     pub units: Option<RangeInclusive<u64>>,
 }
 
-/// Something is wanted that the trace does not have.
+/// The selection names something that the trace does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Absent {
+pub enum NotInTrace {
     /// A function, and names that are like the one given.
     #[error("no function '{0}' was executed in this trace{end}", end = hint(.1, "show --as functions lists those that were"))]
     Function(String, Vec<String>),
@@ -51,30 +50,30 @@ pub enum Absent {
     Thread(String),
 }
 
-/// Which instructions of a block are wanted.
+/// The selected instructions of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chosen<'a> {
+pub enum SelectedInstructions<'a> {
     /// All.
     All,
     /// None.
     None,
-    /// Those with `true`, of which there is one or more; as long as the block.
+    /// Those with `true`, at least one; as long as the block.
     Some(&'a [bool]),
 }
 
-impl Chosen<'_> {
-    /// Whether the instruction of this index is wanted.
+impl SelectedInstructions<'_> {
+    /// Whether the instruction with this index is selected.
     #[inline]
     pub fn has(self, index: usize) -> bool {
         match self {
-            Chosen::All => true,
-            Chosen::None => false,
-            Chosen::Some(which) => which[index],
+            SelectedInstructions::All => true,
+            SelectedInstructions::None => false,
+            SelectedInstructions::Some(which) => which[index],
         }
     }
 }
 
-/// The same for a block's instructions by their addresses, found out once.
+/// The same, by the addresses of a block's instructions; computed once.
 #[derive(Clone, Debug)]
 enum Code {
     All,
@@ -82,96 +81,98 @@ enum Code {
     Some(Box<[bool]>),
 }
 
-/// What is wanted, worked out for a trace.
+/// A selection, prepared for a trace.
 #[derive(Clone)]
 pub struct Filter {
-    /// Of those that are wanted, the chunks by their first instruction that can hold the units wanted.
+    /// For each stream, None if it is not selected, or the range of first instructions of chunks that can have the
+    /// selected units.
     streams: Vec<Option<Range<u64>>>,
-    /// By block; empty if it does not depend on the instructions' addresses.
+    /// By block; empty if the selection does not depend on addresses of instructions.
     code: Vec<Code>,
-    /// With the functions that are called: by place, whether it is a wanted function.
+    /// If functions are selected with their callees: by place, whether it is a selected function.
     callers: Option<Vec<bool>>,
     data_range: Option<RangeInclusive<u64>>,
     instructions: Option<RangeInclusive<u64>>,
     units: Option<RangeInclusive<u64>>,
 }
 
-/// What the filter has to know of a stream on its way.
+/// The position of a replay in a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Position {
-    /// Instructions before the next one.
+    /// The number of earlier instructions.
     pub instructions: u64,
     unit: Option<u64>,
     calls: Calls,
-    /// Whether the last instruction was wanted.
+    /// Whether the last instruction was selected.
     last: bool,
     which: Vec<bool>,
 }
 
 impl Filter {
-    /// Works out what is wanted of a trace.
-    pub fn new(wanted: &Wanted, dictionary: &Dictionary) -> Result<Filter, Absent> {
-        let Wanted { data_range, instructions, units, .. } = wanted.clone();
-        let by_address = !wanted.functions.is_empty() || !wanted.images.is_empty() || wanted.range.is_some();
-        let code = if by_address { code(wanted, dictionary)? } else { Vec::new() };
-        let callers = (wanted.with_callees && !wanted.functions.is_empty()).then(|| {
-            let functions = WantedFunctions::new(&wanted.functions, dictionary.names);
-            let is_wanted = |place: &Place| {
+    /// Prepares a selection for a trace.
+    pub fn new(selection: &Selection, dictionary: &Dictionary) -> Result<Filter, NotInTrace> {
+        let Selection { data_range, instructions, units, .. } = selection.clone();
+        let by_address =
+            !selection.functions.is_empty() || !selection.images.is_empty() || selection.range.is_some();
+        let code = if by_address { code(selection, dictionary)? } else { Vec::new() };
+        let callers = (selection.with_callees && !selection.functions.is_empty()).then(|| {
+            let functions = SelectedFunctions::new(&selection.functions, dictionary.names);
+            let is_selected = |place: &CodePlace| {
                 let name = place.name.as_deref();
                 let symbol = place.symbol.as_deref();
                 name.is_some_and(|name| functions.named(name, symbol, place.start).contains(&true))
             };
-            dictionary.places.iter().map(is_wanted).collect()
+            dictionary.places.iter().map(is_selected).collect()
         });
-        let is_wanted = streams(wanted, dictionary.trace)?.into_iter().zip(0..);
+        let is_selected = streams(selection, dictionary.trace)?.into_iter().zip(0..);
         let chunks =
             |stream| units.as_ref().map_or(0..u64::MAX, |units| of_units(dictionary.trace, stream, units));
-        let streams = is_wanted.map(|(is_wanted, stream)| is_wanted.then(|| chunks(stream))).collect();
+        let streams = is_selected.map(|(is_selected, stream)| is_selected.then(|| chunks(stream))).collect();
         Ok(Filter { streams, code, callers, data_range, instructions, units })
     }
 
-    /// The same, but of one process only.
+    /// The same filter, for one process only.
     pub fn of_process(&self, trace: &Trace, process: u32) -> Filter {
         let mut filter = self.clone();
         let others =
             filter.streams.iter_mut().zip(trace.streams()).filter(|(_, stream)| stream.process != process);
-        others.for_each(|(wanted, _)| *wanted = None);
+        others.for_each(|(chunks, _)| *chunks = None);
         filter
     }
 
-    /// Whether anything in a chunk can be wanted, or it tells where control went from what is.
+    /// Whether a chunk must be read: it can have selected instructions, or shows where control went from one.
     pub fn chunk(&self, chunk: &Chunk) -> bool {
         let stream = &self.streams[chunk.stream as usize];
         let Chunk { first_instruction: first, instructions: count, .. } = *chunk;
-        let reaches = |wanted: &RangeInclusive<u64>| {
-            *wanted.end() >= first && *wanted.start() <= first.saturating_add(count)
+        let reaches = |numbers: &RangeInclusive<u64>| {
+            *numbers.end() >= first && *numbers.start() <= first.saturating_add(count)
         };
         match stream {
             None => false,
-            // From where the units begin: the records before tell nothing of which unit they are in.
+            // From the beginning of the units: earlier records do not say which unit they are in.
             Some(units) if self.units.is_some() => units.contains(&first),
             Some(_) => self.instructions.as_ref().is_none_or(reaches),
         }
     }
 
-    /// Whether all of the threads that are wanted is.
+    /// Whether everything in the selected threads is selected.
     pub fn takes_all(&self) -> bool {
         !self.narrows() && self.instructions.is_none() && self.units.is_none()
     }
 
-    /// Whether accesses are wanted by their address.
+    /// Whether an access is selected by its address.
     pub fn access(&self, address: u64, size: u8) -> bool {
         let last = address.saturating_add(u64::from(size).saturating_sub(1));
-        let wanted = self.data_range.as_ref();
-        wanted.is_none_or(|wanted| *wanted.start() <= last && *wanted.end() >= address)
+        let range = self.data_range.as_ref();
+        range.is_none_or(|range| *range.start() <= last && *range.end() >= address)
     }
 
-    /// Whether accesses are chosen by their addresses.
+    /// Whether accesses are selected by their addresses.
     pub fn is_by_data(&self) -> bool {
         self.data_range.is_some()
     }
 
-    /// Goes past a mark; tells whether it is wanted.
+    /// Follows a mark. Returns whether it is selected.
     pub fn mark(&self, position: &mut Position, mark: Mark) -> bool {
         if self.callers.is_some() {
             position.calls.mark(mark);
@@ -182,15 +183,15 @@ impl Filter {
                 self.is_within(position)
             }
             Mark::UnitEnds(_) | Mark::UnitLeft(_) => {
-                let wanted = self.is_within(position);
+                let is_selected = self.is_within(position);
                 position.unit = None;
-                wanted
+                is_selected
             }
             _ => position.last || (!self.narrows() && self.is_within(position)),
         }
     }
 
-    /// Goes past a block; tells which of its instructions are wanted.
+    /// Follows the execution of a block. Returns its selected instructions.
     #[inline]
     pub fn block<'p>(
         &self,
@@ -199,7 +200,7 @@ impl Filter {
         length: usize,
         dictionary: &Dictionary,
         accesses: &Accesses,
-    ) -> Chosen<'p> {
+    ) -> SelectedInstructions<'p> {
         let first = position.instructions;
         position.instructions = first.saturating_add(length as u64);
         let inside = self.callers.as_ref().is_some_and(|callers| {
@@ -208,11 +209,11 @@ impl Filter {
         });
         let code = if inside { None } else { self.code.get(execution.block as usize) };
         let unit = self.units.as_ref().is_none_or(|units| position.unit.is_some_and(|n| units.contains(&n)));
-        let (chosen, last) = match code {
-            _ if !unit || length == 0 => (Chosen::None, false),
-            Some(Code::None) => (Chosen::None, false),
+        let (selected, last) = match code {
+            _ if !unit || length == 0 => (SelectedInstructions::None, false),
+            Some(Code::None) => (SelectedInstructions::None, false),
             None | Some(Code::All) if self.instructions.is_none() && self.data_range.is_none() => {
-                (Chosen::All, true)
+                (SelectedInstructions::All, true)
             }
             _ => {
                 position.which.clear();
@@ -226,14 +227,14 @@ impl Filter {
             }
         };
         position.last = last;
-        chosen
+        selected
     }
 
-    /// Takes out what is not wanted by number, or by the addresses that it accesses.
+    /// Deselects instructions by number, and by the addresses that they access.
     fn narrow(&self, which: &mut [bool], first: u64, execution: &Execution, accesses: &Accesses) {
-        if let Some(wanted) = &self.instructions {
+        if let Some(range) = &self.instructions {
             let numbers = (1..).map(|index| first.saturating_add(index));
-            which.iter_mut().zip(numbers).for_each(|(one, number)| *one &= wanted.contains(&number));
+            which.iter_mut().zip(numbers).for_each(|(one, number)| *one &= range.contains(&number));
         }
         if self.data_range.is_some() {
             let mut found = vec![false; which.len()];
@@ -244,49 +245,49 @@ impl Filter {
         }
     }
 
-    /// Whether less than whole stretches of execution is wanted.
+    /// Whether single instructions may be deselected, not only whole stretches of execution.
     fn narrows(&self) -> bool {
         !self.code.is_empty() || self.data_range.is_some()
     }
 
-    /// Whether the next instruction is wanted by its number and its unit.
+    /// Whether the next instruction is selected by its number and its unit.
     fn is_within(&self, position: &Position) -> bool {
         let number = position.instructions.saturating_add(1);
         let unit = |units: &RangeInclusive<u64>| position.unit.is_some_and(|unit| units.contains(&unit));
-        self.instructions.as_ref().is_none_or(|wanted| wanted.contains(&number))
+        self.instructions.as_ref().is_none_or(|range| range.contains(&number))
             && self.units.as_ref().is_none_or(unit)
     }
 }
 
-fn summed_up(which: &[bool]) -> Chosen<'_> {
+fn summed_up(which: &[bool]) -> SelectedInstructions<'_> {
     if which.iter().all(|&one| one) {
-        Chosen::All
+        SelectedInstructions::All
     } else if which.iter().any(|&one| one) {
-        Chosen::Some(which)
+        SelectedInstructions::Some(which)
     } else {
-        Chosen::None
+        SelectedInstructions::None
     }
 }
 
-/// The instructions of each block that are wanted by their addresses.
-fn code(wanted: &Wanted, dictionary: &Dictionary) -> Result<Vec<Code>, Absent> {
+/// The instructions of each block that are selected by their addresses.
+fn code(selection: &Selection, dictionary: &Dictionary) -> Result<Vec<Code>, NotInTrace> {
     let names = dictionary.names;
-    let mut functions = WantedFunctions::new(&wanted.functions, names);
-    let mut absent_images: Vec<&String> = wanted.images.iter().collect();
+    let mut functions = SelectedFunctions::new(&selection.functions, names);
+    let mut absent_images: Vec<&String> = selection.images.iter().collect();
     let blocks = dictionary.trace.blocks().iter().map(|block| {
         let image = names.image(block.image);
-        absent_images.retain(|wanted| !is_image(&image, wanted));
-        let image = wanted.images.is_empty() || wanted.images.iter().any(|wanted| is_image(&image, wanted));
+        absent_images.retain(|name| !is_image(&image, name));
+        let image = selection.images.is_empty() || selection.images.iter().any(|name| is_image(&image, name));
         let mut which = Vec::with_capacity(block.words.len());
         for address in block.addresses() {
-            let function = wanted.functions.is_empty() || { functions.has(names, block.image, address) };
-            let range = wanted.range.as_ref().is_none_or(|range| range.contains(&address));
+            let function = selection.functions.is_empty() || { functions.has(names, block.image, address) };
+            let range = selection.range.as_ref().is_none_or(|range| range.contains(&address));
             which.push(image && function && range);
         }
         match summed_up(&which) {
-            Chosen::All => Code::All,
-            Chosen::None => Code::None,
-            Chosen::Some(_) => Code::Some(which.into()),
+            SelectedInstructions::All => Code::All,
+            SelectedInstructions::None => Code::None,
+            SelectedInstructions::Some(_) => Code::Some(which.into()),
         }
     });
     let code = blocks.collect();
@@ -294,34 +295,34 @@ fn code(wanted: &Wanted, dictionary: &Dictionary) -> Result<Vec<Code>, Absent> {
         (Some(name), _) => {
             let functions =
                 dictionary.places.iter().filter_map(|place| Some(place.name.as_ref()?.function.clone()));
-            Err(Absent::Function(name.clone(), similar(SymbolPattern::new(name).name(), functions)))
+            Err(NotInTrace::Function(name.clone(), similar(SymbolPattern::new(name).name(), functions)))
         }
         (_, Some(name)) => {
             let images = dictionary.trace.blocks().iter().map(|block| names.image(block.image));
-            Err(Absent::Image((*name).clone(), similar(name, images)))
+            Err(NotInTrace::Image((*name).clone(), similar(name, images)))
         }
         (None, None) => Ok(code),
     }
 }
 
-/// The functions that are wanted, and which of a trace's are among them.
-struct WantedFunctions<'a> {
-    wanted: &'a [String],
+/// The selected functions, by name, and the trace's functions that match.
+struct SelectedFunctions<'a> {
+    given: &'a [String],
     patterns: Vec<SymbolPattern>,
-    /// Where those begin that have one of these names, or had it if they were not shown by another one.
+    /// The addresses of functions that have these names, perhaps as another name than the one that is shown.
     starts: Vec<HashSet<u64>>,
-    /// Whether one of the trace's functions is wanted so.
+    /// For each name, whether a function of the trace matches.
     found: Vec<bool>,
-    /// The answers so far, by name and first address.
+    /// The results so far, by name and first address.
     known: HashMap<(Arc<FunctionName>, u64), bool>,
 }
 
-impl<'a> WantedFunctions<'a> {
-    fn new(wanted: &'a [String], names: &Names) -> WantedFunctions<'a> {
-        let patterns: Vec<SymbolPattern> = wanted.iter().map(|name| SymbolPattern::new(name)).collect();
+impl<'a> SelectedFunctions<'a> {
+    fn new(given: &'a [String], names: &Names) -> SelectedFunctions<'a> {
+        let patterns: Vec<SymbolPattern> = given.iter().map(|name| SymbolPattern::new(name)).collect();
         let starts = patterns.iter().map(|pattern| names.starts(pattern)).collect();
-        WantedFunctions {
-            wanted,
+        SelectedFunctions {
+            given,
             starts,
             found: vec![false; patterns.len()],
             patterns,
@@ -341,12 +342,12 @@ impl<'a> WantedFunctions<'a> {
         }
         let named = self.named(&key.0, symbol.as_deref(), start);
         self.found.iter_mut().zip(&named).for_each(|(found, named)| *found |= named);
-        let is_wanted = named.contains(&true);
-        self.known.insert(key, is_wanted);
-        is_wanted
+        let is_selected = named.contains(&true);
+        self.known.insert(key, is_selected);
+        is_selected
     }
 
-    /// By each of the names whether it is one of a function, or of other code.
+    /// For each of the names, whether a function or other code has it.
     fn named(&self, name: &FunctionName, symbol: Option<&str>, start: u64) -> Vec<bool> {
         let is_named = |(pattern, starts): (&SymbolPattern, &HashSet<u64>)| {
             let by_name = || match symbol {
@@ -358,36 +359,37 @@ impl<'a> WantedFunctions<'a> {
         self.patterns.iter().zip(&self.starts).map(is_named).collect()
     }
 
-    /// One that the trace has nothing of.
+    /// A name that no function of the trace has.
     fn absent(&self) -> Option<&String> {
-        self.wanted.iter().zip(&self.found).find(|(_, found)| !**found).map(|(name, _)| name)
+        self.given.iter().zip(&self.found).find(|(_, found)| !**found).map(|(name, _)| name)
     }
 }
 
-fn streams(wanted: &Wanted, trace: &Trace) -> Result<Vec<bool>, Absent> {
+fn streams(selection: &Selection, trace: &Trace) -> Result<Vec<bool>, NotInTrace> {
     let is = |stream: &trace::Stream, (process, thread): (u32, Option<u32>)| {
         stream.process == process && thread.is_none_or(|thread| stream.thread == thread)
     };
-    for &one in &wanted.threads {
+    for &one in &selection.threads {
         if !trace.streams().iter().any(|stream| is(stream, one)) {
-            return Err(Absent::Thread(match one {
+            return Err(NotInTrace::Thread(match one {
                 (process, Some(thread)) => format!("thread {process}.{thread}"),
                 (process, None) => format!("process {process}"),
             }));
         }
     }
-    let chosen = |stream| wanted.threads.is_empty() || wanted.threads.iter().any(|&one| is(stream, one));
-    Ok(trace.streams().iter().map(chosen).collect())
+    let selected =
+        |stream| selection.threads.is_empty() || selection.threads.iter().any(|&one| is(stream, one));
+    Ok(trace.streams().iter().map(selected).collect())
 }
 
-/// The first instructions of the chunks of a stream that can hold these units, whose numbers rise.
+/// The range of first instructions of chunks of a stream that can have these units, whose numbers ascend.
 fn of_units(trace: &Trace, stream: u32, units: &RangeInclusive<u64>) -> Range<u64> {
     let (mut start, mut end) = (0, u64::MAX);
     for chunk in trace.stream_chunks(stream).iter().map(|&chunk| &trace.chunks()[chunk]) {
         match chunk.first_unit {
             Some(unit) if unit <= *units.start() => start = chunk.first_instruction,
             Some(unit) if unit > *units.end() => {
-                // The last of the units wanted may end in it.
+                // The last of the selected units may end in it.
                 end = chunk.first_instruction.saturating_add(1);
                 break;
             }

@@ -1,4 +1,4 @@
-//! The function trace: a line a call, nested, as Figure 3 of the 1997 paper has it.
+//! The function trace: one line for each call, nested, as in Figure 3 of the 1997 paper.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use events::record::Mark;
 use super::text::Text;
 use super::{Arrival, Calls, Dictionary, Executed, Visitor};
 
-/// Calls deeper than this are not indented further; their depth is told.
+/// Calls deeper than this are not indented further; their depth is printed.
 const INDENTED: usize = 60;
 
 /// Lists the functions that control enters.
@@ -18,7 +18,7 @@ pub struct FunctionTrace<'a, W: Write> {
 }
 
 impl<'a, W: Write> FunctionTrace<'a, W> {
-    /// Lists a trace's calls to `out`; `system_call` knows the names of system calls.
+    /// Lists a trace's calls to `out`; `system_call` maps the numbers of system calls to names.
     pub fn new(
         dictionary: &'a Dictionary<'a>,
         system_call: &'a dyn Fn(u32) -> String,
@@ -28,17 +28,17 @@ impl<'a, W: Write> FunctionTrace<'a, W> {
         FunctionTrace { dictionary, text: Text::new(dictionary.trace, system_call, out, 0), calls }
     }
 
-    /// Writes what is left to write.
+    /// Writes the remaining lines.
     pub fn finish(self) -> io::Result<()> {
         self.text.finish()
     }
 }
 
 impl<W: Write> Visitor for FunctionTrace<'_, W> {
-    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_wanted: bool) -> io::Result<()> {
+    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
         self.calls[stream as usize].mark(mark);
-        // Signals show in what follows them, and system calls are for the instructions' listing.
-        let is_told = is_wanted && !matches!(mark, Mark::Diverted | Mark::SystemCall(_));
+        // Signals show in the calls that follow; system calls are in the listing of instructions.
+        let is_told = is_selected && !matches!(mark, Mark::Diverted | Mark::SystemCall(_));
         if is_told { self.text.mark(stream, before, mark) } else { Ok(()) }
     }
 
@@ -51,7 +51,7 @@ impl<W: Write> Visitor for FunctionTrace<'_, W> {
             Arrival::Interrupted => " (a signal's handler)",
             Arrival::Emerged => " (called before recording began)",
         };
-        if !executed.chosen.has(0) {
+        if !executed.selected.has(0) {
             return Ok(());
         }
         let depth = calls.depth();

@@ -1,4 +1,4 @@
-//! The instruction trace: a line an instruction, as Figure 2 of the 1997 paper has it.
+//! The instruction trace: one line for each instruction, as in Figure 2 of the 1997 paper.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use super::{Accesses, Dictionary, Executed, Transfer, Visitor};
 const MNEMONIC: usize = 8;
 const OPERANDS: usize = 32;
 
-/// Lists instructions with what they did.
+/// Lists instructions with their effects.
 pub struct Listing<'a, W: Write> {
     dictionary: &'a Dictionary<'a>,
     accesses: &'a Accesses,
@@ -25,12 +25,12 @@ pub struct Listing<'a, W: Write> {
     /// Digits of addresses.
     digits: usize,
     registers: Vec<Registers>,
-    /// The block listed last, if the one that follows it in its stream has not been seen yet.
+    /// The last block listed, if its successor in its stream has not been seen yet.
     last: Option<BlockId>,
     stream: Option<u32>,
 }
 
-/// What is the same each time an instruction is executed.
+/// The static part of an instruction's line.
 struct Line {
     /// Address, word, mnemonic and operands.
     text: String,
@@ -39,11 +39,11 @@ struct Line {
     effect: Effect,
 }
 
-/// What to tell of an instruction.
+/// The kind of an instruction's effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     Nothing,
-    /// It writes a register, whose name this is.
+    /// It writes the register with this name.
     Writes(Register),
     Loads,
     Stores,
@@ -52,7 +52,7 @@ enum Effect {
 }
 
 impl<'a, W: Write> Listing<'a, W> {
-    /// Lists a trace's instructions to `out`; `system_call` knows the names of system calls.
+    /// Lists a trace's instructions to `out`; `system_call` maps the numbers of system calls to names.
     pub fn new(
         dictionary: &'a Dictionary<'a>,
         accesses: &'a Accesses,
@@ -75,12 +75,12 @@ impl<'a, W: Write> Listing<'a, W> {
         }
     }
 
-    /// Writes what is left to write.
+    /// Writes the remaining lines.
     pub fn finish(self) -> io::Result<()> {
         self.text.finish()
     }
 
-    /// Tells where control is now, if it has come from elsewhere than the function's own code.
+    /// Writes where control is, if it was transferred from outside the function.
     fn entered(&mut self, block: BlockId, address: u64) -> io::Result<()> {
         let facts = self.dictionary.facts(block);
         let came = self.last.replace(block).map(|last| *self.dictionary.facts(last));
@@ -100,18 +100,18 @@ impl<'a, W: Write> Listing<'a, W> {
 }
 
 impl<W: Write> Visitor for Listing<'_, W> {
-    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_wanted: bool) -> io::Result<()> {
+    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
         if matches!(mark, Mark::Gap | Mark::Diverted) {
             self.registers[stream as usize] = Registers::default();
             if self.stream == Some(stream) {
                 self.last = None;
             }
         }
-        if is_wanted { self.text.mark(stream, before, mark) } else { Ok(()) }
+        if is_selected { self.text.mark(stream, before, mark) } else { Ok(()) }
     }
 
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
-        let Executed { stream, before, execution, chosen, .. } = *executed;
+        let Executed { stream, before, execution, selected, .. } = *executed;
         if self.stream.replace(stream) != Some(stream) {
             self.last = None;
         }
@@ -132,7 +132,7 @@ impl<W: Write> Visitor for Listing<'_, W> {
             let registers = &mut self.registers[stream as usize];
             let pc = block.address.wrapping_add(4 * index as u64);
             let value = instruction.and_then(|instruction| registers.step(instruction, pc, address, value));
-            if chosen.has(index) {
+            if selected.has(index) {
                 if std::mem::take(&mut is_first) {
                     self.text.thread(stream, before)?;
                     self.entered(execution.block, pc)?;
@@ -182,7 +182,7 @@ impl Effect {
     }
 }
 
-/// A piece of an effect's text.
+/// A part of an effect's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// Nothing.
@@ -195,7 +195,7 @@ pub(super) enum Part {
     At(u64),
     /// A register's name.
     Register(Register),
-    /// The beginning of what tells a tested register.
+    /// The beginning of the text on a tested register.
     Tested(Register),
 }
 
@@ -213,7 +213,7 @@ fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Vec<Line> {
     block.addresses().zip(&block.words).map(line).collect()
 }
 
-/// Mnemonic and operands; the target of a branch by its name.
+/// Mnemonic and operands; branch targets are named.
 fn disassemble(dictionary: &Dictionary, id: BlockId, pc: u64, word: u32) -> (String, String) {
     let Some(instruction) = isa::decode(word) else { return (".long".into(), format!("{word:#x}")) };
     let text = instruction.disassemble(pc).to_string();
@@ -224,7 +224,7 @@ fn disassemble(dictionary: &Dictionary, id: BlockId, pc: u64, word: u32) -> (Str
         let last = operands.last_mut().expect("split gives one at least");
         *last = target_name(dictionary, block, target).unwrap_or_else(|| last.clone());
     } else if instruction.op.format() == Format::MemoryJump && operands.len() == 3 {
-        // The hint: only processors care.
+        // The hint matters to processors only.
         operands.pop();
     }
     (mnemonic.into(), operands.join(", "))

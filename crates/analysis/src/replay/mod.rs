@@ -1,5 +1,4 @@
-//! Goes through a trace in the order of execution and shows it to a [`Visitor`]: what was executed, and
-//! which of it is wanted.
+//! Replays a trace in the order of execution to a [`Visitor`], with the instructions that are selected.
 
 mod accesses;
 mod addresses;
@@ -19,8 +18,8 @@ mod text;
 pub use accesses::{Access, Accesses};
 pub use addresses::Addresses;
 pub use calls::{Arrival, Calls};
-pub use dictionary::{Dictionary, Facts, Place, Transfer};
-pub use filter::{Absent, Chosen, Filter, Wanted};
+pub use dictionary::{CodePlace, Dictionary, Facts, Transfer};
+pub use filter::{Filter, NotInTrace, SelectedInstructions, Selection};
 pub use functions::FunctionTrace;
 pub use listing::Listing;
 pub use registers::Registers;
@@ -33,58 +32,58 @@ use events::record::{Entries, Entry, Execution, Mark};
 use trace::Chunk;
 
 use filter::Position;
-use source::{Batch, Piece};
+use source::{RecordBatch, RecordSlice};
 pub(crate) use text::host_process;
 
-/// A block that was executed.
+/// An execution of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Executed<'a> {
-    /// Whose: an index of [`trace::Trace::streams`].
+    /// The stream: an index of [`trace::Trace::streams`].
     pub stream: u32,
     /// The processor that it runs on, if the threads were spread over processors.
     pub processor: Option<u32>,
-    /// How many instructions of the stream come before it.
+    /// The number of earlier instructions of the stream.
     pub before: u64,
     /// The block, its addresses and values.
     pub execution: Execution<'a>,
-    /// Which of its instructions are wanted.
-    pub chosen: Chosen<'a>,
+    /// The instructions of the block that are selected.
+    pub selected: SelectedInstructions<'a>,
 }
 
-/// Looks at what was executed.
+/// Receives the executed blocks and marks of a replay.
 pub trait Visitor {
-    /// Something beside instructions happened; `before` and `stream` as in [`Executed`].
+    /// A mark, which is no instruction; `before` and `stream` as in [`Executed`].
     fn mark(&mut self, _stream: u32, _before: u64, _mark: Mark, _is_wanted: bool) -> io::Result<()> {
         Ok(())
     }
 
-    /// Whether it must hear of the heap's marks in all of the trace, whatever is wanted of it.
+    /// Whether it needs the heap marks of the whole trace, selected or not.
     fn follows_heap(&self) -> bool {
         false
     }
 
-    /// A block was executed, wanted or not.
+    /// An execution of a block, selected or not.
     fn executed(&mut self, executed: &Executed) -> io::Result<()>;
 }
 
-/// No thread executes more: a damaged trace may say so.
+/// The greatest number of instructions of a thread; damaged traces may have larger ones.
 const LAST: u64 = 1 << 62;
 
-/// A trace, and what of it is wanted.
+/// A trace with a selection, ready to be replayed.
 pub struct Replay<'a> {
     /// The trace's blocks.
     pub dictionary: &'a Dictionary<'a>,
     /// Their accesses.
     pub accesses: &'a Accesses,
-    /// What is wanted.
+    /// The selection.
     pub filter: &'a Filter,
-    /// In which order.
+    /// The order of threads.
     pub order: Order,
 }
 
 impl Replay<'_> {
-    /// Shows the visitor all streams that are wanted. What cannot be read is left out and told; `progress`
-    /// hears how many instructions have been gone through.
+    /// Replays the selected streams to a visitor. Chunks that cannot be read are skipped, and their errors returned.
+    /// `progress` is called with the number of instructions replayed since the last call.
     pub fn run(
         &self,
         visitor: &mut impl Visitor,
@@ -94,38 +93,38 @@ impl Replay<'_> {
         let mut positions = vec![Position::default(); trace.streams().len()];
         let mut chunks = vec![None; trace.streams().len()];
         let follows_heap = visitor.follows_heap();
-        self.pieces(follows_heap, |piece, words| {
-            if follows_heap && !self.filter.chunk(&trace.chunks()[piece.chunk]) {
-                return self.heap(piece, words, visitor);
+        self.slices(follows_heap, |slice, words| {
+            if follows_heap && !self.filter.chunk(&trace.chunks()[slice.chunk]) {
+                return self.heap(slice, words, visitor);
             }
-            let position = &mut positions[piece.stream as usize];
-            if chunks[piece.stream as usize].replace(piece.chunk) != Some(piece.chunk) {
-                self.go_to(&trace.chunks()[piece.chunk], position, visitor)?;
+            let position = &mut positions[slice.stream as usize];
+            if chunks[slice.stream as usize].replace(slice.chunk) != Some(slice.chunk) {
+                self.skip_to(&trace.chunks()[slice.chunk], position, visitor)?;
             }
             let before = position.instructions;
-            self.records(piece, words, position, visitor)?;
+            self.records(slice, words, position, visitor)?;
             progress(position.instructions - before);
             Ok(())
         })
     }
 
-    /// Shows what becomes of the heap in a piece that is not wanted.
-    fn heap(&self, piece: &Piece, words: &[u64], visitor: &mut impl Visitor) -> io::Result<()> {
-        let before = self.dictionary.trace.chunks()[piece.chunk].first_instruction.min(LAST);
+    /// Passes on only the heap marks of a slice that is not selected.
+    fn heap(&self, slice: &RecordSlice, words: &[u64], visitor: &mut impl Visitor) -> io::Result<()> {
+        let before = self.dictionary.trace.chunks()[slice.chunk].first_instruction.min(LAST);
         for entry in Entries::new(words, self.dictionary.trace.shapes()) {
             if let Entry::Mark(mark @ Mark::Heap(_)) = entry {
-                visitor.mark(piece.stream, before, mark, false)?;
+                visitor.mark(slice.stream, before, mark, false)?;
             }
         }
         Ok(())
     }
 
-    /// Calls with each piece of the chunks that are wanted, or of all, and its words, in order; what could not be
-    /// read.
-    fn pieces<E>(
+    /// Calls `each` with the slices of the selected chunks, or of all chunks, in order. Returns the errors of chunks that
+    /// cannot be read.
+    fn slices<E>(
         &self,
         all: bool,
-        mut each: impl FnMut(&Piece, &[u64]) -> Result<(), E>,
+        mut each: impl FnMut(&RecordSlice, &[u64]) -> Result<(), E>,
     ) -> Result<Vec<trace::Error>, E> {
         let filter = self.filter;
         let is_read = move |chunk: &Chunk| all || filter.chunk(chunk);
@@ -133,8 +132,8 @@ impl Replay<'_> {
         std::thread::scope(|scope| {
             for batch in source::read(scope, self.dictionary.trace, self.order, is_read) {
                 match batch {
-                    Ok(Batch { words, pieces }) => {
-                        pieces.iter().try_for_each(|piece| each(piece, &words[piece.words.clone()]))?;
+                    Ok(RecordBatch { words, slices }) => {
+                        slices.iter().try_for_each(|slice| each(slice, &words[slice.words.clone()]))?;
                     }
                     Err(error) => problems.push(error),
                 }
@@ -143,8 +142,8 @@ impl Replay<'_> {
         })
     }
 
-    /// To the beginning of a chunk. What was left out before it, wanted or lost, is a gap.
-    fn go_to(&self, chunk: &Chunk, position: &mut Position, visitor: &mut impl Visitor) -> io::Result<()> {
+    /// Moves to the beginning of a chunk. Instructions that were skipped before it, or lost, are marked as a gap.
+    fn skip_to(&self, chunk: &Chunk, position: &mut Position, visitor: &mut impl Visitor) -> io::Result<()> {
         let first = chunk.first_instruction.min(LAST);
         if position.instructions == first {
             return Ok(());
@@ -156,25 +155,25 @@ impl Replay<'_> {
 
     fn records(
         &self,
-        piece: &Piece,
+        slice: &RecordSlice,
         words: &[u64],
         position: &mut Position,
         visitor: &mut impl Visitor,
     ) -> io::Result<()> {
         let trace = self.dictionary.trace;
-        let Piece { stream, processor, .. } = *piece;
+        let RecordSlice { stream, processor, .. } = *slice;
         for entry in Entries::new(words, trace.shapes()) {
             let before = position.instructions;
             match entry {
                 Entry::Execution(execution) => {
                     let length = filter::length(trace, execution.block);
-                    let chosen =
+                    let selected =
                         self.filter.block(position, &execution, length, self.dictionary, self.accesses);
-                    visitor.executed(&Executed { stream, processor, before, execution, chosen })?;
+                    visitor.executed(&Executed { stream, processor, before, execution, selected })?;
                 }
                 Entry::Mark(mark) => {
-                    let is_wanted = self.filter.mark(position, mark);
-                    visitor.mark(stream, before, mark, is_wanted)?;
+                    let is_selected = self.filter.mark(position, mark);
+                    visitor.mark(stream, before, mark, is_selected)?;
                 }
             }
         }

@@ -1,11 +1,11 @@
-//! What the integer registers hold, as far as the records tell: from values if they were recorded, else from
-//! addresses and from arithmetic on what is known.
+//! Reconstructs the contents of integer registers from the records: from values if they were recorded, else from
+//! addresses and from arithmetic on registers with known contents.
 
 use isa::{Flags, Format, Instruction, Op, evaluate};
 
 /// The register that is always zero.
 const ZERO: u8 = 31;
-/// What a call of the system leaves: its result, its error flag, and a second result (v0, a3, a4).
+/// The registers that a system call writes: its result, its error flag, and a second result (v0, a3, a4).
 const SYSTEM_RESULTS: [u8; 3] = [0, 19, 20];
 
 /// The integer registers whose contents are known.
@@ -22,7 +22,7 @@ impl Default for Registers {
 }
 
 impl Registers {
-    /// What a register holds, if it is known.
+    /// The contents of a register, if they are known.
     #[inline]
     pub fn get(&self, register: u8) -> Option<u64> {
         (self.known >> register & 1 != 0).then_some(self.values[register as usize])
@@ -40,8 +40,8 @@ impl Registers {
         }
     }
 
-    /// Goes past an instruction, which accessed `address`, and of which `value` was recorded if it has a
-    /// value. Tells that value, or what follows of it: what it wrote to its register, stored or tested.
+    /// Follows an instruction, which accessed `address`, and whose `value` was recorded if it has one. Returns the value
+    /// that it wrote, stored or tested: as recorded, or as computed from known registers.
     pub fn step(
         &mut self,
         instruction: Instruction,
@@ -93,7 +93,7 @@ impl Registers {
         }
     }
 
-    /// The base register follows from the address, unless the access leaves out its low bits.
+    /// Computes the base register from the address, unless the access clears the low bits of the address.
     fn learn_base(&mut self, instruction: Instruction, address: u64) {
         if !instruction.op.is_rounded() {
             let base = address.wrapping_sub(i64::from(instruction.displacement()) as u64);
@@ -105,7 +105,7 @@ impl Registers {
         let op = instruction.op;
         let stored = value.or_else(|| if op.is_float() { None } else { self.get(instruction.ra()) });
         if op.is(Flags::LOCKED) {
-            // Whether it succeeded.
+            // Its success flag.
             self.set(instruction.ra(), None);
         }
         match op.access_size() {
@@ -114,7 +114,7 @@ impl Registers {
         }
     }
 
-    /// What `lda` and `ldah` compute.
+    /// The result of `lda` and `ldah`.
     fn constant(&self, instruction: Instruction) -> Option<u64> {
         let displacement = i64::from(instruction.displacement());
         let added = match instruction.op {

@@ -1,4 +1,4 @@
-//! Where the records that are replayed come from: read ahead, by a thread of their own.
+//! Reads the records of a replay ahead, in a thread.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -6,65 +6,65 @@ use std::thread::Scope;
 
 use trace::{Chunk, Error, Trace};
 
-/// In which order threads are replayed.
+/// The order in which threads are replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// As they were executed.
+    /// The order of execution.
     #[default]
     Time,
-    /// As if they had been spread over processors, where those that share one take turns.
+    /// As if the threads were scheduled on processors, round robin on each one.
     Processors {
-        /// How many.
+        /// The number of processors.
         processors: u32,
-        /// Instructions after which it is another thread's turn.
+        /// The time slice in instructions.
         quantum: u64,
     },
 }
 
-/// Records of one thread.
+/// Consecutive records of one thread, from one chunk.
 #[derive(Clone, Debug)]
-pub struct Piece {
-    /// Whose: an index of [`Trace::streams`].
+pub struct RecordSlice {
+    /// The thread: an index of [`Trace::streams`].
     pub stream: u32,
-    /// Where they run.
+    /// The processor, with [`Order::Processors`].
     pub processor: Option<u32>,
-    /// The chunk that they are in.
+    /// Their chunk.
     pub chunk: usize,
-    /// Where they are in [`Batch::words`].
+    /// Their range in [`RecordBatch::words`].
     pub words: Range<usize>,
 }
 
-/// Pieces, handed over together.
+/// Slices that are sent together.
 #[derive(Debug, Default)]
-pub struct Batch {
-    /// What they are made of.
+pub struct RecordBatch {
+    /// The words of all slices.
     pub words: Vec<u64>,
-    /// The pieces, in order.
-    pub pieces: Vec<Piece>,
+    /// The slices, in order.
+    pub slices: Vec<RecordSlice>,
 }
 
-/// Words and pieces after which a batch is handed over.
-const WORDS: usize = 1 << 18;
-const PIECES: usize = 1 << 12;
+/// Words and slices at which a batch is sent.
+const MAX_WORDS: usize = 1 << 18;
+const MAX_SLICES: usize = 1 << 12;
 
-/// Reads chunks in a thread, and tells which could not be read.
+/// Reads chunks in a thread, and sends batches, or the errors of chunks that cannot be read.
 pub fn read<'scope, 'trace: 'scope>(
     scope: &'scope Scope<'scope, '_>,
     trace: &'trace Trace,
     order: Order,
-    is_wanted: impl Fn(&Chunk) -> bool + Send + 'scope,
-) -> Receiver<Result<Batch, Error>> {
+    is_selected: impl Fn(&Chunk) -> bool + Send + 'scope,
+) -> Receiver<Result<RecordBatch, Error>> {
     let (sender, receiver) = sync_channel(1);
     scope.spawn(move || match order {
         Order::Time => {
-            let mut pieces = trace.ordered_where(is_wanted);
+            let mut slices = trace.ordered_where(is_selected);
             gather(&sender, |batch| {
-                let piece = pieces.next_piece()?;
-                Ok(piece.map(|piece| batch.add(piece.stream, None, piece.chunk, piece.words)).is_some())
+                let slice = slices.next_piece()?;
+                Ok(slice.map(|slice| batch.add(slice.stream, None, slice.chunk, slice.words)).is_some())
             });
         }
         Order::Processors { processors, quantum } => {
-            let mut turns = trace.schedule_where(processors, quantum, is_wanted);
+            let mut turns = trace.schedule_where(processors, quantum, is_selected);
             gather(&sender, |batch| {
                 let turn = turns.next_turn()?;
                 Ok(turn.map(|one| batch.add(one.stream, Some(one.processor), one.chunk, one.words)).is_some())
@@ -74,18 +74,18 @@ pub fn read<'scope, 'trace: 'scope>(
     receiver
 }
 
-/// Sends what `next` adds to batches, until there is no more, or nobody who receives it.
+/// Sends the batches that `next` fills, until it adds no more or the receiver is gone.
 fn gather(
-    sender: &SyncSender<Result<Batch, Error>>,
-    mut next: impl FnMut(&mut Batch) -> Result<bool, Error>,
+    sender: &SyncSender<Result<RecordBatch, Error>>,
+    mut next: impl FnMut(&mut RecordBatch) -> Result<bool, Error>,
 ) {
-    let mut batch = Batch::default();
+    let mut batch = RecordBatch::default();
     loop {
         let (is_more, error) = match next(&mut batch) {
             Ok(is_more) => (is_more, None),
             Err(error) => (true, Some(error)),
         };
-        let is_full = batch.words.len() >= WORDS || batch.pieces.len() >= PIECES;
+        let is_full = batch.words.len() >= MAX_WORDS || batch.slices.len() >= MAX_SLICES;
         if (is_full || !is_more || error.is_some()) && sender.send(Ok(std::mem::take(&mut batch))).is_err() {
             return;
         }
@@ -95,10 +95,10 @@ fn gather(
     }
 }
 
-impl Batch {
+impl RecordBatch {
     fn add(&mut self, stream: u32, processor: Option<u32>, chunk: usize, words: &[u64]) {
         let start = self.words.len();
         self.words.extend_from_slice(words);
-        self.pieces.push(Piece { stream, processor, chunk, words: start..self.words.len() });
+        self.slices.push(RecordSlice { stream, processor, chunk, words: start..self.words.len() });
     }
 }

@@ -1,4 +1,4 @@
-//! Something kept for each call that a thread is in.
+//! A value for each open call of a thread.
 
 use events::record::Mark;
 
@@ -8,7 +8,7 @@ use super::{Arrival, Calls, Facts};
 #[derive(Clone, Debug)]
 pub struct Stack<T> {
     calls: Calls,
-    /// With the place that the call is in.
+    /// With the place of the call.
     entries: Vec<(u32, T)>,
     forgotten: usize,
 }
@@ -20,19 +20,19 @@ impl<T> Default for Stack<T> {
 }
 
 impl<T> Stack<T> {
-    /// A mark in the records.
+    /// Follows a mark in the records.
     pub fn mark(&mut self, mark: Mark) {
         self.calls.mark(mark);
     }
 
-    /// The value of the call that is executed now.
+    /// The value of the current call.
     pub fn top(&self) -> Option<&T> {
         self.entries.last().map(|(_, value)| value)
     }
 
-    /// A block is executed. If it belongs to another call than the one before, `left` hears of those that are
-    /// over, the innermost first; then, if the call is new, `entered` makes its value. It gets the caller's,
-    /// and that of the call which this one replaces, if it is a tail call. Both may change the `context`.
+    /// Follows the execution of a block. If it belongs to another call than the last one, `left` is called for the calls
+    /// that have ended, the innermost first; then, if the call is new, `entered` makes its value from the caller's value,
+    /// and from that of the call which this one replaces, if it is a tail call. Both may change the `context`.
     #[inline]
     pub fn block<C>(
         &mut self,
@@ -50,7 +50,7 @@ impl<T> Stack<T> {
         let oldest = self.entries.drain(..forgotten.min(self.entries.len()));
         oldest.rev().for_each(|(_, value)| left(context, &value));
         let depth = self.calls.depth();
-        // Who returns may find its caller's place taken by a tail call that was not seen.
+        // A return may find that a tail call that was not recorded replaced the caller.
         let is_back = arrival == Arrival::Returned
             && self.entries.get(depth).is_some_and(|(place, _)| *place == block.place);
         let kept = if is_back { depth + 1 } else { depth };
@@ -66,7 +66,7 @@ impl<T> Stack<T> {
         }
     }
 
-    /// Nothing follows: all calls are over, the innermost first.
+    /// The end of the stream: all calls end, the innermost first.
     pub fn end(self) -> impl Iterator<Item = T> {
         self.entries.into_iter().rev().map(|(_, value)| value)
     }

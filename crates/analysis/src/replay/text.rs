@@ -1,4 +1,4 @@
-//! Lines of a listing, written quickly.
+//! A fast writer for the lines of a listing.
 
 use std::io::{self, Write};
 
@@ -8,9 +8,9 @@ use trace::{Stream, Trace};
 
 use super::listing::{Part, effect_column};
 
-/// Written when so many bytes are there.
+/// The size of the buffer in bytes.
 const ENOUGH: usize = 64 << 10;
-/// Digits of instruction numbers, at least.
+/// The least number of digits of instruction numbers.
 const DIGITS: usize = 9;
 
 /// Writes a listing's lines.
@@ -24,8 +24,8 @@ pub(super) struct Text<'a, W: Write> {
 }
 
 impl<'a, W: Write> Text<'a, W> {
-    /// Writes about a trace to `out`; `system_call` knows the names of system calls.
-    /// Effects are in the column behind addresses of so many digits.
+    /// Writes to `out`; `system_call` maps the numbers of system calls to names. Effects are in the column after addresses
+    /// of so many digits.
     pub fn new(
         trace: &'a Trace,
         system_call: &'a dyn Fn(u32) -> String,
@@ -36,7 +36,7 @@ impl<'a, W: Write> Text<'a, W> {
         Text { trace, system_call, out, line, stream: None, effect_column: effect_column(digits) }
     }
 
-    /// Writes what is left to write.
+    /// Writes the remaining lines.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.write_all(&self.line)?;
         self.out.flush()
@@ -51,7 +51,7 @@ impl<'a, W: Write> Text<'a, W> {
         Ok(())
     }
 
-    /// Tells the thread, if it is another one than before.
+    /// Writes the thread, if it is another one than before.
     pub fn thread(&mut self, stream: u32, before: u64) -> io::Result<()> {
         if self.stream.replace(stream) == Some(stream) || self.trace.streams().len() == 1 {
             return Ok(());
@@ -62,14 +62,15 @@ impl<'a, W: Write> Text<'a, W> {
         self.remark(before, &text)
     }
 
-    /// Tells a mark.
+    /// Writes a mark.
     pub fn mark(&mut self, stream: u32, before: u64, mark: Mark) -> io::Result<()> {
         let text = match mark {
             Mark::Order(_) => return Ok(()),
             Mark::Gap if before == 0 => "the trace begins".into(),
-            Mark::Gap => "the trace goes on after a gap".into(),
+            Mark::Gap => "the trace continues after a gap".into(),
             Mark::Diverted => {
-                "control is elsewhere: a signal's handler begins or ends, or another program begins".into()
+                "control continues elsewhere: a signal's handler begins or ends, or another program begins"
+                    .into()
             }
             Mark::SystemCall(number) => format!("system call {number}: {}", (self.system_call)(number)),
             Mark::UnitBegins(number) => format!("unit of work {number} begins"),
@@ -77,9 +78,7 @@ impl<'a, W: Write> Text<'a, W> {
             Mark::UnitLeft(number) => format!("unit of work {number} is left, not by its function's return"),
             Mark::Heap(Heap::Caller(address)) => format!("allocated for the caller before {address:#x}"),
             Mark::Heap(Heap::Size(bytes)) => format!("allocated: {bytes} bytes"),
-            Mark::Heap(Heap::Block(0)) => {
-                "not allocated: the block that was freed last is there still".into()
-            }
+            Mark::Heap(Heap::Block(0)) => "not allocated: the last freed block is still there".into(),
             Mark::Heap(Heap::Block(address)) => format!("allocated: the block at {address:#x}"),
             Mark::Heap(Heap::Freed(address)) => format!("freed: the block at {address:#x}"),
             Mark::Heap(Heap::Copied(process)) => format!("the heap is a copy of that of process {process}"),
@@ -97,7 +96,7 @@ impl<'a, W: Write> Text<'a, W> {
         self.end_line()
     }
 
-    /// A line that tells where control is.
+    /// A line that says where control is.
     pub fn heading(&mut self, text: &str) -> io::Result<()> {
         self.line.resize(self.line.len() + DIGITS + 2, b' ');
         self.line.extend(text.as_bytes());

@@ -1,4 +1,4 @@
-//! What to do about the way in which a program accesses its arrays.
+//! Advice on how a program accesses its arrays.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use machine::{Cache, Holds, Machine};
 use super::{By, Count, Patterns, Series};
 use crate::table::{Kind, Table, Value, separated};
 
-/// What strides must be compared to for advice: all references, in bytes.
+/// The options of counting that advice needs: all references, in bytes.
 pub const ADVICE: super::Options =
     super::Options { depth: 5, threshold: 0, bins: super::Bins { is_signed: false, in_elements: false } };
 
-/// A walk is regular if so many of its strides, in percent, are of one kind.
+/// The share of equal strides, in percent, from which on a walk is regular.
 const REGULAR: f64 = 60.0;
-/// A walk goes through an array in a direction if so many of its strides, in percent, are its pitch.
+/// The share of strides, in percent, that must be the pitch of a dimension for a walk along it.
 const WALK: f64 = 80.0;
-/// Elements are loaded again if that is so many of the loads, in percent.
+/// The share of loads, in percent, from which on loading elements again is reported.
 const AGAIN: f64 = 25.0;
-/// Strides as long as this use little of each line.
+/// The stride from which on little of each cache line is used.
 const LONG: i64 = 128;
-/// What has fewer references is not worth advice.
+/// The least number of references for advice.
 const WORTH: u64 = 1000;
 
 /// The loads or the stores of an array, on a line or everywhere.
@@ -37,7 +37,7 @@ struct Walk<'a> {
 pub fn advice(lines: &Patterns, arrays: &Patterns, machine: Option<&Machine>) -> Table {
     let columns =
         [("line", Kind::Text), ("array", Kind::Text), ("references", Kind::Count), ("advice", Kind::Text)];
-    let mut table = Table::new("advice", "What may be worth a change", &columns);
+    let mut table = Table::new("advice", "Advice: changes that may be worthwhile", &columns);
     let mut add = |walk: &Walk, text: String| {
         let array = walk.variable.name.clone();
         table.row(vec![walk.line.clone().into(), array.into(), walk.references.into(), text.into()]);
@@ -60,7 +60,7 @@ pub fn advice(lines: &Patterns, arrays: &Patterns, machine: Option<&Machine>) ->
             let places = walks.iter().filter(of).filter_map(|walk| walk.line.clone());
             let line = Some(places.collect::<Vec<_>>().join(" ")).filter(|line| !line.is_empty());
             let text = format!(
-                "{share:.0} % of the loads are of what was loaded {step} before: keep it in a variable (scalar replacement)"
+                "{share:.0} % of the loads are of the element loaded {step} before: keep it in a variable (scalar replacement)"
             );
             add(&Walk { line, ..array }, text);
         }
@@ -77,9 +77,7 @@ pub fn advice(lines: &Patterns, arrays: &Patterns, machine: Option<&Machine>) ->
             let indices = &indices.variable.name;
             add(
                 walk,
-                format!(
-                    "is accessed here and there, by way of {indices}: sort {indices}, or what it refers to"
-                ),
+                format!("is accessed irregularly, by way of {indices}: sort {indices}, or what it refers to"),
             );
         }
     }
@@ -118,8 +116,7 @@ impl Walk<'_> {
         self.variable.element.as_ref().map_or(0, |element| element.size)
     }
 
-    /// How far apart elements are whose indices differ in the dimension that the walk goes along, if that is another
-    /// one than that of neighbours.
+    /// The pitch of the dimension along which the walk goes, unless that is the dimension of adjacent elements.
     fn pitch(&self) -> Option<u64> {
         let Variable { shape, is_column_major, .. } = self.variable;
         let mut counts = shape.clone();
@@ -142,18 +139,18 @@ impl Walk<'_> {
         let index = if self.variable.is_column_major { "first" } else { "last" };
         let pitch = separated(&pitch.to_string());
         format!(
-            "is walked through against the grain, {pitch} bytes a step: interchange the loops, so that the {index} index is the innermost"
+            "is traversed with a stride of {pitch} bytes, not along its adjacent elements: interchange the loops, so that the {index} index is the innermost"
         )
     }
 
-    /// Whether elements so far apart share fewer places of a cache than there are elements in the walk.
+    /// Whether the elements of a walk with this pitch map to fewer places of a cache than there are elements.
     fn collides(&self, pitch: u64, cache: &Cache) -> bool {
         let way = cache.size / u64::from(cache.ways.max(1));
         let steps = self.variable.size / pitch.max(1);
         self.places(pitch, cache) * u64::from(cache.ways) < steps.min(way / cache.line.max(1))
     }
 
-    /// How many sets of a cache a walk with this pitch uses.
+    /// The number of sets of a cache that a walk with this pitch uses.
     fn places(&self, pitch: u64, cache: &Cache) -> u64 {
         let way = cache.size / u64::from(cache.ways.max(1));
         way / divisor(pitch, way).max(cache.line).max(1)
@@ -163,16 +160,18 @@ impl Walk<'_> {
         let (places, name) = (self.places(pitch, cache), &cache.name);
         let places = if places == 1 { "one set".into() } else { format!("{places} sets") };
         let rows = if self.variable.is_column_major { "columns" } else { "rows" };
-        format!("is walked through in steps that share {places} of the {name}: make its {rows} a line longer")
+        format!(
+            "is traversed with a stride that maps to {places} of the {name}: make its {rows} one cache line longer"
+        )
     }
 
-    /// How many loads before the same element was loaded, and how often that is so, while the walk goes on from
-    /// element to element.
+    /// The number of loads after which the same element is loaded again, and the share of such loads, while the walk
+    /// advances from element to element.
     fn again(&self) -> Option<(u32, f64)> {
         let near = 2 * self.element().cast_signed();
         let is_walk = !self.is_store && self.share(1, |one| one.range.near <= near) >= WALK;
         let shares = (1..=ADVICE.depth).map(|step| (step, self.share(step, |one| one.range.near == 0)));
-        // What is loaded again at every step does not go on.
+        // If every step loads the same element, the walk does not advance.
         let goes_on = self.share(ADVICE.depth, |one| one.range.near > 0) >= WALK;
         shares.into_iter().find(|(_, share)| *share >= AGAIN).filter(|_| is_walk && goes_on)
     }
@@ -181,7 +180,7 @@ impl Walk<'_> {
         self.strides.iter().filter(|one| one.step == 1).max_by_key(|one| one.count)
     }
 
-    /// Whether it goes through whole numbers in order.
+    /// Whether it reads integers in order.
     fn has_indices(&self) -> bool {
         let name = self.variable.element.as_ref().map_or("", |element| element.name.as_str());
         let is_whole = ["int", "long", "short"].iter().any(|kind| name.contains(kind));

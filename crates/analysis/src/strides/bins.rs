@@ -1,4 +1,4 @@
-//! Which strides are counted together.
+//! The bins of stride histograms.
 
 /// Strides below this have a bin each.
 pub const SINGLE: u64 = 128;
@@ -7,39 +7,38 @@ pub const LARGEST: u64 = 1 << 15;
 /// Bins of strides that are not negative: single ones, one up to each power of two, and one for the rest.
 pub const BINS: usize = (SINGLE + (LARGEST / SINGLE).ilog2() as u64 + 1) as usize;
 
-/// How strides are put into bins.
+/// A division of strides into bins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bins {
-    /// Whether strides that go down are told from those that go up.
+    /// Whether descending and ascending strides have different bins.
     pub is_signed: bool,
     /// Whether strides are counted in elements, not in bytes.
     pub in_elements: bool,
 }
 
-/// The strides of a bin, both ends included; those that go down are negative.
+/// The strides of a bin, both ends included; descending ones are negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Range {
     /// The stride nearest to zero.
     pub near: i64,
-    /// The one farthest from zero; none if there is no limit.
+    /// The stride farthest from zero; None if there is no limit.
     pub far: Option<i64>,
 }
 
 impl Bins {
-    /// How many there are.
+    /// The number of bins.
     pub fn count(self) -> usize {
         if self.is_signed { 2 * BINS } else { BINS }
     }
 
-    /// What strides between references to elements of a size are counted in.
+    /// The unit of strides between references to elements of a size.
     #[inline(always)]
     pub(super) fn element(self, size: u64) -> u32 {
         // No element is larger than 4 GB.
         if self.in_elements { size.min(u32::MAX.into()) as u32 } else { 1 }
     }
 
-    /// The bin of the stride by which a reference is above another; `element` is what strides
-    /// are counted in.
+    /// The bin of a stride; `element` is the unit of strides.
     #[inline(always)]
     pub fn bin(self, stride: i64, element: u32) -> usize {
         let distance = stride.unsigned_abs();
@@ -49,7 +48,7 @@ impl Bins {
         } else {
             SINGLE as usize + (distance.min(LARGEST).ilog2() - SINGLE.ilog2()) as usize
         };
-        // Within an element there is neither up nor down.
+        // Strides within an element have no direction.
         if self.is_signed && stride < 0 && bin > 0 { BINS + bin } else { bin }
     }
 

@@ -1,12 +1,11 @@
-//! How often strides occurred: small for the many series of references that are rare or regular, fast for those
-//! that are frequent.
+//! Counters of strides: sparse for the many series that are rare or regular, dense for frequent ones.
 
 use rustix::mm::{Advice, madvise};
 
 /// Counters that are not 0, in order.
 type Few = Vec<(u16, u64)>;
 
-/// What the strides of a series are added to.
+/// The counters of one series.
 pub enum Sums<'a> {
     /// Counters that are not 0.
     Few(&'a mut Few),
@@ -14,7 +13,7 @@ pub enum Sums<'a> {
     Many(Many<'a>),
 }
 
-/// All counters of a series: small ones, as many as can be in the host's caches; and what went beyond them.
+/// Dense counters of a series: small ones, so that they fit the host's caches, and their overflow.
 pub struct Many<'a> {
     small: &'a mut [u16],
     beyond: &'a mut Few,
@@ -23,35 +22,35 @@ pub struct Many<'a> {
 /// The counters of all series.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    /// Counters in each series.
+    /// The number of counters of each series.
     width: usize,
-    /// By series: which it is of those that have all counters, or [`FEW`]. What is frequent is looked for here.
+    /// By series: its index among the dense ones, or [`FEW`] if it is sparse. Read at every reference.
     numbers: Vec<u32>,
-    /// By series: the counters that it has alone, or what went beyond its small ones; and how often they were asked for.
+    /// By series: its sparse counters, or the overflow of its dense ones; and how often they were accessed.
     few: Vec<(Few, u32)>,
-    /// The small counters of the series that have all.
+    /// The small counters of dense series.
     chunks: Vec<Vec<u16>>,
-    /// Of how many series a chunk has them: of two to this power.
+    /// Logarithm of the series of a chunk.
     power: u32,
-    /// How many have all.
+    /// The number of dense series.
     many: u32,
-    /// How many can.
+    /// The greatest number of dense series.
     room: u32,
 }
 
-/// A series that has only the counters that are not 0.
+/// Marks a sparse series.
 const FEW: u32 = u32::MAX;
-/// References from which on a series gets all counters, but for those that repeat a stride.
+/// The number of references, but for those that repeat a stride, from which on a series is dense.
 const FREQUENT: u32 = 1024;
-/// So many counters that are not 0 take longer to find than all of them take room.
+/// The number of nonzero counters from which on a series is dense.
 const MOST_FEW: usize = 24;
-/// Bytes of the series that have all counters. What comes later keeps the counters that are not 0.
+/// The greatest size of all dense series in bytes. Later series stay sparse.
 const ROOM: usize = 256 << 20;
-/// Bytes of a chunk, at most, but for one that has a single series.
+/// The greatest size of a chunk in bytes, unless it has a single series.
 const CHUNK: usize = 16 << 20;
 
 impl Counters {
-    /// Of series with so many counters.
+    /// For series with so many counters.
     pub fn new(width: usize) -> Counters {
         assert!(width <= usize::from(u16::MAX), "counters are numbered with 16 bits");
         let bytes = width * size_of::<u16>();
@@ -60,7 +59,7 @@ impl Counters {
         Counters { width, numbers, few, chunks, power, many: 0, room }
     }
 
-    /// Sees to it that there are so many series.
+    /// Grows to so many series.
     pub fn reach(&mut self, count: usize) {
         let count = count.max(self.numbers.len());
         self.numbers.resize(count, FEW);
@@ -82,7 +81,7 @@ impl Counters {
         counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect()
     }
 
-    /// What the strides of a reference are to be added to.
+    /// The counters to which the strides of a reference are added.
     #[inline(always)]
     pub fn sums(&mut self, series: u32) -> Sums<'_> {
         if self.numbers[series as usize] == FEW {
@@ -98,7 +97,7 @@ impl Counters {
         }
     }
 
-    /// Gives a series all counters when it is asked for often.
+    /// Makes a series dense when it is accessed often.
     fn ask(&mut self, series: u32) {
         let (few, times) = &mut self.few[series as usize];
         *times = times.saturating_add(1);
@@ -107,14 +106,14 @@ impl Counters {
         }
     }
 
-    /// What was counted of a series was counted of another one, too.
+    /// Copies the counts of a series to another one.
     pub fn copy(&mut self, from: u32, to: u32) {
         let counts = self.of(from);
         let (few, _) = &mut self.few[to as usize];
         counts.into_iter().for_each(|(slot, count)| few.add(slot, count));
     }
 
-    /// Gives a series all counters, while there is room.
+    /// Makes a series dense, if there is room.
     #[cold]
     fn grow(&mut self, series: u32) {
         if self.many == self.room {
@@ -129,24 +128,24 @@ impl Counters {
     }
 }
 
-/// Where the counters of a series are that has all, so many: in which chunk, and where there.
+/// The chunk of a dense series, and the place of its counters there.
 #[inline(always)]
 fn place(number: u32, width: usize, power: u32) -> (usize, usize) {
     let (number, series) = (number as usize, 1 << power);
     (number / series, number % series * width)
 }
 
-/// Zeroes, in large pages if the host has such: counters are far apart, and each page is another to find. Memory that
-/// is not touched is not taken.
+/// Zeroed memory, in huge pages if the host has them: counters are far apart, and would miss its TLB. Memory that is not
+/// touched is not allocated.
 fn in_large_pages(counters: usize) -> Vec<u16> {
     let mut zeroes = vec![0u16; counters];
     let bytes = counters * size_of::<u16>();
-    // SAFETY: the advice is of memory that is there, and changes nothing in it.
+    // SAFETY: the advice is on allocated memory, and does not change its contents.
     let _ = unsafe { madvise(zeroes.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
     zeroes
 }
 
-/// Adds up what is counted.
+/// Adds to counters.
 pub trait Add {
     /// Adds to the counter with this number.
     fn add(&mut self, slot: usize, times: u64);
@@ -164,7 +163,7 @@ impl Add for Many<'_> {
 }
 
 impl Many<'_> {
-    /// Adds what a small counter cannot have of a sum.
+    /// Adds the overflow of a small counter.
     #[cold]
     fn beyond(&mut self, slot: usize, sum: u64) {
         self.beyond.add(slot, sum & !u64::from(u16::MAX));
@@ -184,7 +183,7 @@ impl Add for Few {
 mod tests {
     use super::*;
 
-    /// Counts the same whether a series has all its counters or not.
+    /// Dense and sparse series have the same counts.
     #[test]
     fn counts_do_not_depend_on_their_form() {
         let mut roomy = Counters::new(500);
@@ -194,7 +193,7 @@ mod tests {
             counters.reach(3);
             for number in 0..6000usize {
                 let slots = [number % 7, number * number % 499];
-                // More than a small counter can have, at once or little by little.
+                // More than a small counter can hold, in one step or in several.
                 let times = if number % 40 == 0 { 70_000 } else { 70 };
                 match counters.sums((number % 3) as u32) {
                     Sums::Few(few) => slots.map(|slot| few.add(slot, times)),

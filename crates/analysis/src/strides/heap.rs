@@ -1,4 +1,4 @@
-//! Blocks of the heap, as far as traces tell of them, each by who asked for it.
+//! Blocks of the heap, as far as traces have heap marks, by the call that allocated them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,11 +14,11 @@ pub struct Heaps {
     processes: Vec<BTreeMap<u64, (u64, u32)>>,
     /// By thread.
     threads: HashMap<u32, State>,
-    /// Blocks in all of them.
+    /// The number of blocks in all heaps.
     blocks: usize,
 }
 
-/// What the marks of a thread said last.
+/// The state of a thread between its heap marks.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     caller: u64,
@@ -27,18 +27,18 @@ struct State {
     freed: Option<(u64, (u64, u32))>,
 }
 
-/// More blocks at a time are not told apart: this bounds the memory that a damaged trace can take.
+/// The greatest number of blocks: it bounds the memory that a damaged trace can take.
 const MOST: usize = 1 << 22;
 
 impl Heaps {
-    /// The array of the block that an address of a process is in.
+    /// The array of the block that contains an address of a process.
     #[inline]
     pub fn find(&self, process: u32, address: u64) -> Option<u32> {
         let (_, &(end, array)) = self.processes.get(process as usize)?.range(..=address).next_back()?;
         (address < end).then_some(array)
     }
 
-    /// Follows a mark; `array` numbers what is allocated for a caller.
+    /// Follows a mark; `array` returns the array of blocks that a caller allocates.
     pub fn mark(&mut self, thread: Thread, mark: Mark, array: impl FnOnce(u64) -> u32) {
         let state = self.threads.entry(thread.number).or_default();
         match mark {
@@ -74,7 +74,7 @@ impl Heaps {
         }
     }
 
-    /// Adds a block in place of what was there: not all that is freed may be known.
+    /// Adds a block, and removes blocks that overlap it: they were freed without a mark.
     fn add(&mut self, process: u32, start: u64, end: u64, array: u32) {
         let blocks = at(&mut self.processes, process);
         while let Some((&other, &(other_end, _))) = blocks.range(..end).next_back()
@@ -110,21 +110,21 @@ mod tests {
             |heaps: &Heaps, process| [999, 1000, 1009, 1010, 1019, 1020].map(|at| heaps.find(process, at));
         assert_eq!(found(&heaps, 0), [None, Some(5), Some(5), Some(6), Some(6), None]);
         assert_eq!(found(&heaps, 1), [None; 6]);
-        // A process has its parent's blocks, and goes on by itself.
+        // A forked process begins with a copy of its parent's blocks.
         heaps.mark(thread(1, 2), Mark::Copied(0), |_| panic!());
         free(&mut heaps, thread(0, 0), 1000);
         assert_eq!(found(&heaps, 0), [None, None, None, Some(6), Some(6), None]);
         assert_eq!(found(&heaps, 1)[1..3], [Some(5); 2]);
-        // What could not be made larger is there still.
+        // A block that realloc could not enlarge stays.
         heaps.mark(thread(0, 0), Mark::Block(0), |_| panic!());
         assert_eq!(heaps.find(0, 1000), Some(5));
-        // One that overlaps replaces what was not known to be freed.
+        // A block replaces those that it overlaps.
         allocate(&mut heaps, thread(0, 0), 1005, 7, 7);
         assert_eq!(found(&heaps, 0), [None, None, Some(7), Some(7), None, None]);
         assert_eq!([1005, 1011, 1012].map(|at| heaps.find(0, at)), [Some(7), Some(7), None]);
         heaps.mark(thread(1, 2), Mark::Gone, |_| panic!());
         assert_eq!((found(&heaps, 1), heaps.blocks), ([None; 6], 1));
-        // Nonsense does no harm.
+        // Inconsistent marks do no harm.
         allocate(&mut heaps, thread(0, 0), u64::MAX, u64::MAX, 8);
         free(&mut heaps, thread(0, 0), 3);
         heaps.mark(thread(0, 3), Mark::Block(0), |_| panic!());

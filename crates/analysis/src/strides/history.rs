@@ -1,9 +1,8 @@
-//! The addresses that the references of each track accessed last, thread by thread. While they are equally far apart,
-//! it is enough to know how often.
+//! The last addresses of each track in each thread. While strides repeat, only their number is recorded (a run).
 
 use super::lockstep::Counted;
 
-/// What is known of a track is a line of the host's cache, as long as strides are counted to five steps.
+/// Words of a line of the host's cache: the state of a track fits one line for up to five steps.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line([u64; Line::WORDS]);
@@ -12,11 +11,11 @@ impl Line {
     const WORDS: usize = 8;
 }
 
-/// The last addresses of a thread, of as many tracks as it executed.
+/// The last addresses of a thread, for the tracks that it executed.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     lines: Vec<Line>,
-    /// By track: its first line.
+    /// By track: the index of its first line.
     of_tracks: Vec<u32>,
     /// By block.
     of_blocks: Vec<Places>,
@@ -24,17 +23,17 @@ pub struct History {
     places: Vec<Place>,
 }
 
-/// Where the accesses of a block are that are counted. Little, as the hottest loop waits for it.
+/// The counted accesses of a block. Small, because the hottest loop depends on it.
 #[derive(Clone, Copy, Debug)]
 struct Places {
     start: u32,
     counted: u16,
-    /// How many accesses it has, those that are not counted among them.
+    /// The number of its accesses, counted or not.
     accesses: u16,
 }
 
 impl Places {
-    /// The thread did not enter the block.
+    /// For a block that the thread has not entered.
     const NONE: Places = Places { start: u32::MAX, counted: 0, accesses: 0 };
 }
 
@@ -44,42 +43,41 @@ type Place = (Counted, u32);
 /// No line.
 const NONE: u32 = u32::MAX;
 
-/// How many addresses are kept of a track.
+/// The size of a track's history.
 #[derive(Clone, Copy, Debug)]
 pub struct Depth {
-    /// As many as strides are counted to.
+    /// The number of steps back.
     depth: u64,
-    /// A ring for all but the last of them, less one: of a power of two.
+    /// The size of the ring for all addresses but the last, less one; the size is a power of two.
     mask: u64,
 }
 
-/// What is kept of a track: some words by name, then a ring of the addresses before the last.
+/// The words of a track: these, then a ring of the addresses before the last.
 #[derive(Clone, Copy)]
 enum Word {
     /// The last address.
     Last,
-    /// From the last but one address to the last.
+    /// The last stride.
     Stride,
-    /// How many references came with that stride since there were as many as the depth, one after another. They
-    /// are not in the ring.
+    /// The length of the run: references that repeated the stride after `depth` repetitions. They are not in the ring.
     Repeats,
     /// [`State`].
     State,
     Ring,
 }
 
-/// What else is known of a track, in a word of which each value takes some bits.
+/// The bit fields of a track's state word.
 #[derive(Clone, Copy)]
 struct State(u64);
 
 impl State {
-    /// Where the ring's next address goes.
+    /// The place of the next address in the ring.
     const END: u32 = 0;
-    /// References, but no more than the depth.
+    /// References, at most the depth.
     const KNOWN: u32 = 8;
-    /// How many strides, the last one among them, were the same one after another; but no more than the depth.
+    /// How many times the last stride has been repeated, at most the depth.
     const EQUAL: u32 = 16;
-    /// What the last stride was counted in.
+    /// The unit of the last stride.
     const ELEMENT: u32 = 32;
 
     fn new(end: u64, known: u64, equal: u64, element: u32) -> State {
@@ -103,7 +101,7 @@ impl State {
         (self.0 >> State::ELEMENT) as u32
     }
 
-    /// Whether a stride, counted in these elements, that is the same again need not be in the ring.
+    /// Whether one more repetition of a stride, in this unit, extends a run.
     #[inline(always)]
     fn repeats(self, depth: Depth, element: u32) -> bool {
         const WHICH: u64 = 0xffff_ffff << State::ELEMENT | 0xff << State::EQUAL;
@@ -111,18 +109,18 @@ impl State {
     }
 }
 
-/// A stride that was repeated so often, behind as many of the same as the depth is.
+/// A run: repetitions of a stride after `depth` equal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The stride.
     pub stride: i64,
-    /// What it is counted in.
+    /// Its unit.
     pub element: u32,
-    /// References.
+    /// Its references.
     pub times: u64,
 }
 
-/// What is known of a track.
+/// The state of a track.
 pub struct Last<'a> {
     lines: &'a mut [Line],
     depth: Depth,
@@ -142,14 +140,14 @@ impl Depth {
 }
 
 impl History {
-    /// What is known of a track.
+    /// The state of a track.
     #[inline(always)]
     pub fn of(&mut self, track: u32, depth: Depth) -> Last<'_> {
         let line = self.line(track, depth);
         Last::new(&mut self.lines, line, depth)
     }
 
-    /// What is known of the tracks of a block's accesses; None if the thread did not [`enter`](History::enter) it.
+    /// The states of the tracks of a block's accesses; None if the thread has not [entered](History::enter) it.
     #[inline(always)]
     pub fn of_block(&mut self, block: u32, depth: Depth) -> Option<OfBlock<'_>> {
         let Places { start, counted, accesses } = *self.of_blocks.get(block as usize)?;
@@ -180,7 +178,7 @@ impl History {
         line as u32
     }
 
-    /// A block is executed that has so many accesses, of which these are counted.
+    /// Enters a block with so many accesses, of which `counted` are counted.
     pub fn enter(&mut self, block: u32, accesses: usize, counted: &[Counted], depth: Depth) {
         if self.of_blocks.len() <= block as usize {
             self.of_blocks.resize(block as usize + 1, Places::NONE);
@@ -195,14 +193,14 @@ impl History {
         self.of_blocks[block as usize] = Places { start, counted, accesses };
     }
 
-    /// Other accesses of a block are to be counted.
+    /// The counted accesses of a block change.
     pub fn leave(&mut self, block: u32) {
         if let Some(places) = self.of_blocks.get_mut(block as usize) {
             *places = Places::NONE;
         }
     }
 
-    /// What is known of a track is known of another one, too, which is new.
+    /// Copies the state of a track to a new one.
     pub fn copy(&mut self, from: u32, to: u32, depth: Depth) {
         let from = self.of_tracks.get(from as usize).copied().filter(|&line| line != NONE);
         let Some(from) = from.map(|line| line as usize) else { return };
@@ -210,7 +208,7 @@ impl History {
         self.lines.copy_within(from..from + depth.lines(), to);
     }
 
-    /// The run that a track is in, if there is one. None for a track without references.
+    /// The current run of a track, if there is one. None for a track without references.
     pub fn state(&self, track: u32) -> Option<Option<Run>> {
         let line = *self.of_tracks.get(track as usize)?;
         let first = self.lines.get(line as usize)?;
@@ -218,17 +216,17 @@ impl History {
     }
 }
 
-/// What is known of the tracks of a block's accesses.
+/// The states of the tracks of a block's accesses.
 pub struct OfBlock<'a> {
     lines: &'a mut [Line],
     places: &'a [Place],
-    /// How many accesses there are, those that are not counted among them.
+    /// The number of accesses, counted or not.
     pub accesses: usize,
     depth: Depth,
 }
 
 impl OfBlock<'_> {
-    /// Tells of each access that is counted what is known of its track.
+    /// Calls `each` with every counted access and the state of its track.
     #[inline(always)]
     pub fn each(self, mut tell: impl FnMut(Counted, Last)) {
         for &(access, line) in self.places {
@@ -237,7 +235,7 @@ impl OfBlock<'_> {
     }
 }
 
-/// The run that a track is in, whose first line is given.
+/// The current run of the track with this first line.
 #[inline(always)]
 fn run(first: &Line) -> Option<Run> {
     let [stride, times, state] =
@@ -252,13 +250,13 @@ impl<'a> Last<'a> {
         Last { lines: &mut lines[first..first + depth.lines()], depth }
     }
 
-    /// The same, of which the depth is known when this is compiled.
+    /// The same with a depth that is known at compile time.
     #[inline(always)]
     pub fn of(self, depth: Depth) -> Last<'a> {
         Last { lines: &mut self.lines[..depth.lines()], depth }
     }
 
-    /// Adds an address if it goes on as those before: true if it does.
+    /// Adds an address if it continues the run. Returns whether it does.
     #[inline(always)]
     pub fn repeat(&mut self, address: u64, element: u32) -> bool {
         let words = &mut self.lines[0].0;
@@ -272,22 +270,22 @@ impl<'a> Last<'a> {
         repeats
     }
 
-    /// Ends the run that there is: its references are in the ring from now on.
+    /// Ends the current run: its last references are put into the ring.
     #[inline(always)]
     pub fn end_run(&mut self) -> Option<Run> {
         let run = run(&self.lines[0])?;
         let [last, state] = [Word::Last, Word::State].map(|word| self.lines[0].0[word as usize]);
         for back in 1..self.depth.depth {
             let address = last.wrapping_sub(run.stride.cast_unsigned().wrapping_mul(back));
-            // There were more than the depth.
+            // The run had at least as many references as the ring.
             *self.slot(State(state).end().wrapping_sub(back)) = address;
         }
         self.lines[0].0[Word::Repeats as usize] = 0;
         Some(run)
     }
 
-    /// Adds an address when there is no run; the ones before it, the last first, are told until `next` says that it
-    /// is enough.
+    /// Adds an address that does not continue a run. Calls `next` with the earlier addresses, the last first, until it
+    /// returns false.
     #[inline(always)]
     pub fn push(&mut self, address: u64, element: u32, mut next: impl FnMut(u64) -> bool) {
         let words = &mut self.lines[0].0;
@@ -296,7 +294,7 @@ impl<'a> Last<'a> {
         let is_equal = stride == words[Word::Stride as usize] && element == state.element();
         let Depth { depth, .. } = self.depth;
         let (end, known) = (state.end(), state.known());
-        // The first address has no stride, and the second one none to compare with.
+        // The first address has no stride, and the stride of the second one nothing to compare with.
         let equal = match (known, state.equal()) {
             (0, _) => 0,
             (_, equal @ 1..) if is_equal => (equal + 1).min(depth),

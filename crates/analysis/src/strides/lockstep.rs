@@ -1,10 +1,10 @@
-//! Which instructions' references move in lockstep, so that counting the strides of one counts those of all.
+//! Instructions whose references move in lockstep, so that counting the strides of one counts those of all.
 //!
-//! What instructions of a block access relative to the same value of a register is always equally far apart. As
-//! long as these instructions are executed in the same blocks only, their strides are the same, one by one. They
-//! share a **track**; a block that has only some of them, or has them relative to different values, splits it.
+//! Accesses of a block relative to the same value of a register have constant distances. As long as the instructions
+//! are executed in the same blocks only, their strides are equal. They share a **track**; a block that has only some
+//! of them, or has them relative to different values, splits the track.
 //!
-//! This holds of what the engine tells while a program runs. What a file says is counted reference by reference.
+//! Running programs are counted in this way. Traces, which may be damaged, are counted reference by reference.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,28 @@ use isa::{Format, Instruction};
 
 use super::Access;
 
-/// What an address of a block is relative to, and how far it is from there.
+/// The base of an address in a block, and the offset from it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Relative {
     origin: Origin,
-    /// Bytes.
+    /// The offset in bytes.
     displacement: i16,
 }
 
-/// What addresses of a block are relative to that are always equally far apart.
+/// The base of addresses in a block: addresses with equal bases have constant distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Origin {
     /// The register.
     base: u8,
-    /// How many instructions of the block may have written it before.
+    /// The number of earlier instructions of the block that may have written it.
     writes: u16,
-    /// What of the displacement decides how the sum is rounded, if it is.
+    /// The part of the displacement that affects the rounding of the address, for accesses that round.
     rounding: Option<u8>,
-    /// Bytes that strides are counted in.
+    /// The unit of strides in bytes.
     element: u32,
 }
 
-/// Follows what the registers hold from the beginning of a block on.
+/// Follows the values of registers through a block.
 #[derive(Default)]
 pub(super) struct Origins {
     writes: [u16; 32],
@@ -52,31 +52,31 @@ pub(super) struct Lockstep {
     has: Vec<bool>,
 }
 
-/// Series whose strides are the same.
+/// Series whose strides are equal.
 #[derive(Clone, Copy, Debug)]
 struct Track {
-    /// How many.
+    /// The number of series.
     series: u32,
-    /// All of them are in the blocks of the list that begins here.
+    /// The list of blocks that contain all of them.
     blocks: u32,
 }
 
-/// What a new block splits.
+/// The tracks that a new block splits.
 #[derive(Debug, Default)]
 pub(super) struct Splits {
-    /// Tracks, and what parts of them are from now on: what is known of the one holds of the other.
+    /// Old tracks, and the new tracks of a part of their series; the state of the old one is copied.
     pub tracks: Vec<(u32, u32)>,
-    /// Blocks whose accesses have other tracks now.
+    /// Blocks some of whose accesses have new tracks.
     pub blocks: Vec<u32>,
 }
 
-/// An access of a block that is counted for its track.
+/// The access of a block that is counted for its track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
     pub track: u32,
     /// Its index in the block.
     pub index: u16,
-    /// Its address without this is the same for all of the track.
+    /// The offset of its address from the base of the track.
     pub displacement: i16,
 }
 
@@ -84,15 +84,15 @@ pub(super) struct Counted {
 const NONE: u32 = u32::MAX;
 
 impl Origins {
-    /// What the address of the block's next instruction is relative to, if it has one.
+    /// The base of the address of the block's next instruction, if it has one.
     pub fn next(&mut self, instruction: Instruction, element: u32) -> Relative {
         let (base, displacement) = (instruction.rb(), instruction.displacement() as i16);
         let rounding = instruction.op.is_rounded().then_some((displacement & 7) as u8);
         let origin = Origin { base, writes: self.writes[usize::from(base)], rounding, element };
-        // No block is so long that a number comes twice.
+        // Blocks are too short for the number to wrap around.
         let count = |writes: &mut u16| *writes = writes.wrapping_add(1);
         if instruction.op.format() == Format::Pal {
-            // Some of the calls of privileged code write registers.
+            // Some PAL calls write registers.
             self.writes.iter_mut().for_each(count);
         } else if let Some(Register::Integer(register)) = value_register(instruction) {
             count(&mut self.writes[usize::from(register)]);
@@ -113,7 +113,7 @@ impl Lockstep {
         self.tracks.len()
     }
 
-    /// The track of a series that shares it with no other.
+    /// Makes a track for a single series.
     pub fn alone(&mut self, series: u32) -> u32 {
         match self.of(series) {
             Some(track) => track,
@@ -134,7 +134,7 @@ impl Lockstep {
         track
     }
 
-    /// A list of blocks with one more at its beginning; lists share their ends.
+    /// Prepends a block to a list; lists share their tails.
     fn list(&mut self, block: u32, next: u32) -> u32 {
         self.blocks.push((block, next));
         self.blocks.len() as u32 - 1
@@ -146,7 +146,7 @@ impl Lockstep {
         std::iter::successors(self.blocks.get(first as usize).copied(), follow).map(|(block, _)| block)
     }
 
-    /// A block with these accesses is executed; perhaps for the first time.
+    /// Adds a block with these accesses, unless it was added before.
     pub fn add(&mut self, block: u32, accesses: &[Access]) -> Splits {
         if self.has.len() <= block as usize {
             self.has.resize(block as usize + 1, false);
@@ -184,7 +184,7 @@ impl Lockstep {
         splits
     }
 
-    /// The accesses that are counted of those of a block that was added.
+    /// The counted accesses of a block that was added.
     pub fn counted(&self, accesses: &[Access]) -> Vec<Counted> {
         let mut counted: Vec<Counted> = Vec::new();
         for (index, access) in (0..).zip(accesses) {

@@ -1,4 +1,4 @@
-//! What is where in the memory of a program: its variables, by name, its stacks, and the blocks of its heap.
+//! The layout of a program's memory: its variables by name, its stacks, and the blocks of its heap.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use image::Variable;
 use super::heap::Heaps;
 use crate::names::Names;
 
-/// A piece of memory with a name.
+/// An array: a range of memory with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Array {
-    /// Its name; in parentheses for what is no variable.
+    /// Its name; in parentheses unless it is a variable.
     pub name: String,
     /// The function, module or common block, and the image.
     pub place: String,
@@ -20,7 +20,7 @@ pub struct Array {
     pub element: Option<u64>,
     /// Type and shape, as the source has them.
     pub shape: String,
-    /// What it is, if it is a variable.
+    /// The variable, if it is one.
     pub variable: Option<Variable>,
 }
 
@@ -28,15 +28,14 @@ pub struct Array {
 pub struct Memory {
     arrays: Vec<Array>,
     images: Vec<Image>,
-    /// By image: where its variables are, and which they are. None if it is not known yet.
+    /// By image: the ranges of its variables. None if they have not been read yet.
     variables: Vec<Option<Vec<Piece>>>,
     /// By process.
     processes: Vec<Process>,
     /// By thread.
     stacks: Vec<Option<(u64, u64)>>,
     heaps: Heaps,
-    /// The arrays that are all blocks which were allocated at a place, by its name; and by the process and the
-    /// address of the call.
+    /// The arrays for heap blocks, one for each place that allocates: by its name; and by process and return address.
     allocated: HashMap<[String; 2], u32>,
     callers: HashMap<(u32, u64), u32>,
 }
@@ -44,14 +43,14 @@ pub struct Memory {
 /// The memory of a process.
 #[derive(Clone, Debug, Default)]
 struct Process {
-    /// Images whose code it executed, and which no later one replaced.
+    /// Images whose code it executed, unless a later one replaced them.
     images: Vec<u32>,
     last: Option<u32>,
     /// Ascending and disjoint.
     pieces: Vec<Piece>,
 }
 
-/// Addresses from `start` up to `end`, and the array that they are of.
+/// Addresses from `start` up to `end`, and their array.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: u64,
@@ -59,17 +58,16 @@ struct Piece {
     array: u32,
 }
 
-/// What is not known to be anything else.
+/// Memory that belongs to no other array.
 const OTHER: u32 = 0;
 /// The threads' stacks.
 const STACK: u32 = 1;
-/// What the stack pointer points to is on the same stack if it is no further from it: as large as stacks are, if
-/// nobody says otherwise.
+/// The greatest distance of an address on the stack from the stack pointer: the default size of stacks.
 const STACK_SIZE: u64 = 8 << 20;
 /// The stack pointer.
 const SP: u8 = 30;
 
-/// So many processes and threads are told apart at most: a damaged trace may name any.
+/// The greatest number of processes and threads: a damaged trace may name any.
 const MOST: usize = 1 << 20;
 
 impl Memory {
@@ -87,18 +85,18 @@ impl Memory {
         }
     }
 
-    /// An image that blocks may be of.
+    /// Adds an image that blocks may belong to.
     pub fn add_image(&mut self, image: &Image) {
         self.images.push(image.clone());
         self.variables.push(None);
     }
 
-    /// What the numbers of arrays mean.
+    /// All arrays, by number.
     pub fn arrays(&self) -> &[Array] {
         &self.arrays
     }
 
-    /// A block of an image is executed: the image is there.
+    /// A block of an image is executed by a process: the image is mapped there.
     #[inline]
     pub fn block(&mut self, process: u32, image: Option<u32>, names: &Names) {
         let known = self.processes.get(process as usize);
@@ -107,7 +105,7 @@ impl Memory {
         }
     }
 
-    /// An address is accessed, by the register `base`; the number of the array that it is in.
+    /// The number of the array that contains an address, which is accessed by the register `base`.
     #[inline]
     pub fn find(&mut self, thread: Thread, base: u8, address: u64) -> u32 {
         let stack = at(&mut self.stacks, thread.number);
@@ -130,7 +128,7 @@ impl Memory {
         }
     }
 
-    /// Something became of a thread's heap.
+    /// Follows a heap mark of a thread.
     #[cold]
     pub fn heap(&mut self, thread: Thread, mark: Heap, names: &Names) {
         if mark == Heap::Gone {
@@ -142,7 +140,7 @@ impl Memory {
         self.heaps = heaps;
     }
 
-    /// The array of what is allocated by a call that returns to an address.
+    /// The array of blocks that are allocated by a call with this return address.
     fn allocated_for(&mut self, process: u32, caller: u64, names: &Names) -> u32 {
         if let Some(&known) = self.callers.get(&(process, caller)) {
             return known;
@@ -176,7 +174,7 @@ impl Memory {
         array
     }
 
-    /// Adds an image to a process, in place of what was there.
+    /// Maps an image into a process, and removes images that it overlaps.
     #[cold]
     fn map(&mut self, process: u32, image: u32, names: &Names) {
         let known = at(&mut self.processes, process);
@@ -199,7 +197,7 @@ impl Memory {
         process.pieces.sort_by_key(|piece| piece.start);
     }
 
-    /// The variables of an image, and between them the rest of its data.
+    /// The ranges of an image: its variables, and the other data between them.
     fn pieces(&mut self, image: u32, names: &Names) -> Vec<Piece> {
         if let Some(known) = &self.variables[image as usize] {
             return known.clone();
@@ -234,7 +232,7 @@ impl Memory {
     }
 }
 
-/// What is known of a process or a thread.
+/// The entry of a process or a thread.
 pub(super) fn at<T: Default + Clone>(all: &mut Vec<T>, number: u32) -> &mut T {
     let index = (number as usize).min(MOST);
     if index >= all.len() {

@@ -1,8 +1,8 @@
-//! Memory access patterns: how far apart the addresses are that an instruction accesses one time after another,
-//! or a line, a function, or whoever accesses an array.
+//! Memory access patterns: the strides between successive references of an instruction, a line or a function, or to an
+//! array.
 //!
-//! A **series** is a sequence of references, loads or stores, whose addresses are compared: each one's with that
-//! of the reference 1, 2, ... steps earlier in the same series and the same thread. For each of these steps there
+//! A **series** is a sequence of references, loads or stores. The address of each reference is compared with that of
+//! the reference 1, 2, ... steps earlier in the same series and thread. For each of these steps there
 //! is a histogram of the strides, from the earlier reference to the later one.
 //!
 //! ```
@@ -40,25 +40,25 @@ use counters::{Add, Counters, Sums};
 use history::{Depth, History, Last, Run};
 use lockstep::{Counted, Lockstep, Origins, Relative, Splits};
 use memory::Memory;
-pub use patterns::{By, Heard, Patterns};
+pub use patterns::{By, LiveStrides, Patterns};
 
-/// Strides are counted to no earlier reference than this.
+/// The greatest number of steps back.
 pub const DEEPEST: u32 = 64;
 
-/// What is counted.
+/// Options of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many steps back strides are counted to, each in a histogram of its own: up to [`DEEPEST`].
+    /// The number of steps back, each with a histogram of its own: up to [`DEEPEST`].
     pub depth: u32,
-    /// Bytes: a shorter stride to the reference so many steps back keeps a reference out of the histograms of more
-    /// steps. With 0 every reference is in every histogram.
+    /// In bytes: a reference whose stride to an earlier reference is shorter is not compared with those before that one.
+    /// With 0, every reference is in every histogram.
     pub threshold: u64,
-    /// How strides are put into bins.
+    /// The bins of the histograms.
     pub bins: Bins,
 }
 
 impl Default for Options {
-    /// As the paper has it.
+    /// The paper's options.
     #[inline(always)]
     fn default() -> Options {
         Options { depth: 5, threshold: 128, bins: Bins { is_signed: false, in_elements: false } }
@@ -70,7 +70,7 @@ impl Default for Options {
 pub struct Strides {
     options: Options,
     depth: Depth,
-    /// Where each block's accesses begin; and the end.
+    /// The index of each block's first access; and the number of all.
     starts: Vec<usize>,
     accesses: Vec<Access>,
     numbers: HashMap<Key, u32>,
@@ -85,7 +85,7 @@ pub struct Strides {
     counters: Counters,
 }
 
-/// What a series is of: a group of references; loads or stores.
+/// The key of a series: a group of references, and whether they are loads or stores.
 pub(crate) type Key = (u32, bool);
 
 /// An access of a block.
@@ -100,11 +100,11 @@ pub(crate) struct Access {
     pub is_store: bool,
     /// The register that the address is relative to.
     pub base: u8,
-    /// What the address is relative to, if the series is a single instruction.
+    /// The base and offset of the address, if the series is a single instruction.
     pub relative: Option<Relative>,
 }
 
-/// An instruction that accesses memory, for whoever decides which group its references belong to.
+/// An instruction that accesses memory, to be assigned to a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Site {
     /// Its index in its block.
@@ -116,7 +116,7 @@ pub struct Site {
 }
 
 impl Strides {
-    /// Nothing counted yet.
+    /// Without references.
     ///
     /// # Panics
     /// If the depth is 0 or more than [`DEEPEST`].
@@ -147,7 +147,8 @@ impl Strides {
         self.instructions = instructions;
     }
 
-    /// The same, with other groups. What has none is not counted. `are_instructions` if each is a single one.
+    /// The same with other groups. Instructions without a group are not counted. `are_instructions` says that each group is
+    /// a single instruction.
     pub fn define_groups(
         &mut self,
         address: u64,
@@ -158,7 +159,7 @@ impl Strides {
         let mut origins = Origins::default();
         for (index, &word) in words.iter().enumerate() {
             let Some(instruction) = isa::decode(word) else { continue };
-            // Loads whose result is dropped are prefetches, and have none.
+            // Loads to the zero register are prefetches, and have no address in records.
             let size = instruction.access_size();
             let element = self.options.bins.element(size.unwrap_or(1).into());
             let relative = origins.next(instruction, element);
@@ -172,12 +173,12 @@ impl Strides {
         self.starts.push(self.accesses.len());
     }
 
-    /// What is counted.
+    /// Options of counting.
     pub(crate) fn options(&self) -> Options {
         self.options
     }
 
-    /// What a series is of.
+    /// The key of a series.
     pub(crate) fn group(&self, series: u32) -> u32 {
         self.keys[series as usize].0
     }
@@ -190,8 +191,7 @@ impl Strides {
         })
     }
 
-    /// Executions and marks ([`events::record`]) of a thread, whole ones, whose blocks are defined; with the addresses
-    /// that such instructions access.
+    /// Counts executions ([`events::record`]) of a thread, whose blocks are defined, with the addresses of their accesses.
     pub fn executed(&mut self, thread: u32, mut records: &[u64]) {
         let Options { depth, bins, .. } = Options::default();
         let is_usual = self.options.depth == depth && self.options.bins == bins;
@@ -235,7 +235,7 @@ impl Strides {
         None
     }
 
-    /// A thread executes a block for the first time, or for the first time since others of its accesses count.
+    /// A thread executes a block for the first time since its counted accesses have changed.
     #[cold]
     fn enter(&mut self, thread: u32, block: u32) {
         let accesses = &self.accesses[self.starts[block as usize]..self.starts[block as usize + 1]];
@@ -250,7 +250,7 @@ impl Strides {
         history(&mut self.histories, thread).enter(block, accesses.len(), &counted, self.depth);
     }
 
-    /// A series that has its first reference.
+    /// The first reference of a series.
     #[cold]
     fn start(&mut self, series: u32) -> u32 {
         let track = self.lockstep.alone(series);
@@ -258,7 +258,7 @@ impl Strides {
         track
     }
 
-    /// A reference of a series in a thread; `element` is the size of what it accesses.
+    /// A reference of a series in a thread; `element` is the size of the access.
     #[inline]
     pub(crate) fn reference(&mut self, thread: u32, series: u32, address: u64, element: u64) {
         let element = self.options.bins.element(element);
@@ -275,7 +275,7 @@ impl Strides {
         &self.accesses[self.starts[block as usize]..self.starts[block as usize + 1]]
     }
 
-    /// Every series that occurred, in the order in which they were defined.
+    /// Every series with references, in the order of definition.
     pub fn series(&self) -> impl Iterator<Item = Series<'_>> {
         let all = (0..).zip(&self.keys).map(|(number, &(group, is_store))| Series {
             group,
@@ -287,12 +287,12 @@ impl Strides {
         all.filter(|series| series.references > 0)
     }
 
-    /// The run that a track is in, thread by thread, of those that have references of it.
+    /// The current runs of a track, one for each thread with references of it.
     fn states(&self, track: u32) -> impl Iterator<Item = Option<Run>> {
         self.histories.iter().filter_map(move |history| history.state(track))
     }
 
-    /// The references of a series: each thread's first one, and those that have a stride to the one before.
+    /// The number of references of a series: the first one of each thread, and those with a stride to the one before.
     fn references(&self, series: u32) -> u64 {
         let Some(track) = self.lockstep.of(series) else { return 0 };
         let depth = self.options.depth as usize;
@@ -302,7 +302,7 @@ impl Strides {
     }
 }
 
-/// What is known of a thread.
+/// The state of a thread.
 #[inline]
 fn history(histories: &mut Vec<History>, thread: u32) -> &mut History {
     let thread = thread as usize;
@@ -313,15 +313,15 @@ fn history(histories: &mut Vec<History>, thread: u32) -> &mut History {
 }
 
 impl Options {
-    /// The same. If they are `USUAL` in all but the threshold, that is known when this is compiled.
+    /// The same, compiled separately for the default options (`USUAL`), whatever the threshold.
     #[inline(always)]
     fn known<const USUAL: bool>(self) -> Options {
         let Options { threshold, .. } = self;
         if USUAL { Options { threshold, ..Options::default() } } else { self }
     }
 
-    /// Counts the strides from the last addresses of a track to its next one, which does not go on as those did. Not
-    /// inlined: the loop over references, most of which do go on, is faster if it is all there is.
+    /// Counts the strides of a reference that does not continue the run of its track. Not inlined: the loop over references,
+    /// most of which continue a run, is faster without this code.
     #[inline(never)]
     fn count<const USUAL: bool>(
         self,
@@ -353,7 +353,7 @@ impl Options {
         });
     }
 
-    /// The counter of a bin: its steps are side by side.
+    /// The counter of a bin. Counters of the same bin are adjacent.
     #[inline(always)]
     fn slot(self, step: usize, bin: usize) -> usize {
         bin * self.depth as usize + step
@@ -372,32 +372,32 @@ impl Options {
     }
 }
 
-/// References whose strides were counted.
+/// A series with its strides.
 #[derive(Clone, Copy, Debug)]
 pub struct Series<'a> {
-    /// What they are of.
+    /// Its group.
     pub group: u32,
     /// Stores, or else loads.
     pub is_store: bool,
-    /// How many.
+    /// The number of its references.
     pub references: u64,
     number: u32,
     strides: &'a Strides,
 }
 
-/// How often the strides of a bin occurred.
+/// The count of a bin of strides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// To the reference so many steps earlier, from 1.
+    /// The step: the number of references back, from 1.
     pub step: u32,
-    /// The strides.
+    /// The strides of the bin.
     pub range: Range,
-    /// How often.
+    /// The count.
     pub count: u64,
 }
 
 impl Series<'_> {
-    /// The strides that occurred, by steps, the shortest first.
+    /// The strides that occurred, by step, the shortest first.
     pub fn strides(&self) -> impl Iterator<Item = Count> + use<> {
         let Strides { options, counters, lockstep, .. } = self.strides;
         let track = lockstep.of(self.number).expect("it has references");

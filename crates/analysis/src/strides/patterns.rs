@@ -1,5 +1,4 @@
-//! Memory access patterns: strides counted of what is wanted of a trace, or of a program that runs, for whom they are
-//! wanted.
+//! Memory access patterns: the strides of a trace's selection, or of a running program, by series.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,20 +13,20 @@ use super::{Memory, Options, Series, Strides};
 use crate::names::{FunctionName, Names};
 use crate::replay::{Dictionary, Executed, Visitor};
 
-/// Whose references are compared with each other.
+/// The series: whose references are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// Those of single instructions.
+    /// The references of single instructions.
     Instruction,
-    /// Those of lines of source.
+    /// The references of lines of source.
     Line,
-    /// Those of functions.
+    /// The references of functions.
     Function,
-    /// Those to arrays.
+    /// The references to arrays.
     Array,
-    /// Those of lines to arrays.
+    /// The references of lines to arrays.
     Walk,
-    /// All.
+    /// All references.
     All,
 }
 
@@ -35,12 +34,12 @@ pub enum By {
 struct Counting {
     by: By,
     strides: Strides,
-    /// By group: an instruction of it, by its block and its index there. Not of arrays.
+    /// By group: one of its instructions, by block and index. Groups that are arrays have none.
     first: Vec<(BlockId, usize)>,
     groups: Groups,
     /// The images of blocks.
     images: Vec<Option<u32>>,
-    /// What is where, if that matters.
+    /// The layout of memory, if series depend on it.
     memory: Option<Memory>,
     /// Only references to arrays with these names, if there are any.
     names: Vec<String>,
@@ -55,10 +54,10 @@ struct Counting {
 /// A file and a line of it.
 type Line = (String, Option<u32>);
 
-/// What instructions have in common whose references are compared.
+/// The key by which instructions are grouped.
 #[derive(Default)]
 struct Groups {
-    /// Processes map the same image each for itself.
+    /// The image counts as another one in each process.
     images: Numbers<(PathBuf, u64)>,
     of_images: Vec<u32>,
     instructions: Numbers<(Option<u32>, u64, u32)>,
@@ -144,7 +143,7 @@ impl Counting {
         }
     }
 
-    /// An execution of a block, of which the instructions are wanted whose indexes are.
+    /// Counts an execution of a block; `selected` says by index which instructions are selected.
     #[inline]
     fn execution(
         &mut self,
@@ -152,16 +151,16 @@ impl Counting {
         block: BlockId,
         addresses: &[u64],
         names: &Names,
-        is_wanted: impl Fn(usize) -> bool,
+        is_selected: impl Fn(usize) -> bool,
     ) {
         if let Some(memory) = &mut self.memory {
             memory.block(thread.process, self.images[block as usize], names);
         }
         for (number, &address) in addresses.iter().enumerate() {
             let access = self.strides.of_block(block)[number];
-            // Where the stack is, what is not wanted tells too.
+            // Instructions that are not selected show where the stack is, too.
             let array = self.memory.as_mut().map(|memory| memory.find(thread, access.base, address));
-            if !is_wanted(access.index.into()) || !array.is_none_or(|array| self.has_name(array)) {
+            if !is_selected(access.index.into()) || !array.is_none_or(|array| self.has_name(array)) {
                 continue;
             }
             let series = match (array, access.series) {
@@ -179,7 +178,7 @@ impl Counting {
         }
     }
 
-    /// Whether references to an array are wanted.
+    /// Whether references to an array are selected.
     #[inline]
     fn has_name(&mut self, array: u32) -> bool {
         let (false, Some(memory)) = (self.names.is_empty(), &self.memory) else { return true };
@@ -217,7 +216,7 @@ pub struct Patterns<'a> {
 }
 
 impl<'a> Patterns<'a> {
-    /// Of a trace; if `names` are given only of arrays with these.
+    /// For a trace; if `names` are given, only references to arrays with these names.
     pub fn new(dictionary: &'a Dictionary<'a>, by: By, names: &[String], options: Options) -> Patterns<'a> {
         let mut counting = Counting::new(by, names, options);
         dictionary.trace.images().iter().for_each(|image| counting.map(image));
@@ -225,23 +224,22 @@ impl<'a> Patterns<'a> {
         Patterns { dictionary, counting }
     }
 
-    /// Of a program that was heard while it ran. Its blocks are those of the dictionary's trace, which has no
-    /// records.
-    pub fn heard(dictionary: &'a Dictionary<'a>, heard: Heard) -> Patterns<'a> {
-        Patterns { dictionary, counting: heard.counting }
+    /// For a program that was observed while it ran. Its blocks are those of the dictionary's trace, which has no records.
+    pub fn of_program(dictionary: &'a Dictionary<'a>, live_strides: LiveStrides) -> Patterns<'a> {
+        Patterns { dictionary, counting: live_strides.counting }
     }
 
-    /// Whose references are compared.
+    /// The kind of series.
     pub(super) fn by(&self) -> By {
         self.counting.by
     }
 
-    /// What is where, if that matters.
+    /// The layout of memory, if series depend on it.
     pub(super) fn memory(&self) -> Option<&Memory> {
         self.counting.memory.as_ref()
     }
 
-    /// Whether blocks of the heap are not told apart as the trace says nothing of them.
+    /// Whether blocks of the heap are not distinguished, because the trace has no heap marks.
     pub(super) fn lacks_heap(&self) -> bool {
         self.memory().is_some() && !self.dictionary.trace.header().has_heap
     }
@@ -261,14 +259,14 @@ impl<'a> Patterns<'a> {
         self.counting.first[walk.unwrap_or(group) as usize]
     }
 
-    /// Which of the names no array in memory has.
+    /// The names that no array in memory has.
     pub fn missing(&self) -> Option<&str> {
         let arrays = self.counting.memory.as_ref()?.arrays();
         let is_missing = |name: &&String| !arrays.iter().any(|array| array.name == **name);
         self.counting.names.iter().find(is_missing).map(String::as_str)
     }
 
-    /// What was counted.
+    /// The series with their strides.
     pub fn strides(&self) -> &Strides {
         &self.counting.strides
     }
@@ -287,11 +285,11 @@ impl Visitor for Patterns<'_> {
 
     #[inline]
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
-        let Executed { stream, execution, chosen, .. } = *executed;
+        let Executed { stream, execution, selected, .. } = *executed;
         let thread = thread(self.dictionary, stream);
-        let is_wanted = |index| chosen.has(index);
+        let is_selected = |index| selected.has(index);
         let names = self.dictionary.names;
-        self.counting.execution(thread, execution.block, execution.addresses, names, is_wanted);
+        self.counting.execution(thread, execution.block, execution.addresses, names, is_selected);
         Ok(())
     }
 }
@@ -301,25 +299,25 @@ fn thread(dictionary: &Dictionary, stream: u32) -> Thread {
     Thread { process: dictionary.trace.streams()[stream as usize].process, number: stream }
 }
 
-/// Hears a program while it runs.
-pub struct Heard {
+/// Counts the strides of a program while it runs: a consumer.
+pub struct LiveStrides {
     counting: Counting,
     names: Names,
 }
 
-impl Heard {
-    /// Counts; if `arrays` are given only references to variables with these names.
-    pub fn new(by: By, arrays: &[String], options: Options) -> Heard {
-        Heard { counting: Counting::new(by, arrays, options), names: Names::default() }
+impl LiveStrides {
+    /// If `arrays` are given, only references to variables with these names are counted.
+    pub fn new(by: By, arrays: &[String], options: Options) -> LiveStrides {
+        LiveStrides { counting: Counting::new(by, arrays, options), names: Names::default() }
     }
 
-    /// Whether it must hear of the heap.
+    /// Whether it needs heap marks.
     pub fn wants_heap(&self) -> bool {
         self.counting.memory.is_some()
     }
 }
 
-impl Consumer for Heard {
+impl Consumer for LiveStrides {
     fn map(&mut self, image: &Image) {
         self.names.add(image);
         self.counting.map(image);
@@ -337,7 +335,7 @@ impl Consumer for Heard {
 /// Groups from this number on are lines and arrays.
 const WALKS: u32 = 1 << 31;
 
-/// Of a line and an array, which of them it is.
+/// The number of a group of a line and an array, among those.
 fn walk_number(group: u32) -> Option<usize> {
     group.checked_sub(WALKS).map(|walk| walk as usize)
 }
@@ -349,7 +347,7 @@ struct Walks {
     of: Vec<(u32, u32)>,
 }
 
-/// Numbers things in the order in which they come.
+/// Numbers values in the order of their first occurrence.
 struct Numbers<K>(HashMap<K, u32>);
 
 impl<K> Default for Numbers<K> {
@@ -359,7 +357,7 @@ impl<K> Default for Numbers<K> {
 }
 
 impl<K: Eq + Hash> Numbers<K> {
-    /// The number of a thing, and whether it is new.
+    /// The number of a value, and whether it is new.
     fn number(&mut self, key: K) -> (u32, bool) {
         let next = self.0.len() as u32;
         let number = *self.0.entry(key).or_insert(next);

@@ -5,19 +5,19 @@ use events::BlockId;
 use super::{By, Count, Patterns, Range, Series};
 use crate::table::{Column, Kind, Table, Value, separated};
 
-/// How many strides of a step the short table has.
+/// Strides of a step in the short table.
 const MOST_FREQUENT: usize = 2;
 
-/// A short stride has a place of its own in charts if it is this share of a step of a series, in percent.
+/// A short stride has a bin of its own in charts from this share of a step of a series on, in percent.
 const FREQUENT: f64 = 5.0;
-/// A series is rare if it has less than this share of all references, in percent.
+/// A series is rare below this share of all references, in percent.
 const RARE: f64 = 0.1;
 
-/// How often strides occurred in a step of a series.
+/// The strides of a step of a series.
 type Step = Vec<(Range, u64)>;
 
 impl Patterns<'_> {
-    /// A row for each series, the one with most references first: what its most frequent strides are.
+    /// One row for each series, sorted by references, with its most frequent strides.
     pub fn table(&self) -> Table {
         let mut table = self.empty("strides", self.title());
         let depth = self.strides().options().depth;
@@ -32,7 +32,7 @@ impl Patterns<'_> {
         table
     }
 
-    /// A row for each stride of each series.
+    /// One row for each stride of each series.
     pub fn histograms(&self) -> Table {
         let mut table = self.empty("histograms", self.title());
         let more = [
@@ -65,10 +65,10 @@ impl Patterns<'_> {
         all
     }
 
-    /// What charts of these series show: a table for each, with the shares of the same strides as rows and the
-    /// steps as columns. Short strides that are rare in all of them are shown together.
+    /// One table for the chart of each series: rows are the shares of strides, the same in all tables, and columns are the
+    /// steps. Short strides that are rare in all series share a row.
     pub fn charts(&self, all: &[Series]) -> Vec<Table> {
-        let places = places(all);
+        let bins = bins(all);
         let depth = self.strides().options().depth;
         let chart = |(number, series): (usize, &Series)| {
             let count = separated(&series.references.to_string());
@@ -76,13 +76,13 @@ impl Patterns<'_> {
             let mut table = Table::new(&format!("series-{number}"), title, &[("stride", Kind::Text)]);
             table.columns.extend((1..=depth).map(|step| Column { name: back(step), kind: Kind::Percent(1) }));
             let steps = steps(series, depth);
-            for place in &places {
+            for bin in &bins {
                 let of = |step: &Step| -> u64 {
-                    let here = step.iter().filter(|(range, _)| place.has(*range, &places));
+                    let here = step.iter().filter(|(range, _)| bin.has(*range, &bins));
                     here.map(|(_, count)| count).sum()
                 };
                 let shares = steps.iter().map(|step| Value::from(share(of(step), series.references)));
-                table.row(std::iter::once(place.to_string().into()).chain(shares).collect());
+                table.row(std::iter::once(bin.to_string().into()).chain(shares).collect());
             }
             table
         };
@@ -108,8 +108,8 @@ impl Patterns<'_> {
             "A reference whose stride is less than {threshold} bytes is not compared with earlier ones; \
              --all-references does."
         );
-        let heap =
-            "Blocks of the heap are not told apart, as the trace was recorded without --heap.".to_string();
+        let heap = "Blocks of the heap are not distinguished, because the trace was recorded without --heap."
+            .to_string();
         let is_counted_once = threshold > 0 && self.strides().options().depth > 1;
         let notes = [Some(share), is_counted_once.then_some(later), self.lacks_heap().then_some(heap)];
         notes.into_iter().flatten().collect()
@@ -138,7 +138,7 @@ impl Patterns<'_> {
         row
     }
 
-    /// What a group is.
+    /// The noun for a group.
     fn cells(&self, group: u32) -> Vec<Value> {
         if let (By::Array, Some(memory)) = (self.by(), self.memory()) {
             let array = &memory.arrays()[group as usize];
@@ -171,12 +171,12 @@ impl Patterns<'_> {
         text.into()
     }
 
-    /// What a series is called, in a line.
+    /// The name of a series, in one line.
     pub fn label(&self, series: &Series) -> String {
         format!("{}, {}", self.name(series), if series.is_store { "stores" } else { "loads" })
     }
 
-    /// What its references are of.
+    /// The name of its group.
     pub fn name(&self, series: &Series) -> String {
         let cells = self.cells(series.group);
         let name = match self.by() {
@@ -205,9 +205,9 @@ impl By {
     }
 }
 
-/// A place of a chart's axis, in their order.
+/// A bin of a chart's axis, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum ChartBin {
     /// Long strides down.
     Down(std::cmp::Reverse<u64>),
     /// A short stride.
@@ -218,52 +218,52 @@ enum Place {
     Up(u64),
 }
 
-impl Place {
-    /// The place of a bin that has one of its own.
-    fn of(range: Range) -> Place {
+impl ChartBin {
+    /// The chart's bin for a range that has one of its own.
+    fn of(range: Range) -> ChartBin {
         match range.near {
-            near if range.far == Some(near) => Place::Short(near),
-            near if near < 0 => Place::Down(std::cmp::Reverse(near.unsigned_abs())),
-            near => Place::Up(near.unsigned_abs()),
+            near if range.far == Some(near) => ChartBin::Short(near),
+            near if near < 0 => ChartBin::Down(std::cmp::Reverse(near.unsigned_abs())),
+            near => ChartBin::Up(near.unsigned_abs()),
         }
     }
 
-    /// Whether a bin is shown here.
-    fn has(self, range: Range, places: &[Place]) -> bool {
-        let own = Place::of(range);
-        if places.contains(&own) { self == own } else { self == Place::Rest }
+    /// Whether a range is shown in this bin.
+    fn has(self, range: Range, bins: &[ChartBin]) -> bool {
+        let own = ChartBin::of(range);
+        if bins.contains(&own) { self == own } else { self == ChartBin::Rest }
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ChartBin {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         let short = |distance: u64| match distance {
             1024.. => format!("{}K", distance / 1024),
             _ => distance.to_string(),
         };
         match self {
-            Place::Down(std::cmp::Reverse(distance)) => write!(f, "\u{2264} −{}", short(*distance)),
-            Place::Short(stride) => write!(f, "{}", stride.to_string().replace('-', "−")),
-            Place::Rest => f.write_str("other"),
-            Place::Up(distance) => write!(f, "\u{2265} {}", short(*distance)),
+            ChartBin::Down(std::cmp::Reverse(distance)) => write!(f, "\u{2264} −{}", short(*distance)),
+            ChartBin::Short(stride) => write!(f, "{}", stride.to_string().replace('-', "−")),
+            ChartBin::Rest => f.write_str("other"),
+            ChartBin::Up(distance) => write!(f, "\u{2265} {}", short(*distance)),
         }
     }
 }
 
-/// The places that charts of these series need.
-fn places(all: &[Series]) -> Vec<Place> {
-    let mut places = Vec::new();
+/// The bins that charts of these series need.
+fn bins(all: &[Series]) -> Vec<ChartBin> {
+    let mut bins = Vec::new();
     for series in all {
         for Count { range, count, .. } in series.strides() {
-            let place = Place::of(range);
-            let is_short = matches!(place, Place::Short(_));
+            let bin = ChartBin::of(range);
+            let is_short = matches!(bin, ChartBin::Short(_));
             let is_rare = is_short && share(count, series.references) < FREQUENT;
-            places.push(if is_rare { Place::Rest } else { place });
+            bins.push(if is_rare { ChartBin::Rest } else { bin });
         }
     }
-    places.sort_unstable();
-    places.dedup();
-    places
+    bins.sort_unstable();
+    bins.dedup();
+    bins
 }
 
 /// In percent.

@@ -3,7 +3,7 @@
 use events::record::Mark;
 use isa::Op;
 use isa::encode::memory;
-use pathlength_analysis::replay::{Addresses, Order, Replay, Wanted};
+use pathlength_analysis::replay::{Addresses, Order, Replay, Selection};
 use pathlength_analysis::table::{Table, Value};
 
 use crate::made::{Item, Made, Shown, Thread};
@@ -65,7 +65,7 @@ fn loads(shown: &Shown, order: Order, process: Option<u32>) -> Vec<Load> {
 
 #[test]
 fn addresses_come_in_the_order_of_time_and_by_process() {
-    made().replay(&Wanted::default(), |shown| {
+    made().replay(&Selection::default(), |shown| {
         let load = |(process, address)| (None, process, address);
         assert_eq!(loads(shown, Order::Time, None), TRACED.map(load));
         for (index, process) in PROCESSES.into_iter().enumerate() {
@@ -77,7 +77,7 @@ fn addresses_come_in_the_order_of_time_and_by_process() {
 
 #[test]
 fn processes_can_be_put_on_other_processors() {
-    made().replay(&Wanted::default(), |shown| {
+    made().replay(&Selection::default(), |shown| {
         for (processors, quantum) in [(1, 1), (1, 100), (2, 1), (2, 2), (5, 1), (9, 100)] {
             let all = loads(shown, Order::Processors { processors, quantum }, None);
             assert_eq!(all.len(), TRACED.len());

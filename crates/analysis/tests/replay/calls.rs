@@ -3,7 +3,7 @@
 use events::record::Mark;
 use isa::Op;
 use isa::encode::{branch, call_pal, jump};
-use pathlength_analysis::replay::Wanted;
+use pathlength_analysis::replay::Selection;
 
 use crate::made::{Item, Made};
 
@@ -62,7 +62,7 @@ fn path(path: &[Step]) -> Made {
 
 /// Expects these lines: number, depth and the rest.
 fn expect(steps: &[Step], expected: &[(u64, usize, &str)]) {
-    let text = path(steps).functions(&Wanted::default());
+    let text = path(steps).functions(&Selection::default());
     let line = |line: &str| {
         let (number, rest) = line.split_once("  ** ").unwrap();
         let name = rest.trim_start();
@@ -180,7 +180,7 @@ fn another_program_begins_anew() {
 }
 
 #[test]
-fn units_and_gaps_are_told() {
+fn units_and_gaps_are_shown() {
     let steps = [
         Step::Mark(Mark::Gap),
         Step::Mark(Mark::UnitBegins(3)),
@@ -197,7 +197,7 @@ fn units_and_gaps_are_told() {
         (0, 0, "f"),
         (1, 1, "g"),
         (3, 0, "unit of work 3 ends"),
-        (3, 0, "the trace goes on after a gap"),
+        (3, 0, "the trace continues after a gap"),
         (3, 0, "h"),
     ];
     expect(&steps, &expected);
@@ -214,13 +214,13 @@ fn with_callees_is_all_that_a_function_calls() {
         At("g returns"),
         At("main after"),
     ]);
-    let wanted =
-        |with_callees| Wanted { functions: vec!["prog!f".into()], with_callees, ..Wanted::default() };
+    let selection =
+        |with_callees| Selection { functions: vec!["prog!f".into()], with_callees, ..Selection::default() };
     let numbers = |with_callees| -> Vec<u64> {
-        let listed = made.instructions(&wanted(with_callees));
+        let listed = made.instructions(&selection(with_callees));
         listed.lines().filter_map(|line| line[..9].trim().parse().ok()).collect()
     };
     assert_eq!((numbers(false), numbers(true)), (vec![2, 4], vec![2, 3, 4]));
-    let shown = made.functions(&wanted(true));
+    let shown = made.functions(&selection(true));
     assert!(shown.contains("!f") && shown.contains("!g") && !shown.contains("main"), "{shown}");
 }

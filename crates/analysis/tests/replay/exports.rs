@@ -3,17 +3,17 @@
 use events::record::Mark;
 use isa::Flags;
 use pathlength_analysis::export::{Callgrind, Firefox, InstructionSink, Instructions};
-use pathlength_analysis::replay::{Replay, Wanted};
+use pathlength_analysis::replay::{Replay, Selection};
 use proptest::prelude::*;
 use serde_json::Value;
 use trace::export::{ChampSim, Din};
 
 use crate::made::{Item, Made};
-use crate::recount::{One, expand, is_conditional, made, wanted, went_elsewhere};
+use crate::recount::{One, expand, is_conditional, made, selection, went_elsewhere};
 
 /// What a profile is written as, and how many instructions it is said to hold.
-fn callgrind(made: &Made, wanted: &Wanted) -> (u64, String) {
-    made.replay(wanted, |shown| {
+fn callgrind(made: &Made, selection: &Selection) -> (u64, String) {
+    made.replay(selection, |shown| {
         let mut profile = Callgrind::new(shown.replay.dictionary, shown.replay.accesses);
         shown.to(&mut profile);
         let mut out = Vec::new();
@@ -21,8 +21,8 @@ fn callgrind(made: &Made, wanted: &Wanted) -> (u64, String) {
     })
 }
 
-fn firefox(made: &Made, wanted: &Wanted) -> (u64, Value) {
-    made.replay(wanted, |shown| {
+fn firefox(made: &Made, selection: &Selection) -> (u64, Value) {
+    made.replay(selection, |shown| {
         let mut profile = Firefox::new(shown.replay.dictionary);
         shown.to(&mut profile);
         let mut out = Vec::new();
@@ -32,8 +32,8 @@ fn firefox(made: &Made, wanted: &Wanted) -> (u64, Value) {
 }
 
 /// Gives the instructions to what `sink` makes.
-fn each<S: InstructionSink>(made: &Made, wanted: &Wanted, sink: impl FnOnce(&Replay) -> S) -> (u64, S) {
-    made.replay(wanted, |shown| {
+fn each<S: InstructionSink>(made: &Made, selection: &Selection, sink: impl FnOnce(&Replay) -> S) -> (u64, S) {
+    made.replay(selection, |shown| {
         let Replay { dictionary, accesses, .. } = shown.replay;
         let mut instructions = Instructions::new(dictionary, accesses, sink(&shown.replay));
         shown.to(&mut instructions);
@@ -59,12 +59,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn profiles_add_up(made in made(), wanted in wanted()) {
-        let all = expand(&made, &wanted);
-        let counts = count(all.iter().filter(|one| one.wanted));
-        let (total, text) = callgrind(&made, &wanted);
+    fn profiles_add_up(made in made(), selection in selection()) {
+        let all = expand(&made, &selection);
+        let counts = count(all.iter().filter(|one| one.is_selected));
+        let (total, text) = callgrind(&made, &selection);
         prop_assert_eq!(total, counts[0]);
-        let (weight, profile) = firefox(&made, &wanted);
+        let (weight, profile) = firefox(&made, &selection);
         prop_assert_eq!(weight, counts[0]);
         if total == 0 {
             prop_assert!(text.is_empty() && profile.is_null());
@@ -89,12 +89,12 @@ proptest! {
     }
 
     #[test]
-    fn every_instruction_is_there_in_order(made in made(), wanted in wanted()) {
+    fn every_instruction_is_there_in_order(made in made(), selection in selection()) {
         let made = Made { threads: made.threads[..1].to_vec(), ..made };
-        let all = expand(&made, &wanted);
-        let chosen: Vec<usize> = (0..all.len()).filter(|&index| all[index].wanted).collect();
+        let all = expand(&made, &selection);
+        let selected: Vec<usize> = (0..all.len()).filter(|&index| all[index].is_selected).collect();
         let mut text = String::new();
-        for &index in &chosen {
+        for &index in &selected {
             let one = &all[index];
             text += &format!("2 {:x}\n", one.pc);
             if let Some((address, _, is_store)) = one.access {
@@ -102,19 +102,19 @@ proptest! {
             }
         }
         let mut out = Vec::new();
-        let (total, din) = each(&made, &wanted, |_| Din::new(&mut out, true));
+        let (total, din) = each(&made, &selection, |_| Din::new(&mut out, true));
         din.finish().unwrap();
-        prop_assert_eq!(total, chosen.len() as u64);
+        prop_assert_eq!(total, selected.len() as u64);
         prop_assert_eq!(String::from_utf8(out).unwrap(), text);
 
         let mut out = Vec::new();
         let sink = &mut out;
         let (_, champsim) =
-            each(&made, &wanted, |replay| ChampSim::new(replay.dictionary.trace.blocks(), sink));
+            each(&made, &selection, |replay| ChampSim::new(replay.dictionary.trace.blocks(), sink));
         champsim.finish().unwrap();
         let records: Vec<&[u8]> = out.chunks(64).collect();
-        prop_assert_eq!(records.len(), chosen.len());
-        for (record, &index) in records.into_iter().zip(&chosen) {
+        prop_assert_eq!(records.len(), selected.len());
+        for (record, &index) in records.into_iter().zip(&selected) {
             let one = &all[index];
             prop_assert_eq!(&record[..8], one.pc.to_le_bytes());
             let is_branch = isa::decode(one.word).is_some_and(|one| one.op.is(Flags::BRANCH));
@@ -149,7 +149,7 @@ fn tail_call() -> Made {
 
 #[test]
 fn a_tail_call_is_a_call_by_the_first_caller() {
-    let (total, text) = callgrind(&tail_call(), &Wanted::default());
+    let (total, text) = callgrind(&tail_call(), &Selection::default());
     assert_eq!(total, 19);
     let calls: Vec<&str> =
         text.lines().filter(|line| line.starts_with("calls=")).map(|line| &line[6..]).collect();
@@ -167,7 +167,7 @@ fn a_tail_call_is_a_call_by_the_first_caller() {
 
 #[test]
 fn firefox_has_the_paths_of_calls_and_the_units() {
-    let (_, profile) = firefox(&tail_call(), &Wanted::default());
+    let (_, profile) = firefox(&tail_call(), &Selection::default());
     let thread = &profile["threads"][0];
     let text = |index: &Value| thread["stringArray"][index.as_u64().unwrap() as usize].as_str().unwrap();
     let at = |table: &str, column: &str, index: &Value| {

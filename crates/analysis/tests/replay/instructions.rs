@@ -4,7 +4,7 @@ use events::record::Mark;
 use isa::Op;
 use isa::encode::{Operand, branch, call_pal, jump, memory, operate};
 use pathlength_analysis::names::Names;
-use pathlength_analysis::replay::{Absent, Dictionary, Filter, Wanted};
+use pathlength_analysis::replay::{Dictionary, Filter, NotInTrace, Selection};
 
 use crate::made::{Item, Made, Thread};
 
@@ -24,15 +24,15 @@ fn words() -> Vec<u32> {
     ]
 }
 
-fn listed(made: &Made, wanted: &Wanted) -> Vec<String> {
-    made.instructions(wanted).lines().map(|line| line.trim_end().into()).collect()
+fn listed(made: &Made, selection: &Selection) -> Vec<String> {
+    made.instructions(selection).lines().map(|line| line.trim_end().into()).collect()
 }
 
 #[test]
 fn without_values_what_follows_from_addresses_is_told() {
     let made = Made::thread(&[(0x1000, &words())], vec![Item::Block(0, vec![0x8008, 0x9000])]);
     assert_eq!(
-        listed(&made, &Wanted::default()),
+        listed(&made, &Selection::default()),
         [
             "           prog.so!main:",
             "        1  1000: 23deffc0  lda     sp, -64(sp)",
@@ -52,18 +52,18 @@ fn targets_of_branches_have_names_if_those_are_known() {
     let nop = [NOP];
     let blocks: [(u64, &[u32]); 3] = [(0x1000, &words()), (0x1100, &nop), (0x1210, &nop)];
     let made = Made::thread(&blocks, vec![Item::Block(0, vec![0x8008, 0x9000])]);
-    let listed = listed(&made, &Wanted::default());
+    let listed = listed(&made, &Selection::default());
     assert!(listed[6].contains("beq     t3, f ") && listed[8].contains("bsr     ra, g "), "{listed:?}");
 }
 
 #[test]
-fn with_values_everything_is_told() {
+fn with_values_all_effects_are_shown() {
     let mut made = Made::thread(&[(0x1000, &words()[..6])], vec![]);
     made.has_values = true;
     // Two addresses, then what was written, stored, loaded, written twice, and tested.
     let rest = vec![0x8008, 0x9000, 0x8000, 0x1234_5678_9abc, u64::MAX, 1, 3, 3];
     made.threads = vec![Thread { process: 0, items: vec![Item::Block(0, rest)] }];
-    let lines = listed(&made, &Wanted::default());
+    let lines = listed(&made, &Selection::default());
     let effects: Vec<&str> = lines[1..].iter().map(|line| line.split_once("// ").unwrap().1).collect();
     let expected = [
         "sp now 8000",
@@ -90,7 +90,7 @@ fn marks_and_threads_are_lines() {
     let second = vec![Item::Mark(Mark::Order(2)), Item::Block(1, vec![]), Item::Mark(Mark::UnitLeft(2))];
     made.threads = vec![Thread { process: 0, items: first }, Thread { process: 3, items: second }];
     assert_eq!(
-        listed(&made, &Wanted::default()),
+        listed(&made, &Selection::default()),
         [
             "        0  ** process 0 (number 77), thread 0",
             "        0  ** the trace begins",
@@ -106,26 +106,26 @@ fn marks_and_threads_are_lines() {
 }
 
 #[test]
-fn numbers_units_and_addresses_choose() {
+fn numbers_units_and_addresses_select() {
     let mut items: Vec<Item> = (0..5).map(|_| Item::Block(0, vec![])).collect();
     items.insert(4, Item::Mark(Mark::UnitEnds(7)));
     items.insert(2, Item::Mark(Mark::UnitBegins(7)));
     let made = Made::thread(&[(0x1000, &[NOP; 4])], items);
-    let numbers = |wanted: &Wanted| -> Vec<u64> {
-        let lines = listed(&made, wanted);
+    let numbers = |selection: &Selection| -> Vec<u64> {
+        let lines = listed(&made, selection);
         let instructions = lines.iter().filter(|line| line.contains("nop"));
         instructions.map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect()
     };
-    let instructions = |range| Wanted { instructions: Some(range), ..Wanted::default() };
+    let instructions = |range| Selection { instructions: Some(range), ..Selection::default() };
     assert_eq!(numbers(&instructions(3..=6)), [3, 4, 5, 6]);
     assert_eq!(numbers(&instructions(20..=99)), [20]);
     assert!(numbers(&instructions(21..=99)).is_empty());
-    let units = |range| Wanted { units: Some(range), ..Wanted::default() };
+    let units = |range| Selection { units: Some(range), ..Selection::default() };
     assert_eq!(numbers(&units(7..=7)), (9..=16).collect::<Vec<_>>());
     assert!(numbers(&units(0..=6)).is_empty());
-    let both = Wanted { instructions: Some(12..=18), ..units(5..=9) };
+    let both = Selection { instructions: Some(12..=18), ..units(5..=9) };
     assert_eq!(numbers(&both), (12..=16).collect::<Vec<_>>());
-    let range = Wanted { range: Some(0x1004..=0x1009), instructions: Some(1..=8), ..Wanted::default() };
+    let range = Selection { range: Some(0x1004..=0x1009), instructions: Some(1..=8), ..Selection::default() };
     assert_eq!(numbers(&range), [2, 3, 6, 7]);
 }
 
@@ -146,8 +146,9 @@ fn units_are_found_in_any_chunk() {
     }
     let made = Made::thread(&[(0x1000, &[NOP])], items);
     let numbers = |first: usize, last: usize| -> Vec<u64> {
-        let wanted = Wanted { units: Some(2 * first as u64..=2 * last as u64 + 1), ..Wanted::default() };
-        let lines = listed(&made, &wanted);
+        let selection =
+            Selection { units: Some(2 * first as u64..=2 * last as u64 + 1), ..Selection::default() };
+        let lines = listed(&made, &selection);
         let instructions = lines.iter().filter(|line| line.contains("nop"));
         instructions.map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect()
     };
@@ -159,23 +160,23 @@ fn units_are_found_in_any_chunk() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn selections_that_match_nothing_are_errors() {
     let trace = Made::thread(&[(0x1000, &[NOP])], vec![Item::Block(0, vec![])]).open();
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
-    let absent = |wanted: Wanted| Filter::new(&wanted, &dictionary).err();
-    let function = |name: &str| Wanted { functions: vec!["main".into(), name.into()], ..Wanted::default() };
-    assert_eq!(absent(function("g")), Some(Absent::Function("g".into(), Vec::new())));
+    let absent = |selection: Selection| Filter::new(&selection, &dictionary).err();
+    let function = |name: &str| Selection { functions: vec!["main".into(), name.into()], ..Selection::default() };
+    assert_eq!(absent(function("g")), Some(NotInTrace::Function("g".into(), Vec::new())));
     assert_eq!(
         absent(function("other!main")),
-        Some(Absent::Function("other!main".into(), vec!["main".into()]))
+        Some(NotInTrace::Function("other!main".into(), vec!["main".into()]))
     );
     assert_eq!(absent(function("prog.so!main")), None);
     assert_eq!(absent(function("prog!main")), None);
-    let image = Wanted { images: vec!["pro".into()], ..Wanted::default() };
-    assert_eq!(absent(image), Some(Absent::Image("pro".into(), vec!["prog.so".into()])));
-    let thread = |one| Wanted { threads: vec![one], ..Wanted::default() };
+    let image = Selection { images: vec!["pro".into()], ..Selection::default() };
+    assert_eq!(absent(image), Some(NotInTrace::Image("pro".into(), vec!["prog.so".into()])));
+    let thread = |one| Selection { threads: vec![one], ..Selection::default() };
     assert_eq!(absent(thread((0, Some(0)))), None);
-    assert_eq!(absent(thread((0, Some(1)))), Some(Absent::Thread("thread 0.1".into())));
-    assert_eq!(absent(thread((1, None))), Some(Absent::Thread("process 1".into())));
+    assert_eq!(absent(thread((0, Some(1)))), Some(NotInTrace::Thread("thread 0.1".into())));
+    assert_eq!(absent(thread((1, None))), Some(NotInTrace::Thread("process 1".into())));
 }

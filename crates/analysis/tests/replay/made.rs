@@ -8,7 +8,7 @@ use events::record::{Event, Mark};
 use events::{Block, BlockId, Image};
 use pathlength_analysis::names::Names;
 use pathlength_analysis::replay::{
-    Accesses, Dictionary, Filter, FunctionTrace, Listing, Order, Replay, Visitor, Wanted,
+    Accesses, Dictionary, Filter, FunctionTrace, Listing, Order, Replay, Selection, Visitor,
 };
 use trace::{Function, Header, Process, StreamWriter, Trace, Writer};
 
@@ -91,12 +91,12 @@ impl Made {
     }
 
     /// Replays the trace, or what is wanted of it, to what `show` makes.
-    pub fn replay<R>(&self, wanted: &Wanted, show: impl FnOnce(&Shown) -> R) -> R {
+    pub fn replay<R>(&self, selection: &Selection, show: impl FnOnce(&Shown) -> R) -> R {
         let trace = self.open();
         let names = Names::of_trace(&trace);
         let dictionary = Dictionary::new(&trace, &names);
         let accesses = Accesses::new(&trace);
-        let filter = Filter::new(wanted, &dictionary).unwrap();
+        let filter = Filter::new(selection, &dictionary).unwrap();
         show(&Shown {
             replay: Replay {
                 dictionary: &dictionary,
@@ -108,8 +108,8 @@ impl Made {
     }
 
     /// The instruction listing.
-    pub fn instructions(&self, wanted: &Wanted) -> String {
-        self.replay(wanted, |shown| {
+    pub fn instructions(&self, selection: &Selection) -> String {
+        self.replay(selection, |shown| {
             let mut out = Vec::new();
             let Replay { dictionary, accesses, .. } = shown.replay;
             let mut listing = Listing::new(dictionary, accesses, &|number| format!("call{number}"), &mut out);
@@ -120,8 +120,8 @@ impl Made {
     }
 
     /// The function trace.
-    pub fn functions(&self, wanted: &Wanted) -> String {
-        self.replay(wanted, |shown| {
+    pub fn functions(&self, selection: &Selection) -> String {
+        self.replay(selection, |shown| {
             let mut out = Vec::new();
             let name = |number| format!("call{number}");
             let mut functions = FunctionTrace::new(shown.replay.dictionary, &name, &mut out);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use events::record::{Mark, Shape};
 use isa::Flags;
 use pathlength_analysis::mix;
-use pathlength_analysis::replay::Wanted;
+use pathlength_analysis::replay::Selection;
 use pathlength_analysis::replay::summary::{Options, Summary};
 use pathlength_analysis::table::{Table, Value};
 use proptest::collection::vec;
@@ -25,7 +25,7 @@ pub struct One {
     pub pc: u64,
     pub word: u32,
     pub access: Option<Access>,
-    pub wanted: bool,
+    pub is_selected: bool,
     /// Whether it is the last of a block.
     is_last: bool,
     /// Whether the next block of the thread follows, and nothing is between.
@@ -33,7 +33,7 @@ pub struct One {
 }
 
 /// Everything that was executed, instruction by instruction.
-pub fn expand(made: &Made, wanted: &Wanted) -> Vec<One> {
+pub fn expand(made: &Made, selection: &Selection) -> Vec<One> {
     let mut all = Vec::new();
     for (thread, Thread { process, items }) in made.threads.iter().enumerate() {
         let mut ones: Vec<One> = Vec::new();
@@ -55,7 +55,7 @@ pub fn expand(made: &Made, wanted: &Wanted) -> Vec<One> {
                             Some((*addresses.next().unwrap(), size, instruction.op.is(Flags::STORE)))
                         });
                         let number = ones.len() as u64 + 1;
-                        let wanted = is_wanted(wanted, pc, number, unit, access);
+                        let is_selected = is_selected(selection, pc, number, unit, access);
                         let (process, is_last) = (*process, false);
                         ones.push(One {
                             process,
@@ -63,7 +63,7 @@ pub fn expand(made: &Made, wanted: &Wanted) -> Vec<One> {
                             pc,
                             word,
                             access,
-                            wanted,
+                            is_selected,
                             is_last,
                             is_followed: true,
                         });
@@ -78,15 +78,21 @@ pub fn expand(made: &Made, wanted: &Wanted) -> Vec<One> {
     all
 }
 
-fn is_wanted(wanted: &Wanted, pc: u64, number: u64, unit: Option<u64>, access: Option<Access>) -> bool {
+fn is_selected(
+    selection: &Selection,
+    pc: u64,
+    number: u64,
+    unit: Option<u64>,
+    access: Option<Access>,
+) -> bool {
     let touches = |(address, size, _): Access| {
-        let range = wanted.data_range.as_ref().unwrap();
+        let range = selection.data_range.as_ref().unwrap();
         (address..address + size).any(|byte| range.contains(&byte))
     };
-    wanted.range.as_ref().is_none_or(|range| range.contains(&pc))
-        && wanted.instructions.as_ref().is_none_or(|range| range.contains(&number))
-        && wanted.units.as_ref().is_none_or(|units| unit.is_some_and(|unit| units.contains(&unit)))
-        && (wanted.data_range.is_none() || access.is_some_and(touches))
+    selection.range.as_ref().is_none_or(|range| range.contains(&pc))
+        && selection.instructions.as_ref().is_none_or(|range| range.contains(&number))
+        && selection.units.as_ref().is_none_or(|units| unit.is_some_and(|unit| units.contains(&unit)))
+        && (selection.data_range.is_none() || access.is_some_and(touches))
 }
 
 /// A load, a store, or something else that does not transfer control.
@@ -148,7 +154,7 @@ pub fn made() -> impl Strategy<Value = Made> {
     })
 }
 
-pub fn wanted() -> impl Strategy<Value = Wanted> {
+pub fn selection() -> impl Strategy<Value = Selection> {
     let range = |from: u64, to: u64| (from..to, from..to).prop_map(|(a, b)| a.min(b)..=a.max(b));
     let all = (
         weighted(0.3, range(0x1000, 0x1480)),
@@ -156,17 +162,17 @@ pub fn wanted() -> impl Strategy<Value = Wanted> {
         weighted(0.3, range(0, 200)),
         weighted(0.3, range(0, 12)),
     );
-    all.prop_map(|(range, data_range, instructions, units)| Wanted {
+    all.prop_map(|(range, data_range, instructions, units)| Selection {
         range,
         data_range,
         instructions,
         units,
-        ..Wanted::default()
+        ..Selection::default()
     })
 }
 
-fn summary(made: &Made, wanted: &Wanted, options: Options) -> Vec<Table> {
-    made.replay(wanted, |shown| {
+fn summary(made: &Made, selection: &Selection, options: Options) -> Vec<Table> {
+    made.replay(selection, |shown| {
         let mut summary = Summary::new(shown.replay.dictionary, shown.replay.accesses, options);
         shown.to(&mut summary);
         summary.tables(&|number| number.to_string())
@@ -203,8 +209,8 @@ fn lengths(all: &[One]) -> [Vec<u64>; 2] {
     let (mut runs, mut blocks) = (Vec::new(), Vec::new());
     let (mut run, mut block) = (0, 0);
     for (index, one) in all.iter().enumerate() {
-        let (mut ends_run, mut ends_block) = (!one.wanted, !one.wanted);
-        if one.wanted {
+        let (mut ends_run, mut ends_block) = (!one.is_selected, !one.is_selected);
+        if one.is_selected {
             run += 1;
             block += 1;
         }
@@ -244,9 +250,9 @@ fn the_last_branch_is_taken() {
     let block = |_| Item::Block(0, vec![]);
     let made = Made::thread(&[(0x1000, &[0xe420_0002])], (0..20).map(block).collect());
     for last in 1..20 {
-        let wanted = Wanted { instructions: Some(1..=last), ..Wanted::default() };
+        let selection = Selection { instructions: Some(1..=last), ..Selection::default() };
         let options = Options { line_sizes: vec![], page_sizes: vec![], window: u64::MAX };
-        let kinds = cells(&summary(&made, &wanted, options), "kinds");
+        let kinds = cells(&summary(&made, &selection, options), "kinds");
         let taken = kinds.iter().find(|row| row[0] == "taken ones of these").unwrap();
         assert_eq!(taken[1], last.to_string());
     }
@@ -256,15 +262,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_summary_is_what_a_recount_finds(made in made(), wanted in wanted()) {
-        let all = expand(&made, &wanted);
-        let chosen: Vec<&One> = all.iter().filter(|one| one.wanted).collect();
+    fn a_summary_is_what_a_recount_finds(made in made(), selection in selection()) {
+        let all = expand(&made, &selection);
+        let selected: Vec<&One> = all.iter().filter(|one| one.is_selected).collect();
         let options = Options { line_sizes: vec![16, 64, 128], page_sizes: vec![4096, 8192], window: u64::MAX };
-        let tables = summary(&made, &wanted, options);
-        let count = |is: &dyn Fn(&One) -> bool| chosen.iter().filter(|one| is(one)).count() as u64;
+        let tables = summary(&made, &selection, options);
+        let count = |is: &dyn Fn(&One) -> bool| selected.iter().filter(|one| is(one)).count() as u64;
 
         let mut mixed: BTreeMap<&str, u64> = BTreeMap::new();
-        chosen.iter().for_each(|one| *mixed.entry(mix::name(one.word)).or_default() += 1);
+        selected.iter().for_each(|one| *mixed.entry(mix::name(one.word)).or_default() += 1);
         let rows = cells(&tables, "instructions");
         let rows = rows[..rows.len() - 1].iter();
         let found: BTreeMap<&str, u64> = rows.map(|row| (row[0].as_str(), row[2].parse().unwrap())).collect();
@@ -279,7 +285,7 @@ proptest! {
         prop_assert_eq!(kinds["conditional branches"], count(&|one| is_conditional(one.word)));
         let is_taken = |index: &usize| {
             let one = &all[*index];
-            one.wanted && one.is_last && is_conditional(one.word) && went_elsewhere(&all, *index)
+            one.is_selected && one.is_last && is_conditional(one.word) && went_elsewhere(&all, *index)
         };
         prop_assert_eq!(kinds["taken ones of these"], (0..all.len()).filter(is_taken).count() as u64);
 
@@ -292,7 +298,7 @@ proptest! {
             prop_assert_eq!([&row[1], &row[3]], [&of(&blocks), &of(&runs)]);
         }
 
-        let [code, data] = touched(&chosen);
+        let [code, data] = touched(&selected);
         for row in cells(&tables, "line-use") {
             let bytes = if row[0] == "data" { &data } else { &code };
             let lines = lines(bytes, row[1].parse().unwrap());
@@ -317,9 +323,9 @@ proptest! {
     #[test]
     fn windows_add_up(made in made(), window in 1u64..40) {
         let made = Made { threads: made.threads[..1].to_vec(), ..made };
-        let all = expand(&made, &Wanted::default());
+        let all = expand(&made, &Selection::default());
         let options = Options { line_sizes: vec![32], page_sizes: vec![4096], window };
-        let tables = summary(&made, &Wanted::default(), options);
+        let tables = summary(&made, &Selection::default(), options);
         let mut begin = 0;
         let mut in_windows = [0; 2];
         for row in cells(&tables, "working-set") {
@@ -346,7 +352,7 @@ proptest! {
 #[test]
 fn of_nothing_there_are_tables_too() {
     let options = Options { line_sizes: vec![64], page_sizes: vec![8192], window: 100 };
-    let tables = summary(&Made::default(), &Wanted::default(), options);
+    let tables = summary(&Made::default(), &Selection::default(), options);
     assert_eq!(cells(&tables, "threads"), [["total", "", "0", "0", "0", "0", "0", "0"]]);
     let notes: Vec<&String> = tables.iter().flat_map(|table| &table.notes).collect();
     assert!(!notes.is_empty() && notes.iter().all(|note| !note.contains("NaN")), "{notes:?}");

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use pathlength_analysis::replay::Wanted;
+use pathlength_analysis::replay::Selection;
 use pathlength_analysis::strides::{Bins, By, Options, Patterns, Range, Strides};
 use pathlength_analysis::table::{Kind, Value};
 use proptest::prelude::*;
 
 use crate::made::{FUNCTIONS, Item, Made, Thread, words};
-use crate::recount::{One, expand, made, wanted};
+use crate::recount::{One, expand, made, selection};
 
 /// By what the references are of, and whether they store: the references, and by steps and bins how often.
 type Counts = BTreeMap<(String, bool), (u64, BTreeMap<(u32, Range), u64>)>;
@@ -28,7 +28,7 @@ fn bin(options: Options, stride: i64, size: u64) -> Range {
 fn recount(all: &[One], options: Options, name: impl Fn(&One) -> String) -> Counts {
     let mut before: BTreeMap<(String, bool, usize), Vec<u64>> = BTreeMap::new();
     let mut counts = Counts::new();
-    for one in all.iter().filter(|one| one.wanted) {
+    for one in all.iter().filter(|one| one.is_selected) {
         let Some((address, size, is_store)) = one.access else { continue };
         let before = before.entry((name(one), is_store, one.thread)).or_default();
         let (references, strides) = counts.entry((name(one), is_store)).or_default();
@@ -60,8 +60,8 @@ fn instruction(one: &One) -> String {
 
 /// Counts from the table with all strides; `name` is the column that the recount knows, an
 /// address with the instruction in the next one.
-fn counted(made: &Made, by: By, wanted: &Wanted, options: Options, name: &str) -> Counts {
-    made.replay(wanted, |shown| {
+fn counted(made: &Made, by: By, selection: &Selection, options: Options, name: &str) -> Counts {
+    made.replay(selection, |shown| {
         let mut patterns = Patterns::new(shown.replay.dictionary, by, &[], options);
         shown.to(&mut patterns);
         let mut counts = Counts::new();
@@ -113,26 +113,26 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn strides_agree_with_a_recount(made in made(), wanted in wanted(), options in options()) {
-        let all = expand(&made, &wanted);
-        let by_instruction = counted(&made, By::Instruction, &wanted, options, "address");
+    fn strides_agree_with_a_recount(made in made(), selection in selection(), options in options()) {
+        let all = expand(&made, &selection);
+        let by_instruction = counted(&made, By::Instruction, &selection, options, "address");
         prop_assert_eq!(by_instruction, recount(&all, options, instruction));
         let function = |one: &One| function(&made, one.pc);
-        let by_function = counted(&made, By::Function, &wanted, options, "function");
+        let by_function = counted(&made, By::Function, &selection, options, "function");
         prop_assert_eq!(by_function, recount(&all, options, function));
         // There is no image, and all lines are not known.
-        let by_line = counted(&made, By::Line, &wanted, options, "function");
+        let by_line = counted(&made, By::Line, &selection, options, "function");
         prop_assert_eq!(by_line, recount(&all, options, function));
-        let together = counted(&made, By::All, &wanted, options, "of");
+        let together = counted(&made, By::All, &selection, options, "of");
         prop_assert_eq!(together, recount(&all, options, |_| "all".into()));
         // All accesses are relative to the stack pointer.
-        let by_array = counted(&made, By::Array, &wanted, options, "array");
+        let by_array = counted(&made, By::Array, &selection, options, "array");
         prop_assert_eq!(by_array, recount(&all, options, |_| "(stack)".into()));
     }
 
     /// The same while a program runs: no trace, no names. What moves in lockstep is found out.
     #[test]
-    fn strides_that_are_heard_agree_with_a_recount(program in program(), options in options(), seed: u64) {
+    fn live_strides_agree_with_a_recount(program in program(), options in options(), seed: u64) {
         let made = program.run(seed);
         let (mut strides, mut lines) = (Strides::new(options), Strides::new(options));
         for (address, words) in &made.blocks {
@@ -148,13 +148,13 @@ proptest! {
                 lines.executed(thread, &words);
             }
         }
-        let all = expand(&made, &Wanted::default());
+        let all = expand(&made, &Selection::default());
         // Groups of instructions have nothing in lockstep.
-        let heard: Counts = lines.series().map(|series| {
+        let live: Counts = lines.series().map(|series| {
             let counts = series.strides().map(|one| ((one.step, one.range), one.count)).collect();
             ((series.group.to_string(), series.is_store), (series.references, counts))
         }).collect();
-        prop_assert_eq!(heard, recount(&all, options, |one| (one.pc / 16).to_string()));
+        prop_assert_eq!(live, recount(&all, options, |one| (one.pc / 16).to_string()));
         // By address and word, of which the first block that has them tells which they are.
         let name = |one: &One| format!("{:#x} {:#x}", one.pc, one.word);
         let mut names = Vec::new();
@@ -166,11 +166,11 @@ proptest! {
                 }
             }
         }
-        let heard: Counts = strides.series().map(|series| {
+        let live: Counts = strides.series().map(|series| {
             let counts = series.strides().map(|one| ((one.step, one.range), one.count)).collect();
             ((names[series.group as usize].clone(), series.is_store), (series.references, counts))
         }).collect();
-        prop_assert_eq!(heard, recount(&all, options, name));
+        prop_assert_eq!(live, recount(&all, options, name));
     }
 }
 
@@ -312,15 +312,15 @@ fn long_series_agree_with_a_recount() {
         }
     });
     let made = Made::thread(&blocks, items.collect());
-    let all = expand(&made, &Wanted::default());
+    let all = expand(&made, &Selection::default());
     for (threshold, depth, in_elements) in
         [(0, 5, false), (128, 5, false), (128, 1, true), (10, 3, true), (0, 8, true), (0, 2, false)]
     {
         let bins = Bins { is_signed: true, in_elements };
         let options = Options { threshold, depth, bins };
-        let by_instruction = counted(&made, By::Instruction, &Wanted::default(), options, "address");
+        let by_instruction = counted(&made, By::Instruction, &Selection::default(), options, "address");
         assert_eq!(by_instruction, recount(&all, options, instruction));
-        let together = counted(&made, By::All, &Wanted::default(), options, "of");
+        let together = counted(&made, By::All, &Selection::default(), options, "of");
         assert_eq!(together, recount(&all, options, |_| "all".into()));
     }
 }

@@ -1,12 +1,12 @@
-//! How a trace is written for other tools.
+//! Options of `export`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::WantedOptions;
+use super::SelectionOptions;
 
-/// What other tools read.
+/// Other tools' formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// The Firefox Profiler's: calls and functions over time, units of work.
@@ -27,7 +27,7 @@ pub struct ExportOptions {
     /// The trace.
     #[arg(value_name = "FILE")]
     pub trace: PathBuf,
-    /// The tool's form.
+    /// The format.
     #[arg(long = "to", value_name = "FORM")]
     pub form: Form,
     /// The file, instead of standard output; it is compressed if its name ends with .gz. For parquet, the
@@ -35,5 +35,5 @@ pub struct ExportOptions {
     #[arg(short, long, value_name = "PATH", required_if_eq("form", "parquet"))]
     pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub wanted: WantedOptions,
+    pub selection: SelectionOptions,
 }

@@ -1,4 +1,4 @@
-//! What a model of a machine hears.
+//! Options of the commands that simulate models of machines.
 
 use std::path::PathBuf;
 
@@ -11,17 +11,17 @@ use crate::ranges;
 
 /// A trace, or a program that is run.
 #[derive(Clone, Debug, Args)]
-pub struct HeardOptions {
+pub struct SimulationOptions {
     #[command(flatten)]
     pub plan: PlanOptions,
-    /// Calls of the unit's function between those left out and those of --units that warm the machine up: they are heard,
-    /// and not counted.
+    /// Calls of the unit's function, after those of --skip, that warm the machine up: they are simulated and not
+    /// counted.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub warm_up: u64,
-    /// The processor that a program is run on, instead of the machine's: ev4, ev5, ev56, pca56, ev6 or ev67.
+    /// The processor that a program runs on, instead of the machine's: ev4, ev5, ev56, pca56, ev6 or ev67.
     #[arg(long)]
     pub cpu: Option<isa::Cpu>,
-    /// Where a program's libraries are looked up first.
+    /// Where a program's libraries are searched first.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,
     /// Of a trace, only this thread, as process and thread, both counted from 0. Can be given several times.
@@ -30,7 +30,7 @@ pub struct HeardOptions {
     /// Of a trace, only the threads of this process.
     #[arg(long = "process", value_name = "P")]
     pub processes: Vec<u32>,
-    /// Processors of the host's to use for a program that is run: 1 or 2; without it two if there are.
+    /// Processors of the host to use for a program: 1 or 2; two by default if there are two.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
     pub host_processors: Option<u32>,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct MachinesOptions {
     pub output: OutputOptions,
 }
 
-/// What the rows of a table of misses or cycles are.
+/// The rows of a table of misses or cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rows {
     /// Functions.
@@ -68,43 +68,50 @@ impl From<Rows> for models::Rows {
     }
 }
 
-/// What a cache of any size may hold.
+/// The references that a miss-ratio curve is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Stream {
+pub enum ReferenceStream {
     /// Instructions.
     Code,
-    /// What loads and stores access.
+    /// Loads and stores.
     Data,
     /// Both together. This takes as long as the other two.
     Both,
 }
 
-impl From<Stream> for Holds {
-    fn from(stream: Stream) -> Holds {
+impl From<ReferenceStream> for Holds {
+    fn from(stream: ReferenceStream) -> Holds {
         match stream {
-            Stream::Code => Holds::Instructions,
-            Stream::Data => Holds::Data,
-            Stream::Both => Holds::Both,
+            ReferenceStream::Code => Holds::Instructions,
+            ReferenceStream::Data => Holds::Data,
+            ReferenceStream::Both => Holds::Both,
         }
     }
 }
 
-/// Caches of all sizes.
+/// The caches of miss-ratio curves.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Miss curves")]
-pub struct CurvesOptions {
-    /// Misses of caches of all sizes instead of a machine's. With -o and a name that ends with .html a page of charts.
-    #[arg(long, conflicts_with_all = ["machines", "by", "classify"])]
-    pub curves: bool,
-    /// What they hold: a table for each.
-    #[arg(long, value_delimiter = ',', default_value = "code,data,both", requires = "curves")]
-    pub streams: Vec<Stream>,
-    /// Size of their lines.
-    #[arg(long, value_name = "BYTES", default_value = "64", requires = "curves", value_parser = ranges::line_size)]
+pub struct SizesOptions {
+    /// What the caches hold: one table each.
+    #[arg(long, value_delimiter = ',', default_value = "code,data,both")]
+    pub streams: Vec<ReferenceStream>,
+    /// Line size.
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = ranges::line_size)]
     pub line_size: u64,
-    /// Size of the largest.
-    #[arg(long, value_name = "BYTES", default_value = "4M", requires = "curves", value_parser = ranges::cache_size)]
+    /// Size of the largest cache.
+    #[arg(long, value_name = "BYTES", default_value = "4M", value_parser = ranges::cache_size)]
     pub largest: u64,
+}
+
+/// Options of `mrc`.
+#[derive(Debug, Args)]
+pub struct MrcOptions {
+    #[command(flatten)]
+    pub sizes: SizesOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub input: SimulationOptions,
 }
 
 /// Options of `caches`.
@@ -113,18 +120,21 @@ pub struct CachesOptions {
     /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
     #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
     pub machines: Vec<String>,
-    /// A row for each of these, instead of each cache and translation buffer.
+    /// One row for each of these, instead of each cache and TLB.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<Rows>,
-    /// Tell compulsory misses, those of capacity and conflicts apart. This takes several times as long.
+    /// Classify misses as compulsory, capacity or conflict misses. This takes several times as long.
     #[arg(long)]
     pub classify: bool,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
-    pub heard: HeardOptions,
+    pub input: SimulationOptions,
+    /// The command `mrc` by its old name.
+    #[arg(long, hide = true, conflicts_with_all = ["machines", "by", "classify"])]
+    pub curves: bool,
     #[command(flatten)]
-    pub curves: CurvesOptions,
+    pub sizes: SizesOptions,
 }
 
 /// Options of `time`.
@@ -133,11 +143,11 @@ pub struct TimeOptions {
     /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
     #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
     pub machines: Vec<String>,
-    /// One table with a row for each of these; without it a summary.
+    /// One table with a row for each of these, instead of a summary.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<Rows>,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
-    pub heard: HeardOptions,
+    pub input: SimulationOptions,
 }

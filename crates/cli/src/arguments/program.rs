@@ -62,7 +62,13 @@ fn path(words: &[OsString]) -> &Path {
 /// Parses a command line.
 pub fn parse(words: &[OsString]) -> Result<Arguments> {
     let mut command = Arguments::command();
-    // What the options are does not matter yet, nor whether they are right.
+    // The options of `mrc` belong to `caches --curves`, the old name of the command, too.
+    command = command.mut_subcommand("caches", |caches| {
+        ["streams", "line_size", "largest"].into_iter().fold(caches, |caches, option| {
+            caches.mut_arg(option, |argument| argument.hide(true).requires("curves"))
+        })
+    });
+    // A first pass finds the file, whether the options are valid or not.
     let preview = command.clone().ignore_errors(true).try_get_matches_from(words);
     if let Ok(Some((name, options))) = preview.as_ref().map(ArgMatches::subcommand)
         && names_trace(options)
@@ -75,7 +81,7 @@ pub fn parse(words: &[OsString]) -> Result<Arguments> {
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Whether the file that may be a trace or a program is a trace.
+/// Whether the file is a trace, and not a program.
 fn names_trace(options: &ArgMatches) -> bool {
     let words = options.try_get_many::<OsString>(FILE).ok().flatten();
     words.and_then(|mut words| words.next()).is_some_and(|file| Trace::is_trace(Path::new(file)))

@@ -1,4 +1,4 @@
-//! How a trace is looked at.
+//! Options of `show` and `check`.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use clap::{Args, ValueEnum};
 use super::OutputOptions;
 use crate::ranges;
 
-/// A way to look at a trace.
+/// A view of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum View {
     /// Tables: instructions, transfers of control, cache lines, pages and so on.
     Summary,
-    /// A line an instruction: address, word, text and effect.
+    /// A line for each instruction: address, word, text and effect.
     Instructions,
-    /// A line a call, nested.
+    /// A line for each call, nested.
     Functions,
     /// Every address: of instructions, loads and stores.
     Addresses,
@@ -27,31 +27,31 @@ pub struct ShowOptions {
     /// The trace.
     #[arg(value_name = "FILE")]
     pub trace: PathBuf,
-    /// What is shown.
+    /// The view.
     #[arg(long = "as", value_name = "VIEW", default_value = "summary")]
     pub view: View,
-    /// Show the threads as if they had been spread over so many processors.
+    /// Show the threads as if they had been scheduled on N processors.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub processors: Option<u32>,
-    /// Instructions after which it is the turn of another thread of the processor.
+    /// The time slice of threads that share a processor, in instructions.
     #[arg(long, value_name = "N", requires = "processors", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub quantum: u64,
-    /// A table of addresses for each process; with -o, which is a directory then, a file each.
+    /// A table of addresses for each process; -o names a directory then.
     #[arg(long)]
     pub separate: bool,
     #[command(flatten)]
     pub summary: SummaryOptions,
     #[command(flatten)]
-    pub wanted: WantedOptions,
+    pub selection: SelectionOptions,
     #[command(flatten)]
     pub output: OutputOptions,
 }
 
-/// How the summary is made.
+/// Options of the summary.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Summary")]
 pub struct SummaryOptions {
-    /// Only these tables, whole: functions, say, or working-set.
+    /// Only these tables, with all rows: functions, for example, or working-set.
     #[arg(long = "table", value_name = "NAME", value_delimiter = ',')]
     pub tables: Vec<String>,
     /// Sizes of cache lines.
@@ -60,19 +60,19 @@ pub struct SummaryOptions {
     /// Sizes of pages.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "8K,64K,512K,4M", value_parser = ranges::page_size)]
     pub page_sizes: Vec<u64>,
-    /// Instructions in a window of time; without it, as many as make some 20 to 50 windows.
+    /// Instructions in a window of time; by default so many that there are some 20 to 50 windows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub window: Option<u64>,
 }
 
-/// What of a trace is wanted.
+/// The part of a trace that is selected.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Choosing")]
-pub struct WantedOptions {
+#[command(next_help_heading = "Selection")]
+pub struct SelectionOptions {
     /// Instructions of this function: NAME or IMAGE!NAME. Can be given several times, as --image and --thread.
     #[arg(long = "function", value_name = "FUNCTION")]
     pub functions: Vec<String>,
-    /// Of what the functions call too.
+    /// And of all functions that those call.
     #[arg(long, requires = "functions")]
     pub with_callees: bool,
     /// Instructions of this image: libc.so.6.1, or libc.
@@ -81,7 +81,7 @@ pub struct WantedOptions {
     /// Instructions at these addresses.
     #[arg(long, value_name = "0xA-0xB", value_parser = ranges::addresses)]
     pub range: Option<RangeInclusive<u64>>,
-    /// Accesses to these addresses, and the instructions that do them.
+    /// Accesses to these addresses, and their instructions.
     #[arg(long, value_name = "0xA-0xB", value_parser = ranges::addresses)]
     pub data_range: Option<RangeInclusive<u64>>,
     /// A thread, as process and thread, both counted from 0.

@@ -1,10 +1,10 @@
-//! How memory access patterns are looked at.
+//! Options of `strides`.
 
 use clap::{Args, ValueEnum};
 
-use super::{EngineOptions, FileOptions, OutputOptions, WantedOptions};
+use super::{EngineOptions, FileOptions, OutputOptions, SelectionOptions};
 
-/// Whose references are compared.
+/// The series of references that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PatternsOf {
     /// Those of single instructions.
@@ -22,13 +22,13 @@ pub enum PatternsOf {
 /// Options of `strides`.
 #[derive(Debug, Args)]
 pub struct StridesOptions {
-    /// Whose references are compared with each other.
+    /// The series of references that are compared with each other.
     #[arg(long, value_name = "WHAT", default_value = "array")]
     pub by: PatternsOf,
     /// Only references to the variable with this name. Can be given several times.
     #[arg(long = "array", value_name = "NAME")]
     pub arrays: Vec<String>,
-    /// How many references back strides are counted to.
+    /// The number of references back to which strides are counted.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub depth: u32,
     /// A reference with a stride shorter than this is not compared with earlier references.
@@ -37,28 +37,28 @@ pub struct StridesOptions {
     /// Compare every reference with all those that far back, as with --threshold 0.
     #[arg(long, conflicts_with = "threshold")]
     pub all_references: bool,
-    /// Count strides in elements, not in bytes: of an array where its type is known, else of what is accessed.
+    /// Count strides in elements, not in bytes: of an array if its type is known, otherwise of the size of the access.
     #[arg(long)]
     pub in_elements: bool,
-    /// Tell strides that go down from those that go up.
+    /// Distinguish descending from ascending strides.
     #[arg(long)]
     pub signed: bool,
-    /// Every stride and how often it occurred, instead of the most frequent ones.
+    /// Show complete histograms, instead of the most frequent strides.
     #[arg(long)]
     pub histograms: bool,
-    /// Say what may be worth a change: where loops or loads could be better, or arrays are accessed by others.
+    /// Suggest changes: loops to interchange, loads to avoid, indices to sort.
     #[arg(long, conflicts_with_all = ["histograms", "arrays", "signed"])]
     pub advice: bool,
-    /// The machine whose caches are looked at for advice: a name that pathlength machines lists, or a file.
+    /// The machine whose caches the advice is for: a name that pathlength machines lists, or a file.
     #[arg(long, value_name = "MACHINE", default_value = "alphastation500", requires = "advice")]
     pub machine: String,
     #[command(flatten)]
-    pub wanted: WantedOptions,
+    pub selection: SelectionOptions,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
     pub engine: EngineOptions,
-    /// Of a program that is run only the calls of this function: NAME or IMAGE!NAME.
+    /// Of a program, only the calls of this function: NAME or IMAGE!NAME.
     #[arg(long, value_name = "FUNCTION")]
     pub unit: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `pathlength caches`: what misses in the caches and translation buffers of machines.
+//! `pathlength caches`: the misses of caches and TLBs of machines.
 
 use std::process::ExitCode;
 
@@ -6,14 +6,14 @@ use analysis::models;
 use anyhow::Context;
 use machine::{Caches, Machine};
 
-use super::curves;
-use super::hear::hear;
+use super::mrc;
+use super::simulate::simulate;
 use crate::arguments::CachesOptions;
 
-/// Lets the machines' caches hear the trace or the program, and writes the tables.
+/// Simulates the machines' caches on the trace or the program, and writes the tables.
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
-    if options.curves.curves {
-        return curves::run(options);
+    if options.curves {
+        return mrc::run(&options.sizes, &options.output, &options.input);
     }
     let output = &options.output;
     let several = options.by.is_some() && options.machines.len() > 1;
@@ -22,14 +22,14 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let machines = find(&options.machines)?;
     let make = if options.classify { Caches::classified } else { Caches::new };
     let model: Vec<Caches> = machines.iter().map(make).collect();
-    let heard = hear(&options.heard, rows, &machines, model)?;
-    let named: Vec<_> = options.machines.iter().map(String::as_str).zip(&heard.model).collect();
+    let simulated = simulate(&options.input, rows, &machines, model)?;
+    let named: Vec<_> = options.machines.iter().map(String::as_str).zip(&simulated.model).collect();
     let tables = match rows {
         None => vec![models::structures(&named, options.classify)],
-        Some(rows) => models::by(rows, &named, &heard.trace),
+        Some(rows) => models::by(rows, &named, &simulated.trace),
     };
-    heard.write(tables, output)?;
-    heard.finish(&options.heard)
+    simulated.write(tables, output)?;
+    simulated.finish(&options.input)
 }
 
 /// The machines with these names, or in these files.

@@ -1,4 +1,4 @@
-//! `pathlength check`: whether what a trace says can have happened.
+//! `pathlength check`: whether a trace is consistent.
 
 use std::process::ExitCode;
 
@@ -8,10 +8,10 @@ use anyhow::bail;
 use trace::Trace;
 
 use super::protect_images;
-use super::show::tell_problems;
+use super::show::report_problems;
 use crate::arguments::CheckOptions;
 
-/// Checks the trace and writes what was found; the exit status is 1 if anything is wrong.
+/// Checks the trace, and writes the result; the exit status is 1 if anything is inconsistent.
 pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     report::check(true, output.format, output.path.as_deref())?;
@@ -24,7 +24,7 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     let found = trace::check::check(&trace);
     let tables = check::tables(&Dictionary::new(&trace, &names), &found);
     super::write(&tables, output)?;
-    tell_problems(&trace, &options.trace);
+    report_problems(&trace, &options.trace);
     let is_right = found.violations == 0 && trace.problems().is_empty();
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,4 +1,4 @@
-//! `pathlength count`: where the instructions of a run, or of a unit of work, went.
+//! `pathlength count`: the instructions of a run, or of a unit of work, by image, group and function.
 
 use std::process::ExitCode;
 
@@ -18,8 +18,8 @@ use crate::progress::Units;
 /// How many functions the summary lists.
 const SUMMARY_FUNCTIONS: usize = 15;
 
-/// Whoever listens hears of one in so many units.
-const TOLD: u64 = 64;
+/// A message is sent for one in so many units.
+const MESSAGE_INTERVAL: u64 = 64;
 
 /// Runs the program, counts, and writes the tables.
 pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
@@ -35,14 +35,14 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let mut units = Units::new(options.unit.units);
     let counted = measure::count(&request, &mut |seen, phase| {
         units.show(seen, phase);
-        if seen.is_multiple_of(TOLD) || phase == Phase::Done {
-            messages::tell(&Message::Units(seen, phase));
+        if seen.is_multiple_of(MESSAGE_INTERVAL) || phase == Phase::Done {
+            messages::send(&Message::Units(seen, phase));
         }
     });
     units.clear();
     let counted = counted?;
-    if messages::has_listener() {
-        messages::tell(&Message::Counted(&counted));
+    if messages::is_connected() {
+        messages::send(&Message::Counted(&counted));
         return Ok(ExitCode::SUCCESS);
     }
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
@@ -53,7 +53,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     };
     let mut tables = tables(options.by, &profile, span, counted.measurement.as_ref());
     if let Some(last) = tables.last_mut() {
-        // The summary tells of the units by themselves.
+        // The summary has the note on units in another table.
         let unsteady = counted.measurement.as_ref().filter(|_| options.by.is_some());
         last.notes.extend(unsteady.and_then(unsteady_note));
         last.notes.extend(until(&counted.ending).into_iter().chain(left_out(counted.forked)));

@@ -16,33 +16,33 @@ use trace::Trace;
 use trace::export::{ChampSim, Din};
 
 use super::protect_images;
-use super::show::{go_through, tell_problems, wanted};
+use super::show::{replay_into, report_problems, selection};
 use crate::arguments::{ExportOptions, Form};
 
-/// The name of the long one among the tables.
+/// The name of the table that is written in parts.
 const INSTRUCTIONS: &str = "instructions";
 
-/// Exports the trace; what of it could not be read is told, and makes the exit status 1.
+/// Exports the trace. Parts that cannot be read are reported, and make the exit status 1.
 pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let trace = Trace::open(&options.trace)?;
     protect_images(trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
-    let filter = Filter::new(&wanted(&options.wanted), &dictionary)?;
+    let filter = Filter::new(&selection(&options.selection), &dictionary)?;
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
     let output = options.output.as_deref();
     let is_quiet = output.is_some();
     let is_whole = match options.form {
         Form::Firefox => {
             let mut profile = Firefox::new(&dictionary);
-            let is_whole = go_through(&replay, &mut profile, true)?;
+            let is_whole = replay_into(&replay, &mut profile, true)?;
             write(output, |out| not_empty(profile.write(out)?))?;
             is_whole
         }
         Form::Callgrind => {
             let mut profile = Callgrind::new(&dictionary, &accesses);
-            let is_whole = go_through(&replay, &mut profile, true)?;
+            let is_whole = replay_into(&replay, &mut profile, true)?;
             write(output, |out| not_empty(profile.write(out)?))?;
             is_whole
         }
@@ -67,7 +67,7 @@ pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         }
         Form::Parquet => tables(&replay, output)?,
     };
-    tell_problems(&trace, &options.trace);
+    report_problems(&trace, &options.trace);
     Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -79,7 +79,7 @@ fn each<S: InstructionSink>(
     is_whole: &mut bool,
 ) -> Result<S, Error> {
     let mut instructions = Instructions::new(replay.dictionary, replay.accesses, sink);
-    *is_whole = go_through(replay, &mut instructions, is_quiet)?;
+    *is_whole = replay_into(replay, &mut instructions, is_quiet)?;
     let (count, sink) = instructions.finish();
     not_empty(count).map(|()| sink)
 }

@@ -1,4 +1,4 @@
-//! `pathlength machines`: the machines that are described.
+//! `pathlength machines`: lists the machines that come with pathlength.
 
 use std::process::ExitCode;
 

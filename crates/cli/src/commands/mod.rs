@@ -6,12 +6,12 @@ pub mod caches;
 pub mod check;
 pub mod compare;
 pub mod count;
-mod curves;
 pub mod export;
-pub mod hear;
 pub mod machines;
+pub mod mrc;
 pub mod run;
 pub mod show;
+mod simulate;
 pub mod statics;
 pub mod strides;
 pub mod study;
@@ -33,7 +33,7 @@ use report::Format;
 use crate::arguments::{EngineOptions, OutputOptions, UnitOptions};
 use crate::messages;
 
-/// Runs are repeatable where the program is counted, and real where it is only run.
+/// The configuration of a run: repeatable for counting, or with the host's clock and random numbers.
 fn configuration(
     engine: &EngineOptions,
     program: &Path,
@@ -58,7 +58,7 @@ fn configuration(
     }
 }
 
-/// How programs of the host's that the program starts come back to us with Alpha programs.
+/// Variables by which host programs that the program starts can start Alpha programs in turn.
 fn host_environment(engine: &EngineOptions) -> std::io::Result<Vec<OsString>> {
     let sysroot = std::path::absolute(&engine.sysroot)?;
     let command = [
@@ -73,7 +73,7 @@ fn host_environment(engine: &EngineOptions) -> std::io::Result<Vec<OsString>> {
     Ok(interpose::environment(&command)?.into())
 }
 
-/// The unit of work and the rules of its measurement, if one was asked for.
+/// The unit of work and the rules of its measurement, if the options have one.
 fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
     let function = options.unit.clone()?;
     let gauges = options.cache.clone().unwrap_or_default();
@@ -108,23 +108,23 @@ pub fn write(tables: &[Table], output: &OutputOptions) -> Result<(), report::Err
     Ok(())
 }
 
-/// What a reader of tables must know of processes that the program forked, which are not in them.
+/// The note on forked processes, which are not in the tables.
 fn left_out(forked: u64) -> Option<String> {
     let who = match forked {
         0 => return None,
         1 => "A process that the program forked is".to_string(),
         _ => format!("{} processes that the program forked are", separated(&forked.to_string())),
     };
-    Some(format!("{who} not in the tables: they have what the first process did."))
+    Some(format!("{who} not in the tables, which have the first process only."))
 }
 
-/// What a reader of tables must know of how the program ended.
+/// The note on a program that was ended by a signal.
 fn until(ending: &Ending) -> Option<String> {
     let is_killed = matches!(ending, Ending::Killed { .. });
-    is_killed.then(|| "A signal ended the program: this is what it did until then.".into())
+    is_killed.then(|| "A signal ended the program: these are its results until then.".into())
 }
 
-/// Before the program runs: whether it has what is named. What it may load later is told meanwhile.
+/// Checks before the program runs whether names exist in it. Names that it may load later are noted.
 fn check_names(configuration: &Configuration, named: &Named) -> anyhow::Result<()> {
     if let Some(error) = startup::check(configuration, named)? {
         eprintln!("pathlength: note: so far {error}; the program may load it later");
@@ -132,7 +132,7 @@ fn check_names(configuration: &Configuration, named: &Named) -> anyhow::Result<(
     Ok(())
 }
 
-/// The images of a program are read for their names: nothing may be written in their place.
+/// Protects the images of a program, which are read for their symbols, from being overwritten.
 fn protect_images<'a>(images: impl IntoIterator<Item = &'a Path>) {
     images.into_iter().for_each(report::protect);
 }
@@ -143,14 +143,14 @@ fn named(plan: &Plan) -> Named<'_> {
     Named { function, places: plan.from.iter().chain(&plan.until).collect(), ..Named::default() }
 }
 
-/// Tells how the program ended if not with success; our own exit status. That is 1 if the program's was another than 0,
-/// but for who listens. A crash is an error; a signal that somebody sent to end the program ends us too.
+/// Reports how the program ended, if not with success. Returns our exit status: 1 if the program's was not 0, unless a
+/// calling program is connected. A crash is an error; any other signal that ended the program ends us, too.
 fn check_ending(ending: &Ending, program: &Path) -> anyhow::Result<ExitCode> {
     match ending {
         Ending::Exited(0) => Ok(ExitCode::SUCCESS),
         Ending::Exited(status) => {
             eprintln!("pathlength: note: {} exited with status {status}", program.display());
-            Ok(if messages::has_listener() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            Ok(if messages::is_connected() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Ending::Killed { signal, report } if !crash::is_crash(*signal) => {
             eprintln!("pathlength: {}: {report}", program.display());

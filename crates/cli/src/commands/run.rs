@@ -1,4 +1,4 @@
-//! `pathlength run`: the program, and nothing else.
+//! `pathlength run`: runs the program.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let mut configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), false);
     configuration.name.clone_from(&options.name);
-    // What cannot be had is told before GDB comes.
+    // Errors of the listener are reported before the program starts.
     let listener = options.gdb.as_deref().map(listen).transpose()?;
     let mut process = match Process::new(&configuration) {
         Ok(process) => process,
@@ -38,14 +38,14 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The exit status of a program that cannot be run, as of a shell's, env's or valgrind's: 127 if it is not there, else
+/// The exit status of a program that cannot be run, as with shells and env: 127 if it does not exist, else
 /// 126.
 fn not_started(error: &engine::Error, program: &Path) -> ExitCode {
-    messages::tell_failure(&error.to_string());
+    messages::report_failure(&error.to_string());
     ExitCode::from(if program.exists() { 126 } else { 127 })
 }
 
-/// Runs the program so that somebody may attach.
+/// Runs the program so that `pathlength attach` can record it.
 fn attachable(
     options: &RunOptions,
     process: &mut Process,
@@ -55,7 +55,7 @@ fn attachable(
         options.program.arguments().iter().map(|argument| argument.to_string_lossy().into()).collect();
     let mut recorder = Recorder::idle(arguments, configuration.model);
     let end = measure::run(process, &mut recorder, configuration);
-    // Whoever attached is told himself.
+    // The attached recorder has reported errors itself.
     let _ = recorder.finish();
     Ok(end?)
 }

@@ -1,4 +1,4 @@
-//! `pathlength show`: what is in a trace.
+//! `pathlength show`: the contents of a trace.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -8,30 +8,30 @@ use std::process::ExitCode;
 use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
 use analysis::replay::{
-    Accesses, Addresses, Chosen, Dictionary, Executed, Filter, FunctionTrace, Listing, Order, Replay,
-    Visitor, Wanted,
+    Accesses, Addresses, Dictionary, Executed, Filter, FunctionTrace, Listing, Order, Replay,
+    SelectedInstructions, Selection, Visitor,
 };
 use analysis::table::Table;
 use anyhow::Context;
 use events::record::Mark;
-use report::{Format, Pieces};
+use report::{Format, TableWriter};
 use trace::Trace;
 
 use super::protect_images;
-use crate::arguments::{OutputOptions, ShowOptions, SummaryOptions, View, WantedOptions};
+use crate::arguments::{OutputOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
 use crate::progress::Replaying;
 
-/// How many rows of each table the whole summary has.
+/// Rows of each table in the summary.
 const ROWS: usize = 20;
 
-/// Shows the trace; what of it could not be read is told, and makes the exit status 1.
+/// Shows the trace. Parts that cannot be read are reported, and make the exit status 1.
 pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let trace = Trace::open(&options.trace)?;
     protect_images(trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
-    let filter = Filter::new(&wanted(&options.wanted), &dictionary)?;
+    let filter = Filter::new(&selection(&options.selection), &dictionary)?;
     let quantum = options.quantum;
     let order =
         options.processors.map_or(Order::Time, |processors| Order::Processors { processors, quantum });
@@ -40,13 +40,13 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let is_whole = match options.view {
         View::Instructions => {
             let mut listing = Listing::new(&dictionary, &accesses, &system_call, report::stdout()?);
-            let is_whole = go_through_chosen(&replay, &options.wanted, &mut listing, false)?;
+            let is_whole = replay_selected(&replay, &options.selection, &mut listing, false)?;
             listing.finish()?;
             is_whole
         }
         View::Functions => {
             let mut functions = FunctionTrace::new(&dictionary, &system_call, report::stdout()?);
-            let is_whole = go_through_chosen(&replay, &options.wanted, &mut functions, false)?;
+            let is_whole = replay_selected(&replay, &options.selection, &mut functions, false)?;
             functions.finish()?;
             is_whole
         }
@@ -57,29 +57,29 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
                 options.output.path.as_deref(),
             )?;
             let mut summary = Summary::new(&dictionary, &accesses, summary_options(&options.summary, &trace));
-            let is_whole = go_through_chosen(&replay, &options.wanted, &mut summary, true)?;
-            let tables = chosen(summary.tables(&system_call), &options.summary.tables)?;
+            let is_whole = replay_selected(&replay, &options.selection, &mut summary, true)?;
+            let tables = selected(summary.tables(&system_call), &options.summary.tables)?;
             super::write(&tables, &options.output)?;
             is_whole
         }
         View::Addresses => addresses(&replay, options)?,
     };
-    tell_problems(&trace, &options.trace);
+    report_problems(&trace, &options.trace);
     Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Tells what of the file could not be read when it was opened.
-pub fn tell_problems(trace: &Trace, path: &Path) {
+/// Reports parts of the file that could not be read when it was opened.
+pub fn report_problems(trace: &Trace, path: &Path) {
     for problem in trace.problems() {
         eprintln!("pathlength: {}: at byte {}: {}", path.display(), problem.offset, problem.what);
     }
 }
 
-/// Writes every address, or those of each process apart.
+/// Writes all addresses, or those of each process in a table of its own.
 fn addresses(replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
     let OutputOptions { format, path } = options.output.clone();
     if !options.separate {
-        return table_of_addresses(replay, &options.wanted, "addresses", format, path.as_deref());
+        return table_of_addresses(replay, &options.selection, "addresses", format, path.as_deref());
     }
     if let Some(folder) = &path {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -93,7 +93,7 @@ fn addresses(replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
         let name = format!("addresses-process-{process}");
         is_whole &= table_of_addresses(
             &Replay { filter: &filter, ..*replay },
-            &options.wanted,
+            &options.selection,
             &name,
             format,
             path.as_deref(),
@@ -104,65 +104,65 @@ fn addresses(replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
 
 fn table_of_addresses(
     replay: &Replay,
-    wanted: &WantedOptions,
+    selection: &SelectionOptions,
     name: &str,
     format: Format,
     path: Option<&Path>,
 ) -> anyhow::Result<bool> {
     let mut is_whole = true;
     report::write_long(name, format, path, |out| {
-        let mut pieces: Option<Pieces<_>> = None;
+        let mut table_writer: Option<TableWriter<_>> = None;
         let mut out = Some(out);
-        let sink = |piece: &Table| -> io::Result<()> {
-            let written = match (&mut pieces, out.take()) {
-                (Some(pieces), _) => pieces.write(piece),
+        let sink = |part: &Table| -> io::Result<()> {
+            let written = match (&mut table_writer, out.take()) {
+                (Some(table_writer), _) => table_writer.write(part),
                 (none, out) => {
                     let out = out.expect("begun once");
-                    Pieces::begin(piece, format, out).map(|begun| *none = Some(begun))
+                    TableWriter::begin(part, format, out).map(|begun| *none = Some(begun))
                 }
             };
             written.map_err(report::Error::into_io)
         };
         let mut addresses = Addresses::new(replay, name, sink);
-        is_whole = go_through_chosen(replay, wanted, &mut addresses, path.is_some())?;
+        is_whole = replay_selected(replay, selection, &mut addresses, path.is_some())?;
         addresses.finish()?;
-        pieces.map_or(Ok(()), Pieces::finish)
+        table_writer.map_or(Ok(()), TableWriter::finish)
     })?;
     Ok(is_whole)
 }
 
-/// As [`go_through`]; tells if nothing of what the options choose was in the trace, where tables would be empty.
-pub(super) fn go_through_chosen(
+/// As [`replay_into`], with a note if nothing is selected and tables would be empty.
+pub(super) fn replay_selected(
     replay: &Replay,
-    wanted: &WantedOptions,
+    selection: &SelectionOptions,
     visitor: &mut impl Visitor,
     is_quiet: bool,
 ) -> io::Result<bool> {
-    let mut watched = Watched { visitor, has_chosen: false };
-    let is_whole = go_through(replay, &mut watched, is_quiet)?;
-    if !watched.has_chosen {
+    let mut watched = Watched { visitor, has_selected: false };
+    let is_whole = replay_into(replay, &mut watched, is_quiet)?;
+    if !watched.has_selected {
         let trace = replay.dictionary.trace;
-        let why = if wanted.units.is_some() && trace.header().unit.is_none() {
+        let why = if selection.units.is_some() && trace.header().unit.is_none() {
             "the trace has no units of work: record it with --unit FUNCTION"
         } else if trace.chunks().iter().all(|chunk| chunk.instructions == 0) {
             "the trace has no instructions"
         } else {
-            "no instruction of the trace is in all that is chosen"
+            "no instruction of the trace is selected by all options"
         };
         eprintln!("pathlength: note: nothing to show: {why}");
     }
     Ok(is_whole)
 }
 
-/// A visitor, and whether anything was chosen that it was shown.
+/// A visitor, and whether it was shown selected instructions.
 struct Watched<'a, V> {
     visitor: &'a mut V,
-    has_chosen: bool,
+    has_selected: bool,
 }
 
 impl<V: Visitor> Visitor for Watched<'_, V> {
-    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_wanted: bool) -> io::Result<()> {
-        self.visitor.mark(stream, before, mark, is_wanted)
+    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
+        self.visitor.mark(stream, before, mark, is_selected)
     }
 
     fn follows_heap(&self) -> bool {
@@ -170,16 +170,16 @@ impl<V: Visitor> Visitor for Watched<'_, V> {
     }
 
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
-        self.has_chosen |= executed.chosen != Chosen::None;
+        self.has_selected |= executed.selected != SelectedInstructions::None;
         self.visitor.executed(executed)
     }
 }
 
-/// Replays the trace; tells what could not be read, and returns whether all was. A visitor that `is_quiet` writes
-/// nothing meanwhile.
-pub(super) fn go_through(replay: &Replay, visitor: &mut impl Visitor, is_quiet: bool) -> io::Result<bool> {
-    let wanted = replay.dictionary.trace.chunks().iter().filter(|chunk| replay.filter.chunk(chunk));
-    let instructions = wanted.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
+/// Replays the trace, and reports parts that cannot be read. Returns whether there were none. `is_quiet` says that the
+/// visitor writes nothing meanwhile.
+pub(super) fn replay_into(replay: &Replay, visitor: &mut impl Visitor, is_quiet: bool) -> io::Result<bool> {
+    let chunks = replay.dictionary.trace.chunks().iter().filter(|chunk| replay.filter.chunk(chunk));
+    let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
     let bar = Replaying::new(instructions, is_quiet || !io::stdout().is_terminal());
     let problems = replay.run(visitor, &mut |instructions| bar.show(instructions));
     bar.clear();
@@ -191,8 +191,8 @@ pub(super) fn go_through(replay: &Replay, visitor: &mut impl Visitor, is_quiet: 
     Ok(is_whole)
 }
 
-/// Of these tables the ones named; without names all, the long ones shortened.
-fn chosen(tables: Vec<Table>, names: &[String]) -> anyhow::Result<Vec<Table>> {
+/// The tables with these names; without names all tables, shortened.
+fn selected(tables: Vec<Table>, names: &[String]) -> anyhow::Result<Vec<Table>> {
     if names.is_empty() {
         let has_rows = |table: &Table| table.rows.len() > usize::from(table.total);
         return Ok(tables.into_iter().filter(has_rows).map(shortened).collect());
@@ -220,11 +220,11 @@ fn summary_options(options: &SummaryOptions, trace: &Trace) -> summary::Options 
     summary::Options { line_sizes, page_sizes, window: window.unwrap_or_else(|| summary::window(trace)) }
 }
 
-/// What is wanted, as the library has it.
-pub(super) fn wanted(options: &WantedOptions) -> Wanted {
+/// The selection, as the library has it.
+pub(super) fn selection(options: &SelectionOptions) -> Selection {
     let options = options.clone();
     let processes = options.processes.into_iter().map(|process| (process, None));
-    Wanted {
+    Selection {
         functions: options.functions,
         with_callees: options.with_callees,
         images: options.images,

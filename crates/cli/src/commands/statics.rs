@@ -1,4 +1,4 @@
-//! `pathlength static`: what is in the images of one build, or of two.
+//! `pathlength static`: the instructions in the images of one build, or of two.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
-use analysis::strides::{self, Bins, By, Heard, Options, Patterns};
+use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Selection};
+use analysis::strides::{self, Bins, By, LiveStrides, Options, Patterns};
 use analysis::table::Table;
 use anyhow::bail;
 use engine::{Plan, UnitPlan};
@@ -15,12 +15,12 @@ use machine::Machine;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
 
-use super::hear::is_parallel;
-use super::show::{go_through_chosen, tell_problems, wanted};
+use super::show::{replay_selected, report_problems, selection};
+use super::simulate::is_parallel;
 use super::{check_ending, check_names, configuration, left_out, named, protect_images, until};
 use crate::arguments::{PatternsOf, StridesOptions};
 
-/// How many rows the short table has on a terminal, and charts a page.
+/// Rows of the short table on a terminal, and charts of a page.
 const ROWS: usize = 20;
 
 /// Counts the strides of a trace or of a program.
@@ -30,10 +30,14 @@ pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
         true => super::caches::find(std::slice::from_ref(&options.machine))?,
         false => Vec::new(),
     };
-    if Trace::is_trace(options.file.path()) { replay(options, &machines) } else { hear(options, &machines) }
+    if Trace::is_trace(options.file.path()) {
+        replay(options, &machines)
+    } else {
+        observe(options, &machines)
+    }
 }
 
-/// Of a trace; what of it could not be read is told, and makes the exit status 1.
+/// Counts the strides of a trace. Parts that cannot be read are reported, and make the exit status 1.
 fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCode> {
     let file = options.file.path().display();
     if options.unit.is_some() || !options.file.arguments().is_empty() {
@@ -44,7 +48,7 @@ fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exit
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
-    let filter = Filter::new(&wanted(&options.wanted), &dictionary)?;
+    let filter = Filter::new(&selection(&options.selection), &dictionary)?;
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
     let mut all: Vec<Patterns> = counted(options)
         .into_iter()
@@ -52,10 +56,10 @@ fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exit
         .collect();
     let mut is_whole = true;
     for patterns in &mut all {
-        is_whole &= go_through_chosen(&replay, &options.wanted, patterns, true)?;
+        is_whole &= replay_selected(&replay, &options.selection, patterns, true)?;
     }
     write(&all, machines, Vec::new(), options)?;
-    tell_problems(&trace, options.file.path());
+    report_problems(&trace, options.file.path());
     Ok(status(is_whole, &trace))
 }
 
@@ -63,37 +67,39 @@ fn status(is_whole: bool, trace: &Trace) -> ExitCode {
     if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Of a program, while it runs.
-fn hear(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCode> {
+/// Counts the strides of a program while it runs.
+fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCode> {
     let file = options.file.path().display();
-    if wanted(&options.wanted) != Wanted::default() {
-        bail!("{file} is a program: while it runs only --unit chooses; for the rest record a trace first");
+    if selection(&options.selection) != Selection::default() {
+        bail!(
+            "{file} is a program: while it runs, --unit is the only selection; for others record a trace first"
+        );
     }
     let configuration = configuration(&options.engine, options.file.path(), options.file.arguments(), true);
     let unit = options.unit.clone().map(|function| UnitPlan { function, skip: 0, units: None });
-    let heard: Vec<Heard> =
-        counted(options).into_iter().map(|one| Heard::new(one.by, one.arrays, one.options)).collect();
-    let plan = Plan { unit, heap: heard.iter().any(Heard::wants_heap), ..Plan::default() };
+    let live_strides: Vec<LiveStrides> =
+        counted(options).into_iter().map(|one| LiveStrides::new(one.by, one.arrays, one.options)).collect();
+    let plan = Plan { unit, heap: live_strides.iter().any(LiveStrides::wants_heap), ..Plan::default() };
     check_names(&configuration, &Named { arrays: &options.arrays, ..named(&plan) })?;
-    let live = live::run(&configuration, &plan, heard, is_parallel(None))?;
+    let live = live::run(&configuration, &plan, live_strides, is_parallel(None))?;
     protect_images(live.trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&live.trace);
     let dictionary = Dictionary::new(&live.trace, &names);
     let all: Vec<Patterns> =
-        live.model.into_iter().map(|heard| Patterns::heard(&dictionary, heard)).collect();
+        live.model.into_iter().map(|live_strides| Patterns::of_program(&dictionary, live_strides)).collect();
     let notes = until(&live.ending).into_iter().chain(left_out(live.forked)).collect();
     write(&all, machines, notes, options)?;
     check_ending(&live.ending, options.file.path())
 }
 
-/// Something that is counted.
+/// A set of strides to count.
 struct Counted<'a> {
     by: By,
     arrays: &'a [String],
     options: Options,
 }
 
-/// What must be counted for what is asked for.
+/// The sets of strides that the options need.
 fn counted(options: &StridesOptions) -> Vec<Counted<'_>> {
     let StridesOptions { depth, arrays, .. } = options;
     if options.advice {
@@ -114,7 +120,7 @@ fn by(options: &StridesOptions) -> By {
     }
 }
 
-/// Writes what was asked for, with what must be known of it.
+/// Writes the requested tables or page, with notes.
 fn write(
     all: &[Patterns],
     machines: &[Machine],
@@ -180,7 +186,7 @@ fn page(patterns: &Patterns, trace: &Path, notes: Vec<String>) -> Result<Page, E
     })
 }
 
-/// What the charts show.
+/// An explanation of the charts.
 const HOW_TO_READ: &str = "A chart for each series of loads or stores, the one with most references first. A bar is as \
     high as the share of the references that are so far, as is written below it, from the one *1 back*, *2 back* and \
     so on. A stride of one element again and again is what caches like best; long ones use little of each line.";

@@ -1,4 +1,4 @@
-//! `pathlength study`: the whole way from sources to a report.
+//! `pathlength study`: from sources to a report.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use report::Page;
 use crate::arguments::{StudyName, StudyOptions};
 use crate::progress::Steps;
 
-/// What a study came to: a summary for the terminal, all tables, and the report.
+/// The results of a study: a summary for the terminal, all tables, and the report.
 type Results = (Vec<Table>, Vec<Table>, Page);
 
 /// Studies, prints the summary, writes the report and its tables.
@@ -21,7 +21,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Strides => "strides",
     };
     let output = options.output.clone().unwrap_or_else(|| Path::new("study").join(name));
-    // Before minutes of work: can its results be written?
+    // Before minutes of work, check that its results can be written.
     report::check(true, report::Format::Csv, Some(&output))?;
     let (summary, tables, page) = match options.name {
         StudyName::Byteword => of_byteword(options)?,
@@ -34,11 +34,11 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn of_byteword(options: &StudyOptions) -> anyhow::Result<Results> {
-    let wanted = |mode: &&Mode| options.mode.as_deref().is_none_or(|name| name == mode.name);
+    let is_selected = |mode: &&Mode| options.mode.as_deref().is_none_or(|name| name == mode.name);
     let steps = Steps::new();
     let study = byteword(
         &Options {
-            modes: MODES.iter().filter(wanted).copied().collect(),
+            modes: MODES.iter().filter(is_selected).copied().collect(),
             build: BuildOptions { folder: "build".into(), sources: None },
             sysroot: options.sysroot.clone(),
         },
@@ -63,7 +63,7 @@ fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
         &|step| match step {
             study::strides::Progress::Building(step) => steps.show(&study::Progress::Building(step)),
             study::strides::Progress::Running(of, switches) => {
-                steps.tell(format!("running the {of} loop, {switches}"));
+                steps.message(format!("running the {of} loop, {switches}"));
             }
         },
     );
@@ -73,7 +73,7 @@ fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
     Ok((tables.clone(), tables, study.page()?))
 }
 
-/// Writes the page, and every table as CSV, JSON and Parquet beside it. Returns the page's path.
+/// Writes the page, and every table as CSV, JSON and Parquet in the same folder. Returns the page's path.
 fn write(tables: &[Table], page: &Page, folder: &Path) -> anyhow::Result<PathBuf> {
     for format in [report::Format::Csv, report::Format::Json, report::Format::Parquet] {
         report::write_all(tables, format, Some(&folder.join(format.to_string())))?;

@@ -1,4 +1,4 @@
-//! `pathlength time`: how long machines take, and what for.
+//! `pathlength time`: the cycles of machines, by cause.
 
 use std::process::ExitCode;
 
@@ -6,10 +6,10 @@ use analysis::models;
 use machine::TimingModel;
 
 use super::caches::find;
-use super::hear::hear;
+use super::simulate::simulate;
 use crate::arguments::TimeOptions;
 
-/// Lets the machines hear the trace or the program, and writes the tables.
+/// Simulates the machines on the trace or the program, and writes the tables.
 pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     let several = options.by.is_none() || options.machines.len() > 1;
@@ -17,15 +17,15 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let rows = options.by.map(Into::into);
     let machines = find(&options.machines)?;
     let times = machines.iter().map(TimingModel::new).collect::<Result<Vec<_>, _>>()?;
-    let heard = hear(&options.heard, rows, &machines, times)?;
-    let named = options.machines.iter().map(String::as_str).zip(&heard.model);
+    let simulated = simulate(&options.input, rows, &machines, times)?;
+    let named = options.machines.iter().map(String::as_str).zip(&simulated.model);
     let tables = match rows {
         None => {
             let named = named.zip(&machines).map(|((name, time), machine)| (name, machine, time));
             models::times(&named.collect::<Vec<_>>())
         }
-        Some(rows) => models::by(rows, &named.collect::<Vec<_>>(), &heard.trace),
+        Some(rows) => models::by(rows, &named.collect::<Vec<_>>(), &simulated.trace),
     };
-    heard.write(tables, output)?;
-    heard.finish(&options.heard)
+    simulated.write(tables, output)?;
+    simulated.finish(&options.input)
 }

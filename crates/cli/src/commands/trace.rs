@@ -1,4 +1,4 @@
-//! `pathlength trace`: every instruction and every address of a run, or of a piece of it, in a file.
+//! `pathlength trace`: records every instruction and every address of a run, or of a part of it.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -24,12 +24,12 @@ pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
     check_names(&configuration, &named(&plan))?;
     let recording = record::record(&configuration, &plan, &options.output)?;
     let status = check_ending(&recording.ending, options.program.path())?;
-    tell(&options.output, recording.recorded.instructions, recording.recorded.units);
+    report_size(&options.output, recording.recorded.instructions, recording.recorded.units);
     Ok(status)
 }
 
-/// Tells a person what was recorded.
-pub fn tell(path: &Path, instructions: u64, units: u64) {
+/// Reports the size of a recording, on a terminal.
+pub fn report_size(path: &Path, instructions: u64, units: u64) {
     if std::io::stderr().is_terminal() {
         let count = |n: u64, what: &str| format!("{} {what}{}", HumanCount(n), if n == 1 { "" } else { "s" });
         let units = if units > 0 { format!(", {} seen", count(units, "unit")) } else { String::new() };
@@ -39,7 +39,7 @@ pub fn tell(path: &Path, instructions: u64, units: u64) {
     }
 }
 
-/// What is to be recorded, values aside.
+/// The plan of a recording, without values.
 pub fn plan(options: &PlanOptions) -> anyhow::Result<Plan> {
     if options.unit.is_none() && counts_units(options) {
         bail!("--skip and --units count calls of a function: name it with --unit FUNCTION");
@@ -49,7 +49,7 @@ pub fn plan(options: &PlanOptions) -> anyhow::Result<Plan> {
     Ok(Plan { from: options.from.clone(), until: options.until.clone(), unit, ..Plan::default() })
 }
 
-/// Whether units of work are chosen by their number.
+/// Whether units of work are selected by their number.
 pub fn counts_units(options: &PlanOptions) -> bool {
     options.skip > 0 || options.units.is_some()
 }

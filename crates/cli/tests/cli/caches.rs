@@ -90,12 +90,12 @@ fn a_program_that_runs_and_its_trace_have_the_same_misses() {
 fn units_of_a_trace_are_chosen_as_those_of_a_program() {
     let folder = Folder::new();
     let trace = folder.trace("--unit work --skip 5 --units 100 :ev56/modes work");
-    let chosen = folder.caches(&format!("--by unit --unit work --skip 2 --units 30 {trace}"));
-    assert_eq!(column(&chosen, "unit"), (7..37).collect::<Vec<u64>>());
-    assert_eq!(folder.caches("--by unit --unit work --skip 7 --units 30 :ev56/modes work"), chosen);
+    let selected = folder.caches(&format!("--by unit --unit work --skip 2 --units 30 {trace}"));
+    assert_eq!(column(&selected, "unit"), (7..37).collect::<Vec<u64>>());
+    assert_eq!(folder.caches("--by unit --unit work --skip 7 --units 30 :ev56/modes work"), selected);
     // Values in a trace are not addresses.
     let trace = folder.trace("--values --unit work --skip 7 --units 30 :ev56/modes work");
-    assert_eq!(folder.caches(&format!("--by unit --unit work {trace}")), chosen);
+    assert_eq!(folder.caches(&format!("--by unit --unit work {trace}")), selected);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn several_machines_hear_the_same_run() {
 }
 
 #[test]
-fn threads_are_heard_and_chosen() {
+fn threads_are_simulated_and_selected() {
     let folder = Folder::new();
     let rows = folder.caches("--by unit --unit work :ev56/threads");
     assert_eq!(column(&rows, "unit").len(), 400);
@@ -153,7 +153,7 @@ fn threads_are_heard_and_chosen() {
 }
 
 #[test]
-fn children_run_unheard() {
+fn children_are_not_simulated() {
     let folder = Folder::new();
     let counted = folder.table("count --by function :ev5/forks");
     for processors in 1..=2 {
@@ -177,7 +177,7 @@ fn a_machine_can_be_a_file() {
 }
 
 #[test]
-fn what_cannot_be_heard_is_told() {
+fn impossible_simulations_are_rejected() {
     let folder = Folder::new();
     let trace = folder.trace("--unit work :ev56/modes work");
     let plain = {
@@ -219,7 +219,7 @@ fn what_cannot_be_heard_is_told() {
     }
 }
 
-/// A trace that ends early is heard as far as it goes, and so is a program that is killed; both are told.
+/// A truncated trace, and a program that is killed, are simulated to their end, and the end is reported.
 #[test]
 fn partial_results_are_not_shown_as_whole() {
     let folder = Folder::new();
@@ -232,7 +232,7 @@ fn partial_results_are_not_shown_as_whole() {
     let crashed = run("caches :ev56/modes null");
     assert_eq!(crashed.code(), 1, "{}", crashed.stderr);
     assert!(crashed.stderr.contains("null_pointer"), "{}", crashed.stderr);
-    assert!(crashed.stdout.ends_with("A signal ended the program: this is what it did until then.\n"));
+    assert!(crashed.stdout.ends_with("A signal ended the program: these are its results until then.\n"));
     let file = folder.path("table.csv");
     let killed = run(&format!("caches -o {} :ev56/modes raise 15", file.display()));
     assert_eq!(killed.code(), 128 + 15);
@@ -240,15 +240,15 @@ fn partial_results_are_not_shown_as_whole() {
 }
 
 #[test]
-fn curves_are_what_caches_of_each_size_miss() {
+fn miss_ratio_curves_agree_with_caches_of_each_size() {
     let folder = Folder::new();
-    let tables = folder.path("curves");
-    let words = format!("caches --curves --largest 64K --format csv -o {} :ev5/modes work", tables.display());
+    let tables = folder.path("mrc");
+    let words = format!("mrc --largest 64K --format csv -o {} :ev5/modes work", tables.display());
     run(&words).noted_success();
-    assert_eq!(listing(&tables), ["curves-both.csv", "curves-code.csv", "curves-data.csv"]);
+    assert_eq!(listing(&tables), ["mrc-both.csv", "mrc-code.csv", "mrc-data.csv"]);
     let counted = folder.table("count --by function :ev5/modes work");
     let instructions = *column(&counted, "instructions").last().unwrap() as f64;
-    let code = csv(&fs::read_to_string(tables.join("curves-code.csv")).unwrap());
+    let code = csv(&fs::read_to_string(tables.join("mrc-code.csv")).unwrap());
     let machine = folder.path("one.toml");
     for (size, ways) in [("4K", 1), ("8K", 2), ("32K", 8)] {
         let text = format!("base = \"qemu\"\ncaches.icache.size = \"{size}\"\ncaches.icache.ways = {ways}\n");
@@ -262,16 +262,19 @@ fn curves_are_what_caches_of_each_size_miss() {
     }
     // One table needs no folder.
     let alone = folder.path("alone.csv");
-    let words = format!(
-        "caches --curves --streams code --largest 64K --format csv -o {} :ev5/modes work",
-        alone.display()
-    );
+    let words =
+        format!("mrc --streams code --largest 64K --format csv -o {} :ev5/modes work", alone.display());
     run(&words).noted_success();
     assert_eq!(csv(&fs::read_to_string(alone).unwrap()), code);
-    let two = run("caches --curves --streams data,code --largest 2K :ev5/tiny").quiet_success();
+    let two = run("mrc --streams data,code --largest 2K :ev5/tiny").quiet_success();
     assert!(two.find("Code:") < two.find("Data:") && !two.contains("Code and data"), "{two}");
+    // The old name of the command.
+    let old_name = run("caches --curves --streams data,code --largest 2K :ev5/tiny").quiet_success();
+    assert_eq!(old_name, two);
+    assert!(!run("caches --help").quiet_success().contains("--curves"));
+    assert!(run("caches --largest 2K :ev5/tiny").stderr.contains("--curves"));
     let page = folder.path("page.html");
-    run(&format!("caches --curves -o {} :ev5/tiny", page.display())).quiet_success();
+    run(&format!("mrc -o {} :ev5/tiny", page.display())).quiet_success();
     let text = fs::read_to_string(page).unwrap();
     assert!(text.contains("How large must a cache be for tiny?") && text.contains("fully associative"));
 }

@@ -339,7 +339,7 @@ fn what_cannot_be_is_told() {
         }
         let export = format!("export {} --to {form}", recorded.path().display());
         let failure = run(&format!("{export} --instructions 9,999,999 -o {}", path.display())).failure();
-        assert!(failure.contains("no instruction of the trace is chosen"), "{failure}");
+        assert!(failure.contains("no instruction of the trace is selected"), "{failure}");
         if form != "parquet" {
             assert_eq!(fs::read_to_string(&path).unwrap(), "old");
             let failure = run(&format!("{export} -o /dev/full")).failure();

@@ -74,7 +74,7 @@ fn numbers_that_make_no_sense_are_refused() {
         ("count --unit work --window 0 :ev5/modes work", "0 is not in 1.."),
         ("count --unit= :ev5/modes work", "a value is required for '--unit"),
         ("trace -o x --unit work --units 0 :ev5/modes work", "0 is not in 1.."),
-        ("trace -o x --until 0 :ev5/modes work", "so nothing is recorded: give 1 or more"),
+        ("trace -o x --until 0 :ev5/modes work", "this records nothing: give 1 or more"),
         ("trace -o x --unit work --skip -1 :ev5/modes work", "unexpected argument '-1'"),
         ("caches --unit work --units 0 :ev5/modes work", "0 is not in 1.."),
         ("caches --host-processors 3 :ev5/modes work", "3 is not in 1..=2"),

@@ -39,20 +39,15 @@ fn notes_of_tables_are_never_lost() {
         assert!(told.contains("pathlength: note: path-length: ") && told.contains(UNSTEADY), "{told}");
     }
     let told = notes(&format!("caches --format csv -o {file} {PROGRAM}"));
-    assert!(told.contains("Only calls of work are heard"), "{told}");
+    assert!(told.contains("Only calls of work are simulated"), "{told}");
 }
 
 #[test]
-fn processes_that_are_left_out_are_told() {
+fn processes_that_are_left_out_are_reported() {
     const NOTE: &str = "10 processes that the program forked are not in the tables";
-    for command in [
-        "count",
-        "count --by function",
-        "caches",
-        "time",
-        "strides --by function",
-        "caches --curves --streams code",
-    ] {
+    for command in
+        ["count", "count --by function", "caches", "time", "strides --by function", "mrc --streams code"]
+    {
         let shown = run(&format!("{command} :ev56/forks")).quiet_success();
         assert_eq!(shown.matches(NOTE).count(), 1, "{command}: {shown}");
         assert!(!run(&format!("{command} :ev56/tiny")).quiet_success().contains("forked"));

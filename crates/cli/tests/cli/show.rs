@@ -52,11 +52,11 @@ fn nothing_to_show_has_a_reason() {
     let trace = folder.path().join("t").display().to_string();
     run(&format!("trace -o {trace} --unit work --units 2 :ev5/modes work")).quiet_success();
     for (words, reason) in [
-        ("show --units 5-9", "no instruction of the trace is in all that is chosen"),
-        ("show --as instructions --range 0x0-0xf", "no instruction of the trace is in all that is chosen"),
-        ("show --as functions --units 7", "no instruction of the trace is in all that is chosen"),
-        ("show --as addresses --units 7", "no instruction of the trace is in all that is chosen"),
-        ("strides --units 7", "no instruction of the trace is in all that is chosen"),
+        ("show --units 5-9", "no instruction of the trace is selected by all options"),
+        ("show --as instructions --range 0x0-0xf", "no instruction of the trace is selected by all options"),
+        ("show --as functions --units 7", "no instruction of the trace is selected by all options"),
+        ("show --as addresses --units 7", "no instruction of the trace is selected by all options"),
+        ("strides --units 7", "no instruction of the trace is selected by all options"),
     ] {
         let outcome = run(&format!("{words} {trace}"));
         assert_eq!(outcome.stderr, format!("pathlength: note: nothing to show: {reason}\n"), "{words}");

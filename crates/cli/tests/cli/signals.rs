@@ -80,11 +80,11 @@ fn count_shows_what_it_counted_so_far_and_ends_by_the_signal() {
 }
 
 #[test]
-fn models_show_what_they_heard_so_far_and_end_by_the_signal() {
+fn models_show_partial_results_and_end_by_the_signal() {
     let words = [
         ("caches --machine alphastation500 --host-processors 1", "icache "),
         ("caches --machine qemu --by function", "work "),
-        ("caches --curves --streams code", "fully associative"),
+        ("mrc --streams code", "fully associative"),
         ("time --host-processors 1", "replay trap "),
         ("time --by function", "work "),
         ("strides --by function", "work "),
@@ -96,7 +96,7 @@ fn models_show_what_they_heard_so_far_and_end_by_the_signal() {
         assert!(outcome.stdout.contains(expected), "{words}: {}", outcome.stdout);
         let note = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            note.ends_with("A signal ended the program: this is what it did until then."),
+            note.ends_with("A signal ended the program: these are its results until then."),
             "{words}: {note}"
         );
     }

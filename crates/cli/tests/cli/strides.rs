@@ -155,8 +155,8 @@ fn blocks_of_the_heap_are_told_apart_by_who_allocated_them() {
     let grown = loads("grow", "grown", 1000, "64: 100 %");
     let recorded = record("--heap :ev56/heap");
     let found = allocated(&strides(&recorded, options));
-    let named = |found: &[[String; 4]], wanted: &[String; 4]| {
-        found.iter().filter(|row| row[..2] == wanted[..2]).cloned().collect::<Vec<_>>()
+    let named = |found: &[[String; 4]], expected: &[String; 4]| {
+        found.iter().filter(|row| row[..2] == expected[..2]).cloned().collect::<Vec<_>>()
     };
     assert_eq!(named(&found, &table), std::slice::from_ref(&table), "{found:?}");
     assert_eq!(named(&found, &rows)[0][0], rows[0], "{found:?}");
@@ -192,7 +192,7 @@ fn blocks_of_threads_and_processes_are_their_own() {
     // A child has its parent's blocks, until another program takes its place.
     let forks = record("--heap --unit walk :ev56/heap fork");
     let found = allocated(&strides(&forks, options));
-    let of = |wanted: &[String; 4]| found.contains(wanted);
+    let of = |expected: &[String; 4]| found.contains(expected);
     assert!(of(&loads("load_table", "table", 3000, "1: 100 %")), "{found:?}");
     let child = allocated(&strides(&forks, &format!("{options} --process 1")));
     let expected =

@@ -1,4 +1,4 @@
-//! `time`: cycles of a program that runs are those of a trace of the same run, and each is in one class.
+//! `time`: a running program and the trace of the same run take the same cycles, and each has one cause.
 
 use crate::caches::{Folder, cell, column};
 use crate::support::run;
@@ -26,7 +26,7 @@ fn a_program_that_runs_and_its_trace_take_the_same_time() {
 }
 
 #[test]
-fn every_cycle_is_somewhere_once() {
+fn every_cycle_is_attributed_once() {
     let folder = Folder::new();
     let words = "--machine alphastation500 --unit work :ev56/modes work";
     let tables = summary(&folder, words);
@@ -40,19 +40,20 @@ fn every_cycle_is_somewhere_once() {
         let all = column(&rows, "cycles");
         let (sum, places) = all.split_last().unwrap();
         assert_eq!((*sum as f64, places.iter().sum::<u64>()), (total, *sum), "{by}");
-        let sides = ["issuing", "dry", "frozen"].map(|side| *column(&rows, side).last().unwrap());
+        let sides = ["issuing", "front-end stall (dry)", "back-end stall (frozen)"]
+            .map(|side| *column(&rows, side).last().unwrap());
         assert_eq!(sides.iter().sum::<u64>(), *sum, "{by}");
         let instructions = column(&rows, "instructions").last().copied().unwrap();
         assert_eq!(instructions as f64, cell(&time, 1, "instructions"), "{by}");
     }
-    // A unit's time is its share of a second of the clock: 400 MHz.
+    // The clock has 400 MHz.
     let units = folder.table(&format!("time --by unit {words}"));
     let cycles = column(&units, "cycles");
     assert_eq!(cycles.len(), 200);
     let mean = cycles.iter().sum::<u64>() as f64 / 200.0;
     assert!((cell(&time, 1, "cycles per unit") - mean).abs() < 1e-6 * mean);
     assert!((cell(&time, 1, "units a second") - 400e6 / mean).abs() < 1e-6 * 400e6 / mean);
-    // Instructions are those that are counted.
+    // The instructions are those of `count`.
     let counted = folder.table("count --by function :ev56/modes work");
     let whole = summary(&folder, ":ev56/modes work")("time");
     assert_eq!(cell(&whole, 1, "instructions") as u64, *column(&counted, "instructions").last().unwrap());

@@ -1,9 +1,9 @@
-//! `--warm-up`: what is heard, and not counted.
+//! `--warm-up`: units that are simulated and not counted.
 
 use crate::caches::{Folder, column};
 use crate::support::run;
 
-/// How often units do something: without a warm-up, with one, and with one of the same trace.
+/// Options for the same units: without a warm-up, with one, and with one on a trace.
 const COUNTED: &str = "--unit work --skip 5 --units 40";
 const WARMED: &str = "--unit work --skip 5 --warm-up 15 --units 25";
 const WARMED_TRACE: &str = "--unit work --warm-up 15 --units 25";
@@ -30,7 +30,7 @@ fn units_are_as_if_all_were_counted() {
 }
 
 #[test]
-fn what_is_counted_is_the_sum_of_the_units() {
+fn totals_are_the_sums_of_the_units() {
     let folder = Folder::new();
     for machine in ["qemu", "alphastation500"] {
         let command = format!("caches --machine {machine}");
@@ -52,7 +52,7 @@ fn what_is_counted_is_the_sum_of_the_units() {
 }
 
 #[test]
-fn cycles_go_on_from_what_was_heard_before() {
+fn cycles_continue_after_the_warm_up() {
     let folder = Folder::new();
     let before = "--unit work --skip 5 --units 15 :ev56/modes work";
     let all = format!("{COUNTED} :ev56/modes work");
@@ -74,6 +74,6 @@ fn too_long_a_warm_up_leaves_nothing() {
         let outcome = run(&format!("caches {options} :ev56/modes work"));
         assert_ne!(outcome.code(), 0, "{options}");
         assert!(outcome.stderr.contains(reason), "{options}: {}", outcome.stderr);
-        assert!(!outcome.stdout.contains("Caches and translation buffers"));
+        assert!(!outcome.stdout.contains("Caches and TLBs"));
     }
 }

@@ -112,8 +112,8 @@ fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner>
         [&[ours, "caches", "--machine", machine][..], &processors].concat()
     };
     let time = |processors| [&[ours, "time", "--machine", "alphastation500"][..], processors].concat();
-    let curves = [&[ours, "caches", "--curves"][..], &one].concat();
-    let two_curves = [&[ours, "caches", "--curves", "--streams", "code,data"][..], &one].concat();
+    let curves = [&[ours, "mrc"][..], &one].concat();
+    let two_curves = [&[ours, "mrc", "--streams", "code,data"][..], &one].concat();
     let cachegrind =
         Runner { is_native: true, ..runner("cachegrind, natively", &[&grind[..], &sizes].concat()) };
     plugin
@@ -124,7 +124,7 @@ fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner>
             runner("and both translation buffers", &caches(five, one)),
             runner("and on two processors", &caches(five, two)),
             runner("pathlength caches, alphastation500", &caches("alphastation500", one)),
-            runner("pathlength caches, all sizes", &curves),
+            runner("pathlength mrc", &curves),
             runner("of code and of data only", &two_curves),
             runner("pathlength time, alphastation500", &time(&one)),
             runner("and on two processors", &time(&two)),
@@ -137,7 +137,7 @@ fn replays(pathlength: &Path) -> [Runner; 2] {
     let ours = &*pathlength.to_string_lossy();
     [
         Runner::new("pathlength caches, those of QEMU's plugin", [ours, "caches", "--machine", "qemu"]),
-        Runner::new("pathlength caches, all sizes", [ours, "caches", "--curves"]),
+        Runner::new("pathlength mrc", [ours, "mrc"]),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! The paper's three schemes in time: a build on a machine, and what a transaction takes there.
+//! The paper's three schemes, each a build on a machine, and the time of a transaction in them.
 
 use analysis::table::{Kind, Table, Value};
 use engine::{Configuration, Plan, UnitPlan};
@@ -26,41 +26,41 @@ const WITH: &str = "alphastation500";
 /// The one that traps to a system that emulates them.
 const WITHOUT: &str = "alphastation500-ev5";
 
-/// The paper's, and what it measured in cached mode.
+/// The paper's schemes, with the throughputs that it measured in cached mode.
 pub const SCHEMES: [Scheme; 3] = [
     Scheme { name: "original", build: 0, machine: WITH, measured: 444.0 },
     Scheme { name: "byte/word", build: 1, machine: WITH, measured: 460.0 },
     Scheme { name: "emulation", build: 1, machine: WITHOUT, measured: 116.0 },
 ];
 
-/// What emulating an instruction takes in microseconds, and who says so: the text of the paper, at its least and
-/// at its most, and the throughputs that it measured: a transaction took 6.4 milliseconds more under emulation,
+/// The time to emulate an instruction in microseconds, with its source: the least and the greatest figure in the text
+/// of the paper, and the figure implied by its measured throughputs: a transaction took 6.4 milliseconds more under emulation,
 /// for 2.7 % of 106,521 instructions.
 const EMULATION: [(f64, &str); 3] = [(5.0, "5 \u{b5}s"), (7.0, "7 \u{b5}s"), (2.3, IMPLIED)];
 const IMPLIED: &str = "2.3 \u{b5}s";
 
-/// Transactions before the measured ones that the machine hears, too: then its caches hold what they would.
+/// Warm-up transactions, which are simulated before the measured ones.
 const WARMING: u64 = 250;
 
-/// What scaled throughput is to cached, by the paper's experience.
+/// The ratio of scaled to cached throughput in the paper's experience.
 const SHARE: f64 = 0.8;
 
-/// What the measured transactions take in one scheme.
+/// The time of the measured transactions in one scheme.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SchemeTime {
     /// Transactions.
     pub units: u64,
     /// Instructions, of all of them.
     pub instructions: u64,
-    /// Cycles, of all of them, by what they were spent for; without emulation.
+    /// Cycles of all of them by cause; without emulation.
     pub causes: Vec<(Cause, u64)>,
     /// Instructions that are emulated.
     pub emulated: u64,
 }
 
 impl Scheme {
-    /// What a scaled transaction took in 1997: the time of the processor that a cached one had, and, as the paper
-    /// says, a read, a write, and a write to the log.
+    /// The service demand of a scaled transaction in 1997: the processor time of a cached one, and, according to the paper,
+    /// a read, a write, and a write to the log.
     fn demand(&self) -> Demand {
         Demand { processor: 1.0 / self.measured, reads: 1.0, writes: 1.0, log_writes: 1.0 }
     }
@@ -112,8 +112,8 @@ impl Setting<'_> {
             let times = times.map_err(|error| error.to_string())?;
             let plan = Plan { unit: Some(unit), ..Plan::default() };
             let times = WarmUp::new(times, skip..first);
-            let heard = live::run(&configuration, &plan, times, false).map_err(|error| error.to_string())?;
-            let both = machines.iter().zip(&heard.model.model);
+            let live = live::run(&configuration, &plan, times, false).map_err(|error| error.to_string())?;
+            let both = machines.iter().zip(&live.model.model);
             Ok::<_, String>(both.map(|(machine, time)| SchemeTime::new(machine, time)).collect::<Vec<_>>())
         };
         let [original, byte_word] = self.both(time, &mut |()| {})?.map(|(times, _)| times);
@@ -122,12 +122,12 @@ impl Setting<'_> {
     }
 }
 
-/// One that comes with the crate.
+/// A machine that comes with the crate.
 fn machine(name: &str) -> Machine {
     Machine::find(name).expect("the machine comes with the crate")
 }
 
-/// The rows of a mode: the scheme's name, its build, what it takes, and cycles for an emulated instruction.
+/// The rows of a mode: the scheme's name, its build, its time, and the cycles of an emulated instruction.
 fn rows(result: &ModeResult) -> Vec<(String, usize, &SchemeTime, f64)> {
     let mut rows = Vec::new();
     for (scheme, time) in SCHEMES.iter().zip(&result.times) {
@@ -193,8 +193,8 @@ pub(super) fn throughput(study: &Study) -> Table {
     table
 }
 
-/// What a transaction takes of the processor and of the disks: reads and appends as its system calls say, writes
-/// as the checkpoints between transactions make them.
+/// The service demand of a transaction: reads and appends from its system calls, writes from the checkpoints between
+/// transactions.
 fn demand(run: &Run, transactions: u32, seconds: f64) -> Demand {
     let count = |calls: &mut dyn Iterator<Item = &(u32, u64)>, name: &str| -> f64 {
         let named = calls.filter(|call| linux::system_call_name(call.0) == name);
@@ -275,12 +275,12 @@ fn add_disks(table: &mut Table, study: &str, storage: &Storage, demands: &[(Stri
     }
 }
 
-/// What the cycles of a transaction are spent for in each scheme.
+/// The cycles of a transaction by cause in each scheme.
 pub(super) fn causes(study: &Study) -> Table {
     let (names, times): (Vec<String>, Vec<&SchemeTime>) = timed(study).unzip();
     let mut columns = vec![("spent for", Kind::Text)];
     columns.extend(names.iter().map(|name| (name.as_str(), Kind::Real(0))));
-    let mut table = Table::new("cycles", "Cycles of a transaction, by what they are spent for", &columns);
+    let mut table = Table::new("cycles", "Cycles of a transaction by cause", &columns);
     let machine = machine(WITH);
     for cause in Cause::all() {
         let of = |time: &SchemeTime| {
@@ -298,7 +298,7 @@ pub(super) fn causes(study: &Study) -> Table {
     table
 }
 
-/// What the cycles of a chart are spent for.
+/// The causes of cycles in a chart.
 pub(super) const KINDS: [&str; 8] = [
     "1 instruction issued",
     "2 instructions issued",
@@ -356,7 +356,7 @@ pub(super) fn relative(study: &Study) -> Table {
     let mut table = Table::new("relative-throughput", "Transactions a second, relative", &columns);
     for (number, (name, ..)) in rows(&study.modes[0]).iter().enumerate() {
         let mut row = vec![name.clone().into()];
-        // The measured emulation stands beside the cost that it implies.
+        // The measured emulation is in the row of the cost that it implies.
         let is_measured = |scheme: &&Scheme| {
             name == scheme.name || name.ends_with(IMPLIED) && name.starts_with(scheme.name)
         };

@@ -1,4 +1,4 @@
-//! The kinds of instructions that a summary counts apart.
+//! The kinds of instructions that a summary counts separately.
 
 use isa::{Flags, Format, Instruction};
 
@@ -49,12 +49,12 @@ impl Kind {
     ];
 }
 
-/// How often each kind occurred.
+/// Counts by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds([u64; Kind::ALL.len()]);
 
 impl Kinds {
-    /// Of instruction words, each once.
+    /// For instruction words, each once.
     pub fn of(words: &[u32]) -> Kinds {
         let mut kinds = Kinds::default();
         words.iter().for_each(|&word| kinds.add_word(word));
@@ -75,18 +75,18 @@ impl Kinds {
         }
     }
 
-    /// Counts so many of a kind.
+    /// Adds to the count of a kind.
     #[inline]
     pub fn add(&mut self, kind: Kind, count: u64) {
         self.0[kind as usize] += count;
     }
 
-    /// Counts all of others, so many times.
+    /// Adds other counts, multiplied by `times`.
     pub fn add_times(&mut self, others: &Kinds, times: u64) {
         self.0.iter_mut().zip(others.0).for_each(|(sum, other)| *sum += times * other);
     }
 
-    /// How many of a kind.
+    /// The count of a kind.
     pub fn get(&self, kind: Kind) -> u64 {
         self.0[kind as usize]
     }

@@ -1,20 +1,20 @@
-//! Which bytes of memory were touched: in a window of time, and at all.
+//! The bytes of memory that were touched: in a window of time, and in total.
 
 use std::collections::HashMap;
 
-/// Memory is looked at in pieces of so many bytes.
-pub const PIECE: u64 = 4096;
-/// More pieces than these are not kept: 4 GiB of memory touched.
+/// Bytes of a granule, the unit in which touched memory is recorded.
+pub const GRANULE: u64 = 4096;
+/// The greatest number of granules: 4 GiB of memory.
 const MOST: usize = 1 << 20;
-/// Words of 64 bits with a bit for each byte of a piece.
-const WORDS: usize = (PIECE / 64) as usize;
-/// Pieces found without a search.
+/// Words of 64 bits with a bit for each byte of a granule.
+const WORDS: usize = (GRANULE / 64) as usize;
+/// Granules that are found without a search.
 const RECENT: usize = 256;
 
-/// A bit for each byte of a piece.
+/// A bit for each byte of a granule.
 type Bits = [u64; WORDS];
 
-struct Piece {
+struct Granule {
     number: u64,
     window: Bits,
     whole: Bits,
@@ -22,18 +22,18 @@ struct Piece {
 }
 
 /// The bytes that were touched.
-pub struct Touched {
-    pieces: Vec<Piece>,
+pub struct TouchedBytes {
+    granules: Vec<Granule>,
     numbers: HashMap<u64, u32>,
     recent: Box<[(u64, u32); RECENT]>,
     window: Vec<u32>,
     is_full: bool,
 }
 
-impl Default for Touched {
-    fn default() -> Touched {
-        Touched {
-            pieces: Vec::new(),
+impl Default for TouchedBytes {
+    fn default() -> TouchedBytes {
+        TouchedBytes {
+            granules: Vec::new(),
             numbers: HashMap::new(),
             recent: Box::new([(u64::MAX, 0); RECENT]),
             window: Vec::new(),
@@ -42,15 +42,15 @@ impl Default for Touched {
     }
 }
 
-impl Touched {
-    /// Touches bytes.
+impl TouchedBytes {
+    /// Marks bytes as touched.
     #[inline]
     pub fn touch(&mut self, address: u64, size: u64) {
-        let (first, offset) = (address / PIECE, address % PIECE);
+        let (first, offset) = (address / GRANULE, address % GRANULE);
         let bit = offset % 64;
         if bit + size <= 64 {
-            let Some(piece) = self.piece(first) else { return };
-            piece.window[(offset / 64) as usize] |= (u64::MAX >> (64 - size)) << bit;
+            let Some(granule) = self.granule(first) else { return };
+            granule.window[(offset / 64) as usize] |= (u64::MAX >> (64 - size)) << bit;
         } else {
             let head = 64 - bit;
             self.touch(address, head);
@@ -61,17 +61,17 @@ impl Touched {
     }
 
     #[inline]
-    fn piece(&mut self, number: u64) -> Option<&mut Piece> {
+    fn granule(&mut self, number: u64) -> Option<&mut Granule> {
         let slot = number as usize % RECENT;
         let (known, index) = self.recent[slot];
         let index = if known == number { index } else { self.find(number)? };
         self.recent[slot] = (number, index);
-        let piece = &mut self.pieces[index as usize];
-        if !piece.is_in_window {
-            piece.is_in_window = true;
+        let granule = &mut self.granules[index as usize];
+        if !granule.is_in_window {
+            granule.is_in_window = true;
             self.window.push(index);
         }
-        Some(piece)
+        Some(granule)
     }
 
     #[cold]
@@ -79,46 +79,46 @@ impl Touched {
         if let Some(&index) = self.numbers.get(&number) {
             return Some(index);
         }
-        if self.pieces.len() == MOST {
+        if self.granules.len() == MOST {
             self.is_full = true;
             return None;
         }
-        let index = self.pieces.len() as u32;
-        self.pieces.push(Piece { number, window: [0; WORDS], whole: [0; WORDS], is_in_window: false });
+        let index = self.granules.len() as u32;
+        self.granules.push(Granule { number, window: [0; WORDS], whole: [0; WORDS], is_in_window: false });
         self.numbers.insert(number, index);
         Some(index)
     }
 
-    /// Whether more was touched than is kept.
+    /// Whether more granules were touched than are kept.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// The pieces touched in the window, ascending.
+    /// The granules touched in the window, ascending.
     pub fn pieces_in_window(&self) -> Vec<u64> {
-        sorted(self.window.iter().map(|&index| self.pieces[index as usize].number))
+        sorted(self.window.iter().map(|&index| self.granules[index as usize].number))
     }
 
-    /// All pieces touched in a window that has ended, ascending.
-    pub fn pieces(&self) -> Vec<u64> {
-        sorted(self.pieces.iter().map(|piece| piece.number))
+    /// All granules touched in the windows that have ended, ascending.
+    pub fn granules(&self) -> Vec<u64> {
+        sorted(self.granules.iter().map(|granule| granule.number))
     }
 
     /// Ends the window: adds the use of its lines to `uses`.
     pub fn end_window(&mut self, uses: &mut [LineUse]) {
         for index in self.window.drain(..) {
-            let piece = &mut self.pieces[index as usize];
-            uses.iter_mut().for_each(|one| one.add(&piece.window));
-            piece.whole.iter_mut().zip(&piece.window).for_each(|(whole, window)| *whole |= window);
-            piece.window = [0; WORDS];
-            piece.is_in_window = false;
+            let granule = &mut self.granules[index as usize];
+            uses.iter_mut().for_each(|one| one.add(&granule.window));
+            granule.whole.iter_mut().zip(&granule.window).for_each(|(whole, window)| *whole |= window);
+            granule.window = [0; WORDS];
+            granule.is_in_window = false;
         }
     }
 
     /// Adds the use of the lines of all windows together.
     pub fn whole(&self, uses: &mut [LineUse]) {
-        for piece in &self.pieces {
-            uses.iter_mut().for_each(|one| one.add(&piece.whole));
+        for granule in &self.granules {
+            uses.iter_mut().for_each(|one| one.add(&granule.whole));
         }
     }
 }
@@ -129,11 +129,11 @@ fn sorted(numbers: impl Iterator<Item = u64>) -> Vec<u64> {
     numbers
 }
 
-/// How many pages of a size these pieces, ascending, lie in.
-pub fn pages(pieces: &[u64], page_size: u64) -> u64 {
-    let page = |piece: &u64| piece / (page_size / PIECE);
-    let changes = pieces.windows(2).filter(|pair| page(&pair[0]) != page(&pair[1])).count();
-    changes as u64 + u64::from(!pieces.is_empty())
+/// The number of pages of a size that contain these granules, which ascend.
+pub fn pages(granules: &[u64], page_size: u64) -> u64 {
+    let page = |granule: &u64| granule / (page_size / GRANULE);
+    let changes = granules.windows(2).filter(|pair| page(&pair[0]) != page(&pair[1])).count();
+    changes as u64 + u64::from(!granules.is_empty())
 }
 
 /// How much of the lines of a cache is used.

@@ -1,4 +1,4 @@
-//! What was executed, in numbers: what the reports of 1997's tools held.
+//! Summaries of traces: the statistics that the tools of 1997 reported.
 
 mod kinds;
 mod memory;
@@ -6,7 +6,7 @@ mod sizes;
 mod tables;
 
 pub use kinds::{Kind, Kinds};
-pub use memory::{LineUse, PIECE, Touched};
+pub use memory::{GRANULE, LineUse, TouchedBytes};
 pub use sizes::Sizes;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,36 +16,35 @@ use events::BlockId;
 use events::record::Mark;
 use trace::Trace;
 
-use super::{Accesses, Chosen, Dictionary, Executed, Transfer, Visitor};
+use super::{Accesses, Dictionary, Executed, SelectedInstructions, Transfer, Visitor};
 
-/// How memory is looked at.
+/// Options of a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Sizes of cache lines: powers of two, from 8 to 4096.
     pub line_sizes: Vec<u64>,
     /// Sizes of pages: powers of two, from 4096.
     pub page_sizes: Vec<u64>,
-    /// Instructions in a window of time: it ends with the block in which it is full.
+    /// Instructions of a window of time, which ends with a block.
     pub window: u64,
 }
 
-/// The window that fits a trace: of its instructions 1, 2 or 5 times a power of ten, so that there are 50
-/// windows at most.
+/// The default window for a trace: 1, 2 or 5 times a power of ten instructions, so that there are at most 50 windows.
 pub fn window(trace: &Trace) -> u64 {
     let instructions = trace.chunks().iter().map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
     let sizes = (0..19).flat_map(|power| [1, 2, 5].map(|digit: u64| digit * 10_u64.pow(power)));
     sizes.into_iter().find(|&size| instructions.div_ceil(size) <= 50).unwrap_or(u64::MAX)
 }
 
-/// More units of work than these are not listed.
+/// The greatest number of units of work that are listed.
 const MOST_UNITS: usize = 1 << 20;
 
-/// Counts what was executed.
+/// Computes a summary.
 pub struct Summary<'a> {
     dictionary: &'a Dictionary<'a>,
     accesses: &'a Accesses,
     options: Options,
-    /// What each block holds.
+    /// The instructions of each block, by kind.
     kinds: Vec<Kinds>,
     /// Executions of whole blocks in this window by this stream, and the blocks that have any.
     current: Vec<u64>,
@@ -64,28 +63,28 @@ pub struct Summary<'a> {
     units: Vec<Unit>,
 }
 
-/// What was counted of instructions.
+/// Counts of instructions.
 #[derive(Clone, Debug, Default)]
 struct Counts {
     /// Executions of whole blocks.
     whole: Vec<u64>,
-    /// Executions of the single instructions of blocks of which not all was wanted.
+    /// Executions of single instructions of blocks that are selected in part.
     parts: BTreeMap<BlockId, Vec<u64>>,
     /// Unaligned accesses, by block and index of the instruction.
     unaligned: HashMap<(BlockId, u32), u64>,
 }
 
-/// What is counted of a thread, and where it is.
+/// The state and counts of a thread.
 #[derive(Clone, Debug, Default)]
 struct Stream {
     kinds: Kinds,
     /// Its process: an index of [`Summary::processes`].
     process: usize,
-    /// The end of the last block and how control left it, if the block that follows it will tell.
+    /// The end of the last block and its transfer of control, until the next block shows where it went.
     last: Option<(u64, Transfer)>,
-    /// Wanted instructions of the basic block that has not ended.
+    /// Selected instructions of the current basic block.
     basic_block: u64,
-    /// Wanted instructions since the last transfer of control that was taken.
+    /// Selected instructions since the last taken transfer of control.
     run: u64,
     unit: Option<usize>,
 }
@@ -93,8 +92,8 @@ struct Stream {
 /// The memory of a process.
 #[derive(Default)]
 struct Process {
-    code: Touched,
-    data: Touched,
+    code: TouchedBytes,
+    data: TouchedBytes,
 }
 
 /// A unit of work.
@@ -149,7 +148,7 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// Settles accounts with the blocks of the stream that ran.
+    /// Adds up the executions of blocks by the current stream.
     fn settle(&mut self) {
         let Some(stream) = self.stream else { return };
         let Stream { kinds, process, .. } = &mut self.streams[stream as usize];
@@ -182,13 +181,13 @@ impl<'a> Summary<'a> {
         self.windows.push(window);
     }
 
-    /// Nothing follows.
+    /// The end of the trace.
     fn end(&mut self) {
         (0..self.streams.len()).for_each(|stream| self.break_off(stream));
         self.end_window();
     }
 
-    /// What comes next in a stream does not follow from what came last.
+    /// A discontinuity in a stream.
     fn break_off(&mut self, stream: usize) {
         let stream = &mut self.streams[stream];
         stream.last = None;
@@ -196,7 +195,7 @@ impl<'a> Summary<'a> {
         self.runs.add(std::mem::take(&mut stream.run));
     }
 
-    /// Control has come from the last block to this address.
+    /// Control was transferred from the last block to this address.
     #[inline]
     fn arrive(&mut self, stream: usize, address: u64) {
         let state = &mut self.streams[stream];
@@ -211,9 +210,9 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// Counts the accesses of a block, of which those that `is_wanted` tells.
+    /// Counts the selected accesses of a block.
     #[inline]
-    fn touch(&mut self, executed: &Executed, is_wanted: impl Fn(usize) -> bool) {
+    fn touch(&mut self, executed: &Executed, is_selected: impl Fn(usize) -> bool) {
         let block = executed.execution.block;
         let accesses = self.accesses.of(block).iter().zip(executed.execution.addresses);
         if accesses.len() == 0 {
@@ -221,7 +220,7 @@ impl<'a> Summary<'a> {
         }
         let Stream { kinds, process, .. } = &mut self.streams[executed.stream as usize];
         let data = &mut self.processes[*process].data;
-        for (access, &address) in accesses.filter(|(access, _)| is_wanted(access.index as usize)) {
+        for (access, &address) in accesses.filter(|(access, _)| is_selected(access.index as usize)) {
             data.touch(address, access.size.into());
             if address & u64::from(access.size - 1) != 0 {
                 *self.counts.unaligned.entry((block, access.index)).or_default() += 1;
@@ -230,7 +229,7 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// A whole block was executed.
+    /// Counts an execution of a whole block.
     #[inline]
     fn whole(&mut self, executed: &Executed) {
         let block = executed.execution.block;
@@ -252,15 +251,15 @@ impl<'a> Summary<'a> {
         self.window.instructions += length;
     }
 
-    /// Parts of a block are wanted.
+    /// Counts the selected instructions of a block.
     fn parts(&mut self, executed: &Executed, which: &[bool]) {
         let (stream, block) = (executed.stream as usize, executed.execution.block);
         let facts = *self.dictionary.facts(block);
         let words = &self.dictionary.trace.blocks()[block as usize].words;
         let process = self.streams[stream].process;
         let counts = self.counts.parts.entry(block).or_insert_with(|| vec![0; words.len()]);
-        for (index, &wanted) in which.iter().enumerate() {
-            if wanted {
+        for (index, &is_selected) in which.iter().enumerate() {
+            if is_selected {
                 counts[index] += 1;
                 self.streams[stream].kinds.add_word(words[index]);
                 self.processes[process].code.touch(facts.address.wrapping_add(4 * index as u64), 4);
@@ -296,15 +295,15 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Pages of a size that pieces of instructions, of data and of either lie in.
+/// The numbers of pages with instructions, with data, and with either.
 fn pages_of(code: &[u64], data: &[u64], size: u64) -> [u64; 3] {
     let mut either = [code, data].concat();
     either.sort_unstable();
-    [code, data, &either].map(|pieces| memory::pages(pieces, size))
+    [code, data, &either].map(|granules| memory::pages(granules, size))
 }
 
-impl Touched {
-    /// Touches the bytes between two addresses.
+impl TouchedBytes {
+    /// Marks the bytes between two addresses as touched.
     fn touch_all(&mut self, start: u64, end: u64) {
         let mut at = start;
         while at < end {
@@ -316,11 +315,11 @@ impl Touched {
 }
 
 impl Visitor for Summary<'_> {
-    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_wanted: bool) -> io::Result<()> {
+    fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
         match mark {
             Mark::Gap | Mark::Diverted => self.break_off(stream as usize),
-            Mark::SystemCall(number) if is_wanted => *self.system_calls.entry(number).or_default() += 1,
-            Mark::UnitBegins(number) if is_wanted => self.unit_begins(stream, before, number),
+            Mark::SystemCall(number) if is_selected => *self.system_calls.entry(number).or_default() += 1,
+            Mark::UnitBegins(number) if is_selected => self.unit_begins(stream, before, number),
             Mark::UnitEnds(_) => self.unit_ends(stream, before, true),
             Mark::UnitLeft(_) => self.unit_ends(stream, before, false),
             _ => {}
@@ -336,10 +335,10 @@ impl Visitor for Summary<'_> {
         }
         let stream = executed.stream as usize;
         self.arrive(stream, self.dictionary.facts(executed.execution.block).address);
-        match executed.chosen {
-            Chosen::All => self.whole(executed),
-            Chosen::None => self.break_off(stream),
-            Chosen::Some(which) => self.parts(executed, which),
+        match executed.selected {
+            SelectedInstructions::All => self.whole(executed),
+            SelectedInstructions::None => self.break_off(stream),
+            SelectedInstructions::Some(which) => self.parts(executed, which),
         }
         if self.window.instructions >= self.options.window {
             self.end_window();

@@ -1,9 +1,9 @@
-//! How long pieces of execution are.
+//! Histograms of lengths, such as those of basic blocks.
 
 /// Sizes above this are counted together.
 const LARGEST: usize = 4096;
 
-/// How often each size occurred.
+/// A histogram of sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes {
     counts: Vec<u64>,
@@ -18,7 +18,7 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// Something of this size occurred; nothing of size 0 does.
+    /// Counts a size; 0 is ignored.
     #[inline]
     pub fn add(&mut self, size: u64) {
         if size > 0 {
@@ -28,23 +28,23 @@ impl Sizes {
         }
     }
 
-    /// How many there were of these sizes; the largest ones are counted under 4096.
+    /// The count of these sizes; the largest ones are counted under 4096.
     pub fn of(&self, sizes: std::ops::RangeInclusive<usize>) -> u64 {
         let last = (*sizes.end()).min(LARGEST);
         self.counts.get(*sizes.start()..=last).unwrap_or_default().iter().sum()
     }
 
-    /// All.
+    /// The count of all sizes.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The largest.
+    /// The largest size.
     pub fn largest(&self) -> u64 {
         self.largest
     }
 
-    /// The mean size, of something.
+    /// The mean size; of at least one.
     pub fn mean(&self) -> Option<f64> {
         let count = self.count();
         (count > 0).then(|| self.sum as f64 / count as f64)

@@ -9,11 +9,11 @@ use crate::replay::text::{describe, host_process, thread};
 use crate::table::{Kind as Column, Table, Value, separated};
 use crate::units::sorted_by_number;
 
-/// Largest sizes of the rows of a table of sizes; one more row has what is larger.
+/// The upper bounds of the rows of a histogram; one more row has all larger sizes.
 const SIZES: [usize; 19] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 128, 256, 1024];
 
 impl Summary<'_> {
-    /// All tables. `system_call` knows the names of system calls.
+    /// All tables. `system_call` maps the numbers of system calls to names.
     pub fn tables(mut self, system_call: &dyn Fn(u32) -> String) -> Vec<Table> {
         self.end();
         let profile = self.profile();
@@ -45,7 +45,7 @@ impl Summary<'_> {
         tables
     }
 
-    /// Executions, whole or of parts, by block.
+    /// Executions of whole blocks and of their parts, by block.
     fn profile(&self) -> Profile {
         let blocks = self.dictionary.trace.blocks();
         let attribution = Attribution::of(blocks, self.dictionary.names);
@@ -299,10 +299,10 @@ impl Summary<'_> {
             ("a window, largest", Column::Count),
         ];
         let mut table = Table::new("page-use", "Pages touched", &columns);
-        let pieces: Vec<_> =
-            self.processes.iter().map(|process| (process.code.pieces(), process.data.pieces())).collect();
+        let granules: Vec<_> =
+            self.processes.iter().map(|process| (process.code.granules(), process.data.granules())).collect();
         for (index, &size) in self.options.page_sizes.iter().enumerate() {
-            let all = pieces.iter().map(|(code, data)| pages_of(code, data, size));
+            let all = granules.iter().map(|(code, data)| pages_of(code, data, size));
             let all = all.fold([0; 3], |sum, one| [0, 1, 2].map(|kind: usize| sum[kind] + one[kind]));
             for (kind, what) in ["instructions", "data", "either"].into_iter().enumerate() {
                 let windows = || self.windows.iter().map(|window| window.pages[index][kind]);

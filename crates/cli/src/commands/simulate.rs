@@ -1,4 +1,4 @@
-//! Lets a model of a machine hear a trace, or a program while it runs.
+//! Simulates a model of a machine on a trace, or on a program while it runs.
 
 use std::convert::Infallible;
 use std::num::NonZero;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use analysis::models::Rows;
 use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
+use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Selection};
 use analysis::table::{Table, separated};
 use anyhow::bail;
 use host::without_signals;
@@ -15,19 +15,19 @@ use lab::measure::Ending;
 use machine::{Machine, Model, WarmUp};
 use trace::Trace;
 
-use super::show::tell_problems;
+use super::show::report_problems;
 use super::trace::{counts_units, plan};
 use super::{check_ending, check_names, configuration, left_out, named, protect_images, until, write};
-use crate::arguments::{EngineOptions, HeardOptions, OutputOptions};
+use crate::arguments::{EngineOptions, OutputOptions, SimulationOptions};
 use crate::progress::Replaying;
 
-/// What was heard.
-pub struct Heard<M> {
-    /// What heard it.
+/// A finished simulation.
+pub struct Simulated<M> {
+    /// The model.
     pub model: M,
     /// The trace; that of a program has no records.
     pub trace: Trace,
-    /// What is not in it, for readers of tables.
+    /// Notes for readers of the tables on what was not simulated.
     pub notes: Vec<String>,
     /// How the program ended, if one was run.
     ending: Option<Ending>,
@@ -35,19 +35,19 @@ pub struct Heard<M> {
     is_whole: bool,
 }
 
-/// The machine's processor, if only one is meant.
-fn cpu(options: &HeardOptions, machines: &[Machine]) -> isa::Cpu {
+/// The processor that programs run on: as the options say, or the newest of the machines'.
+fn cpu(options: &SimulationOptions, machines: &[Machine]) -> isa::Cpu {
     let own = machines.iter().filter_map(|machine| machine.processor.cpu.as_deref()?.parse().ok());
     options.cpu.or(own.max()).unwrap_or(isa::Cpu::Ev67)
 }
 
-/// Lets a model hear what is asked for, of these machines, for tables with these rows.
-pub fn hear<M: Model + 'static>(
-    options: &HeardOptions,
+/// Simulates a model of these machines on a trace or a program, for tables with these rows.
+pub fn simulate<M: Model + 'static>(
+    options: &SimulationOptions,
     rows: Option<Rows>,
     machines: &[Machine],
     model: M,
-) -> anyhow::Result<Heard<M>> {
+) -> anyhow::Result<Simulated<M>> {
     if Trace::is_trace(options.file.path()) {
         return replay(options, rows, model);
     }
@@ -62,30 +62,36 @@ pub fn hear<M: Model + 'static>(
     run(options, machines, model)
 }
 
-/// How many units are heard: those that warm the machine up, and those that count.
-fn heard_units(options: &HeardOptions) -> Option<u64> {
+/// The number of units to simulate: warm-up units and counted ones.
+fn simulated_units(options: &SimulationOptions) -> Option<u64> {
     options.plan.units.map(|units| units.saturating_add(options.warm_up))
 }
 
-/// A model that counts from a unit on, if units before it are to warm it up.
-fn warming<M: Model>(options: &HeardOptions, model: M, first: u64) -> WarmUp<M> {
+/// The model with its warm-up, which begins with the unit `first`.
+fn with_warm_up<M: Model>(options: &SimulationOptions, model: M, first: u64) -> WarmUp<M> {
     WarmUp::new(model, first..first.saturating_add(options.warm_up))
 }
 
-/// The model, which has heard everything, if something counts.
-fn warmed<M: Model>(options: &HeardOptions, trace: &Trace, warming: WarmUp<M>) -> anyhow::Result<M> {
-    if warming.is_warming() {
+/// The model after the simulation. An error if no unit was counted.
+fn without_warm_up<M: Model>(
+    options: &SimulationOptions,
+    trace: &Trace,
+    warm_up: WarmUp<M>,
+) -> anyhow::Result<M> {
+    if warm_up.is_warming() {
         let (unit, calls) = (trace.header().unit.as_deref().unwrap_or_default(), options.warm_up);
-        bail!("all calls of {unit} that were heard warmed the machine up: give less than --warm-up {calls}");
+        bail!(
+            "all calls of {unit} that were simulated belong to the warm-up: give less than --warm-up {calls}"
+        );
     }
-    Ok(warming.model)
+    Ok(warm_up.model)
 }
 
 fn run<M: Model + 'static>(
-    options: &HeardOptions,
+    options: &SimulationOptions,
     machines: &[Machine],
     mut model: M,
-) -> anyhow::Result<Heard<M>> {
+) -> anyhow::Result<Simulated<M>> {
     if !options.threads.is_empty() || !options.processes.is_empty() {
         bail!("--thread and --process choose from a trace, and {} is none", options.file.path().display());
     }
@@ -93,49 +99,53 @@ fn run<M: Model + 'static>(
     let configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
     let mut plan = plan(&options.plan)?;
     if let Some(unit) = &mut plan.unit {
-        unit.units = heard_units(options);
+        unit.units = simulated_units(options);
     }
     check_names(&configuration, &named(&plan))?;
     let is_parallel = is_parallel(options.host_processors);
-    // The program's signals are its own threads'.
-    let is_aside = is_parallel && without_signals(|| model.use_worker_thread())?;
-    let model = warming(options, model, options.plan.skip);
-    let live = live::run(&configuration, &plan, model, is_parallel && !is_aside)?;
+    // The program's signals must be delivered to its own threads.
+    let has_worker = is_parallel && without_signals(|| model.use_worker_thread())?;
+    let model = with_warm_up(options, model, options.plan.skip);
+    let live = live::run(&configuration, &plan, model, is_parallel && !has_worker)?;
     if live.model.is_warming() {
-        // There is nothing to show; how it ended may say why.
+        // There are no results; how the program ended may say why.
         check_ending(&live.ending, options.file.path())?;
     }
     let note = note(options, &live.trace);
     let notes = note.into_iter().chain(until(&live.ending)).chain(left_out(live.forked)).collect();
-    let model = warmed(options, &live.trace, live.model)?;
-    Ok(Heard { model, trace: live.trace, notes, ending: Some(live.ending), is_whole: true })
+    let model = without_warm_up(options, &live.trace, live.model)?;
+    Ok(Simulated { model, trace: live.trace, notes, ending: Some(live.ending), is_whole: true })
 }
 
-/// Whether two of the host's processors are used.
+/// Whether to use two of the host's processors.
 pub fn is_parallel(host_processors: Option<u32>) -> bool {
     let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
     host_processors.map_or_else(|| processors() > 1, |processors| processors > 1)
 }
 
-fn replay<M: Model>(options: &HeardOptions, rows: Option<Rows>, mut model: M) -> anyhow::Result<Heard<M>> {
+fn replay<M: Model>(
+    options: &SimulationOptions,
+    rows: Option<Rows>,
+    mut model: M,
+) -> anyhow::Result<Simulated<M>> {
     let trace = Trace::open(options.file.path())?;
-    let wanted = wanted(options, rows, &trace)?;
+    let selection = selection(options, rows, &trace)?;
     if is_parallel(None) {
         model.use_worker_thread()?;
     }
-    let mut model = warming(options, model, wanted.units.as_ref().map_or(0, |units| *units.start()));
+    let mut model = with_warm_up(options, model, selection.units.as_ref().map_or(0, |units| *units.start()));
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
-    let filter = Filter::new(&wanted, &dictionary)?;
+    let filter = Filter::new(&selection, &dictionary)?;
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
     let chunks = trace.chunks().iter().filter(|chunk| filter.chunk(chunk));
     let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
     if instructions == 0 {
-        bail!("{}: there are no instructions to hear in this trace", options.file.path().display());
+        bail!("{}: there are no instructions to simulate in this trace", options.file.path().display());
     }
     let bar = Replaying::new(instructions, true);
-    let Ok(problems) = replay.tell(&mut model, &mut |instructions| {
+    let Ok(problems) = replay.run_consumer(&mut model, &mut |instructions| {
         bar.show(instructions);
         Ok::<(), Infallible>(())
     });
@@ -144,13 +154,13 @@ fn replay<M: Model>(options: &HeardOptions, rows: Option<Rows>, mut model: M) ->
     for problem in problems {
         eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
     }
-    tell_problems(&trace, options.file.path());
+    report_problems(&trace, options.file.path());
     let notes = note(options, &trace).into_iter().collect();
-    Ok(Heard { model: warmed(options, &trace, model)?, trace, notes, ending: None, is_whole })
+    Ok(Simulated { model: without_warm_up(options, &trace, model)?, trace, notes, ending: None, is_whole })
 }
 
-/// What a reader must know of what was not heard.
-fn note(options: &HeardOptions, trace: &Trace) -> Option<String> {
+/// The note on what was not simulated.
+fn note(options: &SimulationOptions, trace: &Trace) -> Option<String> {
     let plan = &options.plan;
     if let Some(unit) = &trace.header().unit {
         let beginning = match options.warm_up {
@@ -158,15 +168,15 @@ fn note(options: &HeardOptions, trace: &Trace) -> Option<String> {
             calls => format!("{} warm up and are not counted, and caches", separated(&calls.to_string())),
         };
         return Some(format!(
-            "Only calls of {unit} are heard: {beginning} keep between two calls what they have."
+            "Only calls of {unit} are simulated: {beginning} keep their contents between calls."
         ));
     }
     let is_part = plan.from.is_some() || plan.until.is_some();
-    is_part.then(|| "Only a part of the run is heard: caches begin empty.".into())
+    is_part.then(|| "Only a part of the run is simulated: caches begin empty.".into())
 }
 
-/// What of a trace is asked for. The options that say what of a program is heard mean the same here.
-fn wanted(options: &HeardOptions, rows: Option<Rows>, trace: &Trace) -> anyhow::Result<Wanted> {
+/// The part of a trace to simulate. The options have the same meaning as for programs.
+fn selection(options: &SimulationOptions, rows: Option<Rows>, trace: &Trace) -> anyhow::Result<Selection> {
     let plan = &options.plan;
     let for_programs = [
         (plan.from.is_some(), "--from"),
@@ -186,7 +196,7 @@ fn wanted(options: &HeardOptions, rows: Option<Rows>, trace: &Trace) -> anyhow::
             None => bail!("{file} has no units of work: record it with --unit {function}"),
         }
     }
-    // The units of a trace have their function's name from there.
+    // The function of a trace's units is named in the trace.
     let chooses_units = plan.unit.is_some() || counts_units(plan) || options.warm_up > 0;
     if unit.is_none() && (chooses_units || rows == Some(Rows::Unit)) {
         bail!("{file} has no units of work: record it with --unit FUNCTION");
@@ -196,17 +206,18 @@ fn wanted(options: &HeardOptions, rows: Option<Rows>, trace: &Trace) -> anyhow::
     if chooses_units && matches!(trace.unit(first), Ok(None)) {
         bail!("{file} has no unit of work {first}: leave out fewer than {} with --skip", plan.skip);
     }
-    let last = heard_units(options).map_or(u64::MAX, |units| first.saturating_add(units).saturating_sub(1));
+    let last =
+        simulated_units(options).map_or(u64::MAX, |units| first.saturating_add(units).saturating_sub(1));
     let processes = options.processes.iter().map(|&process| (process, None));
-    Ok(Wanted {
+    Ok(Selection {
         threads: options.threads.iter().copied().chain(processes).collect(),
         units: chooses_units.then_some(first..=last),
-        ..Wanted::default()
+        ..Selection::default()
     })
 }
 
-impl<M> Heard<M> {
-    /// Writes tables, with what must be known of what was not heard.
+impl<M> Simulated<M> {
+    /// Writes tables with the notes.
     pub fn write(&self, mut tables: Vec<Table>, output: &OutputOptions) -> Result<(), report::Error> {
         protect_images(self.trace.images().iter().map(|image| image.path.as_path()));
         if let Some(last) = tables.last_mut() {
@@ -215,8 +226,8 @@ impl<M> Heard<M> {
         write(&tables, output)
     }
 
-    /// Tells how the program ended if not with success; the exit status.
-    pub fn finish(&self, options: &HeardOptions) -> anyhow::Result<ExitCode> {
+    /// Reports how the program ended, if not with success. Returns the exit status.
+    pub fn finish(&self, options: &SimulationOptions) -> anyhow::Result<ExitCode> {
         match &self.ending {
             Some(ending) => check_ending(ending, options.file.path()),
             None => Ok(if self.is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }),

@@ -1,5 +1,5 @@
-//! A model that hears only what is not usual finds what one finds that hears everything: the programs are run on one
-//! processor of the host, where compiled code passes over what is usual, and on two, where it records all.
+//! The hit filter changes no results. Programs run on one processor of the host, where compiled code reports only accesses
+//! that the hit filter does not serve, and on two, where all accesses are recorded.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use testing::sample;
 use crate::caches::Folder;
 use crate::support::run;
 
-/// Programs that are hard on compiled code, beside those that work through memory.
+/// Programs that leave compiled code often: unaligned accesses, self-modifying code, and the like.
 const AWKWARD: [&str; 4] = ["feature_code", "sort", "feature_registers", "feature_unaligned"];
 
 /// Any of these.
@@ -19,7 +19,8 @@ fn any<'a>(random: &mut fastrand::Rng, of: &[&'a str]) -> &'a str {
     of[random.usize(..of.len())]
 }
 
-/// A machine with small caches, so that much misses. One like most has sets of eight ways, and what it misses may wait.
+/// A random machine with small caches, so that many accesses miss. If it is `like_most`, L1 has eight ways and LRU
+/// replacement, so that its misses can be deferred.
 fn machine(random: &mut fastrand::Rng, is_like_most: bool) -> String {
     let mut text = String::from("base = \"qemu\"\n");
     for (cache, sizes) in
@@ -96,7 +97,7 @@ fn the_same_misses_on_any_machine() {
 }
 
 #[test]
-fn an_access_to_two_lines_is_no_usual_one() {
+fn accesses_to_two_lines_miss_the_filter() {
     let folder = Folder::new();
     for machine in ["present-day", &like_most(&folder)] {
         assert!(compare(&folder, machine, ":ev56/odd") > 100);
@@ -110,7 +111,7 @@ fn an_access_to_two_lines_is_no_usual_one() {
     assert!(misses("present-day") > misses(&first.display().to_string()) + 500);
 }
 
-/// The instructions of a function, as they are counted and as a model hears of them.
+/// The instructions of a function, by `count` and by a model.
 fn instructions(program: &str, function: &str) -> [f64; 2] {
     let folder = Folder::new();
     ["count --by function", "caches --machine qemu --by function --host-processors 1"].map(|command| {
@@ -121,17 +122,17 @@ fn instructions(program: &str, function: &str) -> [f64; 2] {
 }
 
 #[test]
-fn nothing_is_lost_when_a_thread_begins() {
-    let [counted, heard] = instructions(":ev56/late", "work");
+fn no_instruction_is_lost_when_a_thread_begins() {
+    let [counted, simulated] = instructions(":ev56/late", "work");
     assert!(counted > 8e5);
-    assert_eq!(heard, counted);
+    assert_eq!(simulated, counted);
 }
 
 #[test]
-fn nothing_is_lost_where_blocks_fault() {
-    let [counted, heard] = instructions(":ev56/skips", "walk");
+fn no_instruction_is_lost_where_blocks_fault() {
+    let [counted, simulated] = instructions(":ev56/skips", "walk");
     assert!(counted > 3e5);
-    assert_eq!(heard, counted);
+    assert_eq!(simulated, counted);
     let folder = Folder::new();
     assert!(compare(&folder, &like_most(&folder), ":ev56/skips") > 100);
 }

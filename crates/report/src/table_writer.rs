@@ -1,4 +1,4 @@
-//! A table too long to hold: written a piece at a time.
+//! Writes tables that are too long for memory, in parts.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use arrow_schema::Schema;
 
 use crate::{Error, Format, cells, comma, json, parquet, terminal};
 
-/// Writes a table in pieces, which have the same columns.
-pub struct Pieces<W: Write + Send> {
+/// Writes a table in parts, which have the same columns.
+pub struct TableWriter<W: Write + Send> {
     table: Table,
     state: State<W>,
 }
 
 enum State<W: Write + Send> {
-    /// The columns' widths are those that the first piece needs.
+    /// The widths of columns are those that the first part needs.
     Text {
         out: W,
         widths: Vec<usize>,
     },
     Comma(W),
-    /// And what comes behind the rows.
+    /// With the text that follows the rows.
     Json {
         out: W,
         is_first: bool,
@@ -37,9 +37,9 @@ enum State<W: Write + Send> {
 /// The room between columns of text.
 const GAP: usize = 2;
 
-impl<W: Write + Send> Pieces<W> {
-    /// Begins to write; `first` is the first piece.
-    pub fn begin(first: &Table, format: Format, mut out: W) -> Result<Pieces<W>, Error> {
+impl<W: Write + Send> TableWriter<W> {
+    /// Begins with the first part.
+    pub fn begin(first: &Table, format: Format, mut out: W) -> Result<TableWriter<W>, Error> {
         let table = Table { rows: Vec::new(), ..first.clone() };
         let state = match format {
             Format::Table => {
@@ -53,7 +53,7 @@ impl<W: Write + Send> Pieces<W> {
                 State::Comma(out)
             }
             Format::Json => {
-                // All but the end of the rows.
+                // Everything up to the end of the rows.
                 let document = serde_json::to_string(&json::document(&table)).map_err(io::Error::from)?;
                 let (before, rest) = document.rsplit_once(json::NO_ROWS).expect("a table has rows");
                 write!(out, "{before}\"rows\":[")?;
@@ -65,35 +65,35 @@ impl<W: Write + Send> Pieces<W> {
                 State::Parquet { schema, writer }
             }
         };
-        let mut pieces = Pieces { table, state };
-        pieces.write(first)?;
-        Ok(pieces)
+        let mut writer = TableWriter { table, state };
+        writer.write(first)?;
+        Ok(writer)
     }
 
     /// Writes more rows.
-    pub fn write(&mut self, piece: &Table) -> Result<(), Error> {
+    pub fn write(&mut self, part: &Table) -> Result<(), Error> {
         match &mut self.state {
             State::Text { out, widths } => {
-                for row in &piece.rows {
-                    let texts = row.iter().zip(&piece.columns);
+                for row in &part.rows {
+                    let texts = row.iter().zip(&part.columns);
                     write_line(
                         out,
-                        piece,
+                        part,
                         widths,
                         texts.map(|(value, column)| cells::text(value, column.kind)),
                     )?;
                 }
             }
-            State::Comma(out) => comma::rows(piece, out)?,
+            State::Comma(out) => comma::rows(part, out)?,
             State::Json { out, is_first, .. } => {
-                for row in json::rows(piece) {
+                for row in json::rows(part) {
                     let comma = if std::mem::take(is_first) { "" } else { "," };
                     writeln!(out, "{comma}")?;
                     serde_json::to_writer(&mut *out, &row).map_err(io::Error::from)?;
                 }
             }
             State::Parquet { schema, writer } => {
-                let batch = parquet::batch(piece, schema)?;
+                let batch = parquet::batch(part, schema)?;
                 writer.write(&batch).map_err(|error| parquet::failed(&self.table, error))?;
             }
         }

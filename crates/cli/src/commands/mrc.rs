@@ -1,4 +1,4 @@
-//! `pathlength caches --curves`: what misses in caches of all sizes.
+//! `pathlength mrc`: miss-ratio curves, the misses of caches of all sizes.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,17 +9,20 @@ use clap::ValueEnum;
 use machine::{Holds, MissRatioCurves};
 use report::{Block, Error, Format, Page, Section};
 
-use super::hear::{Heard, hear};
-use crate::arguments::{CachesOptions, CurvesOptions, Stream};
+use super::simulate::{Simulated, simulate};
+use crate::arguments::{OutputOptions, ReferenceStream, SimulationOptions, SizesOptions};
 
-/// Lets caches of all sizes hear the trace or the program, and writes the tables, or a page of charts.
-pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
-    let output = &options.output;
+/// Simulates caches of all sizes on the trace or the program, and writes the tables, or a page of charts.
+pub fn run(
+    sizes: &SizesOptions,
+    output: &OutputOptions,
+    input: &SimulationOptions,
+) -> anyhow::Result<ExitCode> {
     let path = output.path.as_deref();
     let page = output.page();
-    let CurvesOptions { streams, line_size, largest, .. } = &options.curves;
-    let wanted = Stream::value_variants().iter().filter(|stream| streams.contains(stream));
-    let holds: Vec<Holds> = wanted.map(|&stream| stream.into()).collect();
+    let SizesOptions { streams, line_size, largest } = sizes;
+    let streams = ReferenceStream::value_variants().iter().filter(|stream| streams.contains(stream));
+    let holds: Vec<Holds> = streams.map(|&stream| stream.into()).collect();
     match page {
         Some(_) if output.format != Format::Table => {
             anyhow::bail!("a page has no other format: leave out --format {}", output.format)
@@ -28,20 +31,20 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
         None => report::check(holds.len() > 1, output.format, path)?,
     }
     let curves = MissRatioCurves::new(*line_size, *largest, &holds)?;
-    let heard = hear(&options.heard, None, &[], curves)?;
-    let curves = heard.model.curves();
-    let table = |curve| models::curve(curve, *line_size, heard.model.instructions());
+    let simulated = simulate(input, None, &[], curves)?;
+    let curves = simulated.model.curves();
+    let table = |curve| models::miss_ratio_curve(curve, *line_size, simulated.model.instructions());
     let tables: Vec<Table> = curves.iter().map(table).collect();
     match page {
-        Some(path) => write_page(&heard, tables, path)?,
-        None => heard.write(tables, output)?,
+        Some(path) => write_page(&simulated, tables, path)?,
+        None => simulated.write(tables, output)?,
     }
-    heard.finish(&options.heard)
+    simulated.finish(input)
 }
 
 /// A page with a chart for each table.
-fn write_page(heard: &Heard<MissRatioCurves>, tables: Vec<Table>, path: &Path) -> Result<(), Error> {
-    let header = heard.trace.header();
+fn write_page(simulated: &Simulated<MissRatioCurves>, tables: Vec<Table>, path: &Path) -> Result<(), Error> {
+    let header = simulated.trace.header();
     let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let headings = models::WAYS.map(|(heading, _)| heading);
     let section = |table: Table| {
@@ -51,9 +54,9 @@ fn write_page(heard: &Heard<MissRatioCurves>, tables: Vec<Table>, path: &Path) -
         Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart), Block::Table(table)] })
     };
     let command: Vec<_> = std::iter::once(program.clone()).chain(header.arguments.iter().cloned()).collect();
-    let notes = heard.notes.iter().map(|note| ("heard".into(), note.clone()));
+    let notes = simulated.notes.iter().map(|note| ("simulated".into(), note.clone()));
     let page = Page {
-        title: "Miss curves".into(),
+        title: "Miss-ratio curves".into(),
         headline: format!("How large must a cache be for {program}?"),
         sections: tables.into_iter().map(section).collect::<Result<_, Error>>()?,
         provenance: std::iter::once(("program".into(), command.join(" "))).chain(notes).collect(),
