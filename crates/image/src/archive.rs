@@ -1,8 +1,8 @@
 //! Names for the functions of a stripped library, from the static library of the same build.
 //!
 //! The objects of `libc.a` are compiled from the sources of `libc.so`, often by the same switches, and still have all
-//! symbols. A function of the library is one of theirs if all its instructions are equal, but for what linking changes:
-//! what relocations apply to. And where two such functions are one, what they call is one, too.
+//! symbols. A function of the library matches one of theirs if all instructions are equal, except those that relocations
+//! apply to. If two functions match, the functions that they call match, too.
 //! Neither a function that has several candidates gets a name, nor several of one candidate.
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,7 @@ use object::{LittleEndian as LE, SectionIndex};
 use crate::Image;
 use crate::symbols::Function;
 
-/// So many instructions must be equal that a name is believed: shorter functions resemble each other.
+/// The least number of equal instructions for a match: shorter functions resemble each other.
 const FEWEST: usize = 8;
 /// Larger archives are not read.
 const LARGEST: u64 = 256 << 20;
@@ -26,7 +26,7 @@ const BRSGP: elf::RelocationType = elf::RelocationType(28);
 /// `bsr`'s opcode.
 const BSR: u32 = 0x34;
 
-/// The static library beside a shared one: `libc.a` of `libc.so.6`.
+/// The static library in the folder of a shared one: `libc.a` of `libc.so.6`.
 pub(crate) fn beside(library: &Path) -> Option<PathBuf> {
     let name = library.file_name()?.to_str()?;
     let (stem, _) = name.split_once(".so")?;
@@ -41,7 +41,7 @@ pub(crate) fn mentions(archive: &Path, name: &str) -> bool {
     fs::read(archive).is_ok_and(|bytes| memchr::memmem::find(&bytes, &needle).is_some())
 }
 
-/// The names of unnamed functions of an image by address, as far as an archive's objects tell.
+/// The names of unnamed functions of an image by address, where an archive's objects have a match.
 pub(crate) fn names(image: &Image, archive: &Path) -> HashMap<u64, String> {
     let Ok(bytes) = fs::read(archive) else { return HashMap::new() };
     let Ok(archive) = ArchiveFile::parse(bytes.as_slice()) else { return HashMap::new() };
@@ -58,7 +58,7 @@ struct Candidate {
     aliases: Vec<String>,
     /// The instructions, without those that pad it; none where a relocation applies.
     words: Vec<Option<u32>>,
-    /// What it calls: the index of the instruction, and the function's name.
+    /// Its calls: the index of the instruction, and the name of the called function.
     calls: Vec<(usize, String)>,
 }
 
@@ -123,7 +123,7 @@ impl Section {
         }
     }
 
-    /// The function that a call to an offset enters: at its beginning, or behind what sets the global pointer.
+    /// The function that a call to an offset enters: at its beginning, or after the instructions that set the global pointer.
     fn name_at(&self, offset: u64) -> Option<String> {
         let index = offset as usize / 4;
         let found = [Some(index), index.checked_sub(2)];
@@ -172,7 +172,7 @@ fn best(names: &[String]) -> Option<String> {
     names.iter().min_by_key(key).cloned()
 }
 
-/// Where a `bsr` goes.
+/// The target of a `bsr`.
 fn bsr_target(word: u32, address: u64) -> Option<u64> {
     let displacement = i64::from((word << 11).cast_signed() >> 11) * 4;
     (word >> 26 == BSR).then(|| address.wrapping_add(4).wrapping_add_signed(displacement))
@@ -234,7 +234,7 @@ impl<'a> Matching<'a> {
         found.filter_map(|(function, name)| Some((function.address, name?))).collect()
     }
 
-    /// Names functions by what is in them.
+    /// Names functions by their instructions.
     fn by_instructions(&mut self) {
         let mut users: HashMap<usize, usize> = HashMap::new();
         self.possible.iter().flatten().for_each(|&candidate| *users.entry(candidate).or_default() += 1);
@@ -247,7 +247,7 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Names functions by who calls them; tells whether it named any.
+    /// Names functions by their callers. Returns whether it named any.
     fn by_calls(&mut self) -> bool {
         let mut votes: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
         for function in 0..self.functions.len() {
@@ -285,7 +285,7 @@ impl<'a> Matching<'a> {
         named.next().filter(|_| named.next().is_none())
     }
 
-    /// The function that a call enters: at its beginning, or behind what sets the global pointer.
+    /// The function that a call enters: at its beginning, or after the instructions that set the global pointer.
     fn entered_at(&self, address: u64) -> Option<usize> {
         let starts = [Some(address), address.checked_sub(8)].into_iter().flatten();
         let find = |start: u64| self.functions.binary_search_by_key(&start, |function| function.address).ok();

@@ -1,4 +1,4 @@
-//! Symbols as people know them: C++'s and Rust's names demangled, and how users name functions.
+//! Demangles C++ and Rust symbols, and matches the names that users give to functions.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -8,15 +8,15 @@ use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 /// Longer symbols and longer names are left as they are: compilers seldom make such, damaged files do.
 const LONGEST_SYMBOL: usize = 1 << 14;
 const LONGEST_NAME: usize = 1 << 14;
-/// How deep a name may be nested: what stacks of threads have room for.
+/// The greatest depth of nesting: threads' stacks have room for it.
 const DEEPEST: u32 = 96;
-/// What optimizing compilers append to the copies and the parts of a function that they make.
+/// The suffixes that optimizing compilers append to copies and parts of a function.
 const CLONES: [&str; 8] = ["constprop", "isra", "part", "cold", "lto_priv", "localalias", "llvm", "clone"];
 /// Those of a function's parts that no call enters.
 const PARTS: [&str; 2] = [".cold", ".part."];
 
 /// The name of a symbol in its source's language: C++'s with parameters, without the type that it returns;
-/// Rust's without the hash. What is not mangled stays as it is, and so does what cannot be demangled.
+/// Rust's without the hash. Symbols that are not mangled, or cannot be demangled, stay unchanged.
 pub fn demangle(symbol: &str) -> Cow<'_, str> {
     let (stem, clone) = split_clone(symbol);
     match Form::Shown.of(stem) {
@@ -108,7 +108,7 @@ impl Write for Bounded {
 
 /// How a user names a function or a variable: `NAME` or `IMAGE!NAME`.
 ///
-/// The name is the symbol itself; or what it is in its source's language, with or without parameters, template
+/// The name is the symbol itself, or its name in the source's language, with or without parameters, template
 /// arguments and spaces. So it can be the name of several functions. The compiler's clones of a function have its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolPattern {
@@ -169,7 +169,7 @@ impl SymbolPattern {
         (!is_part || symbol == self.name || stem == symbol) && self.matches(symbol)
     }
 
-    /// A quick look at what nearly all other symbols lack.
+    /// A quick test that nearly all other symbols fail.
     fn may_be_name_of(&self, symbol: &str) -> bool {
         self.identifier.as_ref().is_none_or(|identifier| symbol.contains(identifier))
     }
@@ -199,7 +199,7 @@ fn depth(text: &str) -> i32 {
     })
 }
 
-/// What demanglers write in one way or the other, without spaces.
+/// Equivalent spellings of different demanglers, without spaces.
 const ABBREVIATIONS: [(&str, &str); 7] = [
     ("std::basic_string<char,std::char_traits<char>,std::allocator<char>>", "std::string"),
     ("std::string::basic_string", "std::string::string"),

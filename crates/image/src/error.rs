@@ -8,11 +8,11 @@ use std::path::PathBuf;
 pub struct Error {
     /// The file as it was named.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What can be wrong with a file.
+/// The problem with a file.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// Nothing there.
@@ -27,7 +27,7 @@ pub enum Problem {
     /// The operating system refused.
     #[error("cannot be read: {0}")]
     Read(#[from] std::io::Error),
-    /// Something other than ELF; the text says what it looks like.
+    /// Something other than ELF; the text says what kind of file it seems to be.
     #[error("not an ELF file but {0}; give an Alpha program or shared object built by alpha-linux-gnu-gcc")]
     NotElf(&'static str),
     /// ELF of another architecture.

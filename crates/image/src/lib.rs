@@ -1,4 +1,4 @@
-//! ELF images of Alpha programs: what they map, which functions they hold, and where each
+//! ELF images of Alpha programs: their segments, their functions, and where each
 //! instruction came from.
 //!
 //! ```no_run
@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use symbols::Extents;
 
-/// What a file is for.
+/// The purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A program, at fixed addresses or position-independent.
@@ -63,7 +63,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// First address behind it.
+    /// First address after it.
     pub fn end(&self) -> u64 {
         self.address + self.file.len() as u64
     }
@@ -127,7 +127,7 @@ impl Image {
         self.damage.as_deref()
     }
 
-    /// Fails if the section headers cannot be used: for those who want to know what is in an image.
+    /// Fails if the section headers are unusable: for callers that analyse an image.
     pub fn check_sections(&self) -> Result<(), Error> {
         let problem =
             |damage: &String| Error { path: self.path.clone(), problem: Problem::Sections(damage.clone()) };
@@ -210,7 +210,7 @@ impl Image {
         &self.bytes
     }
 
-    /// What the file is for.
+    /// The purpose of the file.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -235,12 +235,12 @@ impl Image {
         u16::from_le_bytes([self.bytes[0x38], self.bytes[0x39]])
     }
 
-    /// The dynamic linker it asks for.
+    /// The dynamic linker that it requests.
     pub fn interpreter(&self) -> Option<&str> {
         self.interpreter.as_deref()
     }
 
-    /// The shared libraries it asks for, in order (`DT_NEEDED`).
+    /// The shared libraries that it needs, in order (`DT_NEEDED`).
     pub fn needed(&self) -> &[String] {
         &self.needed
     }
@@ -297,8 +297,8 @@ impl Image {
         self.extents.find(&self.functions, address)
     }
 
-    /// The symbol of a function; of one that has none in the image the name by the static library beside the image,
-    /// if its code tells, and else an invented one.
+    /// The symbol of a function; for a function without a symbol in the image, the name that the static library
+    /// in the image's folder gives it, or else an artificial name.
     pub fn symbol_of<'a>(&'a self, function: &'a Function) -> &'a str {
         if function.is_named {
             return &function.name;
@@ -492,7 +492,7 @@ fn text(what: &str, bytes: &[u8]) -> Result<String, Problem> {
     Ok(text.into())
 }
 
-/// What the dynamic section says.
+/// The entries of the dynamic section.
 #[derive(Default)]
 struct Dynamic {
     needed: Vec<String>,
@@ -534,7 +534,7 @@ impl Dynamic {
     }
 }
 
-/// What the file has from a link-time address to the end of its segment.
+/// The file's contents from a link-time address to the end of its segment.
 fn contents<'a>(segments: &[Segment], bytes: &'a [u8], address: u64) -> Option<&'a [u8]> {
     let segment = segments.iter().find(|segment| segment.addresses().contains(&address))?;
     let offset = usize::try_from(address - segment.address).ok()?;

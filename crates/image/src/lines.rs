@@ -13,7 +13,7 @@ pub struct Location {
     pub line: Option<u32>,
 }
 
-/// Debug information, read when first asked for.
+/// Debug information, read at the first use.
 pub(crate) struct Lines(Option<Context<EndianArcSlice<LittleEndian>>>);
 
 impl Lines {

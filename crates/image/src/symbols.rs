@@ -41,7 +41,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// First address behind it.
+    /// First address after it.
     pub fn end(&self) -> u64 {
         self.address + self.size
     }
@@ -203,7 +203,7 @@ pub(crate) fn unwind_extents(section: &[u8], address: u64) -> Vec<Function> {
     let bases = BaseAddresses::default().set_eh_frame(address);
     let mut entries = table.entries(&bases);
     let mut functions = Vec::new();
-    // The first damaged entry ends the walk: what follows it cannot be found.
+    // The first damaged entry ends the walk: later entries cannot be found.
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else { continue };
         let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { break };

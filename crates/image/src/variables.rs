@@ -8,7 +8,7 @@ use gimli::{
 use crate::demangle::demangle;
 use crate::symbols::Symbol;
 
-/// A variable, or another named piece of data.
+/// A variable, or other data with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     /// Its name in the source; without debug information its symbol, demangled.
@@ -19,9 +19,9 @@ pub struct Variable {
     pub address: u64,
     /// Bytes.
     pub size: u64,
-    /// What it is made of, if that is known.
+    /// Its element type, if that is known.
     pub element: Option<Element>,
-    /// Elements along each dimension, as the source has them; empty for what is no array.
+    /// Elements along each dimension, as the source has them; empty unless it is an array.
     pub shape: Vec<u64>,
     /// Whether elements whose first index differs by one lie next to each other, and not those with the last.
     pub is_column_major: bool,
@@ -37,7 +37,7 @@ pub struct Element {
 }
 
 impl Variable {
-    /// First address behind it.
+    /// First address after it.
     pub fn end(&self) -> u64 {
         self.address.saturating_add(self.size)
     }
@@ -48,7 +48,7 @@ type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 
 /// Types may refer to types so often: a damaged file may have them refer to themselves.
 const LONGEST_CHAIN: usize = 32;
-/// Dimensions of an array: what languages allow, and more than anybody has.
+/// The greatest number of dimensions: Fortran's limit.
 const MOST_DIMENSIONS: usize = 15;
 
 /// The variables that do not overlap, ascending: those of debug information, and what else symbols name.
@@ -57,7 +57,7 @@ pub(crate) fn read<'a>(
     symbols: impl Iterator<Item = &'a Symbol>,
 ) -> Vec<Variable> {
     let mut known = described(section).unwrap_or_default();
-    // Of what is at the same place the largest, which has the others in it.
+    // Of variables at the same address, the largest contains the others.
     known.sort_by(|a, b| (a.address, b.size, &a.name).cmp(&(b.address, a.size, &b.name)));
     let mut variables = disjoint(known);
     let is_new = |symbol: &&Symbol| {
@@ -70,7 +70,7 @@ pub(crate) fn read<'a>(
     disjoint(named)
 }
 
-/// Leaves out what begins in another one.
+/// Removes variables that begin within another one.
 fn disjoint(mut variables: Vec<Variable>) -> Vec<Variable> {
     let mut end = 0;
     variables.retain(|variable| {
@@ -102,7 +102,7 @@ fn described<'a>(section: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Vec<Varia
     let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
     let mut variables = Vec::new();
     let mut units = dwarf.units();
-    // What follows the first damaged unit cannot be found; a damaged entry ends its unit.
+    // Units after a damaged one cannot be found; a damaged entry ends its unit.
     while let Ok(Some(header)) = units.next() {
         if let Ok(unit) = dwarf.unit(header) {
             let _ = Types { dwarf: &dwarf, unit: &unit }.variables(&mut variables);
@@ -119,7 +119,7 @@ struct Types<'a, 'd> {
 
 impl<'a> Types<'a, '_> {
     fn variables(&self, variables: &mut Vec<Variable>) -> Result<(), Error> {
-        // The names of what the entries are in, by how deep that is.
+        // The names of the enclosing entries, by depth.
         let mut scopes: Vec<(isize, String)> = Vec::new();
         let mut entries = self.unit.entries();
         while let Some(entry) = entries.next_dfs()? {
@@ -270,7 +270,7 @@ impl<'a> Types<'a, '_> {
     }
 }
 
-/// What a type without a name is called.
+/// The name of a type without a name.
 fn kind(tag: gimli::DwTag) -> &'static str {
     match tag {
         dw::DW_TAG_pointer_type => "pointer",

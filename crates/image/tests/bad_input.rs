@@ -1,4 +1,4 @@
-//! Whatever a file holds, reading it ends with an image or a sentence.
+//! Reading any file results in an image or an error of one sentence.
 
 mod common;
 
@@ -61,7 +61,7 @@ fn wrong_headers_are_explained() {
     assert!(matches!(problem, Problem::Truncated { .. }));
 }
 
-/// What runs an image needs none of them; what looks into it says what is wrong.
+/// Running an image needs no section headers; analysing it reports the damage.
 #[test]
 fn damaged_section_headers_leave_an_image_without_names() {
     let good = std::fs::read(LIBC).unwrap();
@@ -75,7 +75,7 @@ fn damaged_section_headers_leave_an_image_without_names() {
         let mut bytes = good.clone();
         bytes[at..at + new.len()].copy_from_slice(new);
         let image = Image::parse("it", bytes).unwrap();
-        // Each damage may leave the rest as it was, or be told.
+        // Each damage either changes nothing else or is reported.
         assert_eq!(image.segments(), whole.segments());
         assert_eq!(image.needed(), whole.needed());
         assert_eq!(image.interpreter(), whole.interpreter());
@@ -112,7 +112,7 @@ static PROGRAM: LazyLock<Vec<u8>> = LazyLock::new(|| built(&[]));
 /// Its functions come from the unwind table.
 static STRIPPED: LazyLock<Vec<u8>> = LazyLock::new(|| built(&["-s"]));
 
-/// Asks an image everything, if it is read; whether it is.
+/// Calls all accessors of an image, if it is read. Returns whether it is.
 fn use_up(bytes: Vec<u8>) -> bool {
     let Ok(image) = Image::parse("damaged", bytes) else { return false };
     let instructions: usize = image.code().iter().map(|code| image.instructions(code).count()).sum();

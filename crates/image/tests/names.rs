@@ -161,18 +161,18 @@ fn functions_of_the_stripped_c_library_are_named_by_the_static_one() {
     assert_eq!(found("no_such_function"), None);
 }
 
-/// A stripped program, and beside it or in a folder of build ids what was stripped off.
+/// A stripped program, with its debug file in the same folder or in a folder of build ids.
 #[test]
 fn debug_files_are_found() {
     let folder = tempdir().unwrap();
-    let usual = compile(folder.path(), &["-Wl,--build-id"]);
-    let id = Image::open(&usual).unwrap().build_id().unwrap().to_vec();
+    let unstripped = compile(folder.path(), &["-Wl,--build-id"]);
+    let id = Image::open(&unstripped).unwrap().build_id().unwrap().to_vec();
     let [debug, stripped] = ["program.debug", "stripped"].map(|name| folder.path().join(name));
     let text = |path: &std::path::Path| path.to_str().unwrap().to_string();
-    let (usual, debug, stripped) = (text(&usual), text(&debug), text(&stripped));
-    tool("objcopy", &["--only-keep-debug", &usual, &debug]);
-    tool("objcopy", &["--strip-all", &format!("--add-gnu-debuglink={debug}"), &usual, &stripped]);
-    let helper = Image::open(&usual).unwrap().symbol("helper").unwrap().address;
+    let (unstripped, debug, stripped) = (text(&unstripped), text(&debug), text(&stripped));
+    tool("objcopy", &["--only-keep-debug", &unstripped, &debug]);
+    tool("objcopy", &["--strip-all", &format!("--add-gnu-debuglink={debug}"), &unstripped, &stripped]);
+    let helper = Image::open(&unstripped).unwrap().symbol("helper").unwrap().address;
     let look = || {
         let image = Image::open(&stripped).unwrap();
         let name = image.function_at(helper).map(|function| function.name.clone()).unwrap_or_default();
@@ -180,7 +180,7 @@ fn debug_files_are_found() {
     };
     assert_eq!(look(), ("helper".into(), true, true));
     // Another program's file is not taken, whatever its name.
-    std::fs::rename(&debug, folder.path().join("aside")).unwrap();
+    std::fs::rename(&debug, folder.path().join("moved")).unwrap();
     let without = look();
     assert_ne!(without.0, "helper");
     assert!(!without.1);
@@ -189,6 +189,6 @@ fn debug_files_are_found() {
     let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let place = folder.path().join("usr/lib/debug/.build-id").join(&digits[..2]);
     std::fs::create_dir_all(&place).unwrap();
-    std::fs::rename(folder.path().join("aside"), place.join(format!("{}.debug", &digits[2..]))).unwrap();
+    std::fs::rename(folder.path().join("moved"), place.join(format!("{}.debug", &digits[2..]))).unwrap();
     assert_eq!(look(), ("helper".into(), true, true));
 }

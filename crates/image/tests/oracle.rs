@@ -1,4 +1,4 @@
-//! What the GNU tools say about an image, this crate must say too.
+//! This crate agrees with the GNU tools on images.
 
 mod common;
 
@@ -11,7 +11,7 @@ use tempfile::tempdir;
 /// Address, size and name of every function in a symbol table, by `readelf`.
 fn functions(path: &str, table: &str) -> Vec<(u64, u64, String)> {
     let listing = tool("readelf", &["-W", table, path]);
-    // Alpha's st_other is printed in brackets before the section, a version's index behind the name.
+    // Alpha's st_other is printed in brackets before the section, a version's index after the name.
     let plain = listing.lines().map(|line| match line.split_once('[') {
         Some((start, rest)) => start.to_string() + rest.split_once(']').unwrap().1,
         None => line.to_string(),

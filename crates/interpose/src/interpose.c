@@ -64,8 +64,8 @@ __attribute__((constructor)) static void initialize(void) {
     for (char *word = strtok_r(list, SEPARATOR, &state); word != NULL && words < MOST_WORDS;
          word = strtok_r(NULL, SEPARATOR, &state))
         command[words++] = word;
-    char *behind = strchr(preload, ':');
-    if (behind != NULL && asprintf(&others, "LD_PRELOAD=%s", behind + 1) < 0) others = NULL;
+    char *colon = strchr(preload, ':');
+    if (colon != NULL && asprintf(&others, "LD_PRELOAD=%s", colon + 1) < 0) others = NULL;
 }
 
 static int may_execute(const char *path) {
@@ -178,7 +178,7 @@ EXPORTED int execvpe(const char *file, char *const arguments[], char *const envi
 
 EXPORTED int execvp(const char *file, char *const arguments[]) { return execvpe(file, arguments, environ); }
 
-/* The arguments of execl and its like as an array `list`; `rest` is then at the one behind NULL. */
+/* The arguments of execl and its like as an array `list`; `rest` is then after NULL. */
 #define LIST(first)                                                             \
     va_list counted, rest;                                                      \
     size_t n = 1;                                                               \

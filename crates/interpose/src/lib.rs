@@ -14,8 +14,8 @@
 //! ```
 //!
 //! Out of reach are host programs that are linked statically, run with another user's rights, or are not
-//! of the host's own word size: the loader preloads nothing there. An Alpha image is to them what it is
-//! without us, a file that the kernel refuses.
+//! of the host's own word size: the loader preloads nothing there. For them an Alpha image is a file that the
+//! kernel refuses to execute.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -28,12 +28,12 @@ use std::path::{Path, PathBuf};
 /// The library for `LD_PRELOAD`.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/interpose.so"));
 
-/// The variable with the command, as in `interpose.c`, and what is between its words.
+/// The variable with the command, as in `interpose.c`, and the separator of its words.
 const RUN: &str = "PATHLENGTH_RUN";
 const SEPARATOR: &str = "\x1f";
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// What a host program's environment must have, as `NAME=value`, so that it starts Alpha programs by
+/// Variables for a host program's environment, as `NAME=value`, by which it starts Alpha programs with
 /// `command`. The words added to the command are the program's name (`argv[0]`), `--`, its path and
 /// its other arguments. The first word is the path of an executable.
 pub fn environment(command: &[OsString]) -> io::Result<[OsString; 2]> {
@@ -45,8 +45,8 @@ pub fn environment(command: &[OsString]) -> io::Result<[OsString; 2]> {
     Ok([variable(RUN, &command.join(SEPARATOR.as_ref())), variable(PRELOAD, &preload)])
 }
 
-/// This process's environment, as `NAME=value`, without what [`environment`] adds: what an Alpha
-/// program is to find even if a host program that was started from one ran us.
+/// This process's environment, as `NAME=value`, without the variables that [`environment`] adds: an Alpha
+/// program must not see them.
 pub fn inherited() -> impl Iterator<Item = OsString> {
     std::env::vars_os().filter_map(|(name, value)| match name.to_str() {
         Some(RUN) => None,

@@ -21,7 +21,7 @@ pub enum Cpu {
     Ev67,
 }
 
-/// Name, value of `implver`, features told by `amask`.
+/// Name, value of `implver`, features reported by `amask`.
 struct Description(Cpu, &'static str, u64, u64);
 
 // Bits of AMASK (Alpha Architecture Reference Manual, appendix D).

@@ -7,10 +7,10 @@
 use crate::qualifiers::Qualifiers;
 use crate::table::{Flags, Format, Op, Operands, ROWS, Row};
 
-/// A decoded instruction: what it is, and the word with its operands.
+/// A decoded instruction: its operation, and the word with its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Instruction {
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// The word it was decoded from.
     pub word: u32,
@@ -115,7 +115,7 @@ impl Instruction {
         }
     }
 
-    /// Where a branch goes when taken: not known for jumps.
+    /// The target of a branch; None for jumps.
     pub fn target(self, pc: u64) -> Option<u64> {
         let branch = self.op.format() == Format::Branch;
         branch.then(|| pc.wrapping_add(4).wrapping_add_signed(self.displacement().into()))
@@ -187,7 +187,7 @@ struct Fixed {
     value: u32,
 }
 
-/// The bits that tell instructions with one opcode apart. All functions of the miscellaneous
+/// The bits that distinguish instructions with the same opcode. All functions of the miscellaneous
 /// instructions are multiples of 0x400; the bits below are checked as fixed ones.
 const fn selector(row: &Row) -> (u8, u32) {
     match row.format {

@@ -140,7 +140,7 @@ impl Text {
         }
     }
 
-    /// Where a branch goes, and a jump by its hint.
+    /// The target of a branch, and of a jump by its hint.
     fn relative(&self) -> u64 {
         self.pc.wrapping_add(4).wrapping_add_signed(self.instruction.displacement().into())
     }
@@ -163,7 +163,7 @@ impl Text {
     }
 }
 
-/// What a pseudo-instruction writes behind its name.
+/// The operands that a pseudo-instruction is written with.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Bare,

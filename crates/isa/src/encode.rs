@@ -32,7 +32,7 @@ pub enum EncodeError {
     Range {
         /// The instruction.
         op: Op,
-        /// What does not fit.
+        /// The value that does not fit.
         value: i64,
         /// The width of the field.
         bits: u32,
@@ -107,7 +107,7 @@ fn unsigned(op: Op, value: u32, bits: u32) -> Result<u32, EncodeError> {
     if value >> bits == 0 { Ok(value) } else { Err(EncodeError::Range { op, value: value.into(), bits }) }
 }
 
-/// The word, if it decodes to the instruction: the decoder alone knows what is legal.
+/// The word, if it decodes to the instruction: only the decoder decides which words are legal.
 fn finish(op: Op, given: Format, fields: u32) -> Result<u32, EncodeError> {
     if op.format() != given {
         return Err(EncodeError::Format { op, given });

@@ -10,7 +10,7 @@ fn keep(value: u64, bits: u64) -> u64 {
 /// The result of an integer operation, if it is a common one (Alpha Architecture Reference Manual, 4.4 to 4.6).
 /// `old` is what its destination held. Operations that can trap are taken not to.
 ///
-/// What a trace's file leaves out follows from this: a change of it changes the format.
+/// Trace files omit values that follow from this, so that a change of it changes their format.
 pub fn evaluate(op: Op, a: u64, b: u64, old: u64) -> Option<u64> {
     let long = |value: u64| value as i32 as u64;
     let (signed_a, signed_b) = (a as i64, b as i64);

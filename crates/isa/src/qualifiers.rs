@@ -56,7 +56,7 @@ pub enum QualifierSet {
     IeeeToInteger,
     /// IEEE from integer: any rounding, and none or /sui.
     IeeeFromInteger,
-    /// `cvtst`: none or /s; told from `cvtts` by bit 9 of the function.
+    /// `cvtst`: none or /s; bit 9 of the function distinguishes it from `cvtts`.
     SingleToT,
     /// `cvtql`: none, /v or /sv; nothing is rounded and the field is 0.
     QuadToLong,
@@ -97,7 +97,7 @@ impl QualifierSet {
             && roundings >> (function >> 6 & 3) & 1 == 1
     }
 
-    /// What the fields of `function`, a legal one, say.
+    /// The qualifiers in the fields of a legal `function`.
     pub(crate) fn decode(self, function: u16) -> Qualifiers {
         let rounding = match (self, function >> 6 & 3) {
             (Unqualified | QuadToLong, _) | (_, 2) => Rounding::Normal,

@@ -71,7 +71,7 @@ pub enum Operands {
     PalFunction,
 }
 
-/// The groups of the instruction mix: Table 13 of the 1997 paper, extended to what it does not list.
+/// The groups of the instruction mix: Table 13 of the 1997 paper, extended to instructions that it does not list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Group {
     /// Loads to integer registers, `lda` and `ldah` among them.
@@ -124,7 +124,7 @@ pub enum Extension {
     Mvi,
 }
 
-/// Properties of an instruction that its format and group do not tell.
+/// Properties of an instruction that do not follow from its format and group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flags(u16);
 

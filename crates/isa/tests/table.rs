@@ -164,7 +164,7 @@ fn errors_say_what_was_wrong() {
     assert_eq!(sqrtt, Err(EncodeError::Operands(Op::Sqrtt)));
 }
 
-/// Encodes again what was decoded, from what the accessors say.
+/// Encodes a decoded instruction again, from the values of its accessors.
 fn encode_again(i: Instruction) -> Result<u32, EncodeError> {
     match i.op.format() {
         Format::Memory => encode::memory(i.op, i.ra(), i.rb(), i.displacement() as i16),

@@ -34,7 +34,7 @@ pub struct Build {
     pub compiler: String,
 }
 
-/// Where the pieces of a build come from and go to.
+/// The folders of a build.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// The folder that keeps builds, `build` by convention.
@@ -43,7 +43,7 @@ pub struct BuildOptions {
     pub sources: Option<PathBuf>,
 }
 
-/// What a build is doing, for people who wait.
+/// The progress of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Sources are being fetched.
@@ -55,9 +55,9 @@ pub enum Progress {
     Step {
         /// The build.
         build: &'static str,
-        /// What is done ...
+        /// The action, a verb.
         doing: &'static str,
-        /// ... to what.
+        /// Its object.
         what: &'static str,
     },
     /// A build is complete.
@@ -81,12 +81,12 @@ pub enum Error {
     /// A command did not accept its input, or could not write its output.
     #[error("a command of the build failed: {command}\n{output}")]
     Command {
-        /// What was run.
+        /// The command.
         command: String,
-        /// What it said.
+        /// Its output.
         output: String,
     },
-    /// The user wants no build any more.
+    /// The user interrupted the build.
     #[error("the build was interrupted")]
     Interrupted,
     /// The sources of a package could not be found or fetched.
@@ -98,7 +98,7 @@ pub enum Error {
         package: String,
         /// Where else to get it.
         home: &'static str,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
     /// A source file could not be read.
@@ -108,17 +108,17 @@ pub enum Error {
         path: PathBuf,
         /// Where to get it.
         home: &'static str,
-        /// What went wrong.
+        /// The reason.
         error: io::Error,
     },
     /// Anything else with files, a full disk among it.
     #[error("{doing} {}: {error}", .path.display())]
     Io {
-        /// What was being done.
+        /// The action.
         doing: &'static str,
-        /// To what.
+        /// Its object.
         path: PathBuf,
-        /// What went wrong.
+        /// The reason.
         error: io::Error,
     },
 }
@@ -163,7 +163,7 @@ pub fn build(
     })
 }
 
-/// What a build takes: known, and known to be there, before anything is fetched.
+/// The prerequisites of a build, checked before sources are fetched.
 struct Plan {
     toolchain: Toolchain,
     compiler: String,
@@ -258,8 +258,8 @@ fn compilation(toolchain: Toolchain, target: &Target) -> Step {
     Step { doing: "compiling", what: target.image, command }
 }
 
-/// A shell that also finds what only administrators have in their PATH (zic), and whose programs speak
-/// English.
+/// A shell that also finds administrators' commands (zic), and whose programs print
+/// English messages.
 fn shell(command: &str) -> Command {
     let mut shell = Command::new("sh");
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";

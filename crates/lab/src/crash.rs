@@ -1,4 +1,4 @@
-//! Says what a program was doing when a signal ended it.
+//! Crash reports: the state of a program when a signal ended it.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use events::LoadedImage;
 use image::Image;
 use isa::REGISTER_NAMES;
 
-/// Alpha's signal numbers (arch/alpha/include/uapi/asm/signal.h), what they mean to people, and whether
-/// they dump core (signal(7)): those tell of a program that went wrong.
+/// Alpha's signal numbers (arch/alpha/include/uapi/asm/signal.h), their descriptions, and whether they dump core
+/// (signal(7)), which means that the program crashed.
 const SIGNALS: [(i32, &str, &str, bool); 26] = [
     (1, "SIGHUP", "hangup", false),
     (2, "SIGINT", "interrupt", false),
@@ -39,7 +39,7 @@ const SIGNALS: [(i32, &str, &str, bool); 26] = [
     (31, "SIGUSR2", "user signal 2", false),
 ];
 
-/// The name and the meaning of one of Alpha's signals.
+/// The name and the description of one of Alpha's signals.
 pub fn signal_name(signal: i32) -> String {
     match SIGNALS.iter().find(|(number, ..)| *number == signal) {
         Some((_, name, meaning, _)) => format!("{name} ({meaning})"),
@@ -47,7 +47,7 @@ pub fn signal_name(signal: i32) -> String {
     }
 }
 
-/// Whether the signal tells of a program that went wrong, and not of somebody who wanted it to end.
+/// Whether the signal means a crash, and not a request to end the program.
 pub fn is_crash(signal: i32) -> bool {
     SIGNALS.iter().any(|&(number, .., core)| number == signal && core)
 }
@@ -78,7 +78,7 @@ pub fn report(crash: &Crash, images: &[LoadedImage]) -> String {
     text
 }
 
-/// The function and source line of an address, as far as they are known.
+/// The function and source line of an address, if they can be found.
 fn place(address: u64, images: &[LoadedImage]) -> String {
     let holds = |image: &&LoadedImage| (image.start..image.end).contains(&address);
     let Some(loaded) = images.iter().rev().find(holds) else { return "in no image".into() };

@@ -66,7 +66,7 @@ fn apt_get(
         "Dir::Etc::SourceParts=/dev/null".into(),
         format!("Dir::State::Lists={here}/lists"),
         format!("Dir::Cache={here}/cache"),
-        // Root's apt would download as a user who cannot write here.
+        // Root's apt would download as a user without write access here.
         "APT::Sandbox::User=root".into(),
         "APT::Update::Error-Mode=any".into(),
     ];

@@ -1,5 +1,5 @@
-//! Ctrl-C and the like while something is built: the commands of the build are ended, and we live on to
-//! remove what is half done.
+//! Handles Ctrl-C and the like during a build: the commands of the build are ended, and this process continues, to
+//! remove partial results.
 
 use std::io;
 use std::mem;
@@ -12,16 +12,16 @@ use std::time::Duration;
 
 use crate::build::Error;
 
-/// What users, terminals that are closed and other programs send to end a command.
+/// The signals by which users, closed terminals and other programs end a command.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// Whether there was one since the first of the present [`Caught`] began.
+/// Whether a signal came since the first of the present [`Caught`] values was made.
 static SEEN: AtomicBool = AtomicBool::new(false);
 
-/// How many there are, and what the signals did before the first.
+/// The number of [`Caught`] values, and the signals' actions before the first.
 static USERS: Mutex<(usize, Vec<(libc::c_int, libc::sigaction)>)> = Mutex::new((0, Vec::new()));
 
-/// As long as one lives, those signals do not end this process.
+/// While a value exists, those signals do not end this process.
 pub(crate) struct Caught(());
 
 impl Caught {
@@ -35,18 +35,18 @@ impl Caught {
         Caught(())
     }
 
-    /// An error if there was one.
+    /// An error if a signal came.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if SEEN.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// The error, or what is behind it.
+    /// The error, or the interruption that caused it.
     pub(crate) fn or(&self, error: Error) -> Error {
         self.check().err().unwrap_or(error)
     }
 
-    /// Waits for a command that leads a process group. A signal ends the whole group at once: to wait
-    /// until each of its processes has heard of it would be to wait for those that missed it.
+    /// Waits for a command that leads a process group. After a signal the whole group is killed at
+    /// once: some of its processes may have missed the signal.
     pub(crate) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
         const PAUSE: Duration = Duration::from_millis(10);
         loop {
@@ -69,7 +69,7 @@ impl Drop for Caught {
         users.0 -= 1;
         if users.0 == 0 {
             for (signal, former) in mem::take(&mut users.1) {
-                // SAFETY: the action is as the system told it.
+                // SAFETY: the action is the one that the system returned.
                 unsafe { libc::sigaction(signal, &former, ptr::null_mut()) };
             }
         }
@@ -80,7 +80,7 @@ extern "C" fn note(_: libc::c_int) {
     SEEN.store(true, Ordering::Relaxed);
 }
 
-/// Installs the handler, unless the signal is ignored (nohup): then it stays so. Returns what it replaced.
+/// Installs the handler, unless the signal is ignored (nohup): then it stays so. Returns the old action.
 fn install(signal: libc::c_int) -> Option<libc::sigaction> {
     // SAFETY: both structures are valid as zeros, and the handler does nothing but store.
     unsafe {

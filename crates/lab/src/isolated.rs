@@ -11,21 +11,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::out_of_reach;
 
-/// Why the run of another process gave nothing.
+/// Why the run of another process failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No pipe, file or process to be had.
+    /// A pipe, file or process could not be created.
     #[error("cannot start a process to run the program: {0}")]
     Start(std::io::Error),
-    /// As the process told it.
+    /// The error that the process reported.
     #[error("{0}")]
     Failed(String),
-    /// It ended without telling.
+    /// It ended without a result.
     #[error("the process that ran the program ended unexpectedly ({0})")]
     Lost(String),
 }
 
-/// What the process tells, one line of JSON each.
+/// The messages of the process, one line of JSON each.
 #[derive(Serialize, Deserialize)]
 enum Message<T, P> {
     Progress(P),
@@ -33,7 +33,7 @@ enum Message<T, P> {
     Failed(String),
 }
 
-/// A run that is under way, tells how far it is as `P`, and ends with a `T`.
+/// A run in progress, which reports its progress as `P`, and returns a `T`.
 pub struct Running<T, P> {
     process: libc::pid_t,
     messages: BufReader<File>,
@@ -41,11 +41,11 @@ pub struct Running<T, P> {
     told: PhantomData<fn() -> (T, P)>,
 }
 
-/// Starts what runs a program. The program's standard output is kept, its standard input is empty.
+/// Starts a process that runs a program. The program's standard output is kept, its standard input is empty.
 pub fn start<T: Serialize, P: Serialize, E: ToString>(
     run: impl FnOnce(&mut (dyn FnMut(P) + Send)) -> Result<T, E>,
 ) -> Result<Running<T, P>, Error> {
-    // The program that runs in the child has none of them, nor those of the runs beside it.
+    // The program in the child has none of these descriptors, nor those of concurrent runs.
     let output = out_of_reach(tempfile::tempfile().map_err(Error::Start)?);
     let nothing = out_of_reach(File::open("/dev/null").map_err(Error::Start)?);
     let (read, write) = std::io::pipe().map_err(Error::Start)?;
@@ -66,7 +66,7 @@ pub fn start<T: Serialize, P: Serialize, E: ToString>(
     }
 }
 
-/// The other process: runs, tells, ends.
+/// The other process: runs the program, sends messages, ends.
 fn child<T: Serialize, P: Serialize, E: ToString>(
     run: impl FnOnce(&mut (dyn FnMut(P) + Send)) -> Result<T, E>,
     write: File,
@@ -77,14 +77,14 @@ fn child<T: Serialize, P: Serialize, E: ToString>(
     unsafe {
         libc::dup2(nothing.as_raw_fd(), 0);
         libc::dup2(output.as_raw_fd(), 1);
-        // If whoever waits for us dies, nobody wants the result.
+        // If the parent dies, the result is not needed.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
     }
     let mut out = BufWriter::new(write);
     let mut tell = |message: Message<T, P>| {
         let mut line = serde_json::to_vec(&message).expect("messages are plain data");
         line.push(b'\n');
-        // If nobody listens any more there is nobody to tell so.
+        // Errors are ignored: the parent may have closed the pipe.
         let _ = out.write_all(&line).and_then(|()| out.flush());
     };
     let message = match run(&mut |progress| tell(Message::Progress(progress))) {
@@ -97,7 +97,7 @@ fn child<T: Serialize, P: Serialize, E: ToString>(
 }
 
 impl<T: DeserializeOwned, P: DeserializeOwned> Running<T, P> {
-    /// Waits for the end. `progress` hears how far it is. Returns the result and what the program wrote.
+    /// Waits for the end, and calls `progress` meanwhile. Returns the result and the program's output.
     pub fn wait(mut self, progress: &mut dyn FnMut(P)) -> Result<(T, String), Error> {
         let mut result = None;
         let mut line = Vec::new();

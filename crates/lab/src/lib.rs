@@ -1,4 +1,4 @@
-//! Workloads, builds, modes and studies: who is built how, run where, compared with what.
+//! Workloads, their builds, runs and measurements, and studies.
 
 pub mod build;
 pub mod crash;

@@ -16,17 +16,17 @@ use crate::measure::{self, Ending, Error};
 /// A finished recording.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// What was recorded.
+    /// The result of the recording.
     pub recorded: Recorded,
     /// How the program ended.
     pub ending: Ending,
 }
 
-/// Runs the program to its end and records what is planned into a file. It takes the place of the one that was there
-/// as soon as it has records, so that what was recorded is there however the recording ends.
+/// Runs the program to its end and records it into a file as planned. The file replaces an existing one as soon as it
+/// has records, so that these are kept however the recording ends.
 pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result<Recording, Error> {
     let not_written = |reason| not_written(path, reason);
-    // Files that are open when the process is made are out of the program's reach.
+    // The program cannot access files that were opened before its process was created.
     let (file, name) = create(path)?;
     let name = Arc::new(name);
     let mut process = Process::new(configuration)?;
@@ -46,8 +46,8 @@ fn not_written(path: &Path, reason: io::Error) -> Error {
     Error::NotWritten { path: path.into(), reason, is_partial }
 }
 
-/// Runs a program to its end with a recorder, and finds out whether that recorded what is planned. `failed` says
-/// what it means if it did not work.
+/// Runs a program to its end with a recorder, and checks whether the plan was carried out. `failed` makes the error if
+/// recording failed.
 pub(crate) fn run(
     process: &mut Process,
     mut recorder: Recorder,
@@ -75,7 +75,7 @@ pub(crate) fn run(
     }
 }
 
-/// The header of a trace of what is planned.
+/// The trace header for a plan.
 pub(crate) fn header(configuration: &Configuration, plan: &Plan) -> Header {
     let arguments = configuration.arguments.iter().map(|one| one.to_string_lossy().into()).collect();
     plan.header(configuration.program.clone(), arguments, configuration.model)
@@ -92,9 +92,9 @@ pub(crate) fn out_of_reach(file: File) -> File {
     linux::out_of_reach(file.into()).into()
 }
 
-/// Records a process that runs already on the engine, and with `family` the ones that it has forked, into a
-/// file: until Ctrl-C, its end, or the end of what is planned. The file takes the place of the one that was there as
-/// soon as it has records.
+/// Records a running process of the engine, and with `family` those that it has forked, into a
+/// file: until Ctrl-C, its end, or the end of the plan. The file replaces an existing one as soon as it
+/// has records.
 pub fn attach(process: u32, family: bool, plan: &Plan, path: &Path) -> Result<Attached, AttachFailure> {
     let (file, name) = create(path)?;
     let caught = Caught::new();

@@ -31,12 +31,12 @@ pub(crate) fn read(
             Source::Embedded { name, text } => {
                 files.push(SourceFile { name: name.into(), contents: text.into() });
             }
-            Source::Package { package, files: wanted, home } => {
+            Source::Package { package, files: names, home } => {
                 let root = match folder {
                     Some(folder) => folder.to_path_buf(),
                     None => find_package(package, home)?,
                 };
-                for path in wanted {
+                for path in names {
                     let name = path.rsplit('/').next().unwrap_or(path);
                     let path = root.join(if folder.is_some() { name } else { path });
                     files.push(SourceFile { name: name.into(), contents: contents(&path, home)? });
@@ -60,7 +60,7 @@ fn contents(path: &Path, home: &'static str) -> Result<Vec<u8>, Error> {
 }
 
 /// The folder where Cargo keeps a dependency of this crate. `--locked`, not `--offline`: Cargo
-/// then fetches what is missing, and needs no network if nothing is.
+/// then fetches missing packages, and needs no network if there are none.
 fn find_package(package: &str, home: &'static str) -> Result<PathBuf, Error> {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let no_package = |reason: String| Error::NoPackage { package: package.into(), home, reason };

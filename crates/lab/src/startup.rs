@@ -1,4 +1,5 @@
-//! What a program consists of when it begins, and whether that has what somebody names: known before the program runs.
+//! The images and symbols of a program at its start, and whether names that users give exist in them; determined before
+//! the program runs.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -23,17 +24,17 @@ pub struct Named<'a> {
     pub places: Vec<&'a Place>,
 }
 
-/// A program that imports one of these may get further images while it runs: by dlopen(3), or as another program.
+/// A program that imports one of these may load further images while it runs: by dlopen(3), or by execve(2).
 const LOADERS: [&str; 12] = [
     "dlopen", "dlmopen", "execl", "execle", "execlp", "execv", "execve", "execveat", "execvp", "execvpe",
     "fexecve", "syscall",
 ];
 
-/// The C library and its dynamic loader, which define the functions above: that they call them says nothing.
+/// The C library and its dynamic loader, which define the functions above, so that their own calls mean nothing.
 const C_LIBRARY: [&str; 7] = ["ld-linux.", "libc.", "libdl.", "libm.", "libpthread.", "librt.", "libgcc_s."];
 
-/// Whether a program that has not run yet has all that is named. If it has not, and loads nothing later, that is an
-/// error; else the error it may become is returned.
+/// Checks whether all names exist in a program that has not run yet. A missing name is an error if the program loads no
+/// images later; otherwise the error that it may become is returned.
 pub fn check(configuration: &Configuration, named: &Named) -> Result<Option<Error>, Error> {
     if named.function.is_none()
         && named.variables.is_empty()
@@ -90,8 +91,8 @@ fn loads_more(files: &[(LoadedImage, Image)]) -> bool {
     own.into_iter().any(|(_, file)| file.bytes().split(|&byte| byte == 0).any(|name| loaders.contains(name)))
 }
 
-/// The images of a program when it begins, its libraries among them: as ldd(1) finds them out, by its own dynamic loader,
-/// which does not start the program then. None if that does not work: the program will say why.
+/// The images of a program when it begins, its libraries among them: as ldd(1) finds them, by the program's dynamic loader,
+/// which does not start the program then. None if that fails: running the program will report why.
 pub fn images(configuration: &Configuration) -> Option<Vec<LoadedImage>> {
     let mut configuration = configuration.clone();
     let run = |_: &mut (dyn FnMut(()) + Send)| {
@@ -100,7 +101,7 @@ pub fn images(configuration: &Configuration) -> Option<Vec<LoadedImage>> {
         let is_loader = |image: &LoadedImage| {
             image.path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-linux"))
         };
-        // Without the loader that heeds the variable it would be the program that runs.
+        // Without a loader that obeys the variable, the program itself would run.
         let end = match process.images.get(1) {
             Some(loader) if is_loader(loader) => process.run(&mut Counter::default())?,
             _ => End::Exited(0),

@@ -1,9 +1,9 @@
-//! What a program changes for us when it runs in our process, put back after it has ended: it may have
+//! Restores the state of this process after a program has run in it: the program may have
 //! closed or redirected the standard streams, changed the working directory or set a timer.
 
 use std::os::fd::IntoRawFd;
 
-/// Runs `program`, then puts back standard output, standard error, the working directory, the file
+/// Runs `program`, then restores standard output, standard error, the working directory, the file
 /// mode mask, the timers, and SIGPIPE, which Rust's runtime ignores.
 pub fn keep<T>(program: impl FnOnce() -> T) -> T {
     let streams = [libc::STDOUT_FILENO, libc::STDERR_FILENO].map(Stream::keep);
@@ -13,7 +13,7 @@ pub fn keep<T>(program: impl FnOnce() -> T) -> T {
     let result = program();
     streams.iter().flatten().for_each(Stream::put_back);
     if let Ok(directory) = directory {
-        // If it is gone, relative paths fail and the errors name them.
+        // If the directory was removed, relative paths fail with errors that name them.
         let _ = std::env::set_current_dir(directory);
     }
     file_mode_mask(mask);

@@ -1,11 +1,11 @@
 //! The workloads, as a table: to add one is to add an entry and its source.
 
-/// A program to study: what it is built from, and what to count.
+/// A program to study: its sources, its build, and its unit of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
     /// Its name, and the name of its folder of builds.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description, one line.
     pub title: &'static str,
     /// Every file the compiler reads, system headers apart.
     pub sources: &'static [Source],
@@ -48,21 +48,21 @@ pub enum Source {
     },
 }
 
-/// How images come from sources, in a folder that holds them.
+/// How images are built, in a folder with the sources.
 #[derive(Clone, Copy, Debug)]
 pub enum Recipe {
     /// Each image is compiled from one file, in order: an image may link against those before it.
     Compile(&'static [Target]),
-    /// The sources bring their own way.
+    /// By the sources' own build system.
     Script(Script),
 }
 
-/// A recipe in the shell's language.
+/// Build steps as shell commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
-    /// What it takes beside the compiler: commands, and Debian's packages that have them.
+    /// Required commands, except the compiler, and Debian's packages that have them.
     pub tools: &'static [(&'static str, &'static str)],
-    /// What is being done, and its command. `{compiler}` and `{flags}` stand for the toolchain's.
+    /// A description of the step, and its command. `{compiler}` and `{flags}` stand for the toolchain's.
     pub steps: &'static [(&'static str, &'static str)],
     /// The images to study.
     pub images: &'static [&'static str],
@@ -126,7 +126,7 @@ const TPCB: Workload = Workload {
 /// PostgreSQL, with its regression tests. It finds its files relative to its programs, wherever its
 /// folder is moved; only the place of its own library has to be said (`rpathdir`). Nothing of the
 /// building machine is used but the compiler of time zones, as PostgreSQL's own cannot run there.
-/// make's TARGET_ARCH goes into each compilation but, unlike CFLAGS, not into what `pg_config` tells:
+/// make's TARGET_ARCH goes into each compilation but, unlike CFLAGS, not into the output of `pg_config`:
 /// so the same build has the same bytes.
 const POSTGRESQL: Workload = Workload {
     name: "postgresql",

@@ -32,7 +32,7 @@ fn from_sources_to_the_page() {
         assert_eq!(original.output, byte_word.output);
         assert!(!original.profile.instructions.contains_key("ldbu"));
         assert!(byte_word.profile.instructions["ldbu"] > 0.0);
-        // The machines hear the very transactions that are counted.
+        // The simulated transactions are the counted ones.
         for (scheme, time) in SCHEMES.iter().zip(&result.times) {
             let run = &result.runs[scheme.build];
             let counted: u64 = run.measurement.units.iter().map(|unit| unit.instructions).sum();

@@ -34,7 +34,7 @@ use crate::workload::Workload;
 pub struct Mode {
     /// `cached` or `scaled`.
     pub name: &'static str,
-    /// What it means, for people.
+    /// A description.
     pub meaning: &'static str,
     /// Transactions in a run: enough to reach the steady state and to measure.
     pub transactions: u32,
@@ -81,7 +81,7 @@ pub struct Options {
     pub sysroot: PathBuf,
 }
 
-/// What the study is doing, for people who wait.
+/// The progress of a study.
 #[derive(Clone, Debug)]
 pub enum Progress {
     /// Builds are made.
@@ -90,9 +90,9 @@ pub enum Progress {
     Loading,
     /// Both builds run in this mode.
     Running(&'static str),
-    /// Units of work so far in the first build's run; what the last was to the measurement.
+    /// Units of work so far in the first build's run, and the phase of the measurement.
     Units(u64, Phase),
-    /// The machines hear both builds in this mode.
+    /// The machines are simulated on both builds in this mode.
     Timing(&'static str),
 }
 
@@ -119,7 +119,7 @@ pub enum Error {
         build: &'static str,
         /// The mode.
         mode: &'static str,
-        /// How it ended and what it said.
+        /// How it ended, and its output.
         reason: String,
     },
     /// The database could not be made.
@@ -158,9 +158,9 @@ pub struct Run {
     pub counted: Counted,
     /// The transactions measured.
     pub measurement: Measurement,
-    /// What a transaction executes, on average.
+    /// The mean profile of a transaction.
     pub profile: Profile,
-    /// What the program printed.
+    /// The program's output.
     pub output: String,
 }
 
@@ -176,13 +176,13 @@ pub struct ModeResult {
 
 /// Everything the study found.
 pub struct Study {
-    /// What was run.
+    /// The workload.
     pub workload: &'static Workload,
     /// Original, byte-word.
     pub builds: [Build; 2],
-    /// What is in their images.
+    /// The contents of their images.
     pub statics: [Vec<ImageStatics>; 2],
-    /// The modes, in the order asked for.
+    /// The modes, in the requested order.
     pub modes: Vec<ModeResult>,
     /// Commands and versions that made it: what, and its value.
     pub provenance: Vec<(String, String)>,
@@ -232,7 +232,7 @@ pub fn byteword(options: &Options, progress: &(dyn Fn(Progress) + Sync)) -> Resu
     Ok(Study { workload, builds, statics, modes, provenance })
 }
 
-/// Before minutes of work: is there what programs need to run?
+/// Checks, before minutes of work, that programs for Alpha can run.
 fn check_library(sysroot: &Path) -> Result<(), NoLibrary> {
     let library = sysroot.join(LIBRARY);
     if library.exists() { Ok(()) } else { Err(NoLibrary(library)) }
@@ -244,7 +244,7 @@ fn repeatable(program: PathBuf, arguments: Vec<OsString>, model: isa::Cpu, sysro
         program,
         name: None,
         arguments,
-        // What is in the environment may change what a program does.
+        // The environment may change a program's behaviour.
         environment: vec!["LC_ALL=C".into()],
         model,
         settings: Settings { sysroot: sysroot.into(), ..Settings::default() },
@@ -264,7 +264,7 @@ fn lock(folder: &Path) -> Result<fs::File, Error> {
     }
 }
 
-/// Makes the database with the host's own build: its bytes do not depend on who wrote them.
+/// Makes the database with the host's own build: its bytes do not depend on the build.
 fn load(native: &Build, folder: &Path) -> Result<PathBuf, Error> {
     let database = folder.join("loaded.db");
     let output = Command::new(&native.program).arg("load").arg(&database).output();
@@ -328,7 +328,7 @@ impl Setting<'_> {
         for (number, build) in self.builds.iter().enumerate() {
             let own = self.folder.join(format!("{mode}-{}.db", build.name));
             for suffix in ["-wal", "-shm", "-journal"] {
-                // Left behind by an interrupted run; usually there is none.
+                // An interrupted run may have left one.
                 let _ = fs::remove_file(own.with_extension(format!("db{suffix}")));
             }
             fs::copy(self.database, &own).map_err(|error| Error::Files { path: own.clone(), error })?;

@@ -156,13 +156,14 @@ fn in_time(study: &Study) -> Result<Section, Error> {
     let chart = report::bars(&relative, "scheme", &columns, Arrangement::Grouped)?
         .titled("schemes-chart", "Transactions a second, the original build as 100 %")
         .captioned(
-            "The new instructions make a transaction faster by about what they make it shorter. Where the processor \
-             lacks them, and the system has to emulate each, most of the throughput is lost: the more, the more of a \
-             transaction they are.",
+            "The new instructions make a transaction faster by about the share of instructions that they save. Where the \
+             processor lacks them and the system has to emulate each, most of the throughput is lost.",
         );
     let cycles = report::bars(&schemes::allocation(study), "run", &schemes::KINDS, Arrangement::Stacked)?
         .titled("cycles-chart", "Where the cycles of a transaction go")
-        .captioned("Each cycle is counted once: instructions were issued in it, or something kept them.");
+        .captioned(
+            "Each cycle is counted once: instructions were issued in it, or the pipeline was stalled.",
+        );
     let mut blocks = vec![
         paragraph(
             "The paper measured transactions a second on a prototype: an AlphaStation 500 with a 400 MHz 21164. Here a \
@@ -249,8 +250,8 @@ fn input_output(study: &Study) -> Section {
     let mut blocks = vec![Block::Table(tables::system_calls(study))];
     if let Some(table) = tables::scaled_minus_cached(study) {
         blocks.push(paragraph(
-            "What a scaled transaction does more than a cached one: mostly, finding room for a page in the cache and \
-             reading it.",
+            "The additional work of a scaled transaction, compared with a cached one: mostly, making room for a page in \
+             the cache and reading it.",
         ));
         blocks.push(Block::Table(table));
     }

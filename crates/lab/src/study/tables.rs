@@ -32,7 +32,7 @@ pub(super) fn summary(study: &Study) -> Vec<Table> {
     tables
 }
 
-/// 1997 beside today: instructions a transaction in both builds.
+/// 1997 and today: instructions a transaction in both builds.
 pub(super) fn answer(study: &Study) -> Table {
     let columns = [
         ("study", Kind::Text),
@@ -114,7 +114,7 @@ pub(super) fn groups(study: &Study) -> Table {
     mix::group_shares("groups", title, &mixes)
 }
 
-/// Instructions of a transaction in one mode, 1997's beside today's (Tables 11 and 12).
+/// Instructions of a transaction in one mode, 1997's and today's (Tables 11 and 12).
 pub(super) fn instructions(result: &ModeResult) -> Table {
     let [a, b] = &result.runs;
     let mode = result.mode.name;
@@ -136,7 +136,7 @@ pub(super) fn instructions(result: &ModeResult) -> Table {
     table
 }
 
-/// What a scaled transaction executes more than a cached one (Table 14).
+/// The instructions of a scaled transaction less those of a cached one (Table 14).
 pub(super) fn scaled_minus_cached(study: &Study) -> Option<Table> {
     let of = |name: &str| study.modes.iter().find(|result| result.mode.name == name);
     let mixes = |result: &ModeResult| [result.runs[0].profile.mix(), result.runs[1].profile.mix()];

@@ -1,4 +1,4 @@
-//! The figures of the paper: which loop and array each shows, and what the paper concludes from it.
+//! The figures of the paper: the loop and array of each, and the paper's conclusion.
 
 use super::{LOOPS, SWITCHES, Seen, Walk};
 
@@ -12,7 +12,7 @@ pub struct Figure {
     pub array: &'static str,
     /// Its stores, or else its loads.
     pub is_store: bool,
-    /// What the paper concludes from it.
+    /// The paper's conclusion.
     pub conclusion: &'static str,
     /// The numbers that it concludes it from.
     pub claims: &'static [Claim],
@@ -90,7 +90,7 @@ pub const FIGURES: [Figure; 14] = [
         "ROWIDX is read as AA is, but for four loads more in each column.",
         &[stride("stride one", 1, 24.0), stride("stride two", 2, 34.0)],
     ),
-    figure(9, "p", false, "P is read here and there: the price of reading AA in order.", &[]),
+    figure(9, "p", false, "P is read irregularly: the price of reading AA in order.", &[]),
     figure(
         11,
         "colstr",

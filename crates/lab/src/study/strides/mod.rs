@@ -7,7 +7,7 @@ mod page;
 use std::path::{Path, PathBuf};
 
 use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Wanted};
+use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Selection};
 use analysis::strides::{Bins, By, Count, Options as StrideOptions, Patterns};
 use analysis::table::{Kind, Table};
 use engine::{Configuration, Plan, UnitPlan};
@@ -33,7 +33,7 @@ pub struct Options {
     pub with_misses: bool,
 }
 
-/// What the study is doing, for people who wait.
+/// The progress of the study.
 #[derive(Clone, Debug)]
 pub enum Progress {
     /// Builds are made.
@@ -110,7 +110,7 @@ pub struct Walk {
     pub chart: Table,
 }
 
-/// A loop, compiled in a way, and what it did in a call.
+/// A loop, compiled with some switches, with the results of a call.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Which.
@@ -134,7 +134,7 @@ pub struct Study {
 /// The arrays of the loops, as the source has them.
 const ARRAYS: [&str; 6] = ["q", "colstr", "ytemp", "aa", "rowidx", "p"];
 
-/// The cache of the paper, by itself: what is not said there is as in the machines of its time.
+/// The cache of the paper; features that the paper does not mention are those of machines of its time.
 const CACHE: &str = r#"
 title = "A direct-mapped cache of 4 megabytes"
 [processor]
@@ -202,7 +202,7 @@ fn arrays(path: &Path) -> Result<Vec<Walk>, Error> {
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
-    let filter = Filter::new(&Wanted::default(), &dictionary).expect("all is there");
+    let filter = Filter::new(&Selection::default(), &dictionary).expect("all is there");
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
     let bins = Bins { is_signed: false, in_elements: true };
     let options = StrideOptions { bins, ..StrideOptions::default() };
@@ -307,7 +307,7 @@ impl Study {
             let row = vec![name.into(), switches.into(), references.into(), misses.into(), change.into()];
             table.row(row);
         }
-        table.notes.push("The paper's are a 26th of what it has for 26 calls.".into());
+        table.notes.push("The paper's figures are a 26th of its figures for 26 calls.".into());
         Some(table)
     }
 

@@ -21,7 +21,7 @@ pub fn page(study: &Study) -> Result<Page, Error> {
     });
     Ok(Page {
         title: "Memory access patterns".into(),
-        headline: "What the strides of a sparse matrix-vector product tell, in 1997 and today".into(),
+        headline: "The strides of a sparse matrix-vector product, in 1997 and today".into(),
         lead: LEAD.map(String::from).into(),
         sections,
         provenance: vec![
@@ -34,7 +34,7 @@ pub fn page(study: &Study) -> Result<Page, Error> {
     })
 }
 
-/// The figures' charts, each with what the paper concludes and with what is found today.
+/// The figures' charts, each with the paper's conclusion and today's result.
 fn blocks(study: &Study, figures: &[&Figure]) -> Result<Vec<Block>, Error> {
     let seen = |figure: &Figure| study.seen.iter().find(|seen| figure.shows(seen));
     let walk = |figure: &Figure| seen(figure)?.walk(figure.array, figure.is_store);
