@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
-use analysis::replay::{Accesses, Dictionary, Executed, Filter, NotInTrace, Order, Replay, Visitor};
+use analysis::replay::{Accesses, Dictionary, Executed, Filter, NotInTrace, Replay, ReplayOrder, Visitor};
 use analysis::strides::{self, By, Patterns};
 use analysis::table::Table;
 use events::record::Mark;
@@ -62,7 +62,7 @@ pub fn prepare<T>(
     let dictionary = Dictionary::new(trace, &names);
     let accesses = Accesses::new(trace);
     let filter = Filter::new(selection, &dictionary)?;
-    let order = Order::Time;
+    let order = ReplayOrder::Time;
     Ok(look(&Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order }))
 }
 
@@ -109,7 +109,7 @@ pub fn summary(
     py: Python<'_>,
     trace: &Trace,
     selection: &Selection,
-    options: impl FnOnce(&trace::Trace) -> summary::Options + Send,
+    options: impl FnOnce(&trace::Trace) -> summary::SummarySettings + Send,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
     tables(py, trace, selection, |replay| {
@@ -126,7 +126,7 @@ pub fn strides(
     trace: &Trace,
     selection: &Selection,
     (by, arrays): (By, &[String]),
-    options: strides::Options,
+    options: strides::StrideSettings,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
     tables(py, trace, selection, |replay| {

@@ -1,6 +1,6 @@
 //! Memory access patterns of a trace.
 
-use analysis::strides::{Bins, By, DEEPEST, Options};
+use analysis::strides::{Bins, By, DEEPEST, StrideSettings};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -38,6 +38,6 @@ pub fn strides<'py>(
     }
     let by = choose("series", &SERIES, by)?;
     let bins = Bins { is_signed: signed, in_elements };
-    let options = Options { depth, threshold, bins };
+    let options = StrideSettings { depth, threshold, bins };
     dict(py, replays::strides(py, trace, selection, (by, &arrays), options, progress)?)
 }

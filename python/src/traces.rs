@@ -141,7 +141,7 @@ impl Trace {
         check("page", &page_sizes, 4096..=1 << 40)?;
         let options = |trace: &trace::Trace| {
             let window = window.unwrap_or_else(|| summary::window(trace));
-            summary::Options { line_sizes, page_sizes, window: window.max(1) }
+            summary::SummarySettings { line_sizes, page_sizes, window: window.max(1) }
         };
         dict(py, replays::summary(py, self, selection, options, progress)?)
     }

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::path::Path;
 
 use events::record::Event;
-use pathlength_analysis::strides::{Options, Strides};
+use pathlength_analysis::strides::{StrideSettings, Strides};
 use trace::Trace;
 
 /// Blocks of the program.
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, stride) in [("elements one by one", 8), ("a row of a matrix", 4096), ("at random", 0)] {
         for (threshold, which) in [(128, "those that are near one time"), (0, "all references")] {
             let records = records(stride);
-            let mut strides = Strides::new(Options { threshold, ..Options::default() });
+            let mut strides = Strides::new(StrideSettings { threshold, ..StrideSettings::default() });
             (0..BLOCKS).for_each(|block| strides.define(0x10000 + 0x100 * block, &WORDS));
             let start = processor_time();
             (0..TIMES).for_each(|_| strides.executed(0, &records));
@@ -47,7 +47,7 @@ fn replay(trace: &Trace) -> Result<(), Box<dyn Error>> {
         pieces.push((piece.stream, piece.words.to_vec()));
     }
     for (threshold, which) in [(128, "those that are near one time"), (0, "all references")] {
-        let mut strides = Strides::new(Options { threshold, ..Options::default() });
+        let mut strides = Strides::new(StrideSettings { threshold, ..StrideSettings::default() });
         trace.blocks().iter().for_each(|block| strides.define(block.address, &block.words));
         let start = processor_time();
         pieces.iter().for_each(|(stream, words)| strides.executed(*stream, words));
@@ -62,10 +62,10 @@ fn replay(trace: &Trace) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Executes so many instructions in so many threads, each a few times, at random addresses; tells the memory used by
+/// Executes so many instructions in so many threads, each a few times, at random addresses; prints the memory used by
 /// the whole program.
 fn memory(instructions: u64, threads: u32) {
-    let mut strides = Strides::new(Options::default());
+    let mut strides = Strides::new(StrideSettings::default());
     (0..instructions / 4).for_each(|block| strides.define(0x10000 + 0x100 * block, &WORDS));
     let mut seed = 1u64;
     for thread in 0..threads {

@@ -1,4 +1,4 @@
-//! What is computed from counts: instruction mixes, groups, functions, images, units of work, and
+//! Analyses of counts and traces: instruction mixes, groups, functions, images, units of work, and
 //! the differences between two builds. Every result is a [`table::Table`].
 //!
 //! The 1997 paper's own figures go through the same code as today's:

@@ -13,8 +13,8 @@ pub type Mix = BTreeMap<&'static str, u64>;
 /// The name to count an instruction under: its mnemonic without qualifiers, that of its function
 /// if it is a PAL call, and `.long` if it is none.
 ///
-/// No-operations are counted apart from the `bis`, `ldq_u` and `cpys` that they are written as:
-/// they do no work, and compilers and linkers place them in masses.
+/// No-operations are reported separately from the `bis`, `ldq_u` and `cpys` that encode them:
+/// they do no work, and compilers and linkers insert many of them.
 pub fn name(word: u32) -> &'static str {
     match isa::nop_kind(word) {
         Some(Nop::Nop) => "nop",

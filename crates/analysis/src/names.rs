@@ -1,4 +1,4 @@
-//! Where addresses are: in which image and function, and on which line of source.
+//! Symbolizes addresses: image, function and line of source.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ pub struct FunctionName {
     pub function: String,
 }
 
-/// A named piece of code: a function; or a section without one, such as the linkage table.
+/// Code with a name: a function, or a section without functions, such as the linkage table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedCode {
     /// Its name.
@@ -54,8 +54,8 @@ impl Names {
         Names::new(counts.images.iter().map(|image| Loaded::new(image.clone())).collect())
     }
 
-    /// Of the images of a trace: by their files while those are what was traced, and else by what the
-    /// trace itself tells.
+    /// For the images of a trace: by their files if those are unchanged, otherwise by the functions that the
+    /// trace names.
     pub fn of_trace(trace: &Trace) -> Names {
         let mut images: Vec<Loaded> = trace.images().iter().map(Loaded::of_trace).collect();
         for function in trace.functions() {
@@ -111,7 +111,7 @@ impl Names {
         }
     }
 
-    /// The run-time addresses of the functions that a user names so: by any of their names.
+    /// The run-time addresses of the functions that have a name, any of their names.
     pub fn starts(&self, pattern: &SymbolPattern) -> HashSet<u64> {
         let indexes = 0..self.images.len() as u32;
         let starts = indexes.filter(|&index| pattern.may_be_in(&self.image(Some(index)))).flat_map(|index| {
@@ -160,7 +160,7 @@ impl Loaded {
         Loaded { build_id: Some(build_id), ..Loaded::new(LoadedImage { path, start, end, bias }) }
     }
 
-    /// The start and the name of what is at a run-time address.
+    /// The start and the name of the code at a run-time address.
     fn find<'a>(&'a self, address: u64, file: Option<&'a Image>) -> Option<(u64, Found<'a>)> {
         let bias = self.image.bias;
         let Some(file) = file else { return self.traced(address) };
@@ -173,7 +173,7 @@ impl Loaded {
         Some((section.address.wrapping_add(bias), Found::Section(&section.name)))
     }
 
-    /// The same by what a trace tells of its functions.
+    /// The same by the functions that a trace names.
     fn traced(&self, address: u64) -> Option<(u64, Found<'_>)> {
         let before = self.functions.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
         let (start, size, name) = &self.functions[before];
@@ -181,7 +181,7 @@ impl Loaded {
     }
 }
 
-/// What is at an address: a function by its symbol, or a section.
+/// The code at an address: a function by its symbol, or a section.
 #[derive(Clone, Copy)]
 enum Found<'a> {
     Function(&'a str),

@@ -1,4 +1,4 @@
-//! Which image of one run is which of another: so that two builds can be compared function by function.
+//! Pairs the images of two runs, so that two builds can be compared function by function.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use image::Image;
 use crate::names::file_name;
 use crate::profile::Profile;
 
-/// What the programs of both runs are called.
+/// The common name of both runs' programs.
 const PROGRAM: &str = "program";
 /// The share of exported functions that two libraries have in common if one is a build of the other.
 const SAME: f64 = 0.5;
@@ -16,13 +16,13 @@ const SAME: f64 = 0.5;
 /// The images of two runs in pairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairing {
-    /// For the images of each run by file name: what the pair is called.
+    /// For each run, by an image's file name, the name of its pair.
     names: [HashMap<String, String>; 2],
-    /// What was paired, in sentences.
+    /// Notes on the pairs, in sentences.
     pub notes: Vec<String>,
 }
 
-/// What an image is recognized by.
+/// The features by which images are paired.
 struct Identity {
     file_name: String,
     soname: Option<String>,

@@ -1,5 +1,5 @@
 //! The tables of the 1997 study of SQL Server (Hunter and Betts, "Measured Effects of Adding Byte
-//! and Word Instructions to the Alpha Architecture") as data, to stand beside today's.
+//! and Word Instructions to the Alpha Architecture") as data, for comparison with today's.
 //!
 //! Only what was measured is read: Tables 6, 7, 8, 11 and 12. The others follow from these, and
 //! [`check`] compares what follows with what was printed.

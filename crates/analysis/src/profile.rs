@@ -1,4 +1,4 @@
-//! Where executed instructions went: by instruction, group, function and image. Over a whole run or
+//! Profiles of executed instructions: by instruction, group, function and image. Over a whole run or
 //! as the mean of units of work; two profiles can be compared.
 
 use std::collections::BTreeMap;

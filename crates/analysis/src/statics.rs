@@ -1,4 +1,4 @@
-//! Static analysis: what instructions images hold, and how the images of two builds differ.
+//! Static analysis: the instructions of images, and the differences between the images of two builds.
 
 use crate::mix::{self, Mix};
 use crate::table::{Kind, Table, Value};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The six instructions that the byte/word extension added, in the paper's order.
 pub const BYTE_WORD: [&str; 6] = ["ldbu", "ldwu", "stb", "stw", "sextb", "sextw"];
 
-/// What is known of an image without running it.
+/// The static figures of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImageStatics {
     /// The file's name.
@@ -101,7 +101,7 @@ impl Measure {
         Measure { name: name.into(), percent: false, value: count.into().map(|count| count as f64) }
     }
 
-    /// A share of nothing is nothing, as the paper prints it.
+    /// A share of 0 is 0, as in the paper.
     fn share(name: &str, part: u64, whole: u64) -> Measure {
         let value = if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
         Measure { name: name.into(), percent: true, value: Some(value) }
@@ -155,8 +155,8 @@ pub fn images(name: &str, title: &str, images: &[ImageStatics]) -> Table {
     table
 }
 
-/// What each image of the second build has more than that of the first (Table 9); shares differ
-/// by percentage points.
+/// The differences of each image, second build minus first (Table 9); shares differ by
+/// percentage points.
 pub fn differences(name: &str, title: &str, pairs: &[Pair]) -> Table {
     compare(name, title, pairs, Kind::Delta, Kind::Change(2), |a, b, percent| {
         if percent { Value::from(b - a) } else { Value::Integer((b - a) as i64) }
@@ -199,7 +199,7 @@ fn table(name: &str, title: &str, count: Kind, percent: Kind) -> Table {
     Table::new(name, title, &columns)
 }
 
-/// How many more of each instruction each image of the second build has; only instructions with
+/// The differences in the number of each instruction, by image; only instructions with
 /// a difference, the largest first (Table 6).
 pub fn instruction_differences(name: &str, title: &str, pairs: &[Pair]) -> Table {
     let mut columns = vec![("instruction", Kind::Text)];

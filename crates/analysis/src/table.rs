@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a column holds, which decides how its values are written.
+/// The kind of a column, which decides how its values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// Words, left-aligned.

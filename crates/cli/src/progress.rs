@@ -5,7 +5,7 @@ use std::time::Duration;
 use analysis::units::Phase;
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::build;
-use lab::study::Progress;
+use lab::study::StudyProgress;
 
 /// The progress of a measurement of units of work.
 pub struct Units {
@@ -91,19 +91,21 @@ impl Steps {
     }
 
     /// Shows the current step.
-    pub fn show(&self, step: &Progress) {
+    pub fn show(&self, step: &StudyProgress) {
         let message = match step {
-            Progress::Building(build::Progress::Downloading { package }) => {
+            StudyProgress::Building(build::BuildProgress::Downloading { package }) => {
                 format!("downloading the sources of {package}")
             }
-            Progress::Building(build::Progress::Step { build, doing, what }) => {
+            StudyProgress::Building(build::BuildProgress::Step { build, doing, what }) => {
                 format!("{doing} {what} ({build})")
             }
-            Progress::Building(build::Progress::Done { build }) => format!("the {build} build is ready"),
-            Progress::Loading => "loading the database".into(),
-            Progress::Running(mode) => format!("running both builds, {mode}"),
-            Progress::Timing(mode) => format!("timing both builds on the machines, {mode}"),
-            Progress::Units(units, phase) => {
+            StudyProgress::Building(build::BuildProgress::Done { build }) => {
+                format!("the {build} build is ready")
+            }
+            StudyProgress::Loading => "loading the database".into(),
+            StudyProgress::Running(mode) => format!("running both builds, {mode}"),
+            StudyProgress::Timing(mode) => format!("timing both builds on the machines, {mode}"),
+            StudyProgress::Units(units, phase) => {
                 self.bar.set_message(match phase {
                     Phase::WarmingUp => format!("warming up: {units} transactions"),
                     Phase::Measuring => format!("measuring: {units} transactions"),

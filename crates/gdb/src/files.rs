@@ -14,7 +14,7 @@ use gdbstub::target::ext::host_io::{
     HostIoReadlinkOps, HostIoResult, HostIoSetfs, HostIoSetfsOps, HostIoStat,
 };
 
-use crate::target::Target;
+use crate::target::GdbTarget;
 
 /// The greatest number of open files.
 const MOST: usize = 64;
@@ -40,13 +40,13 @@ impl Files {
         inside.ok().filter(|inside| inside.exists()).unwrap_or_else(|| path.into())
     }
 
-    fn get(&self, number: u32) -> HostIoResult<File, Target> {
+    fn get(&self, number: u32) -> HostIoResult<File, GdbTarget> {
         let path = self.open.get(&number).ok_or(HostIoError::Errno(HostIoErrno::EBADF))?;
         Ok(File::open(path)?)
     }
 }
 
-impl HostIo for Target {
+impl HostIo for GdbTarget {
     fn support_open(&mut self) -> Option<HostIoOpenOps<'_, Self>> {
         Some(self)
     }
@@ -72,7 +72,7 @@ impl HostIo for Target {
     }
 }
 
-impl HostIoOpen for Target {
+impl HostIoOpen for GdbTarget {
     fn open(&mut self, name: &[u8], flags: HostIoOpenFlags, _: HostIoOpenMode) -> HostIoResult<u32, Self> {
         let writes = HostIoOpenFlags::O_WRONLY | HostIoOpenFlags::O_RDWR | HostIoOpenFlags::O_CREAT;
         if flags.intersects(writes) {
@@ -91,14 +91,14 @@ impl HostIoOpen for Target {
     }
 }
 
-impl HostIoClose for Target {
+impl HostIoClose for GdbTarget {
     fn close(&mut self, number: u32) -> HostIoResult<(), Self> {
         let closed = self.files.open.remove(&number);
         closed.map(drop).ok_or(HostIoError::Errno(HostIoErrno::EBADF))
     }
 }
 
-impl HostIoPread for Target {
+impl HostIoPread for GdbTarget {
     fn pread(
         &mut self,
         number: u32,
@@ -111,7 +111,7 @@ impl HostIoPread for Target {
     }
 }
 
-impl HostIoFstat for Target {
+impl HostIoFstat for GdbTarget {
     fn fstat(&mut self, number: u32) -> HostIoResult<HostIoStat, Self> {
         let status = self.files.get(number)?.metadata()?;
         Ok(HostIoStat {
@@ -132,7 +132,7 @@ impl HostIoFstat for Target {
     }
 }
 
-impl HostIoReadlink for Target {
+impl HostIoReadlink for GdbTarget {
     fn readlink(&mut self, name: &[u8], buffer: &mut [u8]) -> HostIoResult<usize, Self> {
         let target = std::fs::read_link(self.files.locate(name))?;
         let bytes = target.as_os_str().as_bytes();
@@ -142,7 +142,7 @@ impl HostIoReadlink for Target {
     }
 }
 
-impl HostIoSetfs for Target {
+impl HostIoSetfs for GdbTarget {
     fn setfs(&mut self, _: FsKind) -> HostIoResult<(), Self> {
         Ok(())
     }

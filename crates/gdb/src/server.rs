@@ -14,12 +14,12 @@ use std::time::Duration;
 use engine::debug::{Attached, Event, Session};
 use engine::{End, Process};
 use gdbstub::common::Signal;
-use gdbstub::stub::state_machine::GdbStubStateMachine as Machine;
+use gdbstub::stub::state_machine::GdbStubStateMachine;
 use gdbstub::stub::{DisconnectReason, GdbStub, MultiThreadStopReason};
 
 use crate::arch::to_gdb;
 use crate::listener::Connection;
-use crate::target::Target;
+use crate::target::GdbTarget;
 
 /// The greatest size of a packet in bytes: GDB reads memory and files in parts of this size.
 const PACKET: usize = 1 << 16;
@@ -65,7 +65,7 @@ impl Server {
                 }
             }
         };
-        let target = Target::new(&session, sysroot);
+        let target = GdbTarget::new(&session, sysroot);
         let mut conversation =
             GdbSession { messages, bytes: Vec::new(), next: 0, recycle, events: VecDeque::new() };
         let serve = move || {
@@ -121,7 +121,7 @@ enum Next {
 
 impl GdbSession {
     /// Serves the connection, and then detaches or ends the program.
-    fn serve(&mut self, connection: Arc<Connection>, mut target: Target) {
+    fn serve(&mut self, connection: Arc<Connection>, mut target: GdbTarget) {
         match self.run_state_machine(connection, &mut target) {
             Ok(DisconnectReason::TargetExited(_) | DisconnectReason::TargetTerminated(_)) => {}
             Ok(DisconnectReason::Kill) => linux::die(Signal::SIGKILL.0.into()),
@@ -136,7 +136,7 @@ impl GdbSession {
     fn run_state_machine(
         &mut self,
         connection: Arc<Connection>,
-        target: &mut Target,
+        target: &mut GdbTarget,
     ) -> std::result::Result<DisconnectReason, String> {
         const CLOSED: &str = "GDB has closed the connection";
         // A buffer of gdbstub's own would grow with the packet.
@@ -149,11 +149,11 @@ impl GdbSession {
         let mut machine = stub.map_err(invalid)?.run_state_machine(target).map_err(invalid)?;
         loop {
             let moved = match machine {
-                Machine::Idle(mut idle) => match self.next(idle.borrow_conn(), false) {
+                GdbStubStateMachine::Idle(mut idle) => match self.next(idle.borrow_conn(), false) {
                     Next::Byte(byte) => idle.incoming_data(target, byte),
                     Next::Event(_) | Next::Closed => return Err(CLOSED.into()),
                 },
-                Machine::Running(mut running) => match self.next(running.borrow_conn(), true) {
+                GdbStubStateMachine::Running(mut running) => match self.next(running.borrow_conn(), true) {
                     Next::Byte(byte) => running.incoming_data(target, byte),
                     Next::Event(Event::Stopped(stopped)) => {
                         target.session().settle();
@@ -162,11 +162,11 @@ impl GdbSession {
                     Next::Event(Event::Ended(end)) => running.report_stop(target, ending(&end)),
                     Next::Closed => return Err(CLOSED.into()),
                 },
-                Machine::CtrlCInterrupt(interrupt) => {
+                GdbStubStateMachine::CtrlCInterrupt(interrupt) => {
                     let reason = target.interrupt();
                     interrupt.interrupt_handled(target, reason)
                 }
-                Machine::Disconnected(end) => return Ok(end.get_reason()),
+                GdbStubStateMachine::Disconnected(end) => return Ok(end.get_reason()),
             };
             machine = moved.map_err(invalid)?;
         }

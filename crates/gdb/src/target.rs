@@ -29,7 +29,7 @@ use crate::arch::{Alpha, AlphaRegisters, to_alpha, to_gdb};
 use crate::files::Files;
 
 /// The program, as GDB sees it.
-pub struct Target {
+pub struct GdbTarget {
     session: Arc<Session>,
     /// The actions of threads when the program continues, for those that GDB has named.
     orders: BTreeMap<i32, (Order, Option<i32>)>,
@@ -41,12 +41,12 @@ pub struct Target {
     pub(crate) files: Files,
 }
 
-impl Target {
+impl GdbTarget {
     /// The program of a session.
-    pub fn new(session: &Arc<Session>, sysroot: &Path) -> Target {
+    pub fn new(session: &Arc<Session>, sysroot: &Path) -> GdbTarget {
         let (orders, default, files) = (BTreeMap::new(), Order::Run, Files::new(sysroot));
         let (software, hardware) = (BTreeSet::new(), BTreeSet::new());
-        Target { session: session.clone(), orders, default, software, hardware, files }
+        GdbTarget { session: session.clone(), orders, default, software, hardware, files }
     }
 
     /// The session.
@@ -89,7 +89,7 @@ impl Target {
     }
 
     /// Adds a breakpoint of either kind.
-    fn add_breakpoint(&self, address: u64) -> TargetResult<(), Target> {
+    fn add_breakpoint(&self, address: u64) -> TargetResult<(), GdbTarget> {
         if !address.is_multiple_of(4) || self.session.read(address, &mut [0; 4]) < 4 {
             return fault();
         }
@@ -124,15 +124,15 @@ fn part(whole: &[u8], offset: u64, length: usize, buffer: &mut [u8]) -> usize {
 }
 
 /// An error number as a reply.
-fn failed<T>(error: impl Into<std::io::Error>) -> TargetResult<T, Target> {
+fn failed<T>(error: impl Into<std::io::Error>) -> TargetResult<T, GdbTarget> {
     Err(TargetError::Io(error.into()))
 }
 
-fn fault<T>() -> TargetResult<T, Target> {
+fn fault<T>() -> TargetResult<T, GdbTarget> {
     failed(std::io::Error::from_raw_os_error(libc::EFAULT))
 }
 
-impl target::Target for Target {
+impl target::Target for GdbTarget {
     type Arch = Alpha;
     type Error = Infallible;
 
@@ -157,7 +157,7 @@ impl target::Target for Target {
     }
 }
 
-impl MultiThreadBase for Target {
+impl MultiThreadBase for GdbTarget {
     fn read_registers(&mut self, registers: &mut AlphaRegisters, tid: Tid) -> TargetResult<(), Self> {
         match self.session.registers(tid.get() as i32) {
             Ok(found) => registers.0 = found,
@@ -195,7 +195,7 @@ impl MultiThreadBase for Target {
     }
 }
 
-impl MultiThreadResume for Target {
+impl MultiThreadResume for GdbTarget {
     fn resume(&mut self) -> Result<(), Infallible> {
         self.session.resume(&self.orders, &self.default);
         Ok(())
@@ -224,26 +224,26 @@ impl MultiThreadResume for Target {
     }
 }
 
-impl MultiThreadSingleStep for Target {
+impl MultiThreadSingleStep for GdbTarget {
     fn set_resume_action_step(&mut self, tid: Tid, signal: Option<Signal>) -> Result<(), Infallible> {
         self.order(tid, Order::Step(0..0), signal)
     }
 }
 
-impl MultiThreadRangeStepping for Target {
+impl MultiThreadRangeStepping for GdbTarget {
     fn set_resume_action_range_step(&mut self, tid: Tid, start: u64, end: u64) -> Result<(), Infallible> {
         self.order(tid, Order::Step(start..end), None)
     }
 }
 
-impl MultiThreadSchedulerLocking for Target {
+impl MultiThreadSchedulerLocking for GdbTarget {
     fn set_resume_action_scheduler_lock(&mut self) -> Result<(), Infallible> {
         self.default = Order::Stay;
         Ok(())
     }
 }
 
-impl Breakpoints for Target {
+impl Breakpoints for GdbTarget {
     fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
         Some(self)
     }
@@ -259,7 +259,7 @@ impl Breakpoints for Target {
 
 // GDB may repeat a request, which succeeds then.
 
-impl SwBreakpoint for Target {
+impl SwBreakpoint for GdbTarget {
     fn add_sw_breakpoint(&mut self, address: u64, _: usize) -> TargetResult<bool, Self> {
         self.add_breakpoint(address)?;
         self.software.insert(address);
@@ -273,7 +273,7 @@ impl SwBreakpoint for Target {
     }
 }
 
-impl HwBreakpoint for Target {
+impl HwBreakpoint for GdbTarget {
     fn add_hw_breakpoint(&mut self, address: u64, _: usize) -> TargetResult<bool, Self> {
         self.add_breakpoint(address)?;
         self.hardware.insert(address);
@@ -296,7 +296,7 @@ fn accesses(kind: WatchKind) -> Accesses {
     }
 }
 
-impl HwWatchpoint for Target {
+impl HwWatchpoint for GdbTarget {
     fn add_hw_watchpoint(&mut self, address: u64, bytes: u64, kind: WatchKind) -> TargetResult<bool, Self> {
         self.session.add_watchpoint(address, bytes, accesses(kind));
         Ok(true)
@@ -313,13 +313,13 @@ impl HwWatchpoint for Target {
     }
 }
 
-impl Auxv for Target {
+impl Auxv for GdbTarget {
     fn get_auxv(&self, offset: u64, length: usize, buffer: &mut [u8]) -> TargetResult<usize, Self> {
         Ok(part(&self.session.auxiliary_vector(), offset, length, buffer))
     }
 }
 
-impl ExecFile for Target {
+impl ExecFile for GdbTarget {
     fn get_exec_file(
         &self,
         _: Option<Pid>,
@@ -332,7 +332,7 @@ impl ExecFile for Target {
     }
 }
 
-impl ThreadExtraInfo for Target {
+impl ThreadExtraInfo for GdbTarget {
     fn thread_extra_info(&self, tid: Tid, buffer: &mut [u8]) -> Result<usize, Infallible> {
         let name = std::fs::read(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
         Ok(part(name.trim_ascii_end(), 0, buffer.len(), buffer))

@@ -104,7 +104,7 @@ const SIGNATURES: &[(&[u8], &str)] = &[
     (b"PK\x03\x04", "a zip archive"),
 ];
 
-/// Bytes of a file that [`identify`] wants to see.
+/// The number of bytes of a file that [`identify`] needs.
 pub(crate) const IDENTIFICATION: usize = 64;
 
 /// Accepts the first bytes of a 64-bit little-endian Alpha executable or shared object. The

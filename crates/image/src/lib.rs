@@ -266,7 +266,7 @@ impl Image {
         &self.segments
     }
 
-    /// Whether the program wants its stack to be executable (`PT_GNU_STACK`).
+    /// Whether the program's stack is executable (`PT_GNU_STACK`).
     pub fn executable_stack(&self) -> bool {
         self.executable_stack
     }

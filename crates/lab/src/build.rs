@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::interrupt::Caught;
 use crate::source::{self, SourceFile};
 use crate::toolchain::{COMMON_FLAGS, Toolchain};
-use crate::workload::{Recipe, Target, Workload};
+use crate::workload::{BuildTarget, Recipe, Workload};
 
 /// The images of a workload, compiled with one set of switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Build {
 
 /// The folders of a build.
 #[derive(Clone, Debug)]
-pub struct BuildOptions {
+pub struct BuildFolders {
     /// The folder that keeps builds, `build` by convention.
     pub folder: PathBuf,
     /// Where sources that are not part of this crate are, if not in Cargo's registry.
@@ -45,7 +45,7 @@ pub struct BuildOptions {
 
 /// The progress of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum BuildProgress {
     /// Sources are being fetched.
     Downloading {
         /// The package.
@@ -142,8 +142,8 @@ pub enum Error {
 pub fn build(
     workload: &Workload,
     toolchains: &[Toolchain],
-    options: &BuildOptions,
-    progress: &(dyn Fn(Progress) + Sync),
+    options: &BuildFolders,
+    progress: &(dyn Fn(BuildProgress) + Sync),
 ) -> Result<Vec<Build>, Error> {
     let plans = toolchains.iter().map(|&toolchain| Plan::new(workload, toolchain));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
@@ -180,8 +180,8 @@ fn build_one(
     workload: &Workload,
     plan: Plan,
     sources: &[SourceFile],
-    options: &BuildOptions,
-    progress: &(dyn Fn(Progress) + Sync),
+    options: &BuildFolders,
+    progress: &(dyn Fn(BuildProgress) + Sync),
     interrupt: &Caught,
 ) -> Result<Build, Error> {
     let Plan { toolchain, compiler, steps } = plan;
@@ -196,12 +196,12 @@ fn build_one(
         }
         for step in &steps {
             interrupt.check()?;
-            progress(Progress::Step { build: toolchain.name, doing: step.doing, what: step.what });
+            progress(BuildProgress::Step { build: toolchain.name, doing: step.doing, what: step.what });
             step.carry_out(unfinished.path(), interrupt)?;
         }
         publish(unfinished, &folder)?;
     }
-    progress(Progress::Done { build: toolchain.name });
+    progress(BuildProgress::Done { build: toolchain.name });
     Ok(Build {
         name: toolchain.name,
         flags: toolchain.flags,
@@ -239,7 +239,7 @@ fn steps(workload: &Workload, toolchain: Toolchain) -> Result<Vec<Step>, Error> 
     }
 }
 
-fn compilation(toolchain: Toolchain, target: &Target) -> Step {
+fn compilation(toolchain: Toolchain, target: &BuildTarget) -> Step {
     let arguments = [
         &[toolchain.compiler],
         toolchain.flags,

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::build::{Error, Progress, io_error, publish, unfinished};
+use crate::build::{BuildProgress, Error, io_error, publish, unfinished};
 
 /// Where Debian 12 keeps its sources, and whose signature they have.
 const SUITE: &str = "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
@@ -17,11 +17,11 @@ pub fn download(
     cache: &Path,
     package: &'static str,
     home: &'static str,
-    progress: &dyn Fn(Progress),
+    progress: &dyn Fn(BuildProgress),
 ) -> Result<PathBuf, Error> {
     let folder = cache.join(package);
     if !folder.is_dir() {
-        progress(Progress::Downloading { package });
+        progress(BuildProgress::Downloading { package });
         fs::create_dir_all(cache).map_err(io_error("creating", cache))?;
         let work = unfinished(cache)?;
         // apt changes its working directory.

@@ -13,7 +13,7 @@ use crate::{crash, surroundings};
 
 /// What to run and what to count.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct CountRequest {
     /// The program and its surroundings.
     pub configuration: Configuration,
     /// The unit of work to measure, and the rules of the measurement.
@@ -223,7 +223,10 @@ fn started(process: &Process) -> bool {
 
 /// Runs the program to its end and counts. `progress` is called at the end of each unit of work with the number of
 /// units so far and the phase of the measurement.
-pub fn count(request: &Request, progress: &mut (dyn FnMut(u64, Phase) + Send)) -> Result<Counted, Error> {
+pub fn count(
+    request: &CountRequest,
+    progress: &mut (dyn FnMut(u64, Phase) + Send),
+) -> Result<Counted, Error> {
     let mut process = Process::new(&request.configuration)?;
     let Some((work, rules)) = &request.unit else {
         let mut counter = Counter::default();

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::build::{BuildOptions, Error, Progress};
+use crate::build::{BuildFolders, BuildProgress, Error};
 use crate::debian;
 use crate::workload::{Source, Workload};
 
@@ -21,8 +21,8 @@ pub(crate) struct SourceFile {
 /// there is one.
 pub(crate) fn read(
     workload: &Workload,
-    options: &BuildOptions,
-    progress: &dyn Fn(Progress),
+    options: &BuildFolders,
+    progress: &dyn Fn(BuildProgress),
 ) -> Result<Vec<SourceFile>, Error> {
     let folder = options.sources.as_deref();
     let mut files = Vec::new();

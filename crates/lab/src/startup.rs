@@ -13,7 +13,7 @@ use crate::measure::Error;
 
 /// Names in a program.
 #[derive(Clone, Debug, Default)]
-pub struct Named<'a> {
+pub struct RequestedNames<'a> {
     /// A function.
     pub function: Option<&'a str>,
     /// Variables.
@@ -35,7 +35,7 @@ const C_LIBRARY: [&str; 7] = ["ld-linux.", "libc.", "libdl.", "libm.", "libpthre
 
 /// Checks whether all names exist in a program that has not run yet. A missing name is an error if the program loads no
 /// images later; otherwise the error that it may become is returned.
-pub fn check(configuration: &Configuration, named: &Named) -> Result<Option<Error>, Error> {
+pub fn check(configuration: &Configuration, named: &RequestedNames) -> Result<Option<Error>, Error> {
     if named.function.is_none()
         && named.variables.is_empty()
         && named.arrays.iter().all(|name| !is_variable(name))
@@ -53,7 +53,7 @@ pub fn check(configuration: &Configuration, named: &Named) -> Result<Option<Erro
     }
 }
 
-fn missing(named: &Named, images: &[LoadedImage], files: &[(LoadedImage, Image)]) -> Option<Error> {
+fn missing(named: &RequestedNames, images: &[LoadedImage], files: &[(LoadedImage, Image)]) -> Option<Error> {
     let nowhere =
         |has: &dyn Fn(&LoadedImage, &Image) -> bool| !files.iter().any(|(image, file)| has(image, file));
     let function =

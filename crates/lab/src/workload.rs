@@ -52,7 +52,7 @@ pub enum Source {
 #[derive(Clone, Copy, Debug)]
 pub enum Recipe {
     /// Each image is compiled from one file, in order: an image may link against those before it.
-    Compile(&'static [Target]),
+    Compile(&'static [BuildTarget]),
     /// By the sources' own build system.
     Script(Script),
 }
@@ -70,7 +70,7 @@ pub struct Script {
 
 /// An image to build from one source file.
 #[derive(Clone, Copy, Debug)]
-pub struct Target {
+pub struct BuildTarget {
     /// The image's file name.
     pub image: &'static str,
     /// The source file's name.
@@ -84,7 +84,7 @@ pub struct Target {
 /// SQLite as distributions ship it and servers use it: safe for threads, so that it takes its locks.
 /// Loadable extensions and the statistics of the allocator (a lock more in each allocation) are
 /// left out, as SQLite's "Recommended Compile-time Options" advise.
-const SQLITE: Target = Target {
+const SQLITE: BuildTarget = BuildTarget {
     image: "libsqlite3.so",
     source: "sqlite3.c",
     flags: &[
@@ -111,7 +111,7 @@ const TPCB: Workload = Workload {
     ],
     recipe: Recipe::Compile(&[
         SQLITE,
-        Target {
+        BuildTarget {
             image: "tpcb",
             source: "tpcb.c",
             flags: &["-std=c11", "-Wl,-rpath,$ORIGIN"],
@@ -181,8 +181,8 @@ const SPMV: Workload = Workload {
     gauges: &[],
 };
 
-const fn spmv(image: &'static str, flags: &'static [&'static str]) -> Target {
-    Target { image, source: "spmv.f90", flags, libraries: &["-lgfortran", "-lm"] }
+const fn spmv(image: &'static str, flags: &'static [&'static str]) -> BuildTarget {
+    BuildTarget { image, source: "spmv.f90", flags, libraries: &["-lgfortran", "-lm"] }
 }
 
 /// Every workload.

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use pathlength_lab::build::{BuildOptions, Error, Progress, build};
+use pathlength_lab::build::{BuildFolders, BuildProgress, Error, build};
 use pathlength_lab::toolchain::{BYTE_WORD, NATIVE, ORIGINAL, Toolchain};
-use pathlength_lab::workload::{Recipe, Script, Source, Target, Workload};
+use pathlength_lab::workload::{BuildTarget, Recipe, Script, Source, Workload};
 
 const LIBRARY: &str = "int half(short *p) { return *p / 2; }\n";
 const PROGRAM: &str = "int half(short *); int main(void) { short four = 4; return half(&four) - 2; }\n";
@@ -20,13 +20,13 @@ const SMALL: Workload = Workload {
         Source::Embedded { name: "small.c", text: PROGRAM },
     ],
     recipe: Recipe::Compile(&[
-        Target {
+        BuildTarget {
             image: "libhalf.so",
             source: "half.c",
             flags: &["-fPIC", "-shared", "-Wl,-soname,libhalf.so"],
             libraries: &[],
         },
-        Target {
+        BuildTarget {
             image: "small",
             source: "small.c",
             flags: &["-Wl,-rpath,$ORIGIN"],
@@ -38,8 +38,8 @@ const SMALL: Workload = Workload {
     gauges: &[],
 };
 
-fn options(folder: &Path) -> BuildOptions {
-    BuildOptions { folder: folder.into(), sources: None }
+fn options(folder: &Path) -> BuildFolders {
+    BuildFolders { folder: folder.into(), sources: None }
 }
 
 fn error(workload: &Workload, toolchain: Toolchain) -> (tempfile::TempDir, Error) {
@@ -73,7 +73,7 @@ fn same_build_twice_has_the_same_bytes_and_is_made_once_in_a_folder() {
     let again =
         build(&SMALL, &[ORIGINAL], &options(folders[0].path()), &|event| seen.lock().unwrap().push(event));
     assert_eq!(again.unwrap(), [one]);
-    assert_eq!(*seen.lock().unwrap(), [Progress::Done { build: "original" }]);
+    assert_eq!(*seen.lock().unwrap(), [BuildProgress::Done { build: "original" }]);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn rejected_source_shows_the_compilers_words_and_leaves_nothing() {
 #[test]
 fn missing_source_says_where_to_get_it() {
     let folder = tempfile::tempdir().unwrap();
-    let options = BuildOptions { sources: Some(folder.path().join("nowhere")), ..options(folder.path()) };
+    let options = BuildFolders { sources: Some(folder.path().join("nowhere")), ..options(folder.path()) };
     let error = build(Workload::named("tpcb").unwrap(), &[NATIVE], &options, &|_| {}).unwrap_err();
     assert!(error.to_string().contains("sqlite.org"), "{error}");
 }
@@ -138,7 +138,7 @@ fn sources_come_from_a_folder_if_one_is_named() {
     fs::write(folder.path().join("answer.c"), "int main(void) { return 0; }\n").unwrap();
     let workload = Workload {
         sources: &[Source::Package { package: "none", files: &["deep/answer.c"], home: "elsewhere" }],
-        recipe: Recipe::Compile(&[Target {
+        recipe: Recipe::Compile(&[BuildTarget {
             image: "answer",
             source: "answer.c",
             flags: &[],
@@ -147,7 +147,7 @@ fn sources_come_from_a_folder_if_one_is_named() {
         program: "answer",
         ..SMALL
     };
-    let options = BuildOptions { sources: Some(folder.path().into()), ..options(folder.path()) };
+    let options = BuildFolders { sources: Some(folder.path().into()), ..options(folder.path()) };
     let builds = build(&workload, &[NATIVE], &options, &|_| {}).unwrap();
     assert!(std::process::Command::new(&builds[0].program).status().unwrap().success());
 }
@@ -173,8 +173,8 @@ fn script_makes_its_images_step_by_step() {
     let seen = Mutex::new(Vec::new());
     let see = |event| seen.lock().unwrap().push(event);
     let build = build(&SCRIPTED, &[NATIVE], &options(folder.path()), &see).unwrap().remove(0);
-    let step = |doing| Progress::Step { build: "native", doing, what: SMALL.title };
-    let done = Progress::Done { build: "native" };
+    let step = |doing| BuildProgress::Step { build: "native", doing, what: SMALL.title };
+    let done = BuildProgress::Done { build: "native" };
     assert_eq!(*seen.lock().unwrap(), [step("unpacking"), step("compiling"), done]);
     assert_eq!(build.images, std::slice::from_ref(&build.program));
     assert!(std::process::Command::new(&build.program).status().unwrap().success());
@@ -200,7 +200,7 @@ fn failing_step_stops_the_script_and_shows_what_it_said() {
 #[test]
 fn debian_archive_is_found_in_a_named_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let options = BuildOptions { sources: Some(folder.path().into()), ..options(folder.path()) };
+    let options = BuildFolders { sources: Some(folder.path().into()), ..options(folder.path()) };
     let workload = Workload {
         sources: &[Source::Debian { package: "little", home: "https://example.org/little" }],
         recipe: Recipe::Script(Script { tools: &[], steps: &[("", "cp little* copy")], images: &["copy"] }),

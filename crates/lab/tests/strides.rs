@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use pathlength_lab::build::BuildOptions;
-use pathlength_lab::study::strides::{Options, strides};
+use pathlength_lab::build::BuildFolders;
+use pathlength_lab::study::strides::{StridesStudySettings, strides};
 
-fn options(sysroot: &str) -> Options {
-    Options {
+fn options(sysroot: &str) -> StridesStudySettings {
+    StridesStudySettings {
         // Kept from one test run to the next.
-        build: BuildOptions { folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds"), sources: None },
+        build: BuildFolders { folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds"), sources: None },
         sysroot: sysroot.into(),
         with_misses: false,
     }

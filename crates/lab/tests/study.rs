@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use pathlength_lab::build::BuildOptions;
-use pathlength_lab::study::{MODES, Mode, Options, SCHEMES, byteword};
+use pathlength_lab::build::BuildFolders;
+use pathlength_lab::study::{MODES, Mode, SCHEMES, StudySettings, byteword};
 
-fn options(sysroot: &str) -> Options {
-    Options {
+fn options(sysroot: &str) -> StudySettings {
+    StudySettings {
         modes: MODES.iter().map(|&mode| Mode { transactions: 40, ..mode }).collect(),
         // Kept from one test run to the next.
-        build: BuildOptions { folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds"), sources: None },
+        build: BuildFolders { folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds"), sources: None },
         sysroot: PathBuf::from(sysroot),
     }
 }

@@ -14,12 +14,12 @@ mod warm_up;
 
 pub use caches::{Caches, Structure, UnitMisses};
 pub use description::{
-    Cache, Crossing, Error, Holds, Machine, Memory, Prefetch, Processor, Replacement, TranslationBuffer,
+    Cache, Crossing, Error, Holds, Machine, MainMemory, Prefetch, Processor, Replacement, TranslationBuffer,
     Write, WriteBuffer, names,
 };
 pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
-pub use pipeline::{Cause, Cycles, Side, SiteCycles, TimingModel, TimingModelError, UnitCycles};
+pub use pipeline::{Cause, Cycles, PipelineSide, SiteCycles, TimingModel, TimingModelError, UnitCycles};
 pub use predictor::Predictions;
 pub use storage::{Demand, Storage, Throughput};
 pub use warm_up::{Model, WarmUp};

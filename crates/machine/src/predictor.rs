@@ -9,7 +9,7 @@ use crate::description::{Checked, require};
 #[serde(deny_unknown_fields)]
 pub struct Predictor {
     /// How the direction of conditional branches is predicted.
-    pub scheme: Scheme,
+    pub scheme: PredictorScheme,
     /// Counters; a power of two.
     #[serde(default)]
     pub entries: u32,
@@ -35,7 +35,7 @@ pub struct Predictor {
 /// How the direction of conditional branches is predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scheme {
+pub enum PredictorScheme {
     /// Backward branches are taken, forward ones are not.
     Static,
     /// Saturating counters, found by the branch's address.
@@ -77,7 +77,7 @@ impl Predictor {
             let reason = format!("{number} is not a power of two up to 16,777,216");
             require(number.is_power_of_two() && number <= 1 << 24, field, reason)
         };
-        if self.scheme != Scheme::Static {
+        if self.scheme != PredictorScheme::Static {
             table("entries", self.entries)?;
         }
         if self.targets != 0 {
@@ -103,7 +103,7 @@ const UNSET: u8 = u8::MAX;
 
 /// The state of a predictor.
 pub struct PredictorState {
-    scheme: Scheme,
+    scheme: PredictorScheme,
     /// The highest value of a counter.
     highest: u8,
     counters: Vec<u8>,
@@ -121,12 +121,12 @@ impl PredictorState {
     /// The initial state: all counters are weakly not taken.
     pub fn new(description: &Predictor) -> PredictorState {
         let highest = ((1u16 << description.bits) - 1) as u8;
-        let entries = if description.scheme == Scheme::Static { 1 } else { description.entries };
+        let entries = if description.scheme == PredictorScheme::Static { 1 } else { description.entries };
         PredictorState {
             scheme: description.scheme,
             highest,
             counters: vec![highest / 2; entries as usize],
-            reset_by_refill: description.reset_by_refill && description.scheme == Scheme::Counters,
+            reset_by_refill: description.reset_by_refill && description.scheme == PredictorScheme::Counters,
             history: 0,
             history_mask: (1 << description.history) - 1,
             stack: vec![0; description.return_stack as usize],
@@ -149,7 +149,7 @@ impl PredictorState {
     /// Executes a conditional branch at `address` to `target`. Returns whether it was predicted correctly.
     #[inline]
     pub fn branch(&mut self, address: u64, target: u64, is_taken: bool) -> bool {
-        if self.scheme == Scheme::Static {
+        if self.scheme == PredictorScheme::Static {
             return self.counts.branches.add((target <= address) == is_taken);
         }
         let index = (address >> 2 ^ self.history) as usize & (self.counters.len() - 1);
@@ -159,7 +159,7 @@ impl PredictorState {
         }
         let is_right = (*counter > self.highest / 2) == is_taken;
         *counter = if is_taken { (*counter + 1).min(self.highest) } else { counter.saturating_sub(1) };
-        if self.scheme == Scheme::Gshare {
+        if self.scheme == PredictorScheme::Gshare {
             self.history = (self.history << 1 | u64::from(is_taken)) & self.history_mask;
         }
         self.counts.branches.add(is_right)
@@ -215,12 +215,12 @@ impl PredictorState {
 mod tests {
     use super::*;
 
-    fn predictor(scheme: Scheme, bits: u8) -> Predictor {
+    fn predictor(scheme: PredictorScheme, bits: u8) -> Predictor {
         Predictor {
             scheme,
             entries: 1024,
             bits,
-            history: if scheme == Scheme::Gshare { 4 } else { 0 },
+            history: if scheme == PredictorScheme::Gshare { 4 } else { 0 },
             reset_by_refill: false,
             return_stack: 2,
             targets: 0,
@@ -241,21 +241,21 @@ mod tests {
         let directions = || (0..100).map(|number| number % 10 != 9);
         // A one-bit counter mispredicts the last and the first iteration of each run; two bits only the last, but
         // for the first run.
-        assert_eq!(wrong(&predictor(Scheme::Counters, 1), directions()), 20);
-        assert_eq!(wrong(&predictor(Scheme::Counters, 2), directions()), 11);
-        assert_eq!(wrong(&predictor(Scheme::Static, 1), directions()), 10);
+        assert_eq!(wrong(&predictor(PredictorScheme::Counters, 1), directions()), 20);
+        assert_eq!(wrong(&predictor(PredictorScheme::Counters, 2), directions()), 11);
+        assert_eq!(wrong(&predictor(PredictorScheme::Static, 1), directions()), 10);
     }
 
     #[test]
     fn gshare_learns_alternating_branches() {
         let directions = || (0..1000).map(|number| number % 2 == 0);
-        assert!(wrong(&predictor(Scheme::Gshare, 2), directions()) < 10);
-        assert!(wrong(&predictor(Scheme::Counters, 2), directions()) >= 499);
+        assert!(wrong(&predictor(PredictorScheme::Gshare, 2), directions()) < 10);
+        assert!(wrong(&predictor(PredictorScheme::Counters, 2), directions()) >= 499);
     }
 
     #[test]
     fn an_overflowed_stack_loses_the_oldest_return() {
-        let mut predicting = PredictorState::new(&predictor(Scheme::Static, 1));
+        let mut predicting = PredictorState::new(&predictor(PredictorScheme::Static, 1));
         [0x100, 0x200, 0x300].iter().for_each(|&address| predicting.call(address));
         assert!(predicting.ret(0, 0x304) && predicting.ret(0, 0x204) && !predicting.ret(0, 0x104));
         assert_eq!(predicting.counts().returns, PredictionCount { executed: 3, mispredicted: 1 });
@@ -263,16 +263,19 @@ mod tests {
 
     #[test]
     fn jumps_are_predicted_by_hint_or_by_table() {
-        let mut by_hint = PredictorState::new(&predictor(Scheme::Static, 1));
+        let mut by_hint = PredictorState::new(&predictor(PredictorScheme::Static, 1));
         assert!(by_hint.jump(0x100, 0x12_3000, 0x45_3000) && !by_hint.jump(0x100, 0x3000, 0x3004));
-        let mut by_table = PredictorState::new(&Predictor { targets: 16, ..predictor(Scheme::Static, 1) });
+        let mut by_table =
+            PredictorState::new(&Predictor { targets: 16, ..predictor(PredictorScheme::Static, 1) });
         assert!(!by_table.jump(0x100, 0x3000, 0x3000) && by_table.jump(0x100, 0, 0x3000));
     }
 
     #[test]
     fn refilled_lines_are_predicted_statically() {
-        let mut predicting =
-            PredictorState::new(&Predictor { reset_by_refill: true, ..predictor(Scheme::Counters, 1) });
+        let mut predicting = PredictorState::new(&Predictor {
+            reset_by_refill: true,
+            ..predictor(PredictorScheme::Counters, 1)
+        });
         assert!(!predicting.branch(0x1000, 0x800, true) && predicting.branch(0x1000, 0x800, true));
         assert!(!predicting.branch(0x1000, 0x800, false));
         predicting.refilled(0x1000, 32);

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use ::parquet::arrow::ArrowWriter;
-use analysis::export::{InstructionSink, Step};
+use analysis::export::{ExecutedInstruction, InstructionSink};
 use analysis::mix;
 use analysis::table::{Kind, Table};
 use arrow_array::builder::{ArrayBuilder, Int64Builder, StringBuilder};
@@ -76,7 +76,7 @@ impl<'a, W: Write + Send> InstructionTable<'a, W> {
         written.map_err(|error| parquet::failed(&self.table, error))
     }
 
-    fn coded(&mut self, step: &Step) -> Coded {
+    fn coded(&mut self, step: &ExecutedInstruction) -> Coded {
         let words = &self.trace.blocks()[step.block as usize].words;
         let coded = |&word: &u32| (word, mix::name(word));
         let block = &mut self.blocks[step.block as usize];
@@ -85,7 +85,7 @@ impl<'a, W: Write + Send> InstructionTable<'a, W> {
 }
 
 impl<W: Write + Send> InstructionSink for InstructionTable<'_, W> {
-    fn step(&mut self, step: &Step) -> io::Result<()> {
+    fn step(&mut self, step: &ExecutedInstruction) -> io::Result<()> {
         let (word, mnemonic) = self.coded(step);
         let stream = &self.trace.streams()[step.stream as usize];
         let cells = [

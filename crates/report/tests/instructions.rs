@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 
-use analysis::export::{InstructionSink, Step};
+use analysis::export::{ExecutedInstruction, InstructionSink};
 use analysis::replay::Access;
 use arrow_array::{Array, Int64Array, StringArray};
 use events::Block;
@@ -32,9 +32,9 @@ fn trace(has_values: bool) -> Trace {
     Trace::open(&path).unwrap()
 }
 
-fn step(number: u64, index: u32) -> Step {
+fn step(number: u64, index: u32) -> ExecutedInstruction {
     let access = Access { index: 0, size: 8, is_store: false };
-    Step {
+    ExecutedInstruction {
         stream: 0,
         number,
         block: 0,

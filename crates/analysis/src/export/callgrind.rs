@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use events::BlockId;
 use events::record::Mark;
 
-use crate::replay::{Accesses, Dictionary, Executed, SelectedInstructions, Stack, Visitor};
+use crate::replay::{Accesses, CallStack, Dictionary, Executed, SelectedInstructions, Visitor};
 
 /// What is counted: instructions, loads, stores.
 const EVENTS: &str = "Ir Dr Dw";
@@ -42,7 +42,7 @@ pub struct Callgrind<'a> {
     costs: Vec<(Box<[Cost]>, Cost)>,
     /// Executions of whole blocks.
     whole: Vec<u64>,
-    /// Executions of the single instructions of blocks of which not all was wanted.
+    /// Executions of single instructions of blocks that are selected in part.
     parts: HashMap<BlockId, Vec<u64>>,
     calls: Calls,
     streams: Vec<Stream>,
@@ -78,7 +78,7 @@ struct Call {
 /// A thread on its way.
 #[derive(Default)]
 struct Stream {
-    stack: Stack<Frame>,
+    stack: CallStack<Frame>,
     last: Option<BlockId>,
     cost: Cost,
     /// By call, how often it is open.

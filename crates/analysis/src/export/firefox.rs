@@ -21,7 +21,9 @@ use fxprof_processed_profile::{
 };
 
 use crate::names::file_name;
-use crate::replay::{CodePlace, Dictionary, Executed, SelectedInstructions, Stack, Visitor, host_process};
+use crate::replay::{
+    CallStack, CodePlace, Dictionary, Executed, SelectedInstructions, Visitor, host_process,
+};
 use samples::Samples;
 
 /// More call paths than these are put together under one.
@@ -48,7 +50,7 @@ pub struct Firefox<'a> {
 /// A thread on its way.
 struct Stream {
     thread: ThreadHandle,
-    stack: Stack<StackHandle>,
+    stack: CallStack<StackHandle>,
     samples: Samples<StackHandle>,
     unit: Option<(u64, u64)>,
 }
@@ -252,7 +254,7 @@ fn streams(dictionary: &Dictionary, profile: &mut Profile) -> Vec<Stream> {
         });
         let thread = profile.add_thread(process, host.wrapping_add(stream.thread), start, stream.thread == 0);
         profile.set_thread_name(thread, &format!("thread {}.{}", stream.process, stream.thread));
-        Stream { thread, stack: Stack::default(), samples: Samples::new(share), unit: None }
+        Stream { thread, stack: CallStack::default(), samples: Samples::new(share), unit: None }
     };
     trace.streams().iter().map(stream).collect()
 }

@@ -1,4 +1,4 @@
-//! Every wanted instruction by itself, with its address and value.
+//! The selected instructions one by one, with addresses and values.
 
 use std::io::{self, Write};
 
@@ -8,10 +8,10 @@ use trace::export::{ChampSim, Din};
 
 use crate::replay::{Access, Accesses, Dictionary, Executed, SelectedInstructions, Visitor};
 
-/// An instruction that was executed.
+/// An executed instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Whose: an index of [`trace::Trace::streams`].
+pub struct ExecutedInstruction {
+    /// The stream: an index of [`trace::Trace::streams`].
     pub stream: u32,
     /// Its number in its stream, from 1.
     pub number: u64,
@@ -23,25 +23,24 @@ pub struct Step {
     pub pc: u64,
     /// The unit of work that it belongs to.
     pub unit: Option<u64>,
-    /// What it accesses, and where.
+    /// Its access and address.
     pub access: Option<(Access, u64)>,
     /// Its value ([`events::record::value_register`]), if values were recorded and it has one.
     pub value: Option<u64>,
 }
 
-/// Takes instructions one by one.
+/// Receives instructions one by one.
 pub trait InstructionSink {
-    /// An instruction that is wanted.
-    fn step(&mut self, step: &Step) -> io::Result<()>;
+    /// A selected instruction.
+    fn step(&mut self, step: &ExecutedInstruction) -> io::Result<()>;
 
-    /// Control has come to this address, whether that is wanted or not; or, without one, elsewhere than the
-    /// instructions say.
+    /// Control is transferred to this address, selected or not; or, without an address, by a discontinuity.
     fn arrive(&mut self, _address: Option<u64>) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Takes records apart into instructions.
+/// Splits records into instructions.
 pub struct Instructions<'a, S> {
     dictionary: &'a Dictionary<'a>,
     accesses: &'a Accesses,
@@ -54,7 +53,7 @@ pub struct Instructions<'a, S> {
 }
 
 impl<'a, S: InstructionSink> Instructions<'a, S> {
-    /// Gives the instructions of a trace to `sink`.
+    /// Passes the instructions of a trace to `sink`.
     pub fn new(dictionary: &'a Dictionary<'a>, accesses: &'a Accesses, sink: S) -> Instructions<'a, S> {
         let trace = dictionary.trace;
         let has_value = |&word: &u32| isa::decode(word).is_some_and(has_value);
@@ -64,7 +63,7 @@ impl<'a, S: InstructionSink> Instructions<'a, S> {
         Instructions { dictionary, accesses, values, units, count: 0, sink }
     }
 
-    /// How many instructions there were, and who took them.
+    /// The number of instructions, and the sink.
     pub fn finish(self) -> (u64, S) {
         (self.count, self.sink)
     }
@@ -101,7 +100,7 @@ impl<S: InstructionSink> Visitor for Instructions<'_, S> {
                 continue;
             }
             self.count += 1;
-            self.sink.step(&Step {
+            self.sink.step(&ExecutedInstruction {
                 stream,
                 number: before.saturating_add(1 + u64::from(index)),
                 block: execution.block,
@@ -118,7 +117,7 @@ impl<S: InstructionSink> Visitor for Instructions<'_, S> {
 
 impl<W: Write> InstructionSink for Din<W> {
     #[inline]
-    fn step(&mut self, step: &Step) -> io::Result<()> {
+    fn step(&mut self, step: &ExecutedInstruction) -> io::Result<()> {
         self.fetch(step.pc)?;
         step.access.map_or(Ok(()), |(access, address)| self.access(access.is_store, address))
     }
@@ -126,7 +125,7 @@ impl<W: Write> InstructionSink for Din<W> {
 
 impl<W: Write> InstructionSink for ChampSim<W> {
     #[inline]
-    fn step(&mut self, step: &Step) -> io::Result<()> {
+    fn step(&mut self, step: &ExecutedInstruction) -> io::Result<()> {
         let access = step.access.map(|(access, address)| (access.is_store, address));
         self.instruction(step.block as usize, step.index as usize, step.pc, access)
     }

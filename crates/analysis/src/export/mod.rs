@@ -1,5 +1,5 @@
-//! Traces for other tools: profiles with their calls ([`Callgrind`], [`Firefox`]), and every instruction for
-//! those who want them one by one ([`Instructions`]).
+//! Traces for other tools: profiles with their calls ([`Callgrind`], [`Firefox`]), and single
+//! instructions ([`Instructions`]).
 
 mod callgrind;
 mod firefox;
@@ -8,5 +8,5 @@ mod tables;
 
 pub use callgrind::Callgrind;
 pub use firefox::Firefox;
-pub use instructions::{InstructionSink, Instructions, Step};
+pub use instructions::{ExecutedInstruction, InstructionSink, Instructions};
 pub use tables::{blocks, functions};

@@ -1,4 +1,4 @@
-//! What the instructions of a trace refer to, as tables.
+//! The blocks and functions that the instructions of a trace refer to, as tables.
 
 use crate::replay::Dictionary;
 use crate::table::{Kind, Table, Value};

@@ -2,7 +2,7 @@
 
 use events::BlockId;
 use machine::predictor::PredictionCount;
-use machine::{Cause, Machine, Side, TimingModel, UnitCycles};
+use machine::{Cause, Machine, PipelineSide, TimingModel, UnitCycles};
 
 use super::{InstructionResults, file_stem, named};
 use crate::table::{Column, Kind, Table, Value};
@@ -133,7 +133,8 @@ impl InstructionResults for TimingModel {
                 ratio(cycles.total(), unit.instructions),
             ];
             row.extend(
-                [Side::Issuing, Side::FrontEnd, Side::BackEnd].map(|side| Value::from(cycles.of_side(side))),
+                [PipelineSide::Issuing, PipelineSide::FrontEnd, PipelineSide::BackEnd]
+                    .map(|side| Value::from(cycles.of_side(side))),
             );
             table.row(row);
         }
@@ -161,11 +162,11 @@ impl InstructionResults for TimingModel {
     }
 }
 
-fn side(side: Side) -> &'static str {
+fn side(side: PipelineSide) -> &'static str {
     match side {
-        Side::Issuing => "issuing",
-        Side::FrontEnd => FRONT_END,
-        Side::BackEnd => BACK_END,
+        PipelineSide::Issuing => "issuing",
+        PipelineSide::FrontEnd => FRONT_END,
+        PipelineSide::BackEnd => BACK_END,
     }
 }
 

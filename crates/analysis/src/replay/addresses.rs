@@ -4,7 +4,7 @@ use std::io;
 
 use trace::Trace;
 
-use super::{Executed, Order, Replay, Visitor};
+use super::{Executed, Replay, ReplayOrder, Visitor};
 use crate::table::{Kind, Table, Value};
 
 /// Rows of a table that is passed on.
@@ -48,7 +48,7 @@ impl<'a, S: FnMut(&Table) -> io::Result<()>> Addresses<'a, S> {
 
 /// There is a column for the processor only if threads are spread over processors.
 fn first_column(replay: &Replay) -> usize {
-    usize::from(replay.order == Order::Time)
+    usize::from(replay.order == ReplayOrder::Time)
 }
 
 /// The processor, process and thread of an instruction.

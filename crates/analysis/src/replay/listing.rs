@@ -8,7 +8,7 @@ use events::record::{Mark, Register, value_register};
 use isa::{Flags, Format, Instruction};
 use trace::Trace;
 
-use super::registers::Registers;
+use super::registers::KnownRegisters;
 use super::text::{Text, describe};
 use super::{Accesses, Dictionary, Executed, Transfer, Visitor};
 
@@ -24,7 +24,7 @@ pub struct Listing<'a, W: Write> {
     blocks: HashMap<BlockId, Vec<Line>>,
     /// Digits of addresses.
     digits: usize,
-    registers: Vec<Registers>,
+    registers: Vec<KnownRegisters>,
     /// The last block listed, if its successor in its stream has not been seen yet.
     last: Option<BlockId>,
     stream: Option<u32>,
@@ -59,7 +59,7 @@ impl<'a, W: Write> Listing<'a, W> {
         system_call: &'a dyn Fn(u32) -> String,
         out: W,
     ) -> Listing<'a, W> {
-        let registers = vec![Registers::default(); dictionary.trace.streams().len()];
+        let registers = vec![KnownRegisters::default(); dictionary.trace.streams().len()];
         let highest = dictionary.blocks.iter().map(|block| block.address).max().unwrap_or(0);
         let digits = format!("{highest:x}").len();
         let text = Text::new(dictionary.trace, system_call, out, digits);
@@ -102,7 +102,7 @@ impl<'a, W: Write> Listing<'a, W> {
 impl<W: Write> Visitor for Listing<'_, W> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
         if matches!(mark, Mark::Gap | Mark::Diverted) {
-            self.registers[stream as usize] = Registers::default();
+            self.registers[stream as usize] = KnownRegisters::default();
             if self.stream == Some(stream) {
                 self.last = None;
             }

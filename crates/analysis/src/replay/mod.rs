@@ -22,9 +22,9 @@ pub use dictionary::{CodePlace, Dictionary, Facts, Transfer};
 pub use filter::{Filter, NotInTrace, SelectedInstructions, Selection};
 pub use functions::FunctionTrace;
 pub use listing::Listing;
-pub use registers::Registers;
-pub use source::Order;
-pub use stack::Stack;
+pub use registers::KnownRegisters;
+pub use source::ReplayOrder;
+pub use stack::CallStack;
 
 use std::io;
 
@@ -78,7 +78,7 @@ pub struct Replay<'a> {
     /// The selection.
     pub filter: &'a Filter,
     /// The order of threads.
-    pub order: Order,
+    pub order: ReplayOrder,
 }
 
 impl Replay<'_> {

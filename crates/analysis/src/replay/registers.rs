@@ -10,18 +10,18 @@ const SYSTEM_RESULTS: [u8; 3] = [0, 19, 20];
 
 /// The integer registers whose contents are known.
 #[derive(Clone, Debug)]
-pub struct Registers {
+pub struct KnownRegisters {
     values: [u64; 32],
     known: u32,
 }
 
-impl Default for Registers {
-    fn default() -> Registers {
-        Registers { values: [0; 32], known: 1 << ZERO }
+impl Default for KnownRegisters {
+    fn default() -> KnownRegisters {
+        KnownRegisters { values: [0; 32], known: 1 << ZERO }
     }
 }
 
-impl Registers {
+impl KnownRegisters {
     /// The contents of a register, if they are known.
     #[inline]
     pub fn get(&self, register: u8) -> Option<u64> {

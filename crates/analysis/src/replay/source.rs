@@ -8,7 +8,7 @@ use trace::{Chunk, Error, Trace};
 
 /// The order in which threads are replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum ReplayOrder {
     /// The order of execution.
     #[default]
     Time,
@@ -26,7 +26,7 @@ pub enum Order {
 pub struct RecordSlice {
     /// The thread: an index of [`Trace::streams`].
     pub stream: u32,
-    /// The processor, with [`Order::Processors`].
+    /// The processor, with [`ReplayOrder::Processors`].
     pub processor: Option<u32>,
     /// Their chunk.
     pub chunk: usize,
@@ -51,19 +51,19 @@ const MAX_SLICES: usize = 1 << 12;
 pub fn read<'scope, 'trace: 'scope>(
     scope: &'scope Scope<'scope, '_>,
     trace: &'trace Trace,
-    order: Order,
+    order: ReplayOrder,
     is_selected: impl Fn(&Chunk) -> bool + Send + 'scope,
 ) -> Receiver<Result<RecordBatch, Error>> {
     let (sender, receiver) = sync_channel(1);
     scope.spawn(move || match order {
-        Order::Time => {
+        ReplayOrder::Time => {
             let mut slices = trace.ordered_where(is_selected);
             gather(&sender, |batch| {
                 let slice = slices.next_piece()?;
                 Ok(slice.map(|slice| batch.add(slice.stream, None, slice.chunk, slice.words)).is_some())
             });
         }
-        Order::Processors { processors, quantum } => {
+        ReplayOrder::Processors { processors, quantum } => {
             let mut turns = trace.schedule_where(processors, quantum, is_selected);
             gather(&sender, |batch| {
                 let turn = turns.next_turn()?;

@@ -6,20 +6,20 @@ use super::{Arrival, Calls, Facts};
 
 /// A value for each call that has not returned.
 #[derive(Clone, Debug)]
-pub struct Stack<T> {
+pub struct CallStack<T> {
     calls: Calls,
     /// With the place of the call.
     entries: Vec<(u32, T)>,
     forgotten: usize,
 }
 
-impl<T> Default for Stack<T> {
-    fn default() -> Stack<T> {
-        Stack { calls: Calls::default(), entries: Vec::new(), forgotten: 0 }
+impl<T> Default for CallStack<T> {
+    fn default() -> CallStack<T> {
+        CallStack { calls: Calls::default(), entries: Vec::new(), forgotten: 0 }
     }
 }
 
-impl<T> Stack<T> {
+impl<T> CallStack<T> {
     /// Follows a mark in the records.
     pub fn mark(&mut self, mark: Mark) {
         self.calls.mark(mark);

@@ -9,8 +9,11 @@ use super::{By, Count, Patterns, Series};
 use crate::table::{Kind, Table, Value, separated};
 
 /// The options of counting that advice needs: all references, in bytes.
-pub const ADVICE: super::Options =
-    super::Options { depth: 5, threshold: 0, bins: super::Bins { is_signed: false, in_elements: false } };
+pub const ADVICE: super::StrideSettings = super::StrideSettings {
+    depth: 5,
+    threshold: 0,
+    bins: super::Bins { is_signed: false, in_elements: false },
+};
 
 /// The share of equal strides, in percent, from which on a walk is regular.
 const REGULAR: f64 = 60.0;

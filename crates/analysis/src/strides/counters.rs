@@ -6,7 +6,7 @@ use rustix::mm::{Advice, madvise};
 type Few = Vec<(u16, u64)>;
 
 /// The counters of one series.
-pub enum Sums<'a> {
+pub enum CounterSums<'a> {
     /// Counters that are not 0.
     Few(&'a mut Few),
     /// All counters.
@@ -83,16 +83,16 @@ impl Counters {
 
     /// The counters to which the strides of a reference are added.
     #[inline(always)]
-    pub fn sums(&mut self, series: u32) -> Sums<'_> {
+    pub fn sums(&mut self, series: u32) -> CounterSums<'_> {
         if self.numbers[series as usize] == FEW {
             self.ask(series);
         }
         match self.numbers[series as usize] {
-            FEW => Sums::Few(&mut self.few[series as usize].0),
+            FEW => CounterSums::Few(&mut self.few[series as usize].0),
             number => {
                 let (chunk, start) = place(number, self.width, self.power);
                 let small = &mut self.chunks[chunk][start..start + self.width];
-                Sums::Many(Many { small, beyond: &mut self.few[series as usize].0 })
+                CounterSums::Many(Many { small, beyond: &mut self.few[series as usize].0 })
             }
         }
     }
@@ -196,8 +196,8 @@ mod tests {
                 // More than a small counter can hold, in one step or in several.
                 let times = if number % 40 == 0 { 70_000 } else { 70 };
                 match counters.sums((number % 3) as u32) {
-                    Sums::Few(few) => slots.map(|slot| few.add(slot, times)),
-                    Sums::Many(mut all) => slots.map(|slot| all.add(slot, times)),
+                    CounterSums::Few(few) => slots.map(|slot| few.add(slot, times)),
+                    CounterSums::Many(mut all) => slots.map(|slot| all.add(slot, times)),
                 };
             }
         }

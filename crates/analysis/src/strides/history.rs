@@ -1,6 +1,6 @@
 //! The last addresses of each track in each thread. While strides repeat, only their number is recorded (a run).
 
-use super::lockstep::Counted;
+use super::lockstep::CountedAccess;
 
 /// Words of a line of the host's cache: the state of a track fits one line for up to five steps.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ impl Places {
 }
 
 /// An access that is counted, and its track's first line.
-type Place = (Counted, u32);
+type Place = (CountedAccess, u32);
 
 /// No line.
 const NONE: u32 = u32::MAX;
@@ -111,7 +111,7 @@ impl State {
 
 /// A run: repetitions of a stride after `depth` equal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct StrideRun {
     /// The stride.
     pub stride: i64,
     /// Its unit.
@@ -179,7 +179,7 @@ impl History {
     }
 
     /// Enters a block with so many accesses, of which `counted` are counted.
-    pub fn enter(&mut self, block: u32, accesses: usize, counted: &[Counted], depth: Depth) {
+    pub fn enter(&mut self, block: u32, accesses: usize, counted: &[CountedAccess], depth: Depth) {
         if self.of_blocks.len() <= block as usize {
             self.of_blocks.resize(block as usize + 1, Places::NONE);
         }
@@ -209,7 +209,7 @@ impl History {
     }
 
     /// The current run of a track, if there is one. None for a track without references.
-    pub fn state(&self, track: u32) -> Option<Option<Run>> {
+    pub fn state(&self, track: u32) -> Option<Option<StrideRun>> {
         let line = *self.of_tracks.get(track as usize)?;
         let first = self.lines.get(line as usize)?;
         (State(first.0[Word::State as usize]).known() > 0).then(|| run(first))
@@ -228,7 +228,7 @@ pub struct OfBlock<'a> {
 impl OfBlock<'_> {
     /// Calls `each` with every counted access and the state of its track.
     #[inline(always)]
-    pub fn each(self, mut tell: impl FnMut(Counted, Last)) {
+    pub fn each(self, mut tell: impl FnMut(CountedAccess, Last)) {
         for &(access, line) in self.places {
             tell(access, Last::new(self.lines, line, self.depth));
         }
@@ -237,10 +237,10 @@ impl OfBlock<'_> {
 
 /// The current run of the track with this first line.
 #[inline(always)]
-fn run(first: &Line) -> Option<Run> {
+fn run(first: &Line) -> Option<StrideRun> {
     let [stride, times, state] =
         [Word::Stride, Word::Repeats, Word::State].map(|word| first.0[word as usize]);
-    (times > 0).then_some(Run { stride: stride.cast_signed(), element: State(state).element(), times })
+    (times > 0).then_some(StrideRun { stride: stride.cast_signed(), element: State(state).element(), times })
 }
 
 impl<'a> Last<'a> {
@@ -272,7 +272,7 @@ impl<'a> Last<'a> {
 
     /// Ends the current run: its last references are put into the ring.
     #[inline(always)]
-    pub fn end_run(&mut self) -> Option<Run> {
+    pub fn end_run(&mut self) -> Option<StrideRun> {
         let run = run(&self.lines[0])?;
         let [last, state] = [Word::Last, Word::State].map(|word| self.lines[0].0[word as usize]);
         for back in 1..self.depth.depth {

@@ -72,7 +72,7 @@ pub(super) struct Splits {
 
 /// The access of a block that is counted for its track.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
+pub(super) struct CountedAccess {
     pub track: u32,
     /// Its index in the block.
     pub index: u16,
@@ -185,13 +185,13 @@ impl Lockstep {
     }
 
     /// The counted accesses of a block that was added.
-    pub fn counted(&self, accesses: &[Access]) -> Vec<Counted> {
-        let mut counted: Vec<Counted> = Vec::new();
+    pub fn counted(&self, accesses: &[Access]) -> Vec<CountedAccess> {
+        let mut counted: Vec<CountedAccess> = Vec::new();
         for (index, access) in (0..).zip(accesses) {
             let Some(track) = access.series.and_then(|series| self.of(series)) else { continue };
             let displacement = access.relative.map(|relative| relative.displacement);
             if displacement.is_none() || counted.iter().all(|other| other.track != track) {
-                counted.push(Counted { index, track, displacement: displacement.unwrap_or(0) });
+                counted.push(CountedAccess { index, track, displacement: displacement.unwrap_or(0) });
             }
         }
         counted

@@ -25,7 +25,7 @@ pub struct Array {
 }
 
 /// The memory of the processes of a trace, or of a program that runs.
-pub struct Memory {
+pub struct MemoryLayout {
     arrays: Vec<Array>,
     images: Vec<Image>,
     /// By image: the ranges of its variables. None if they have not been read yet.
@@ -70,10 +70,10 @@ const SP: u8 = 30;
 /// The greatest number of processes and threads: a damaged trace may name any.
 const MOST: usize = 1 << 20;
 
-impl Memory {
+impl MemoryLayout {
     /// Without images.
-    pub fn new() -> Memory {
-        Memory {
+    pub fn new() -> MemoryLayout {
+        MemoryLayout {
             arrays: vec![Array::unnamed("(heap and other)", ""), Array::unnamed("(stack)", "")],
             images: Vec::new(),
             variables: Vec::new(),

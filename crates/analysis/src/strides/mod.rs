@@ -6,9 +6,9 @@
 //! is a histogram of the strides, from the earlier reference to the later one.
 //!
 //! ```
-//! use pathlength_analysis::strides::{Options, Strides};
+//! use pathlength_analysis::strides::{StrideSettings, Strides};
 //! use events::record::Event;
-//! let mut strides = Strides::new(Options { depth: 2, threshold: 0, ..Options::default() });
+//! let mut strides = Strides::new(StrideSettings { depth: 2, threshold: 0, ..StrideSettings::default() });
 //! strides.define(0x1000, &[0xa43e0000]); // ldq t0,0(sp)
 //! for address in (0x8000..0x8040).step_by(8) {
 //!     strides.executed(0, &[Event::Block(0).word(), Event::Access(address).word()]);
@@ -36,10 +36,10 @@ use isa::Flags;
 
 pub use advice::{ADVICE, advice};
 pub use bins::{Bins, Range};
-use counters::{Add, Counters, Sums};
-use history::{Depth, History, Last, Run};
-use lockstep::{Counted, Lockstep, Origins, Relative, Splits};
-use memory::Memory;
+use counters::{Add, CounterSums, Counters};
+use history::{Depth, History, Last, StrideRun};
+use lockstep::{CountedAccess, Lockstep, Origins, Relative, Splits};
+use memory::MemoryLayout;
 pub use patterns::{By, LiveStrides, Patterns};
 
 /// The greatest number of steps back.
@@ -47,7 +47,7 @@ pub const DEEPEST: u32 = 64;
 
 /// Options of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct StrideSettings {
     /// The number of steps back, each with a histogram of its own: up to [`DEEPEST`].
     pub depth: u32,
     /// In bytes: a reference whose stride to an earlier reference is shorter is not compared with those before that one.
@@ -57,18 +57,18 @@ pub struct Options {
     pub bins: Bins,
 }
 
-impl Default for Options {
+impl Default for StrideSettings {
     /// The paper's options.
     #[inline(always)]
-    fn default() -> Options {
-        Options { depth: 5, threshold: 128, bins: Bins { is_signed: false, in_elements: false } }
+    fn default() -> StrideSettings {
+        StrideSettings { depth: 5, threshold: 128, bins: Bins { is_signed: false, in_elements: false } }
     }
 }
 
 /// Counts strides.
 #[derive(Clone, Debug)]
 pub struct Strides {
-    options: Options,
+    options: StrideSettings,
     depth: Depth,
     /// The index of each block's first access; and the number of all.
     starts: Vec<usize>,
@@ -120,7 +120,7 @@ impl Strides {
     ///
     /// # Panics
     /// If the depth is 0 or more than [`DEEPEST`].
-    pub fn new(options: Options) -> Strides {
+    pub fn new(options: StrideSettings) -> Strides {
         assert!((1..=DEEPEST).contains(&options.depth), "a depth of 1 to {DEEPEST}");
         Strides {
             options,
@@ -174,7 +174,7 @@ impl Strides {
     }
 
     /// Options of counting.
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> StrideSettings {
         self.options
     }
 
@@ -193,7 +193,7 @@ impl Strides {
 
     /// Counts executions ([`events::record`]) of a thread, whose blocks are defined, with the addresses of their accesses.
     pub fn executed(&mut self, thread: u32, mut records: &[u64]) {
-        let Options { depth, bins, .. } = Options::default();
+        let StrideSettings { depth, bins, .. } = StrideSettings::default();
         let is_usual = self.options.depth == depth && self.options.bins == bins;
         loop {
             let new = if is_usual {
@@ -223,7 +223,7 @@ impl Strides {
             let Some(tracks) = history.of_block(block, depth) else { return Some(block) };
             let (addresses, rest) = rest.split_at(tracks.accesses);
             *records = rest;
-            tracks.each(|Counted { index, track, displacement }, mut last| {
+            tracks.each(|CountedAccess { index, track, displacement }, mut last| {
                 let size = || accesses[starts[block as usize] + index as usize].size;
                 let element = if USUAL { 1 } else { options.bins.element(size().into()) };
                 let address = addresses[index as usize].wrapping_sub(i64::from(displacement).cast_unsigned());
@@ -288,7 +288,7 @@ impl Strides {
     }
 
     /// The current runs of a track, one for each thread with references of it.
-    fn states(&self, track: u32) -> impl Iterator<Item = Option<Run>> {
+    fn states(&self, track: u32) -> impl Iterator<Item = Option<StrideRun>> {
         self.histories.iter().filter_map(move |history| history.state(track))
     }
 
@@ -297,7 +297,7 @@ impl Strides {
         let Some(track) = self.lockstep.of(series) else { return 0 };
         let depth = self.options.depth as usize;
         let strides = self.counters.of(track).into_iter().filter(|&(slot, _)| slot % depth == 0);
-        let repeated = |run: Option<Run>| 1 + run.map_or(0, |run| run.times);
+        let repeated = |run: Option<StrideRun>| 1 + run.map_or(0, |run| run.times);
         strides.map(|(_, count)| count).sum::<u64>() + self.states(track).map(repeated).sum::<u64>()
     }
 }
@@ -312,12 +312,12 @@ fn history(histories: &mut Vec<History>, thread: u32) -> &mut History {
     &mut histories[thread]
 }
 
-impl Options {
+impl StrideSettings {
     /// The same, compiled separately for the default options (`USUAL`), whatever the threshold.
     #[inline(always)]
-    fn known<const USUAL: bool>(self) -> Options {
-        let Options { threshold, .. } = self;
-        if USUAL { Options { threshold, ..Options::default() } } else { self }
+    fn known<const USUAL: bool>(self) -> StrideSettings {
+        let StrideSettings { threshold, .. } = self;
+        if USUAL { StrideSettings { threshold, ..StrideSettings::default() } } else { self }
     }
 
     /// Counts the strides of a reference that does not continue the run of its track. Not inlined: the loop over references,
@@ -334,8 +334,8 @@ impl Options {
         let options = self.known::<USUAL>();
         let (last, element) = (last.of(Depth::new(options.depth)), if USUAL { 1 } else { element });
         match counters.sums(track) {
-            Sums::Many(mut all) => options.count_in(last, address, element, &mut all),
-            Sums::Few(few) => options.count_in(last, address, element, few),
+            CounterSums::Many(mut all) => options.count_in(last, address, element, &mut all),
+            CounterSums::Few(few) => options.count_in(last, address, element, few),
         }
     }
 
@@ -361,7 +361,7 @@ impl Options {
 
     /// The strides of each reference of a run: steps and bins.
     #[inline(always)]
-    fn strides(self, run: Run, mut tell: impl FnMut(usize, usize)) {
+    fn strides(self, run: StrideRun, mut tell: impl FnMut(usize, usize)) {
         for step in 0..self.depth as usize {
             let stride = run.stride.wrapping_mul(step as i64 + 1);
             tell(step, self.bins.bin(stride, run.element));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use events::record::{Event, Mark};
 use events::{Block, BlockId, Consumer, Image, Thread};
 
-use super::{Memory, Options, Series, Strides};
+use super::{MemoryLayout, Series, StrideSettings, Strides};
 use crate::names::{FunctionName, Names};
 use crate::replay::{Dictionary, Executed, Visitor};
 
@@ -40,7 +40,7 @@ struct Counting {
     /// The images of blocks.
     images: Vec<Option<u32>>,
     /// The layout of memory, if series depend on it.
-    memory: Option<Memory>,
+    memory: Option<MemoryLayout>,
     /// Only references to arrays with these names, if there are any.
     names: Vec<String>,
     /// By array: whether it has one of the names.
@@ -66,7 +66,7 @@ struct Groups {
 }
 
 impl Counting {
-    fn new(by: By, names: &[String], options: Options) -> Counting {
+    fn new(by: By, names: &[String], options: StrideSettings) -> Counting {
         let has_memory = matches!(by, By::Array | By::Walk) || !names.is_empty();
         Counting {
             by,
@@ -74,7 +74,7 @@ impl Counting {
             first: Vec::new(),
             groups: Groups::default(),
             images: Vec::new(),
-            memory: has_memory.then(Memory::new),
+            memory: has_memory.then(MemoryLayout::new),
             names: names.to_vec(),
             is_named: Vec::new(),
             of_arrays: Vec::new(),
@@ -217,7 +217,12 @@ pub struct Patterns<'a> {
 
 impl<'a> Patterns<'a> {
     /// For a trace; if `names` are given, only references to arrays with these names.
-    pub fn new(dictionary: &'a Dictionary<'a>, by: By, names: &[String], options: Options) -> Patterns<'a> {
+    pub fn new(
+        dictionary: &'a Dictionary<'a>,
+        by: By,
+        names: &[String],
+        options: StrideSettings,
+    ) -> Patterns<'a> {
         let mut counting = Counting::new(by, names, options);
         dictionary.trace.images().iter().for_each(|image| counting.map(image));
         dictionary.trace.blocks().iter().for_each(|block| counting.define(block, dictionary.names));
@@ -235,7 +240,7 @@ impl<'a> Patterns<'a> {
     }
 
     /// The layout of memory, if series depend on it.
-    pub(super) fn memory(&self) -> Option<&Memory> {
+    pub(super) fn memory(&self) -> Option<&MemoryLayout> {
         self.counting.memory.as_ref()
     }
 
@@ -307,7 +312,7 @@ pub struct LiveStrides {
 
 impl LiveStrides {
     /// If `arrays` are given, only references to variables with these names are counted.
-    pub fn new(by: By, arrays: &[String], options: Options) -> LiveStrides {
+    pub fn new(by: By, arrays: &[String], options: StrideSettings) -> LiveStrides {
         LiveStrides { counting: Counting::new(by, arrays, options), names: Names::default() }
     }
 

@@ -3,7 +3,7 @@
 use events::record::Mark;
 use isa::Op;
 use isa::encode::memory;
-use pathlength_analysis::replay::{Addresses, Order, Replay, Selection};
+use pathlength_analysis::replay::{Addresses, Replay, ReplayOrder, Selection};
 use pathlength_analysis::table::{Table, Value};
 
 use crate::made::{Item, Made, Shown, Thread};
@@ -37,10 +37,10 @@ fn made() -> Made {
     Made { has_values: false, blocks: vec![(0x1000, vec![load])], threads }
 }
 
-/// A load: its processor if that is told, its process by the number in the example, its address.
+/// A load: its processor if the table has it, its process by its number in the example, its address.
 type Load = (Option<u64>, u32, u64);
 
-fn loads(shown: &Shown, order: Order, process: Option<u32>) -> Vec<Load> {
+fn loads(shown: &Shown, order: ReplayOrder, process: Option<u32>) -> Vec<Load> {
     let Replay { dictionary, accesses, filter: all, .. } = shown.replay;
     let filter = process.map(|process| all.of_process(dictionary.trace, process));
     let shown =
@@ -67,10 +67,10 @@ fn loads(shown: &Shown, order: Order, process: Option<u32>) -> Vec<Load> {
 fn addresses_come_in_the_order_of_time_and_by_process() {
     made().replay(&Selection::default(), |shown| {
         let load = |(process, address)| (None, process, address);
-        assert_eq!(loads(shown, Order::Time, None), TRACED.map(load));
+        assert_eq!(loads(shown, ReplayOrder::Time, None), TRACED.map(load));
         for (index, process) in PROCESSES.into_iter().enumerate() {
             let own: Vec<Load> = TRACED.into_iter().filter(|one| one.0 == process).map(load).collect();
-            assert_eq!(loads(shown, Order::Time, Some(index as u32)), own);
+            assert_eq!(loads(shown, ReplayOrder::Time, Some(index as u32)), own);
         }
     });
 }
@@ -79,7 +79,7 @@ fn addresses_come_in_the_order_of_time_and_by_process() {
 fn processes_can_be_put_on_other_processors() {
     made().replay(&Selection::default(), |shown| {
         for (processors, quantum) in [(1, 1), (1, 100), (2, 1), (2, 2), (5, 1), (9, 100)] {
-            let all = loads(shown, Order::Processors { processors, quantum }, None);
+            let all = loads(shown, ReplayOrder::Processors { processors, quantum }, None);
             assert_eq!(all.len(), TRACED.len());
             for process in PROCESSES {
                 // Each is on one processor, and does what it did.

@@ -50,7 +50,7 @@ fn count<'a>(all: impl IntoIterator<Item = &'a One>) -> [u64; 3] {
     counts
 }
 
-/// The numbers of a line of costs behind the position.
+/// The numbers of a line of costs after the position.
 fn costs(line: &str, behind: usize) -> Vec<u64> {
     line.split(' ').skip(behind).map(|number| number.parse().unwrap()).collect()
 }
@@ -153,7 +153,7 @@ fn a_tail_call_is_a_call_by_the_first_caller() {
     assert_eq!(total, 19);
     let calls: Vec<&str> =
         text.lines().filter(|line| line.starts_with("calls=")).map(|line| &line[6..]).collect();
-    // The lines behind them: where the call is, and what it cost.
+    // The lines after them: the place of the call, and its cost.
     let mut lines = text.lines();
     let mut behind = Vec::new();
     while let Some(line) = lines.next() {

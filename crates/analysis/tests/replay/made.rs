@@ -8,7 +8,7 @@ use events::record::{Event, Mark};
 use events::{Block, BlockId, Image};
 use pathlength_analysis::names::Names;
 use pathlength_analysis::replay::{
-    Accesses, Dictionary, Filter, FunctionTrace, Listing, Order, Replay, Selection, Visitor,
+    Accesses, Dictionary, Filter, FunctionTrace, Listing, Replay, ReplayOrder, Selection, Visitor,
 };
 use trace::{Function, Header, Process, StreamWriter, Trace, Writer};
 
@@ -90,7 +90,7 @@ impl Made {
         process
     }
 
-    /// Replays the trace, or what is wanted of it, to what `show` makes.
+    /// Replays a selection of the trace with `show`.
     pub fn replay<R>(&self, selection: &Selection, show: impl FnOnce(&Shown) -> R) -> R {
         let trace = self.open();
         let names = Names::of_trace(&trace);
@@ -102,7 +102,7 @@ impl Made {
                 dictionary: &dictionary,
                 accesses: &accesses,
                 filter: &filter,
-                order: Order::Time,
+                order: ReplayOrder::Time,
             },
         })
     }

@@ -6,7 +6,7 @@ use events::record::{Mark, Shape};
 use isa::Flags;
 use pathlength_analysis::mix;
 use pathlength_analysis::replay::Selection;
-use pathlength_analysis::replay::summary::{Options, Summary};
+use pathlength_analysis::replay::summary::{Summary, SummarySettings};
 use pathlength_analysis::table::{Table, Value};
 use proptest::collection::vec;
 use proptest::option::weighted;
@@ -171,7 +171,7 @@ pub fn selection() -> impl Strategy<Value = Selection> {
     })
 }
 
-fn summary(made: &Made, selection: &Selection, options: Options) -> Vec<Table> {
+fn summary(made: &Made, selection: &Selection, options: SummarySettings) -> Vec<Table> {
     made.replay(selection, |shown| {
         let mut summary = Summary::new(shown.replay.dictionary, shown.replay.accesses, options);
         shown.to(&mut summary);
@@ -243,7 +243,7 @@ fn lines(bytes: &BTreeSet<(u32, u64)>, size: u64) -> u64 {
     bytes.iter().map(|(process, byte)| (process, byte / size)).collect::<BTreeSet<_>>().len() as u64
 }
 
-/// Where control goes from the last instruction that is wanted is known, even if that is the last of a chunk.
+/// The transfer of control after the last selected instruction is known, even if that is the last of a chunk.
 #[test]
 fn the_last_branch_is_taken() {
     // beq t0, 8 bytes on
@@ -251,7 +251,7 @@ fn the_last_branch_is_taken() {
     let made = Made::thread(&[(0x1000, &[0xe420_0002])], (0..20).map(block).collect());
     for last in 1..20 {
         let selection = Selection { instructions: Some(1..=last), ..Selection::default() };
-        let options = Options { line_sizes: vec![], page_sizes: vec![], window: u64::MAX };
+        let options = SummarySettings { line_sizes: vec![], page_sizes: vec![], window: u64::MAX };
         let kinds = cells(&summary(&made, &selection, options), "kinds");
         let taken = kinds.iter().find(|row| row[0] == "taken ones of these").unwrap();
         assert_eq!(taken[1], last.to_string());
@@ -265,7 +265,7 @@ proptest! {
     fn a_summary_is_what_a_recount_finds(made in made(), selection in selection()) {
         let all = expand(&made, &selection);
         let selected: Vec<&One> = all.iter().filter(|one| one.is_selected).collect();
-        let options = Options { line_sizes: vec![16, 64, 128], page_sizes: vec![4096, 8192], window: u64::MAX };
+        let options = SummarySettings { line_sizes: vec![16, 64, 128], page_sizes: vec![4096, 8192], window: u64::MAX };
         let tables = summary(&made, &selection, options);
         let count = |is: &dyn Fn(&One) -> bool| selected.iter().filter(|one| is(one)).count() as u64;
 
@@ -324,7 +324,7 @@ proptest! {
     fn windows_add_up(made in made(), window in 1u64..40) {
         let made = Made { threads: made.threads[..1].to_vec(), ..made };
         let all = expand(&made, &Selection::default());
-        let options = Options { line_sizes: vec![32], page_sizes: vec![4096], window };
+        let options = SummarySettings { line_sizes: vec![32], page_sizes: vec![4096], window };
         let tables = summary(&made, &Selection::default(), options);
         let mut begin = 0;
         let mut in_windows = [0; 2];
@@ -351,7 +351,7 @@ proptest! {
 
 #[test]
 fn of_nothing_there_are_tables_too() {
-    let options = Options { line_sizes: vec![64], page_sizes: vec![8192], window: 100 };
+    let options = SummarySettings { line_sizes: vec![64], page_sizes: vec![8192], window: 100 };
     let tables = summary(&Made::default(), &Selection::default(), options);
     assert_eq!(cells(&tables, "threads"), [["total", "", "0", "0", "0", "0", "0", "0"]]);
     let notes: Vec<&String> = tables.iter().flat_map(|table| &table.notes).collect();

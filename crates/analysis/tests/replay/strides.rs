@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pathlength_analysis::replay::Selection;
-use pathlength_analysis::strides::{Bins, By, Options, Patterns, Range, Strides};
+use pathlength_analysis::strides::{Bins, By, Patterns, Range, StrideSettings, Strides};
 use pathlength_analysis::table::{Kind, Value};
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ use crate::recount::{One, expand, made, selection};
 type Counts = BTreeMap<(String, bool), (u64, BTreeMap<(u32, Range), u64>)>;
 
 /// The bin of a stride, looked for one after the other.
-fn bin(options: Options, stride: i64, size: u64) -> Range {
+fn bin(options: StrideSettings, stride: i64, size: u64) -> Range {
     let distance = stride.unsigned_abs() / if options.bins.in_elements { size } else { 1 };
     let sign = if options.bins.is_signed && stride < 0 { -1 } else { 1 };
     let mut bins: Vec<(u64, Option<u64>)> = (0..128).map(|one| (one, Some(one))).collect();
@@ -25,7 +25,7 @@ fn bin(options: Options, stride: i64, size: u64) -> Range {
     Range { near: sign * from as i64, far: to.map(|to| sign * to as i64) }
 }
 
-fn recount(all: &[One], options: Options, name: impl Fn(&One) -> String) -> Counts {
+fn recount(all: &[One], options: StrideSettings, name: impl Fn(&One) -> String) -> Counts {
     let mut before: BTreeMap<(String, bool, usize), Vec<u64>> = BTreeMap::new();
     let mut counts = Counts::new();
     for one in all.iter().filter(|one| one.is_selected) {
@@ -60,7 +60,7 @@ fn instruction(one: &One) -> String {
 
 /// Counts from the table with all strides; `name` is the column that the recount knows, an
 /// address with the instruction in the next one.
-fn counted(made: &Made, by: By, selection: &Selection, options: Options, name: &str) -> Counts {
+fn counted(made: &Made, by: By, selection: &Selection, options: StrideSettings, name: &str) -> Counts {
     made.replay(selection, |shown| {
         let mut patterns = Patterns::new(shown.replay.dictionary, by, &[], options);
         shown.to(&mut patterns);
@@ -98,10 +98,10 @@ fn counted(made: &Made, by: By, selection: &Selection, options: Options, name: &
     })
 }
 
-fn options() -> impl Strategy<Value = Options> {
+fn options() -> impl Strategy<Value = StrideSettings> {
     let threshold = prop_oneof![Just(0), Just(128), 1u64..0x4000];
     (1u32..9, threshold, any::<bool>(), any::<bool>()).prop_map(
-        |(depth, threshold, is_signed, in_elements)| Options {
+        |(depth, threshold, is_signed, in_elements)| StrideSettings {
             depth,
             threshold,
             bins: Bins { is_signed, in_elements },
@@ -155,7 +155,7 @@ proptest! {
             ((series.group.to_string(), series.is_store), (series.references, counts))
         }).collect();
         prop_assert_eq!(live, recount(&all, options, |one| (one.pc / 16).to_string()));
-        // By address and word, of which the first block that has them tells which they are.
+        // By address and word of the first block that has the instruction.
         let name = |one: &One| format!("{:#x} {:#x}", one.pc, one.word);
         let mut names = Vec::new();
         for (address, words) in &made.blocks {
@@ -220,7 +220,7 @@ fn program() -> impl Strategy<Value = Program> {
     let code = proptest::collection::vec(instruction_word(), CODE);
     let changes = proptest::collection::vec((0..CODE, instruction_word()), 0..3);
     let piece = (proptest::bool::weighted(0.2), 0..CODE, 1..CODE);
-    // A few pieces, again and again.
+    // A few parts, repeatedly.
     let pieces = proptest::collection::vec(piece, 1..8);
     let executed = proptest::collection::vec(proptest::collection::vec(any::<usize>(), 0..80), 1..4);
     (code, changes, pieces, executed).prop_map(|(code, changes, pieces, executed)| {
@@ -283,7 +283,7 @@ impl Program {
 /// What a trace has at most.
 #[test]
 fn blocks_may_be_long() {
-    let mut strides = Strides::new(Options::default());
+    let mut strides = Strides::new(StrideSettings::default());
     // ldq t0,0(t0)
     strides.define(0x1000, &vec![0xa421_0000; 1 << 16]);
     assert_eq!(strides.series().count(), 0);
@@ -317,7 +317,7 @@ fn long_series_agree_with_a_recount() {
         [(0, 5, false), (128, 5, false), (128, 1, true), (10, 3, true), (0, 8, true), (0, 2, false)]
     {
         let bins = Bins { is_signed: true, in_elements };
-        let options = Options { threshold, depth, bins };
+        let options = StrideSettings { threshold, depth, bins };
         let by_instruction = counted(&made, By::Instruction, &Selection::default(), options, "address");
         assert_eq!(by_instruction, recount(&all, options, instruction));
         let together = counted(&made, By::All, &Selection::default(), options, "of");

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use analysis::table::{Kind, Table};
 use anyhow::Context;
 use lab::build::{self, build};
-use lab::study::Progress;
+use lab::study::StudyProgress;
 use lab::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use lab::workload::Workload;
 
@@ -15,11 +15,11 @@ use crate::progress::Steps;
 /// Builds for both of Alpha's instruction sets and for the host, and lists the programs.
 pub fn run(options: &BuildOptions) -> anyhow::Result<ExitCode> {
     let workload = Workload::named(&options.workload).context("no such workload")?;
-    let places = build::BuildOptions { folder: options.folder.clone(), sources: options.sources.clone() };
+    let places = build::BuildFolders { folder: options.folder.clone(), sources: options.sources.clone() };
     let steps = Steps::new();
     steps.animate();
     let builds = build(workload, &[ORIGINAL, BYTE_WORD, NATIVE], &places, &|progress| {
-        steps.show(&Progress::Building(progress));
+        steps.show(&StudyProgress::Building(progress));
     })?;
     steps.clear();
     let title = format!("Builds of {}", workload.title);

@@ -13,7 +13,7 @@ use analysis::units::{Measurement, path_lengths};
 use anyhow::Context;
 use events::LoadedImage;
 use image::Image;
-use lab::measure::{self, Counted, Request};
+use lab::measure::{self, CountRequest, Counted};
 
 use super::{check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, write};
 use crate::arguments::CompareOptions;
@@ -77,7 +77,7 @@ pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
 
 fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Result<Side> {
     let configuration = configuration(&options.engine, program, &options.arguments, true);
-    let request = Request { configuration, unit: unit(&options.unit) };
+    let request = CountRequest { configuration, unit: unit(&options.unit) };
     let mut units = Units::new(options.unit.units);
     let counted = measure::count(&request, &mut |seen, phase| units.show(seen, phase));
     units.clear();

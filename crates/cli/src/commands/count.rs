@@ -6,7 +6,7 @@ use analysis::mix;
 use analysis::profile::{Attribution, Profile, functions, image_shares};
 use analysis::table::Table;
 use analysis::units::{Measurement, Phase, each_unit, path_lengths, unsteady_note};
-use lab::measure::{self, Request};
+use lab::measure::{self, CountRequest};
 
 use super::{
     check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, until, write,
@@ -30,7 +30,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     report::check(options.by.is_none(), output.format, output.path.as_deref())?;
     let configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), true);
-    let request = Request { configuration, unit: unit(&options.unit) };
+    let request = CountRequest { configuration, unit: unit(&options.unit) };
     check_names(&request.configuration, &named_in_unit(request.unit.as_ref()))?;
     let mut units = Units::new(options.unit.units);
     let counted = measure::count(&request, &mut |seen, phase| {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use analysis::export::{self, Callgrind, Firefox, InstructionSink, Instructions};
 use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay};
+use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder};
 use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -30,7 +30,8 @@ pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
     let filter = Filter::new(&selection(&options.selection), &dictionary)?;
-    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
+    let replay =
+        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
     let output = options.output.as_deref();
     let is_quiet = output.is_some();
     let is_whole = match options.form {

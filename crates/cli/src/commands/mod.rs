@@ -27,7 +27,7 @@ use analysis::units::SteadyRules;
 use engine::{Clock, Configuration, Plan, Random, Settings, UnitOfWork};
 use lab::crash;
 use lab::measure::Ending;
-use lab::startup::{self, Named};
+use lab::startup::{self, RequestedNames};
 use report::Format;
 
 use crate::arguments::{EngineOptions, OutputOptions, UnitOptions};
@@ -88,11 +88,11 @@ fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
 }
 
 /// The names in a unit of work.
-fn named_in_unit(unit: Option<&(UnitOfWork, SteadyRules)>) -> Named<'_> {
-    unit.map_or(Named::default(), |(work, _)| Named {
+fn named_in_unit(unit: Option<&(UnitOfWork, SteadyRules)>) -> RequestedNames<'_> {
+    unit.map_or(RequestedNames::default(), |(work, _)| RequestedNames {
         function: Some(&work.function),
         variables: &work.gauges,
-        ..Named::default()
+        ..RequestedNames::default()
     })
 }
 
@@ -125,7 +125,7 @@ fn until(ending: &Ending) -> Option<String> {
 }
 
 /// Checks before the program runs whether names exist in it. Names that it may load later are noted.
-fn check_names(configuration: &Configuration, named: &Named) -> anyhow::Result<()> {
+fn check_names(configuration: &Configuration, named: &RequestedNames) -> anyhow::Result<()> {
     if let Some(error) = startup::check(configuration, named)? {
         eprintln!("pathlength: note: so far {error}; the program may load it later");
     }
@@ -138,9 +138,13 @@ fn protect_images<'a>(images: impl IntoIterator<Item = &'a Path>) {
 }
 
 /// The names in a plan.
-fn named(plan: &Plan) -> Named<'_> {
+fn named(plan: &Plan) -> RequestedNames<'_> {
     let function = plan.unit.as_ref().map(|unit| unit.function.as_str());
-    Named { function, places: plan.from.iter().chain(&plan.until).collect(), ..Named::default() }
+    RequestedNames {
+        function,
+        places: plan.from.iter().chain(&plan.until).collect(),
+        ..RequestedNames::default()
+    }
 }
 
 /// Reports how the program ended, if not with success. Returns our exit status: 1 if the program's was not 0, unless a

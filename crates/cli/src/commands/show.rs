@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
 use analysis::replay::{
-    Accesses, Addresses, Dictionary, Executed, Filter, FunctionTrace, Listing, Order, Replay,
+    Accesses, Addresses, Dictionary, Executed, Filter, FunctionTrace, Listing, Replay, ReplayOrder,
     SelectedInstructions, Selection, Visitor,
 };
 use analysis::table::Table;
@@ -33,8 +33,9 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let accesses = Accesses::new(&trace);
     let filter = Filter::new(&selection(&options.selection), &dictionary)?;
     let quantum = options.quantum;
-    let order =
-        options.processors.map_or(Order::Time, |processors| Order::Processors { processors, quantum });
+    let order = options
+        .processors
+        .map_or(ReplayOrder::Time, |processors| ReplayOrder::Processors { processors, quantum });
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
     let system_call = linux::system_call_name;
     let is_whole = match options.view {
@@ -215,9 +216,13 @@ fn shortened(mut table: Table) -> Table {
     table
 }
 
-fn summary_options(options: &SummaryOptions, trace: &Trace) -> summary::Options {
+fn summary_options(options: &SummaryOptions, trace: &Trace) -> summary::SummarySettings {
     let SummaryOptions { line_sizes, page_sizes, window, .. } = options.clone();
-    summary::Options { line_sizes, page_sizes, window: window.unwrap_or_else(|| summary::window(trace)) }
+    summary::SummarySettings {
+        line_sizes,
+        page_sizes,
+        window: window.unwrap_or_else(|| summary::window(trace)),
+    }
 }
 
 /// The selection, as the library has it.

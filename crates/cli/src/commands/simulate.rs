@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use analysis::models::Rows;
 use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Selection};
+use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::table::{Table, separated};
 use anyhow::bail;
 use host::without_signals;
@@ -138,7 +138,8 @@ fn replay<M: Model>(
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
     let filter = Filter::new(&selection, &dictionary)?;
-    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
+    let replay =
+        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
     let chunks = trace.chunks().iter().filter(|chunk| filter.chunk(chunk));
     let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
     if instructions == 0 {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Selection};
-use analysis::strides::{self, Bins, By, LiveStrides, Options, Patterns};
+use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use analysis::strides::{self, Bins, By, LiveStrides, Patterns, StrideSettings};
 use analysis::table::Table;
 use anyhow::bail;
 use engine::{Plan, UnitPlan};
@@ -49,7 +49,8 @@ fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exit
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
     let filter = Filter::new(&selection(&options.selection), &dictionary)?;
-    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
+    let replay =
+        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
     let mut all: Vec<Patterns> = counted(options)
         .into_iter()
         .map(|one| Patterns::new(&dictionary, one.by, one.arrays, one.options))
@@ -96,7 +97,7 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
 struct Counted<'a> {
     by: By,
     arrays: &'a [String],
-    options: Options,
+    options: StrideSettings,
 }
 
 /// The sets of strides that the options need.
@@ -107,7 +108,7 @@ fn counted(options: &StridesOptions) -> Vec<Counted<'_>> {
     }
     let threshold = if options.all_references { 0 } else { options.threshold };
     let bins = Bins { is_signed: options.signed, in_elements: options.in_elements };
-    vec![Counted { by: by(options), arrays, options: Options { depth: *depth, threshold, bins } }]
+    vec![Counted { by: by(options), arrays, options: StrideSettings { depth: *depth, threshold, bins } }]
 }
 
 fn by(options: &StridesOptions) -> By {

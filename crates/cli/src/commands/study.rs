@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use analysis::table::Table;
-use lab::build::BuildOptions;
-use lab::study::{self, MODES, Mode, Options, byteword};
+use lab::build::BuildFolders;
+use lab::study::{self, MODES, Mode, StudySettings, byteword};
 use report::Page;
 
 use crate::arguments::{StudyName, StudyOptions};
@@ -37,9 +37,9 @@ fn of_byteword(options: &StudyOptions) -> anyhow::Result<Results> {
     let is_selected = |mode: &&Mode| options.mode.as_deref().is_none_or(|name| name == mode.name);
     let steps = Steps::new();
     let study = byteword(
-        &Options {
+        &StudySettings {
             modes: MODES.iter().filter(is_selected).copied().collect(),
-            build: BuildOptions { folder: "build".into(), sources: None },
+            build: BuildFolders { folder: "build".into(), sources: None },
             sysroot: options.sysroot.clone(),
         },
         &|step| steps.show(&step),
@@ -55,14 +55,16 @@ fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
     }
     let steps = Steps::new();
     let study = study::strides::strides(
-        &study::strides::Options {
-            build: BuildOptions { folder: "build".into(), sources: None },
+        &study::strides::StridesStudySettings {
+            build: BuildFolders { folder: "build".into(), sources: None },
             sysroot: options.sysroot.clone(),
             with_misses: true,
         },
         &|step| match step {
-            study::strides::Progress::Building(step) => steps.show(&study::Progress::Building(step)),
-            study::strides::Progress::Running(of, switches) => {
+            study::strides::StridesStudyProgress::Building(step) => {
+                steps.show(&study::StudyProgress::Building(step))
+            }
+            study::strides::StridesStudyProgress::Running(of, switches) => {
                 steps.message(format!("running the {of} loop, {switches}"));
             }
         },

@@ -30,7 +30,7 @@ fn all_that_follows_the_programs_name_is_its_own() {
     }
 }
 
-/// `compare` has two programs; their arguments come behind `--`.
+/// `compare` has two programs; their arguments follow `--`.
 #[test]
 fn arguments_of_both_programs_come_behind_two_dashes() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `attach`: what is recorded of programs that run already, which then go on.
+//! `attach`: recordings of running programs, which continue afterwards.
 
 use std::io::Write;
 use std::path::Path;
@@ -102,7 +102,7 @@ fn units_of_a_running_program_are_recorded_and_it_goes_on() {
         let trace = Trace::open(&folder.path().join("file.trace")).unwrap();
         let work = trace.functions().iter().find(|function| function.name == "work").unwrap();
         let offset = trace.blocks()[0].address - work.address;
-        // A function may be entered behind what computes its global pointer.
+        // A function may be entered after the instructions that compute its global pointer.
         assert!(if place == "work" { [0, 8].contains(&offset) } else { offset == 24 }, "{offset}");
     }
     assert!(program.works());
@@ -164,7 +164,7 @@ fn what_cannot_be_recorded_is_said() {
     assert!(failure.contains("there is no process 4000000"), "{failure}");
     let failure = run(&format!("attach -o {file} {}", std::process::id())).failure();
     assert!(failure.contains("is no Alpha program"), "{failure}");
-    // Process 1 belongs to us if we are root, and is no program on the engine whoever we are.
+    // Process 1 belongs to us if we are root, and is never a program on the engine.
     let failure = run(&format!("attach -o {file} 1")).failure();
     // SAFETY: no memory is involved.
     let told = if unsafe { libc::geteuid() } == 0 { "is no Alpha program" } else { "process 1 " };

@@ -1,4 +1,4 @@
-//! Bad input: one sentence that says what to do, exit status 1 or 2, nothing left behind.
+//! Bad input: one sentence that says what to do, exit status 1 or 2, no files left.
 
 use std::fs;
 use std::path::Path;

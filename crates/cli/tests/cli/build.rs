@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::support::{Outcome, ends_within, file, listing, outcome, pathlength, text};
 
-/// The sentence about the failure, behind lines that tell what was being done.
+/// The sentence about the failure, after lines of progress.
 fn failure(command: Command) -> String {
     let Outcome { status, stdout, stderr } = outcome(command);
     assert_eq!((status.code(), stdout.as_str()), (Some(1), ""), "{stderr}");
@@ -34,7 +34,7 @@ fn unknown_workloads_are_answered_by_the_known_ones() {
 #[test]
 fn without_a_network() {
     let folder = tempfile::tempdir().unwrap();
-    // apt's own settings, whatever they are, are not read; nobody listens at the discard port.
+    // apt's own settings, whatever they are, are not read; no server listens at the discard port.
     let settings = "Dir::Etc::Main \"/dev/null\"; Dir::Etc::Parts \"/dev/null\";\n\
                     Acquire::http::Proxy \"http://127.0.0.1:9\"; Acquire::Retries \"0\";\n";
     fs::write(folder.path().join("apt.conf"), settings).unwrap();

@@ -1,4 +1,4 @@
-//! `caches` and `machines`: what a model hears of a program that runs is what a trace of the same run says.
+//! `caches`, `mrc` and `machines`: a running program and the trace of the same run have the same results.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! A program that goes wrong: signal, place and registers are told.
+//! Crashes of programs: signal, place and registers are reported.
 
 use crate::support::{Outcome, command, guest, outcome, run};
 

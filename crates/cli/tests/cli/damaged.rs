@@ -64,7 +64,7 @@ fn check(folder: &Path, image: &[u8], seed: u64) -> bool {
     status.success() && said.is_empty()
 }
 
-/// An end that we meant: only a guest's signal ends `run`, and a fault of it is told.
+/// A regular end: only a signal of the guest ends `run`, and its crash is reported.
 fn is_orderly(command: &str, status: ExitStatus, said: &str) -> bool {
     match (command, status.code(), status.signal()) {
         ("run", Some(_), _) | (_, Some(0 | 1), _) => true,

@@ -362,7 +362,7 @@ fn a_closed_pipe_ends_it_quietly() {
     }
 }
 
-/// What can be read of a damaged trace is exported, what cannot is told.
+/// The readable parts of a damaged trace are exported, and the others are reported.
 #[test]
 fn damaged_traces_are_exported_as_far_as_they_can_be_read() {
     let recorded = record(":ev5/modes work");

@@ -13,7 +13,7 @@ pub struct Recorded {
     pub folder: TempDir,
 }
 
-/// Records `words`: options and, behind a colon, the program.
+/// Records `words`: options and, after a colon, the program.
 pub fn record(words: &str) -> Recorded {
     let recorded = Recorded { folder: tempfile::tempdir().unwrap() };
     let outcome = run(&format!("trace -o {} {words}", recorded.path().display()));
@@ -191,7 +191,7 @@ fn what_is_not_in_the_trace_is_told() {
     assert_eq!(usage.code(), 2, "{}", usage.stderr);
 }
 
-/// What can be read of a damaged trace is shown, what cannot is told.
+/// The readable parts of a damaged trace are shown, and the others are reported.
 #[test]
 fn damaged_traces_are_shown_as_far_as_they_can_be_read() {
     let recorded = record(":ev5/modes work");

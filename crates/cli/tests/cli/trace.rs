@@ -1,4 +1,4 @@
-//! `trace`: what is recorded is what is executed, whole or in pieces.
+//! `trace`: recordings agree with executions, complete and in parts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ struct Executed {
     value: Option<u64>,
 }
 
-/// Records `words`: options and, behind a colon, the program.
+/// Records `words`: options and, after a colon, the program.
 fn record(words: &str) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.trace");
@@ -204,8 +204,8 @@ fn recording_begins_and_ends_where_it_is_told() {
     assert_eq!(part, by_symbol.instructions(0));
 }
 
-/// Recording begins and ends with the instruction that is told, in the middle of blocks too: of code that is compiled and,
-/// with values, of code that is interpreted; and models hear the same.
+/// Recording begins and ends exactly at the given instruction, also in the middle of blocks, in compiled code and, with
+/// values, in interpreted code; and models simulate the same instructions.
 #[test]
 fn pieces_are_exact_to_the_instruction() {
     const PROGRAM: &str = ":ev56/modes work";

@@ -75,7 +75,7 @@ fn units_of_threads_have_their_own_instructions() {
                 assert_eq!(lengths(&listed(&folder.table(&running))), lengths(&expected), "{running}");
             }
         }
-        // Without a steady state all units are told.
+        // Without a steady state all units are listed.
         let counted =
             folder.table(&format!("count --by unit --unit work --units 1000 --window 1000 {program}"));
         assert_eq!(column(&counted, "unit"), (0..60 * threads).collect::<Vec<_>>());
@@ -100,7 +100,7 @@ fn views_of_one_unit_have_its_instructions() {
     }
 }
 
-/// What is counted behind a warm-up is what the units have that count, and nothing of those that other threads still
+/// After a warm-up, the counts are those of the counted units, without the units that other threads still
 /// work on.
 #[test]
 fn warm_up_units_of_other_threads_are_not_counted() {

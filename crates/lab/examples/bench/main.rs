@@ -1,4 +1,4 @@
-//! What the engine's speed is, beside the programs it competes with, in one run: `make bench`.
+//! The engine's speed, compared with other simulators in one run: `make bench`.
 //!
 //! ```text
 //! bench [TRANSACTIONS [RUNS [TABLE]]]
@@ -9,7 +9,7 @@
 //! sum of RUNS runs (3): the table `bench`. Then what traces cost, of three transactions and of all; what models of
 //! caches and of time cost, beside QEMU's plugin for caches and cachegrind, with the same misses as the plugin; and how
 //! fast strides are counted. Builds PostgreSQL first if that was not done yet, which takes some minutes. The engine is
-//! the command `pathlength` beside this program's directory, and the engine's example `run`. A peer that is not
+//! the command `pathlength` next to this program's directory, and the engine's example `run`. A peer that is not
 //! installed is left out, and said.
 
 mod models;
@@ -23,7 +23,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use analysis::table::{Kind, Table};
-use pathlength_lab::build::{Build, BuildOptions, build};
+use pathlength_lab::build::{Build, BuildFolders, build};
 use pathlength_lab::toolchain::{BYTE_WORD, NATIVE};
 use pathlength_lab::workload::Workload;
 
@@ -114,7 +114,7 @@ fn bench() -> Result<(), Error> {
     // Databases lie in memory where they can: a disk's file system takes more time than the engine.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
     let workload = Workload::named("tpcb").ok_or("no such workload")?;
-    let options = BuildOptions { folder: "build".into(), sources: None };
+    let options = BuildFolders { folder: "build".into(), sources: None };
     let builds = build(workload, &[BYTE_WORD, NATIVE], &options, &|_| {})?;
     let [alpha, native] = &builds[..] else { return Err("two builds were asked for".into()) };
     let loaded = directory.path().join("loaded.db");
@@ -153,7 +153,7 @@ fn programs(
     jobs: &[Job],
     transactions: u32,
     runs: u32,
-    options: &BuildOptions,
+    options: &BuildFolders,
     loaded: &Path,
     directory: &Path,
 ) -> Result<Table, Error> {
@@ -217,7 +217,7 @@ fn rows(
 
 const QEMU: &str = "qemu-alpha";
 
-/// The command beside this program's directory.
+/// The command next to this program's directory.
 fn pathlength() -> Result<PathBuf, Error> {
     let pathlength = std::env::current_exe()?.ancestors().nth(2).ok_or("no directory")?.join("pathlength");
     if !pathlength.exists() {

@@ -1,4 +1,4 @@
-//! What models of caches and of time cost, beside qemu-alpha with its plugin for caches, and cachegrind.
+//! The speed of the cache and timing models, compared with qemu-alpha's cache plugin and cachegrind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -132,7 +132,7 @@ fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner>
         .collect()
 }
 
-/// What hears a trace.
+/// The models on a trace.
 fn replays(pathlength: &Path) -> [Runner; 2] {
     let ours = &*pathlength.to_string_lossy();
     [

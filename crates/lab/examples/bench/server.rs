@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use pathlength_lab::build::{BuildOptions, build};
+use pathlength_lab::build::{BuildFolders, build};
 use pathlength_lab::toolchain::{BYTE_WORD, NATIVE};
 use pathlength_lab::workload::Workload;
 
@@ -25,7 +25,7 @@ pub struct Server {
 
 impl Server {
     /// Builds PostgreSQL if need be, and makes the database in a directory.
-    pub fn new(options: &BuildOptions, directory: &Path) -> Result<Server, Error> {
+    pub fn new(options: &BuildFolders, directory: &Path) -> Result<Server, Error> {
         eprintln!("PostgreSQL: building; the first time takes some minutes");
         let workload = Workload::named("postgresql").ok_or("no such workload")?;
         let builds = build(workload, &[BYTE_WORD, NATIVE], options, &|_| {})?;

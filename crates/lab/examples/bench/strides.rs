@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use analysis::table::{Kind, Table};
-use pathlength_lab::build::{BuildOptions, build};
+use pathlength_lab::build::{BuildFolders, build};
 use pathlength_lab::toolchain::ORIGINAL;
 use pathlength_lab::workload::Workload;
 
@@ -21,7 +21,7 @@ const COLUMNS: [(&str, Kind); 5] = [
 pub fn table(
     pathlength: &Path,
     job: &Job,
-    options: &BuildOptions,
+    options: &BuildFolders,
     loaded: &Path,
     directory: &Path,
     runs: u32,
@@ -48,7 +48,7 @@ pub fn table(
 }
 
 /// The paper's loop with the paper's matrix.
-fn spmv(options: &BuildOptions) -> Result<Job, Error> {
+fn spmv(options: &BuildFolders) -> Result<Job, Error> {
     let workload = Workload::named("spmv").ok_or("no such workload")?;
     let builds = build(workload, &[ORIGINAL], options, &|_| {})?;
     let [alpha] = &builds[..] else { return Err("one build was asked for".into()) };

@@ -16,7 +16,7 @@ use crate::suite::Suite;
 /// How long a build may take.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Where everything is, and the sources beside those of workloads.
+/// The folders, and the sources of suites.
 pub const FOLDER: &str = "build/conformance";
 const SOURCES: &str = "build/sources";
 

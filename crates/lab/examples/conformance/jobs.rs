@@ -88,7 +88,7 @@ fn end_session(session: u32) {
     }
 }
 
-/// The session that a process is in: the fourth word behind its name in parentheses, which may have spaces.
+/// The session that a process is in: the fourth word after its name in parentheses, which may have spaces.
 fn session_of(process: i32) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     text.rsplit_once(") ")?.1.split(' ').nth(3)?.parse().ok()
@@ -166,7 +166,7 @@ impl Progress<'_> {
 mod tests {
     use super::*;
 
-    /// Runs a command of bash that writes the number of a process it leaves behind.
+    /// Runs a command of bash that writes the number of a process that outlives it.
     fn leaves(script: &str, limit: Duration) -> (End, i32) {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");

@@ -1,5 +1,5 @@
 //! Runs test suites that others wrote, built for Alpha, by `pathlength run` and by qemu-alpha, and built for
-//! the host, and tells where they differ: `make conformance`. Variables choose:
+//! the host, and lists the differences: `make conformance`. Variables choose:
 //!
 //! - `SUITE`: the suites' names, as in `suites.toml` (all);
 //! - `TEST`: one test's name, with or without its level.

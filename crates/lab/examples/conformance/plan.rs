@@ -38,7 +38,7 @@ struct Folders {
 }
 
 impl<'a> Plan<'a> {
-    /// Builds what is missing of a suite, and finds the tests that are wanted.
+    /// Builds a suite, where builds are missing, and finds the selected tests.
     pub fn new(suite: &'a Suite, runners: &'a Runners, selection: &Selection) -> Result<Plan<'a>, Error> {
         let logs = std::path::absolute(build::FOLDER)?.join(&suite.name).join("logs");
         let Some(scripts) = suite.scripts() else { return Plan::torture(suite, runners, selection, logs) };

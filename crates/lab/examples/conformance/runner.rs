@@ -47,7 +47,7 @@ pub struct Runners {
 }
 
 impl Runners {
-    /// The command is beside this program's directory; what it takes goes into `folder`.
+    /// The command is next to this program's directory; its files go into `folder`.
     pub fn new(folder: &Path) -> Result<Runners, Error> {
         let pathlength =
             std::env::current_exe()?.ancestors().nth(2).ok_or("no directory")?.join("pathlength");

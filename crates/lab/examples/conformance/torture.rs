@@ -51,7 +51,7 @@ pub struct Test {
     arguments: Vec<String>,
 }
 
-/// All tests in a folder of sources that are wanted, with their programs in `programs`.
+/// All selected tests in a folder of sources, with their programs in `programs`.
 pub fn tests(
     sources: &Path,
     levels: &[String],
@@ -157,7 +157,7 @@ pub fn compile(test: &Test) -> Result<bool, Error> {
     }
 }
 
-/// The path with more behind it.
+/// The path with a suffix.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

@@ -22,9 +22,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use self::schemes::{SCHEMES, Scheme, SchemeTime};
-use crate::build::{self, Build, BuildOptions, build};
+use crate::build::{self, Build, BuildFolders, build};
 use crate::isolated;
-use crate::measure::{self, Counted, Ending, Request};
+use crate::measure::{self, CountRequest, Counted, Ending};
 use crate::record;
 use crate::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use crate::workload::Workload;
@@ -72,20 +72,20 @@ const LIBRARY: &str = "lib/libc.so.6.1";
 
 /// What to study.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct StudySettings {
     /// Which modes to run.
     pub modes: Vec<Mode>,
     /// Where builds and databases are kept.
-    pub build: BuildOptions,
+    pub build: BuildFolders,
     /// Where Alpha's C library is.
     pub sysroot: PathBuf,
 }
 
 /// The progress of a study.
 #[derive(Clone, Debug)]
-pub enum Progress {
+pub enum StudyProgress {
     /// Builds are made.
-    Building(build::Progress),
+    Building(build::BuildProgress),
     /// The database is made.
     Loading,
     /// Both builds run in this mode.
@@ -153,7 +153,7 @@ pub enum Error {
 pub struct NoLibrary(PathBuf);
 
 /// One build's run in one mode.
-pub struct Run {
+pub struct StudyRun {
     /// Exact counts of the whole run.
     pub counted: Counted,
     /// The transactions measured.
@@ -169,7 +169,7 @@ pub struct ModeResult {
     /// The mode.
     pub mode: Mode,
     /// Original, byte-word.
-    pub runs: [Run; 2],
+    pub runs: [StudyRun; 2],
     /// How long transactions take, in the order of [`SCHEMES`].
     pub times: [SchemeTime; 3],
 }
@@ -206,24 +206,24 @@ impl Study {
 }
 
 /// Builds, runs and compares.
-pub fn byteword(options: &Options, progress: &(dyn Fn(Progress) + Sync)) -> Result<Study, Error> {
+pub fn byteword(options: &StudySettings, progress: &(dyn Fn(StudyProgress) + Sync)) -> Result<Study, Error> {
     let workload = Workload::named("tpcb").expect("the workload is in the table");
     check_library(&options.sysroot)?;
-    let building = |step| progress(Progress::Building(step));
+    let building = |step| progress(StudyProgress::Building(step));
     let mut builds = build(workload, &[ORIGINAL, BYTE_WORD, NATIVE], &options.build, &building)?;
     let native = builds.pop().expect("three were asked for");
     let builds: [Build; 2] = builds.try_into().expect("two are left");
     let folder = options.build.folder.join(workload.name).join("runs");
     let _lock = lock(&folder)?;
-    progress(Progress::Loading);
+    progress(StudyProgress::Loading);
     let database = load(&native, &folder)?;
     let mut modes = Vec::new();
     for &mode in &options.modes {
         let setting =
             Setting { mode, workload, builds: &builds, folder: &folder, database: &database, options };
-        progress(Progress::Running(mode.name));
+        progress(StudyProgress::Running(mode.name));
         let runs = setting.count(progress)?;
-        progress(Progress::Timing(mode.name));
+        progress(StudyProgress::Timing(mode.name));
         let times = setting.time(&runs)?;
         modes.push(ModeResult { mode, runs, times });
     }
@@ -285,12 +285,12 @@ struct Setting<'a> {
     folder: &'a Path,
     /// The one that each run begins with.
     database: &'a Path,
-    options: &'a Options,
+    options: &'a StudySettings,
 }
 
 impl Setting<'_> {
     /// Counts both builds' instructions.
-    fn count(&self, progress: &(dyn Fn(Progress) + Sync)) -> Result<[Run; 2], Error> {
+    fn count(&self, progress: &(dyn Fn(StudyProgress) + Sync)) -> Result<[StudyRun; 2], Error> {
         let count = |configuration: Configuration, _, tell: &mut (dyn FnMut((u64, Phase)) + Send)| {
             let gauges = self.workload.gauges.iter().map(|&gauge| gauge.into()).collect();
             let work = UnitOfWork { function: self.workload.unit.into(), gauges };
@@ -300,14 +300,14 @@ impl Setting<'_> {
                 hit_ratio: Some(HIT_RATIO),
                 ..SteadyRules::default()
             };
-            let request = Request { configuration, unit: Some((work, rules)) };
+            let request = CountRequest { configuration, unit: Some((work, rules)) };
             measure::count(&request, &mut |units, phase| {
                 if units.is_multiple_of(64) || phase == Phase::Done {
                     tell((units, phase));
                 }
             })
         };
-        let report = &mut |(units, phase)| progress(Progress::Units(units, phase));
+        let report = &mut |(units, phase)| progress(StudyProgress::Units(units, phase));
         let mut runs = Vec::new();
         for (build, (counted, output)) in self.builds.iter().zip(self.both(count, report)?) {
             let failed = |reason| Error::Workload { build: build.name, mode: self.mode.name, reason };
@@ -361,7 +361,7 @@ impl Setting<'_> {
     }
 }
 
-fn finished(counted: Counted, output: String) -> Result<Run, String> {
+fn finished(counted: Counted, output: String) -> Result<StudyRun, String> {
     match &counted.ending {
         Ending::Exited(0) => {}
         Ending::Exited(status) => return Err(format!("exit status {status}\n{output}")),
@@ -369,7 +369,7 @@ fn finished(counted: Counted, output: String) -> Result<Run, String> {
     }
     let measurement = counted.measurement.clone().ok_or("nothing was measured")?;
     let profile = Attribution::new(&counted.counts).mean(&measurement.units);
-    Ok(Run { counted, measurement, profile, output })
+    Ok(StudyRun { counted, measurement, profile, output })
 }
 
 fn images(build: &Build) -> Result<Vec<ImageStatics>, Error> {

@@ -1,4 +1,4 @@
-//! The study's report: the answer first, for a person who has never heard of Alpha, then the
+//! The study's report: the answer first, for a reader who does not know Alpha, then the
 //! evidence in the paper's order.
 
 use analysis::paper;

@@ -5,7 +5,7 @@ use engine::{Configuration, Plan, UnitPlan};
 use machine::{Cause, Cycles, Demand, Machine, Storage, TimingModel, WarmUp};
 use serde::{Deserialize, Serialize};
 
-use super::{Error, ModeResult, Run, Setting, Study};
+use super::{Error, ModeResult, Setting, Study, StudyRun};
 use crate::live;
 
 /// A build, and how it is executed.
@@ -93,7 +93,7 @@ impl SchemeTime {
 
 impl Setting<'_> {
     /// Times the measured transactions in all schemes.
-    pub(super) fn time(&self, runs: &[Run; 2]) -> Result<[SchemeTime; 3], Error> {
+    pub(super) fn time(&self, runs: &[StudyRun; 2]) -> Result<[SchemeTime; 3], Error> {
         let time = |configuration: Configuration, build: usize, _: &mut (dyn FnMut(()) + Send)| {
             let units = &runs[build].measurement.units;
             let first = units.first().map_or(0, |unit| unit.number);
@@ -195,7 +195,7 @@ pub(super) fn throughput(study: &Study) -> Table {
 
 /// The service demand of a transaction: reads and appends from its system calls, writes from the checkpoints between
 /// transactions.
-fn demand(run: &Run, transactions: u32, seconds: f64) -> Demand {
+fn demand(run: &StudyRun, transactions: u32, seconds: f64) -> Demand {
     let count = |calls: &mut dyn Iterator<Item = &(u32, u64)>, name: &str| -> f64 {
         let named = calls.filter(|call| linux::system_call_name(call.0) == name);
         named.map(|call| call.1).sum::<u64>() as f64

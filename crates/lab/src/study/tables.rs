@@ -7,7 +7,7 @@ use analysis::statics;
 use analysis::table::{Column, Kind, Table, Value};
 use analysis::units::{PathLength, path_lengths};
 
-use super::{ModeResult, Run, Study, schemes};
+use super::{ModeResult, Study, StudyRun, schemes};
 
 /// The names of the builds in tables, as the paper has them.
 pub(super) const LABELS: [&str; 2] = ["original", "byte/word"];
@@ -21,7 +21,7 @@ pub(super) fn paper_lengths() -> [(&'static str, u64, u64); 2] {
 }
 
 /// The geometric mean of a run's path lengths.
-pub(super) fn geometric_mean(run: &Run) -> f64 {
+pub(super) fn geometric_mean(run: &StudyRun) -> f64 {
     PathLength::of(&run.measurement.units).map_or(f64::NAN, |length| length.geometric_mean)
 }
 
@@ -63,7 +63,7 @@ pub(super) fn answer(study: &Study) -> Table {
 }
 
 /// Every run with its mode and build.
-fn runs(study: &Study) -> impl Iterator<Item = (String, &Run)> {
+fn runs(study: &Study) -> impl Iterator<Item = (String, &StudyRun)> {
     let both = |result: &'_ ModeResult| -> Vec<String> {
         LABELS.iter().map(|label| format!("{}, {label}", result.mode.name)).collect()
     };
@@ -71,7 +71,7 @@ fn runs(study: &Study) -> impl Iterator<Item = (String, &Run)> {
 }
 
 pub(super) fn lengths(study: &Study) -> Table {
-    let runs: Vec<(String, &Run)> = runs(study).collect();
+    let runs: Vec<(String, &StudyRun)> = runs(study).collect();
     let rows: Vec<_> = runs.iter().map(|(label, run)| (label.as_str(), &run.measurement)).collect();
     path_lengths("path-lengths", "Path lengths of the transactions measured", &rows)
 }
@@ -148,7 +148,7 @@ pub(super) fn scaled_minus_cached(study: &Study) -> Option<Table> {
 
 /// The share of each image in a transaction (Figure 1).
 pub(super) fn image_shares(study: &Study) -> Table {
-    let runs: Vec<(String, &Run)> = runs(study).collect();
+    let runs: Vec<(String, &StudyRun)> = runs(study).collect();
     let profiles: Vec<_> = runs.iter().map(|(label, run)| (label.as_str(), &run.profile)).collect();
     profile::image_shares("image-shares", "Images in a transaction (as Figure 1)", &profiles)
 }
@@ -175,7 +175,7 @@ pub(super) fn biggest_changes(study: &Study) -> Table {
 
 /// Input and output of a transaction: which system calls it makes, on average.
 pub(super) fn system_calls(study: &Study) -> Table {
-    let runs: Vec<(String, &Run)> = runs(study).collect();
+    let runs: Vec<(String, &StudyRun)> = runs(study).collect();
     let mut columns = vec![("system call", Kind::Text)];
     columns.extend(runs.iter().map(|(label, _)| (label.as_str(), Kind::Real(2))));
     let mut table = Table::new("system-calls", "System calls a transaction", &columns);
@@ -188,7 +188,7 @@ pub(super) fn system_calls(study: &Study) -> Table {
     numbers.sort_unstable();
     numbers.dedup();
     for number in numbers {
-        let mean = |run: &Run| {
+        let mean = |run: &StudyRun| {
             let calls = run.measurement.units.iter().flat_map(|unit| &unit.system_calls);
             let sum: u64 = calls.filter(|call| call.0 == number).map(|call| call.1).sum();
             Value::from(sum as f64 / run.measurement.units.len() as f64)

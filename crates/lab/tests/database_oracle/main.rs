@@ -18,7 +18,7 @@ mod qemu;
 
 use std::path::Path;
 
-use pathlength_lab::build::{BuildOptions, build};
+use pathlength_lab::build::{BuildFolders, build};
 use pathlength_lab::toolchain::{BYTE_WORD, ORIGINAL, Toolchain};
 use pathlength_lab::workload::Workload;
 use testing::sample;
@@ -32,7 +32,7 @@ fn agree(toolchain: Toolchain, cpu: &str) {
     let workload = Workload::named("tpcb").expect("the workload");
     // Kept from one test run to the next.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds");
-    let builds = build(workload, &[toolchain], &BuildOptions { folder, sources: None }, &|_| {});
+    let builds = build(workload, &[toolchain], &BuildFolders { folder, sources: None }, &|_| {});
     let program = builds.expect("the workload builds").remove(0).program;
     let directory = directory(&format!("tpcb-{}", toolchain.name));
     let run = |arguments: &[&str]| Run {

@@ -77,7 +77,7 @@ pub struct TranslationBuffer {
 /// The main memory.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Memory {
+pub struct MainMemory {
     /// Load-to-use latency in nanoseconds of a load that no cache serves.
     pub latency_ns: f64,
 }
@@ -181,12 +181,12 @@ fn first() -> u8 {
 }
 
 /// A structure with a name and a place in the hierarchy.
-pub(super) trait Named {
+pub(super) trait NamedStructure {
     fn set_name(&mut self, name: String);
     fn place(&self) -> (u8, Holds);
 }
 
-impl Named for Cache {
+impl NamedStructure for Cache {
     fn set_name(&mut self, name: String) {
         self.name = name;
     }
@@ -195,7 +195,7 @@ impl Named for Cache {
     }
 }
 
-impl Named for TranslationBuffer {
+impl NamedStructure for TranslationBuffer {
     fn set_name(&mut self, name: String) {
         self.name = name;
     }
@@ -205,7 +205,7 @@ impl Named for TranslationBuffer {
 }
 
 /// A table whose keys are names, as a list in the order of places.
-pub(super) fn named<'a, D: Deserializer<'a>, T: Named + Deserialize<'a>>(
+pub(super) fn named<'a, D: Deserializer<'a>, T: NamedStructure + Deserialize<'a>>(
     from: D,
 ) -> Result<Vec<T>, D::Error> {
     let table = BTreeMap::<String, T>::deserialize(from)?;
@@ -216,7 +216,7 @@ pub(super) fn named<'a, D: Deserializer<'a>, T: Named + Deserialize<'a>>(
             one
         })
         .collect();
-    list.sort_by_key(Named::place);
+    list.sort_by_key(NamedStructure::place);
     Ok(list)
 }
 

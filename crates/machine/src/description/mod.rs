@@ -13,7 +13,7 @@ use crate::storage::Storage;
 
 pub(crate) use check::{Checked, require};
 pub use hierarchy::{
-    Cache, Crossing, Holds, Memory, Prefetch, Replacement, TranslationBuffer, Write, WriteBuffer,
+    Cache, Crossing, Holds, MainMemory, Prefetch, Replacement, TranslationBuffer, Write, WriteBuffer,
 };
 
 /// The machines that come with the crate: their names, and their files.
@@ -81,7 +81,7 @@ pub struct Machine {
     pub storage: Option<Storage>,
     /// The main memory.
     #[serde(default)]
-    pub memory: Memory,
+    pub memory: MainMemory,
     /// The pipeline; a machine without it has no timing model.
     pub pipeline: Option<Pipeline>,
     /// The branch predictor.

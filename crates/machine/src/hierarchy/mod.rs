@@ -139,8 +139,8 @@ impl SimpleL1 {
 
 /// Caches and TLBs of a machine with one processor.
 ///
-/// Addresses are virtual, of up to 43 bits; an address-space identifier (ASID) tells those of different
-/// processes apart.
+/// Addresses are virtual, of up to 43 bits; an address-space identifier (ASID) distinguishes those of different
+/// processes.
 ///
 /// ```
 /// use pathlength_machine::{Hierarchy, Machine};

@@ -5,17 +5,17 @@ use super::resolve::L1Miss;
 
 /// The accesses of a block: addresses, and the responses of memory.
 #[derive(Clone, Copy)]
-pub(super) struct Accesses<'a> {
+pub(super) struct BlockAccesses<'a> {
     pub addresses: &'a [u64],
     /// The misses, in order.
     pub misses: &'a [L1Miss],
 }
 
-impl<'a> Accesses<'a> {
+impl<'a> BlockAccesses<'a> {
     /// Accesses that all hit L1.
     #[inline(always)]
-    pub fn all_hits(addresses: &'a [u64]) -> Accesses<'a> {
-        Accesses { addresses, misses: &[] }
+    pub fn all_hits(addresses: &'a [u64]) -> BlockAccesses<'a> {
+        BlockAccesses { addresses, misses: &[] }
     }
 
     /// The address of an access.

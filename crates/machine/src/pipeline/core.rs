@@ -9,7 +9,7 @@ use std::iter;
 
 use isa::Cpu;
 
-use super::accesses::Accesses;
+use super::accesses::BlockAccesses;
 use super::cycles::{Cause, Cycles};
 use super::description::Pipeline;
 use super::front_end::{BlockEnd, BlockEntry};
@@ -17,16 +17,16 @@ use super::issue::{Issue, SiteCycles};
 use super::memory::{ServedBy, Timing};
 use super::resolve::L1Miss;
 use super::rules::STORE;
-use super::segment::Segment;
+use super::segment::BlockSegment;
 use super::timing_outcome::CycleTotals;
 use super::transition_cache::{TransitionCache, TransitionKey};
 use crate::predictor::PredictorState;
 
 /// A block, as the pipeline sees it.
 struct Block {
-    whole: Segment,
+    whole: BlockSegment,
     /// For each instruction line but the last: the segment within the line, and the one after it.
-    lines: Box<[[Segment; 2]]>,
+    lines: Box<[[BlockSegment; 2]]>,
     /// The index of its first access in `are_stores`.
     first_access: u32,
     end: BlockEnd,
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     /// Segments so far, which number the next one.
     segments: u32,
     /// A segment without instructions, whose transitions are waits for instruction lines.
-    empty_segment: Segment,
+    empty_segment: BlockSegment,
 }
 
 /// The issue stage with its transition cache.
@@ -77,7 +77,7 @@ impl Core {
             blocks: Vec::new(),
             are_stores: Vec::new(),
             segments: 0,
-            empty_segment: Segment::new(0, 0, 0, &[], 0..0),
+            empty_segment: BlockSegment::new(0, 0, 0, &[], 0..0),
         }
     }
 
@@ -91,7 +91,7 @@ impl Core {
         let own = &steps[first..];
         let mut segment = |places| {
             self.segments += 1;
-            Segment::new(self.segments, address, first, own, places)
+            BlockSegment::new(self.segments, address, first, own, places)
         };
         let cold = front_end.other_lines(address, words.len());
         let cold = cold.map(|line| (line.wrapping_sub(address) / 4) as usize);
@@ -178,7 +178,7 @@ impl Core {
         let next = whole.address.wrapping_add(4 * u64::from(whole.length));
         if misses.iter().all(|misses| misses.is_empty()) && pipeline.issue.lines.is_empty() {
             pipeline.issue.responses.clear();
-            pipeline.transition::<true>(whole, entry, Accesses::all_hits(addresses));
+            pipeline.transition::<true>(whole, entry, BlockAccesses::all_hits(addresses));
         } else {
             self.execute_with_misses(block, entry, addresses, misses);
         }
@@ -197,7 +197,7 @@ impl Core {
         let Block { whole, lines, first_access, .. } = &mut self.blocks[block as usize];
         let (pipeline, empty_segment) = (&mut self.pipeline, &mut self.empty_segment);
         let are_stores = &self.are_stores[*first_access as usize..];
-        let accesses = Accesses { addresses, misses: used };
+        let accesses = BlockAccesses { addresses, misses: used };
         let (block, mut entry, mut rest, mut lines) = (whole.address, entry, whole, lines.iter_mut());
         for number in 0.. {
             if let Some((misses, others)) = fetched.split_first()
@@ -242,11 +242,11 @@ impl Core {
 }
 
 impl Block {
-    fn segments(&self) -> impl Iterator<Item = &Segment> {
+    fn segments(&self) -> impl Iterator<Item = &BlockSegment> {
         self.lines.as_flattened().iter().chain([&self.whole])
     }
 
-    fn segments_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
+    fn segments_mut(&mut self) -> impl Iterator<Item = &mut BlockSegment> {
         self.lines.as_flattened_mut().iter_mut().chain([&mut self.whole])
     }
 }
@@ -254,7 +254,13 @@ impl Block {
 impl MemoizedPipeline {
     /// Executes a segment whose instruction line is present.
     #[inline(always)]
-    fn execute(&mut self, segment: &mut Segment, entry: BlockEntry, are_stores: &[bool], accesses: Accesses) {
+    fn execute(
+        &mut self,
+        segment: &mut BlockSegment,
+        entry: BlockEntry,
+        are_stores: &[bool],
+        accesses: BlockAccesses,
+    ) {
         self.issue.collect_data_responses(segment, are_stores, accesses);
         self.transition::<false>(segment, entry, accesses);
     }
@@ -265,8 +271,8 @@ impl MemoizedPipeline {
     #[inline(never)]
     fn wait_for_fetch(
         &mut self,
-        empty_segment: &mut Segment,
-        segment: &mut Segment,
+        empty_segment: &mut BlockSegment,
+        segment: &mut BlockSegment,
         entry: BlockEntry,
         fetched: ServedBy,
     ) -> BlockEntry {
@@ -296,7 +302,7 @@ impl MemoizedPipeline {
             issue.scoreboard.last = comes - 1;
         } else {
             issue.set_line_response(translated, comes, level);
-            self.transition::<false>(empty_segment, entry, Accesses::all_hits(&[]));
+            self.transition::<false>(empty_segment, entry, BlockAccesses::all_hits(&[]));
         }
         segment.front_end_stall += self.issue.scoreboard.last - last;
         BlockEntry::SameGroup
@@ -307,9 +313,9 @@ impl MemoizedPipeline {
     #[inline(always)]
     fn transition<const ALL_HITS: bool>(
         &mut self,
-        segment: &mut Segment,
+        segment: &mut BlockSegment,
         entry: BlockEntry,
-        accesses: Accesses,
+        accesses: BlockAccesses,
     ) {
         let MemoizedPipeline { issue, transitions, totals, .. } = self;
         let key = transitions.key(entry, segment.number);
@@ -337,9 +343,9 @@ impl MemoizedPipeline {
     #[inline(never)]
     fn issue_segment(
         &mut self,
-        segment: &mut Segment,
+        segment: &mut BlockSegment,
         entry: BlockEntry,
-        accesses: Accesses,
+        accesses: BlockAccesses,
         new: Option<TransitionKey>,
     ) {
         let MemoizedPipeline { issue, transitions, totals, sites } = self;

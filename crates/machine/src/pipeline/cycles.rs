@@ -48,7 +48,7 @@ pub enum Cause {
 
 /// The part of the pipeline that a cycle is attributed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum PipelineSide {
     /// No stall: instructions were issued.
     Issuing,
     /// The front end had no instruction to issue.
@@ -101,15 +101,15 @@ impl Cause {
     }
 
     /// The part of the pipeline.
-    pub const fn side(self) -> Side {
+    pub const fn side(self) -> PipelineSide {
         use Cause::*;
         match self {
-            Issued(_) => Side::Issuing,
+            Issued(_) => PipelineSide::Issuing,
             TakenBranch | Mispredict | InstructionTranslation | InstructionMiss(_) | CallPal | Emulation => {
-                Side::FrontEnd
+                PipelineSide::FrontEnd
             }
             Operand | Unit | DataMiss(_) | DataTranslation | OutstandingMisses | WriteBuffer | Barrier
-            | Replay => Side::BackEnd,
+            | Replay => PipelineSide::BackEnd,
         }
     }
 }
@@ -159,7 +159,7 @@ impl Cycles {
     }
 
     /// Cycles of one part.
-    pub fn of_side(&self, side: Side) -> u64 {
+    pub fn of_side(&self, side: PipelineSide) -> u64 {
         Cause::all().filter(|cause| cause.side() == side).map(|cause| self.of(cause)).sum()
     }
 

@@ -99,7 +99,7 @@ pub struct Bypass {
     /// Classes of the consumer.
     pub to: Vec<InstructionClass>,
     /// Only for the operand that is tested or stored.
-    pub operand: Option<Operand>,
+    pub operand: Option<OperandRole>,
     /// Cycles.
     pub latency: u8,
 }
@@ -107,7 +107,7 @@ pub struct Bypass {
 /// Which of the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Operand {
+pub enum OperandRole {
     /// The register that a conditional branch or move tests.
     Tested,
     /// The register that a store stores.

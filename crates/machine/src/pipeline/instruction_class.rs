@@ -117,7 +117,7 @@ pub(super) const NONE: u8 = 31;
 /// The registers of an instruction, floating-point ones from 32 on. Registers that are always zero, and
 /// absent ones, are 31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registers {
+pub struct InstructionRegisters {
     /// The registers that it reads. A conditional move that does not move writes nothing, so that it does not
     /// read its destination.
     pub sources: [u8; 2],
@@ -127,9 +127,9 @@ pub struct Registers {
     pub destination: u8,
 }
 
-impl Registers {
+impl InstructionRegisters {
     /// The registers of an instruction.
-    pub fn of(instruction: Instruction) -> Registers {
+    pub fn of(instruction: Instruction) -> InstructionRegisters {
         use Operands::*;
         let op = instruction.op;
         let [ra, rb, rc] = [instruction.ra(), instruction.rb(), instruction.rc()];
@@ -165,6 +165,6 @@ impl Registers {
             Nothing | PalFunction => ([NONE; 2], None, NONE),
         };
         let plain = |register: u8| if register == NONE + FLOAT { NONE } else { register };
-        Registers { sources: sources.map(plain), special, destination: plain(destination) }
+        InstructionRegisters { sources: sources.map(plain), special, destination: plain(destination) }
     }
 }

@@ -5,16 +5,16 @@
 
 use std::mem;
 
-use super::accesses::Accesses;
-use super::cycles::{Cause, LEVELS, Side};
+use super::accesses::BlockAccesses;
+use super::cycles::{Cause, LEVELS, PipelineSide};
 use super::description::{Loads, MAX_ISSUE, Pipeline, Stores};
 use super::front_end::{BlockEntry, FrontEnd};
 use super::instruction_class::NONE;
 use super::memory::{LastStoreData, MissAddressFile, Timing, WriteBufferModel};
 use super::memory_response::{LineResponse, MemoryResponse};
-use super::rules::{EMULATED, GROUP, LOAD, Rules, SPECIAL, SPLIT, STORE, Step};
+use super::rules::{EMULATED, GROUP, LOAD, PipelineInstruction, Rules, SPECIAL, SPLIT, STORE};
 use super::scoreboard::{NO_GROUP, Register, Scoreboard};
-use super::segment::Segment;
+use super::segment::BlockSegment;
 use super::state::{Horizon, PipelineState};
 use super::timing_outcome::OutcomeDetails;
 use crate::predictor::PredictorState;
@@ -40,7 +40,7 @@ pub(super) struct Issue {
     pub call_pal: u64,
     pub emulation: u64,
     pub front_end: FrontEnd,
-    pub steps: Vec<Step>,
+    pub steps: Vec<PipelineInstruction>,
     pub scoreboard: Scoreboard,
     pub write_buffer: WriteBufferModel,
     pub process: u32,
@@ -105,10 +105,10 @@ impl Issue {
     #[inline(never)]
     pub fn execute(
         &mut self,
-        segment: &Segment,
+        segment: &BlockSegment,
         state: &PipelineState,
         entry: BlockEntry,
-        accesses: Accesses,
+        accesses: BlockAccesses,
     ) -> OutcomeDetails {
         let start = self.scoreboard.last;
         state.restore(&mut self.scoreboard);
@@ -157,7 +157,7 @@ impl Issue {
     }
 
     #[inline(always)]
-    fn step(&mut self, step: Step, place: usize, accesses: Accesses) {
+    fn step(&mut self, step: PipelineInstruction, place: usize, accesses: BlockAccesses) {
         let (fits, units) = self.slot(&step);
         let mut time = self.scoreboard.last + u64::from(!(fits && self.scoreboard.open > 0));
         let mut ready = 0;
@@ -188,7 +188,13 @@ impl Issue {
 
     /// Issues an instruction with rules of its own. Returns the result's entry in the scoreboard.
     #[inline]
-    fn issue_special(&mut self, step: &Step, place: usize, mut time: u64, accesses: Accesses) -> Register {
+    fn issue_special(
+        &mut self,
+        step: &PipelineInstruction,
+        place: usize,
+        mut time: u64,
+        accesses: BlockAccesses,
+    ) -> Register {
         if step.flags & SPECIAL != 0 {
             time = self.wait_for_unit(step, place, time);
         }
@@ -208,7 +214,7 @@ impl Issue {
     /// Allocates units, and returns them. Also returns whether they were free among the instructions issued
     /// together; if not, a new set of instructions issued together begins.
     #[inline(always)]
-    fn slot(&mut self, step: &Step) -> (bool, u16) {
+    fn slot(&mut self, step: &PipelineInstruction) -> (bool, u16) {
         let [first, second] = step.units;
         let units = if self.scoreboard.used & first == 0 { first } else { second };
         let fits = self.scoreboard.used & (units | NO_GROUP) == 0 && step.flags & SPLIT == 0;
@@ -253,7 +259,7 @@ impl Issue {
         self.outcome.costs.spend(cause.index(), cycles);
         let Some(site) = self.outcome.costs.sites.get_mut(place) else { return };
         match cause.side() {
-            Side::FrontEnd => site.front_end_stall += cycles,
+            PipelineSide::FrontEnd => site.front_end_stall += cycles,
             _ => site.back_end_stall += cycles,
         }
     }

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use super::accesses::Accesses;
+use super::accesses::BlockAccesses;
 use super::issue::Issue;
 use super::memory::ServedBy;
-use super::segment::Segment;
+use super::segment::BlockSegment;
 
 /// One response; L1 hits have none. A word other than 0, so that many compare quickly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,14 +107,19 @@ impl Issue {
     /// Collects the responses for a segment's accesses. Numbers the lines that loads may find outstanding:
     /// first those that are, then those that they request.
     #[inline(always)]
-    pub fn collect_data_responses(&mut self, segment: &Segment, are_stores: &[bool], accesses: Accesses) {
+    pub fn collect_data_responses(
+        &mut self,
+        segment: &BlockSegment,
+        are_stores: &[bool],
+        accesses: BlockAccesses,
+    ) {
         self.responses.clear();
         if !(accesses.misses.is_empty() && self.lines.is_empty()) {
             self.collect_slow_responses(segment.accesses.clone(), are_stores, accesses);
         }
     }
 
-    fn collect_slow_responses(&mut self, segment: Range<u32>, are_stores: &[bool], accesses: Accesses) {
+    fn collect_slow_responses(&mut self, segment: Range<u32>, are_stores: &[bool], accesses: BlockAccesses) {
         let mut access = segment.start;
         let mut misses = accesses.misses_from(access);
         loop {

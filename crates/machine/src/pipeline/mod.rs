@@ -24,8 +24,10 @@ mod worker;
 
 pub use accounting::UnitCycles;
 pub use cached_memory::CachedMemory;
-pub use cycles::{Cause, Cycles, Side};
-pub use description::{Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, Operand, Pipeline, Stores};
+pub use cycles::{Cause, Cycles, PipelineSide};
+pub use description::{
+    Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, OperandRole, Pipeline, Stores,
+};
 pub use instruction_class::InstructionClass;
 pub use issue::SiteCycles;
 pub use memory::{MemorySystem, PerfectMemory, ServedBy};

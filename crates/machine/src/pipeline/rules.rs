@@ -2,8 +2,8 @@
 
 use isa::{Cpu, Flags, Op};
 
-use super::description::{ClassRules, Operand, Pipeline};
-use super::instruction_class::{InstructionClass, NONE, Registers};
+use super::description::{ClassRules, OperandRole, Pipeline};
+use super::instruction_class::{InstructionClass, InstructionRegisters, NONE};
 
 /// Columns of [`Rules::latencies`]: two for each class, the second for the operand that is tested or stored.
 const COLUMNS: usize = 64;
@@ -45,7 +45,7 @@ pub(super) struct ClassTables {
 
 /// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct PipelineInstruction {
     /// The units that it can take, the preferred ones first.
     pub units: [u16; 2],
     pub sources: [u8; 2],
@@ -101,7 +101,7 @@ impl Rules {
                 let columns = &mut of_producer[2 * to as usize..][..2];
                 match bypass.operand {
                     None => columns.fill(bypass.latency),
-                    Some(Operand::Tested | Operand::Stored) => columns[1] = bypass.latency,
+                    Some(OperandRole::Tested | OperandRole::Stored) => columns[1] = bypass.latency,
                 }
             }
         }
@@ -158,7 +158,13 @@ impl Rules {
     }
 
     /// Appends the steps of a block.
-    pub fn decode(&self, address: u64, words: &[u32], cpu: Option<Cpu>, steps: &mut Vec<Step>) {
+    pub fn decode(
+        &self,
+        address: u64,
+        words: &[u32],
+        cpu: Option<Cpu>,
+        steps: &mut Vec<PipelineInstruction>,
+    ) {
         let start = steps.len();
         for (place, &word) in words.iter().enumerate() {
             let at = address.wrapping_add(4 * place as u64);
@@ -172,11 +178,11 @@ impl Rules {
         self.slot(address, &mut steps[start..]);
     }
 
-    fn step(&self, word: u32, cpu: Option<Cpu>) -> Step {
+    fn step(&self, word: u32, cpu: Option<Cpu>) -> PipelineInstruction {
         let decoded = isa::decode(word);
         let class = decoded.map_or(InstructionClass::Nothing, InstructionClass::of);
         let tables = &self.classes[class as usize];
-        let mut step = Step {
+        let mut step = PipelineInstruction {
             units: tables.units,
             sources: [NONE; 2],
             columns: [2 * class as u8; 2],
@@ -194,7 +200,7 @@ impl Rules {
             step.flags |= SPECIAL;
         }
         if class != InstructionClass::Nothing {
-            let registers = Registers::of(instruction);
+            let registers = InstructionRegisters::of(instruction);
             (step.sources, step.destination) = (registers.sources, registers.destination);
             if let Some(special) = registers.special {
                 step.columns[special] += 1;
@@ -210,7 +216,7 @@ impl Rules {
     }
 
     /// Applies the rules that depend on the other instructions of the group.
-    fn slot(&self, address: u64, steps: &mut [Step]) {
+    fn slot(&self, address: u64, steps: &mut [PipelineInstruction]) {
         let group = 1 << (self.group_shift - 2);
         let offset = (address >> 2) as usize % group;
         let mut start = 0;
@@ -244,7 +250,7 @@ impl Rules {
     }
 }
 
-impl Step {
+impl PipelineInstruction {
     /// Whether the next instruction is fetched anew.
     pub fn traps(self) -> bool {
         self.flags & EMULATED != 0 || self.class == InstructionClass::CallPal as u8

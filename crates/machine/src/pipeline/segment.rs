@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::rules::Step;
+use super::rules::PipelineInstruction;
 
 /// Consecutive instructions of a block: all of it, or those within one instruction line.
-pub(super) struct Segment {
+pub(super) struct BlockSegment {
     /// Unique.
     pub number: u32,
     /// The transitions that it made last where no other led to the state: without responses of memory, and
@@ -23,17 +23,23 @@ pub(super) struct Segment {
     pub front_end_stall: u64,
 }
 
-impl Segment {
+impl BlockSegment {
     /// The indices of its steps.
     pub fn steps(&self) -> Range<usize> {
         self.first as usize..(self.first + self.length) as usize
     }
 
     /// The instructions at `places` of a block, which is at `address` and whose steps begin at `first`.
-    pub fn new(number: u32, address: u64, first: usize, steps: &[Step], places: Range<usize>) -> Segment {
+    pub fn new(
+        number: u32,
+        address: u64,
+        first: usize,
+        steps: &[PipelineInstruction],
+        places: Range<usize>,
+    ) -> BlockSegment {
         let accesses =
             |places: Range<usize>| steps[places].iter().filter(|step| step.accesses()).count() as u32;
-        Segment {
+        BlockSegment {
             number,
             recent: [0; 2],
             address: address.wrapping_add(4 * places.start as u64),

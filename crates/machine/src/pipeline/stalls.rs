@@ -1,12 +1,12 @@
 //! The stalls of an instruction that cannot be issued at once.
 
-use super::accesses::Accesses;
+use super::accesses::BlockAccesses;
 use super::cycles::{Cause, LEVELS};
 use super::instruction_class::{InstructionClass, NONE};
 use super::issue::Issue;
 use super::memory::{LastStoreData, OutstandingMiss, ServedBy};
 use super::memory_response::{MemoryResponse, NO_LINE};
-use super::rules::{EMULATED, STORE, Step};
+use super::rules::{EMULATED, PipelineInstruction, STORE};
 use super::scoreboard::{LastStore, Register};
 
 impl Issue {
@@ -14,7 +14,12 @@ impl Issue {
     /// load that turned out to miss is replayed.
     #[cold]
     #[inline(never)]
-    pub(super) fn wait_for_operands(&mut self, step: &Step, place: usize, earliest: u64) -> u64 {
+    pub(super) fn wait_for_operands(
+        &mut self,
+        step: &PipelineInstruction,
+        place: usize,
+        earliest: u64,
+    ) -> u64 {
         // The issue time, and what it would be if all loads had hit.
         let (mut ready, mut cause, mut expected) = (earliest, Cause::Operand.index() as u8, earliest);
         let mut wait = |register: &Register, time: u64, as_if_hit: u64| {
@@ -67,7 +72,7 @@ impl Issue {
 
     /// Waits for a unit that works on one instruction at a time.
     #[inline(never)]
-    pub(super) fn wait_for_unit(&mut self, step: &Step, place: usize, time: u64) -> u64 {
+    pub(super) fn wait_for_unit(&mut self, step: &PipelineInstruction, place: usize, time: u64) -> u64 {
         let Some((unit, _)) = self.rules.classes[step.class as usize].occupies else { return time };
         let time = time.max(self.scoreboard.free[unit]);
         self.stall(time, Cause::Unit, place);
@@ -77,7 +82,7 @@ impl Issue {
     /// The after-effects of an instruction with special rules. Returns how much longer than its class's
     /// latency it takes.
     #[inline(never)]
-    pub(super) fn after(&mut self, step: &Step, time: u64) -> u64 {
+    pub(super) fn after(&mut self, step: &PipelineInstruction, time: u64) -> u64 {
         if step.flags & EMULATED != 0 {
             self.outcome.costs.emulate();
             self.scoreboard.restart = Some((time + 1 + self.emulation, Cause::Emulation));
@@ -115,7 +120,7 @@ impl Issue {
     }
 
     /// Cycles until its operands have reached their registers, where it cannot take them from bypasses.
-    fn until_registers(&self, step: &Step, time: u64) -> u64 {
+    fn until_registers(&self, step: &PipelineInstruction, time: u64) -> u64 {
         if !self.rules.classes[step.class as usize].from_registers {
             return 0;
         }
@@ -131,11 +136,11 @@ impl Issue {
     #[inline]
     pub(super) fn access(
         &mut self,
-        step: &Step,
+        step: &PipelineInstruction,
         place: usize,
         time: u64,
         access: u32,
-        accesses: Accesses,
+        accesses: BlockAccesses,
     ) -> (u64, Register) {
         let time = time.max(self.scoreboard.barrier);
         self.stall(time, Cause::Barrier, place);
@@ -150,7 +155,7 @@ impl Issue {
 
     fn load(
         &mut self,
-        step: &Step,
+        step: &PipelineInstruction,
         place: usize,
         mut time: u64,
         access: u32,
@@ -184,7 +189,7 @@ impl Issue {
         (time, Register { issued: as_if_issued, shadow: time + latency, class: step.class, cause })
     }
 
-    fn store(&mut self, place: usize, mut time: u64, access: u32, accesses: Accesses) -> u64 {
+    fn store(&mut self, place: usize, mut time: u64, access: u32, accesses: BlockAccesses) -> u64 {
         let replay = self.stores.full_replay;
         let address = accesses.address(access);
         let line = self.line(address);

@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use super::accesses::Accesses;
+use super::accesses::BlockAccesses;
 use super::cycles::{CAUSES, Cycles};
 use super::issue::{Issue, SiteCycles};
 use super::memory::LastStoreData;
@@ -220,7 +220,7 @@ impl Issue {
     /// Whether a cached outcome applies: its store-load pairs must again be to different data, and the write
     /// buffer must have room for its stores.
     #[inline(always)]
-    pub fn applies(&mut self, cached: CachedOutcome, accesses: Accesses) -> bool {
+    pub fn applies(&mut self, cached: CachedOutcome, accesses: BlockAccesses) -> bool {
         let stores = cached.outcome.inline_stores().len() + cached.more_stores.len();
         cached
             .store_load_pairs
@@ -231,7 +231,7 @@ impl Issue {
                 || self.fits_write_buffer(cached, accesses))
     }
 
-    fn is_independent(&self, (store, load): StoreLoadPair, accesses: Accesses) -> bool {
+    fn is_independent(&self, (store, load): StoreLoadPair, accesses: BlockAccesses) -> bool {
         let stored = match store {
             None => self.stored,
             Some(store) => LastStoreData::new(accesses.address(store), accesses.served(store)),
@@ -241,7 +241,7 @@ impl Issue {
 
     /// Whether the write buffer has room whenever a store comes, though not for all of them at once.
     #[cold]
-    fn fits_write_buffer(&self, cached: CachedOutcome, accesses: Accesses) -> bool {
+    fn fits_write_buffer(&self, cached: CachedOutcome, accesses: BlockAccesses) -> bool {
         let mut buffer = self.write_buffer.clone();
         cached.stores().all(|(store, time)| {
             let time = self.scoreboard.last + u64::from(time);
@@ -257,7 +257,7 @@ impl Issue {
 
     /// Applies a cached outcome.
     #[inline(always)]
-    pub fn apply(&mut self, cached: CachedOutcome, accesses: Accesses) {
+    pub fn apply(&mut self, cached: CachedOutcome, accesses: BlockAccesses) {
         let now = self.scoreboard.last;
         let mut finish = |store: u32, time: u32| {
             self.finish_store(accesses.address(store), now + u64::from(time), accesses.served(store));

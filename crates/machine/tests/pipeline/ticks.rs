@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use pathlength_machine::pipeline::{InstructionClass, Operand, Pipeline};
+use pathlength_machine::pipeline::{InstructionClass, OperandRole, Pipeline};
 use pathlength_machine::{Cause, Machine};
 
 use super::memory::{LINE, serve};
@@ -202,7 +202,7 @@ impl<'a> Ticks<'a> {
     fn latency(&self, from: InstructionClass, to: InstructionClass, is_special: bool) -> u64 {
         let mut latency = rules(self.pipeline, from).latency;
         for bypass in &self.pipeline.bypasses {
-            let operand = matches!(bypass.operand, None | Some(Operand::Tested | Operand::Stored) if is_special)
+            let operand = matches!(bypass.operand, None | Some(OperandRole::Tested | OperandRole::Stored) if is_special)
                 || bypass.operand.is_none();
             if operand && bypass.from.contains(&from) && bypass.to.contains(&to) {
                 latency = bypass.latency;

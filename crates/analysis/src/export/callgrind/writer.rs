@@ -1,4 +1,4 @@
-//! The lines of callgrind's form.
+//! Writes callgrind's format.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use events::BlockId;
 use super::{Call, Callgrind, Cost, EVENTS};
 use crate::replay::Dictionary;
 
-/// What tools call a name that is not known.
+/// The tools' placeholder for unknown names.
 const UNKNOWN: &str = "???";
 
 /// Writes a profile.
@@ -39,7 +39,7 @@ impl Aliases {
     }
 }
 
-/// What happened at an instruction of a function.
+/// The costs of an instruction of a function.
 #[derive(Default)]
 struct Line<'c> {
     cost: Cost,

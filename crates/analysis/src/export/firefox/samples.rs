@@ -1,4 +1,4 @@
-//! What was executed when, in bounded memory.
+//! A timeline of executions in bounded memory.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,9 +6,9 @@ use std::hash::Hash;
 /// Executions without a change, in the order of time.
 pub struct Samples<P> {
     samples: Vec<Sample<P>>,
-    /// So many are kept at most, if there are not as many different ones in one slice.
+    /// The greatest number of samples, unless one slice has more paths.
     most: usize,
-    /// Within so many instructions, each path has one sample only.
+    /// The length of a slice in instructions: each path has one sample in a slice.
     slice: u64,
 }
 
@@ -16,19 +16,19 @@ pub struct Samples<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample<P> {
     path: P,
-    /// The time behind them; before others were put to them.
+    /// The time after them, without samples that were merged into this one.
     end: u64,
-    /// How many.
+    /// The number of instructions.
     weight: u64,
 }
 
 impl<P: Copy + Eq + Hash> Samples<P> {
-    /// None, and not more than so many.
+    /// Without samples; `most` is the greatest number.
     pub fn new(most: usize) -> Samples<P> {
         Samples { samples: Vec::new(), most, slice: 1 }
     }
 
-    /// So many instructions of a path were executed, up to a time, if they were any.
+    /// Adds instructions of a path that were executed up to a time, if there are any.
     #[inline]
     pub fn add(&mut self, path: P, end: u64, weight: u64) {
         if weight == 0 {
@@ -49,7 +49,7 @@ impl<P: Copy + Eq + Hash> Samples<P> {
         }
     }
 
-    /// Makes the slices longer until half of the samples are gone.
+    /// Makes the slices longer until half of the samples are merged.
     #[cold]
     fn put_together(&mut self) {
         let Some(last) = self.samples.last() else { return };
@@ -59,13 +59,13 @@ impl<P: Copy + Eq + Hash> Samples<P> {
             self.slice = self.slice.saturating_mul(2);
             self.merge();
         }
-        // One slice holds everything, and has more paths than that.
+        // A single slice has more paths than the limit.
         if self.samples.len() >= self.most {
             self.most = 2 * self.samples.len();
         }
     }
 
-    /// Puts samples of one path together that are in one slice.
+    /// Merges samples of the same path in the same slice.
     fn merge(&mut self) {
         let mut places: HashMap<P, usize> = HashMap::new();
         let mut slice = 0;
@@ -88,14 +88,14 @@ impl<P: Copy + Eq + Hash> Samples<P> {
         self.samples.truncate(kept);
     }
 
-    /// Tells all: the time behind, the path, and how many instructions.
+    /// Calls its argument for each sample, with the time after it, its path and its instructions.
     pub fn finish(self, mut tell: impl FnMut(u64, P, u32)) {
         let mut time = 0_u64;
         for Sample { path, end, mut weight } in self.samples {
-            // What was put to a sample moves those behind it, for which there is room then.
+            // Samples that were merged into this one move the following samples, for which there is room then.
             time = time.max(end.saturating_sub(weight));
             while weight > 0 {
-                // A profile's weights are of 31 bits.
+                // A profile's weights have 31 bits.
                 let part = weight.min(i32::MAX as u64);
                 weight -= part;
                 time = time.saturating_add(part);

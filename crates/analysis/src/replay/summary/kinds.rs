@@ -4,7 +4,7 @@ use isa::{Flags, Format, Instruction};
 
 /// A kind of instruction, or something that an instruction did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     /// Any.
     Instruction,
     /// One that reads memory.
@@ -31,27 +31,27 @@ pub enum Kind {
     Unaligned,
 }
 
-impl Kind {
+impl EventKind {
     /// Every kind, with the name of what it counts.
-    pub const ALL: [(Kind, &'static str); 12] = [
-        (Kind::Instruction, "instructions"),
-        (Kind::Load, "loads"),
-        (Kind::Store, "stores"),
-        (Kind::Locked, "locked ones of both"),
-        (Kind::Conditional, "conditional branches"),
-        (Kind::Taken, "taken ones of these"),
-        (Kind::Branch, "unconditional branches"),
-        (Kind::Jump, "jumps"),
-        (Kind::Call, "calls"),
-        (Kind::Return, "returns"),
-        (Kind::System, "system calls"),
-        (Kind::Unaligned, "unaligned accesses"),
+    pub const ALL: [(EventKind, &'static str); 12] = [
+        (EventKind::Instruction, "instructions"),
+        (EventKind::Load, "loads"),
+        (EventKind::Store, "stores"),
+        (EventKind::Locked, "locked ones of both"),
+        (EventKind::Conditional, "conditional branches"),
+        (EventKind::Taken, "taken ones of these"),
+        (EventKind::Branch, "unconditional branches"),
+        (EventKind::Jump, "jumps"),
+        (EventKind::Call, "calls"),
+        (EventKind::Return, "returns"),
+        (EventKind::System, "system calls"),
+        (EventKind::Unaligned, "unaligned accesses"),
     ];
 }
 
 /// Counts by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kinds([u64; Kind::ALL.len()]);
+pub struct Kinds([u64; EventKind::ALL.len()]);
 
 impl Kinds {
     /// For instruction words, each once.
@@ -63,12 +63,12 @@ impl Kinds {
 
     /// Counts an instruction word.
     pub fn add_word(&mut self, word: u32) {
-        self.add(Kind::Instruction, 1);
+        self.add(EventKind::Instruction, 1);
         let Some(instruction) = isa::decode(word) else { return };
         if instruction.access_size().is_some() {
             let is_store = instruction.op.is(Flags::STORE);
-            self.add(if is_store { Kind::Store } else { Kind::Load }, 1);
-            self.add(Kind::Locked, u64::from(instruction.op.is(Flags::LOCKED)));
+            self.add(if is_store { EventKind::Store } else { EventKind::Load }, 1);
+            self.add(EventKind::Locked, u64::from(instruction.op.is(Flags::LOCKED)));
         }
         if let Some(kind) = transfer(instruction) {
             self.add(kind, 1);
@@ -77,7 +77,7 @@ impl Kinds {
 
     /// Adds to the count of a kind.
     #[inline]
-    pub fn add(&mut self, kind: Kind, count: u64) {
+    pub fn add(&mut self, kind: EventKind, count: u64) {
         self.0[kind as usize] += count;
     }
 
@@ -87,22 +87,22 @@ impl Kinds {
     }
 
     /// The count of a kind.
-    pub fn get(&self, kind: Kind) -> u64 {
+    pub fn get(&self, kind: EventKind) -> u64 {
         self.0[kind as usize]
     }
 }
 
 /// How an instruction transfers control, if it does.
-fn transfer(instruction: Instruction) -> Option<Kind> {
+fn transfer(instruction: Instruction) -> Option<EventKind> {
     let op = instruction.op;
     match op.format() {
-        Format::Pal => (instruction.name() == "callsys").then_some(Kind::System),
+        Format::Pal => (instruction.name() == "callsys").then_some(EventKind::System),
         Format::Branch | Format::MemoryJump => Some(match () {
-            () if op.is(Flags::CONDITIONAL) => Kind::Conditional,
-            () if op.is(Flags::CALL) => Kind::Call,
-            () if op.is(Flags::RETURN) => Kind::Return,
-            () if op.format() == Format::Branch => Kind::Branch,
-            () => Kind::Jump,
+            () if op.is(Flags::CONDITIONAL) => EventKind::Conditional,
+            () if op.is(Flags::CALL) => EventKind::Call,
+            () if op.is(Flags::RETURN) => EventKind::Return,
+            () if op.format() == Format::Branch => EventKind::Branch,
+            () => EventKind::Jump,
         }),
         _ => None,
     }

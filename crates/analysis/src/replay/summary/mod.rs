@@ -5,7 +5,7 @@ mod memory;
 mod sizes;
 mod tables;
 
-pub use kinds::{Kind, Kinds};
+pub use kinds::{EventKind, Kinds};
 pub use memory::{GRANULE, LineUse, TouchedBytes};
 pub use sizes::Sizes;
 
@@ -20,7 +20,7 @@ use super::{Accesses, Dictionary, Executed, SelectedInstructions, Transfer, Visi
 
 /// Options of a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct SummarySettings {
     /// Sizes of cache lines: powers of two, from 8 to 4096.
     pub line_sizes: Vec<u64>,
     /// Sizes of pages: powers of two, from 4096.
@@ -43,7 +43,7 @@ const MOST_UNITS: usize = 1 << 20;
 pub struct Summary<'a> {
     dictionary: &'a Dictionary<'a>,
     accesses: &'a Accesses,
-    options: Options,
+    options: SummarySettings,
     /// The instructions of each block, by kind.
     kinds: Vec<Kinds>,
     /// Executions of whole blocks in this window by this stream, and the blocks that have any.
@@ -115,7 +115,11 @@ struct Window {
 
 impl<'a> Summary<'a> {
     /// Nothing executed yet.
-    pub fn new(dictionary: &'a Dictionary<'a>, accesses: &'a Accesses, options: Options) -> Summary<'a> {
+    pub fn new(
+        dictionary: &'a Dictionary<'a>,
+        accesses: &'a Accesses,
+        options: SummarySettings,
+    ) -> Summary<'a> {
         let trace = dictionary.trace;
         let blocks = trace.blocks().len();
         let mut numbers: Vec<u32> = trace.streams().iter().map(|stream| stream.process).collect();
@@ -202,7 +206,7 @@ impl<'a> Summary<'a> {
         let Some((end, transfer)) = state.last else { return };
         let elsewhere = address != end;
         if transfer == Transfer::Conditional && elsewhere {
-            state.kinds.add(Kind::Taken, 1);
+            state.kinds.add(EventKind::Taken, 1);
         }
         if elsewhere || transfer.is_always_taken() {
             self.runs.add(std::mem::take(&mut state.run));
@@ -224,7 +228,7 @@ impl<'a> Summary<'a> {
             data.touch(address, access.size.into());
             if address & u64::from(access.size - 1) != 0 {
                 *self.counts.unaligned.entry((block, access.index)).or_default() += 1;
-                kinds.add(Kind::Unaligned, 1);
+                kinds.add(EventKind::Unaligned, 1);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use events::BlockId;
 
-use super::{Kind, Kinds, LineUse, Stream, Summary, Unit, Window, pages_of};
+use super::{EventKind, Kinds, LineUse, Stream, Summary, Unit, Window, pages_of};
 use crate::mix::{self, Mix};
 use crate::profile::{self, Attribution, Profile};
 use crate::replay::text::{describe, host_process, thread};
@@ -106,20 +106,20 @@ impl Summary<'_> {
     }
 
     fn threads(&self) -> Table {
-        const COUNTED: [(Kind, &str); 6] = [
-            (Kind::Instruction, "instructions"),
-            (Kind::Load, "loads"),
-            (Kind::Store, "stores"),
-            (Kind::Conditional, "branches"),
-            (Kind::Call, "calls"),
-            (Kind::System, "system calls"),
+        const COUNTED: [(EventKind, &str); 6] = [
+            (EventKind::Instruction, "instructions"),
+            (EventKind::Load, "loads"),
+            (EventKind::Store, "stores"),
+            (EventKind::Conditional, "branches"),
+            (EventKind::Call, "calls"),
+            (EventKind::System, "system calls"),
         ];
         let mut columns = vec![("thread", Column::Text), ("process number", Column::Text)];
         columns.extend(COUNTED.map(|(_, name)| (name, Column::Count)));
         let mut table = Table::new("threads", "Threads, by process and thread", &columns);
         let trace = self.dictionary.trace;
         let counts = |kinds: &Kinds| COUNTED.map(|(kind, _)| Value::from(kinds.get(kind)));
-        let ran = |counted: &Stream| counted.kinds.get(Kind::Instruction) > 0;
+        let ran = |counted: &Stream| counted.kinds.get(EventKind::Instruction) > 0;
         let mut threads: Vec<_> =
             trace.streams().iter().zip(&self.streams).filter(|(_, one)| ran(one)).collect();
         threads.sort_by_key(|(stream, _)| (stream.process, stream.thread));
@@ -140,9 +140,9 @@ impl Summary<'_> {
             [("kind", Column::Text), ("count", Column::Count), ("of instructions", Column::Percent(2))];
         let mut table = Table::new("kinds", "Accesses and transfers of control", &columns);
         let total = self.total();
-        for (kind, name) in Kind::ALL {
+        for (kind, name) in EventKind::ALL {
             let count = total.get(kind);
-            table.row(vec![name.into(), count.into(), share(count, total.get(Kind::Instruction))]);
+            table.row(vec![name.into(), count.into(), share(count, total.get(EventKind::Instruction))]);
         }
         table
     }

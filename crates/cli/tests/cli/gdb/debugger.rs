@@ -62,7 +62,7 @@ fn gdb_interrupted(debugged: &Debugged, commands: &str) -> String {
 /// What comes before a command that is to be interrupted.
 const GOING_ON: &str = "echo going on\\n";
 
-/// Asserts that the parts are in the text, one behind the other.
+/// Asserts that the parts are in the text, in this order.
 #[track_caller]
 fn assert_in_order(text: &str, parts: &[&str]) {
     let mut rest = text;
@@ -104,7 +104,7 @@ fn breakpoints_backtraces_and_values() {
 }
 
 /// The builds of a program whose functions are called through pointers, and by callers that share their global pointer
-/// and enter behind what computes it.
+/// and enter after the instructions that compute it.
 const ENTRIES: [&str; 4] = ["entries-O0-g", "entries-O1-g", "entries-O2-g", "entries-O2-g0"];
 
 /// What the program prints.

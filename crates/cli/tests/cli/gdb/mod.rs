@@ -29,7 +29,7 @@ struct Debugged {
 }
 
 impl Debugged {
-    /// Runs the words behind `run --gdb PLACE`.
+    /// Runs `run --gdb PLACE` with these words.
     fn at(place: &str, words: &str, stdin: Stdio) -> Debugged {
         let (stdout, stderr) = (file(), file());
         let mut command = command(&format!("run --gdb {place} {words}"));
@@ -63,7 +63,7 @@ impl Debugged {
         ticks() >= before + 5
     }
 
-    /// How it ends, and what it said beside that it waits.
+    /// Its end, and its messages, but for the one that it waits.
     fn outcome(mut self) -> Outcome {
         let status = ends_within(&mut self.child, Duration::from_secs(60)).unwrap_or_else(|| {
             self.child.kill().unwrap();

@@ -221,7 +221,7 @@ fn answers() {
         ("!", ""),
         ("QNonStop:1", ""),
         ("Z5,120000000,4", ""),
-        // Memory: what is there, and what is not.
+        // Memory: mapped and unmapped addresses.
         (&format!("m{constant:x},9"), "636f6e7374616e7400"),
         ("m0,8", "E0e"),
         ("m3ffffffffff,8", "E0e"),
@@ -297,7 +297,7 @@ fn every_step_is_one_instruction() {
     assert_eq!(debugged.ending(), (3, OUTPUT.into()));
 }
 
-/// A step with a signal ends before the first instruction of its handler; one without, behind the call.
+/// A step with a signal ends before the first instruction of its handler; one without, after the call.
 #[test]
 fn a_step_may_lead_to_a_signals_handler() {
     for (packet, place) in [("S1e", "handler"), ("s", "")] {
@@ -319,7 +319,7 @@ fn a_step_may_lead_to_a_signals_handler() {
     }
 }
 
-/// Packets made of pieces of packets: the program survives whatever they do to the conversation.
+/// Packets made of parts of packets: the program survives, whatever becomes of the session.
 #[test]
 fn anything_may_be_said() {
     let pieces = [

@@ -3,7 +3,7 @@
 use super::{LOOPS, SWITCHES, Seen, Walk};
 
 /// A figure.
-pub struct Figure {
+pub struct PaperFigure {
     /// Its number in the paper.
     pub number: u32,
     /// Whether it shows the modified loop.
@@ -51,12 +51,12 @@ const fn figure(
     is_store: bool,
     conclusion: &'static str,
     claims: &'static [Claim],
-) -> Figure {
-    Figure { number, is_modified: number > 10, array, is_store, conclusion, claims }
+) -> PaperFigure {
+    PaperFigure { number, is_modified: number > 10, array, is_store, conclusion, claims }
 }
 
 /// Figures 2 to 9 are of the original loop, 11 to 16 of the modified one.
-pub const FIGURES: [Figure; 14] = [
+pub const FIGURES: [PaperFigure; 14] = [
     figure(2, "q", false, "Q is read one element after another, as the source says.", ONE),
     figure(3, "q", true, "Q is written one element after another, as the source says.", ONE),
     figure(
@@ -117,7 +117,7 @@ pub const PAPER_MISSES: [(&str, &str, Option<u64>, u64); 2] = [
     ("the paper's modified", "-fast -O5 -unroll 1", None, 72_384_348 / 26),
 ];
 
-impl Figure {
+impl PaperFigure {
     /// Whether this is the loop that the figure shows, compiled as the paper did: the original one unrolled by the
     /// compiler, the modified one not.
     pub fn shows(&self, seen: &Seen) -> bool {

@@ -7,14 +7,14 @@ mod page;
 use std::path::{Path, PathBuf};
 
 use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Order, Replay, Selection};
-use analysis::strides::{Bins, By, Count, Options as StrideOptions, Patterns};
+use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use analysis::strides::{Bins, By, Count, Patterns, StrideSettings};
 use analysis::table::{Kind, Table};
 use engine::{Configuration, Plan, UnitPlan};
 use machine::{Caches, Machine};
 use trace::Trace;
 
-use crate::build::{self, Build, BuildOptions, build};
+use crate::build::{self, Build, BuildFolders, build};
 use crate::measure::{self, Ending};
 use crate::toolchain::ORIGINAL;
 use crate::workload::Workload;
@@ -24,9 +24,9 @@ use super::{NoLibrary, check_library, repeatable};
 
 /// What to study, and where.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct StridesStudySettings {
     /// Where builds are kept.
-    pub build: BuildOptions,
+    pub build: BuildFolders,
     /// Where Alpha's libraries are.
     pub sysroot: PathBuf,
     /// Whether misses are counted too, with the large matrix.
@@ -35,9 +35,9 @@ pub struct Options {
 
 /// The progress of the study.
 #[derive(Clone, Debug)]
-pub enum Progress {
+pub enum StridesStudyProgress {
     /// Builds are made.
-    Building(build::Progress),
+    Building(build::BuildProgress),
     /// A loop runs, compiled so.
     Running(&'static str, &'static str),
 }
@@ -125,7 +125,7 @@ pub struct Seen {
 
 /// Everything that was found.
 #[derive(Clone, Debug)]
-pub struct Study {
+pub struct StridesStudy {
     /// Both loops, compiled both ways.
     pub seen: Vec<Seen>,
     build: Build,
@@ -155,26 +155,29 @@ latency_ns = 100
 "#;
 
 /// Builds, runs both loops and looks at them.
-pub fn strides(options: &Options, progress: &(dyn Fn(Progress) + Sync)) -> Result<Study, Error> {
+pub fn strides(
+    options: &StridesStudySettings,
+    progress: &(dyn Fn(StridesStudyProgress) + Sync),
+) -> Result<StridesStudy, Error> {
     check_library(&options.sysroot)?;
     let workload = Workload::named("spmv").expect("the workload is in the table");
     let mut builds =
-        build(workload, &[ORIGINAL], &options.build, &|step| progress(Progress::Building(step)))?;
+        build(workload, &[ORIGINAL], &options.build, &|step| progress(StridesStudyProgress::Building(step)))?;
     let build = builds.pop().expect("one was asked for");
     let mut seen = Vec::new();
     for switches in SWITCHES {
         for of in LOOPS {
-            progress(Progress::Running(of.name, switches.name));
+            progress(StridesStudyProgress::Running(of.name, switches.name));
             let walks = walks(&configuration(&build, switches.small, options), of)?;
             let large = configuration(&build, switches.large, options);
             let misses = options.with_misses.then(|| misses(&large, of)).transpose()?;
             seen.push(Seen { of, switches, walks, misses });
         }
     }
-    Ok(Study { seen, build })
+    Ok(StridesStudy { seen, build })
 }
 
-fn configuration(build: &Build, image: &str, options: &Options) -> Configuration {
+fn configuration(build: &Build, image: &str, options: &StridesStudySettings) -> Configuration {
     let program = build.program.with_file_name(image);
     repeatable(program, vec!["1".into()], isa::Cpu::Ev5, &options.sysroot)
 }
@@ -203,9 +206,10 @@ fn arrays(path: &Path) -> Result<Vec<Walk>, Error> {
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
     let filter = Filter::new(&Selection::default(), &dictionary).expect("all is there");
-    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: Order::Time };
+    let replay =
+        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
     let bins = Bins { is_signed: false, in_elements: true };
-    let options = StrideOptions { bins, ..StrideOptions::default() };
+    let options = StrideSettings { bins, ..StrideSettings::default() };
     let only = ARRAYS.map(String::from);
     let mut patterns = Patterns::new(&dictionary, By::Array, &only, options);
     if let Some(error) = replay.run(&mut patterns, &mut |_| {})?.pop() {
@@ -249,7 +253,7 @@ impl Seen {
     }
 }
 
-impl Study {
+impl StridesStudy {
     /// Every table.
     pub fn tables(&self) -> Vec<Table> {
         [self.shares()].into_iter().chain(self.misses()).collect()

@@ -2,14 +2,14 @@
 
 use report::{Block, Chart, Error, Page, Section};
 
-use super::figures::{FIGURES, Figure};
-use super::{LOOPS, Study};
+use super::figures::{FIGURES, PaperFigure};
+use super::{LOOPS, StridesStudy};
 
 /// Makes the page.
-pub fn page(study: &Study) -> Result<Page, Error> {
+pub fn page(study: &StridesStudy) -> Result<Page, Error> {
     let mut sections = Vec::new();
     for (of, is_modified) in LOOPS.iter().zip([false, true]) {
-        let figures: Vec<&Figure> =
+        let figures: Vec<&PaperFigure> =
             FIGURES.iter().filter(|figure| figure.is_modified == is_modified).collect();
         sections.push(Section { heading: format!("The {} loop", of.name), blocks: blocks(study, &figures)? });
     }
@@ -35,9 +35,9 @@ pub fn page(study: &Study) -> Result<Page, Error> {
 }
 
 /// The figures' charts, each with the paper's conclusion and today's result.
-fn blocks(study: &Study, figures: &[&Figure]) -> Result<Vec<Block>, Error> {
-    let seen = |figure: &Figure| study.seen.iter().find(|seen| figure.shows(seen));
-    let walk = |figure: &Figure| seen(figure)?.walk(figure.array, figure.is_store);
+fn blocks(study: &StridesStudy, figures: &[&PaperFigure]) -> Result<Vec<Block>, Error> {
+    let seen = |figure: &PaperFigure| study.seen.iter().find(|seen| figure.shows(seen));
+    let walk = |figure: &PaperFigure| seen(figure)?.walk(figure.array, figure.is_store);
     let tables: Vec<_> = figures.iter().filter_map(|figure| Some(walk(figure)?.chart.clone())).collect();
     let mut charts = report::histograms(&tables)?.into_iter();
     let mut blocks = Vec::new();
