@@ -7,9 +7,9 @@ use std::io::{Write, sink};
 use std::path::Path;
 
 use analysis::names::Names;
-use analysis::replay::summary::{Options, Summary};
+use analysis::replay::summary::{Summary, SummarySettings};
 use analysis::replay::{
-    Accesses, Dictionary, Filter, FunctionTrace, Listing, Order, Replay, Visitor, Wanted,
+    Accesses, Dictionary, Filter, FunctionTrace, Listing, Replay, ReplayOrder, Selection, Visitor,
 };
 use fastrand::Rng;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
@@ -66,16 +66,16 @@ fn replay(trace: &Trace, number: u64) {
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);
     let accesses = Accesses::new(trace);
-    let filter = Filter::new(&Wanted::default(), &dictionary).expect("nothing is named");
+    let filter = Filter::new(&Selection::default(), &dictionary).expect("nothing is named");
     let order = match number & 16 {
-        0 => Order::Time,
-        _ => Order::Processors { processors: 2, quantum: 100 },
+        0 => ReplayOrder::Time,
+        _ => ReplayOrder::Processors { processors: 2, quantum: 100 },
     };
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
     let call = |number| format!("call{number}");
     match number % 4 {
         0 => {
-            let options = Options { line_sizes: vec![32], page_sizes: vec![8192], window: 1000 };
+            let options = SummarySettings { line_sizes: vec![32], page_sizes: vec![8192], window: 1000 };
             let mut summary = Summary::new(&dictionary, &accesses, options);
             show(&replay, &mut summary);
             assert!(!summary.tables(&call).is_empty());
@@ -92,7 +92,7 @@ fn replay(trace: &Trace, number: u64) {
         }
         _ => {
             let mut caches = Caches::new(&Machine::find("dec3000").expect("a known one"));
-            let Ok(_) = replay.tell(&mut caches, &mut |_| Ok::<(), Infallible>(()));
+            let Ok(_) = replay.run_consumer(&mut caches, &mut |_| Ok::<(), Infallible>(()));
         }
     }
 }

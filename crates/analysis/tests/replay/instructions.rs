@@ -165,7 +165,8 @@ fn selections_that_match_nothing_are_errors() {
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let absent = |selection: Selection| Filter::new(&selection, &dictionary).err();
-    let function = |name: &str| Selection { functions: vec!["main".into(), name.into()], ..Selection::default() };
+    let function =
+        |name: &str| Selection { functions: vec!["main".into(), name.into()], ..Selection::default() };
     assert_eq!(absent(function("g")), Some(NotInTrace::Function("g".into(), Vec::new())));
     assert_eq!(
         absent(function("other!main")),

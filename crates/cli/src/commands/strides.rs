@@ -10,7 +10,7 @@ use analysis::table::Table;
 use anyhow::bail;
 use engine::{Plan, UnitPlan};
 use lab::live;
-use lab::startup::Named;
+use lab::startup::RequestedNames;
 use machine::Machine;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
@@ -81,7 +81,7 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
     let live_strides: Vec<LiveStrides> =
         counted(options).into_iter().map(|one| LiveStrides::new(one.by, one.arrays, one.options)).collect();
     let plan = Plan { unit, heap: live_strides.iter().any(LiveStrides::wants_heap), ..Plan::default() };
-    check_names(&configuration, &Named { arrays: &options.arrays, ..named(&plan) })?;
+    check_names(&configuration, &RequestedNames { arrays: &options.arrays, ..named(&plan) })?;
     let live = live::run(&configuration, &plan, live_strides, is_parallel(None))?;
     protect_images(live.trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&live.trace);
