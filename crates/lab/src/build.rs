@@ -130,10 +130,10 @@ pub enum Error {
 /// a build.
 ///
 /// ```no_run
-/// use pathlength_lab::build::{BuildOptions, build};
+/// use pathlength_lab::build::{BuildFolders, build};
 /// use pathlength_lab::toolchain::{BYTE_WORD, ORIGINAL};
 /// use pathlength_lab::workload::Workload;
-/// let options = BuildOptions { folder: "build".into(), sources: None };
+/// let options = BuildFolders { folder: "build".into(), sources: None };
 /// let workload = Workload::named("tpcb").unwrap();
 /// let builds = build(workload, &[ORIGINAL, BYTE_WORD], &options, &|progress| eprintln!("{progress:?}"))?;
 /// println!("{}", builds[0].program.display());

@@ -210,8 +210,12 @@ fn advice_is_given_where_there_is_a_problem() {
     assert_eq!(advice("by_rows"), Vec::<Vec<String>>::new());
     let by_columns = advice("by_columns").iter().map(|row| row.join(",")).collect::<Vec<_>>().join("\n");
     assert!(by_columns.contains("walks.c:22,matrix,32768,"), "{by_columns}");
-    assert!(by_columns.contains("4,096 bytes a step: interchange the loops"), "{by_columns}");
-    assert!(by_columns.contains("steps that share 2 sets of the dcache"), "{by_columns}");
+    assert!(
+        by_columns
+            .contains("a stride of 4,096 bytes, not along its adjacent elements: interchange the loops"),
+        "{by_columns}"
+    );
+    assert!(by_columns.contains("maps to 2 sets of the dcache"), "{by_columns}");
     let twice = advice("twice");
     assert_eq!((twice.len(), twice[0][1].as_str()), (1, "table"), "{twice:?}");
     assert!(twice[0].join(",").contains("scalar replacement"), "{twice:?}");
@@ -245,7 +249,7 @@ fn advice_is_given_of_stores_and_of_fortran() {
             "{rows}"
         );
         assert!(
-            rows.contains("4,096 bytes a step") && rows.contains("sets of the dcache: make its columns"),
+            rows.contains("a stride of 4,096 bytes") && rows.contains("sets of the dcache: make its columns"),
             "{rows}"
         );
     }
@@ -273,7 +277,7 @@ fn what_is_not_there_is_told() {
         assert!(failure.contains(said), "{failure}");
     }
     let failure = run("strides --by all --function main :ev56/walks").failure();
-    assert!(failure.contains("only --unit chooses"), "{failure}");
+    assert!(failure.contains("--unit is the only selection"), "{failure}");
     let failure = run(&format!("strides --unit main {}", path.display())).failure();
     assert!(failure.contains("is a trace"), "{failure}");
 }
