@@ -19,7 +19,7 @@ pub use tally::UnitMisses;
 ///
 /// ```
 /// use pathlength_machine::{Caches, Machine};
-/// use trace::{Block, Consumer, Thread};
+/// use events::{Block, Consumer, Thread};
 /// let mut caches = Caches::new(&Machine::find("qemu").unwrap());
 /// caches.define(&Block::new(0x1_2000_0000, [0xa41e_0010; 20])); // ldq v0,16(sp), 20 times
 /// caches.executed(Thread::default(), &[vec![!0], vec![0x11_ff00; 20]].concat());

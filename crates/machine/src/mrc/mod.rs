@@ -31,7 +31,7 @@ const BATCH_LINES: usize = 1024;
 ///
 /// ```
 /// use pathlength_machine::{Holds, MissRatioCurves};
-/// use trace::{Block, Consumer, Thread};
+/// use events::{Block, Consumer, Thread};
 /// let mut curves = MissRatioCurves::new(64, 1 << 20, &[Holds::Data]).unwrap();
 /// curves.define(&Block::new(0x1_2000_0000, [0xa41e_0000])); // ldq v0,0(sp)
 /// for round in 0..2 {

@@ -49,7 +49,7 @@ pub enum TimingModelError {
 ///
 /// ```
 /// use pathlength_machine::{Cause, Machine, TimingModel};
-/// use trace::{Block, Consumer, Thread};
+/// use events::{Block, Consumer, Thread};
 /// let mut time = TimingModel::new(&Machine::find("alphastation500").unwrap()).unwrap();
 /// time.define(&Block::new(0x1_2000_0000, [0x4020_0401, 0x4040_0402, 0x6bfa_8001])); // addq, addq, ret
 /// time.executed(Thread::default(), &[!0]); // block 0, without accesses
