@@ -6,7 +6,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use report::{Arrangement, Chart, Page};
 
-use crate::failed;
+use crate::errors::failed;
 
 /// The Vega-Lite specification, as JSON, of a chart of this kind: "grouped", "stacked" or "percent" bars,
 /// "shares", "differences" or "strip". Columns are named as in the batch.

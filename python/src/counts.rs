@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Deserialize;
 
-use crate::{PathlengthError, failed, tables};
+use crate::errors::{PathlengthError, failed};
+use crate::tables;
 
 /// As in the command's message.
 #[derive(Deserialize)]

@@ -3,6 +3,7 @@
 
 mod charts;
 mod counts;
+mod errors;
 mod models;
 mod records;
 mod replays;
@@ -11,36 +12,7 @@ mod strides;
 mod tables;
 mod traces;
 
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-
-create_exception!(pathlength, PathlengthError, PyException, "What went wrong, where, and what to do.");
-create_exception!(
-    pathlength,
-    TraceError,
-    PathlengthError,
-    "A file is no trace, or does not have the requested part."
-);
-create_exception!(
-    pathlength,
-    TraceWarning,
-    PyUserWarning,
-    "A part of a trace cannot be read, and is left out."
-);
-
-/// An exception with the sentence of one of our errors.
-fn failed(error: impl std::fmt::Display) -> PyErr {
-    PathlengthError::new_err(error.to_string())
-}
-
-/// Parses `by`.
-fn choose<T: Copy>(what: &str, all: &[(&str, T)], by: &str) -> PyResult<T> {
-    all.iter().find(|(name, _)| *name == by).map(|&(_, one)| one).ok_or_else(|| {
-        let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-        PyValueError::new_err(format!("by=\"{by}\": {what} are by {}", names.join(", ")))
-    })
-}
 
 /// What `pathlength` is made from.
 #[pymodule]
@@ -52,6 +24,8 @@ mod _pathlength {
     #[pymodule_export]
     use super::counts::{Counts, Mix, group_shares, paper};
     #[pymodule_export]
+    use super::errors::{PathlengthError, TraceError, TraceWarning};
+    #[pymodule_export]
     use super::models::{caches, machines, time};
     #[pymodule_export]
     use super::records::{Batches, Executions};
@@ -61,6 +35,4 @@ mod _pathlength {
     use super::strides::strides;
     #[pymodule_export]
     use super::traces::{Execution, Mark, Trace};
-    #[pymodule_export]
-    use super::{PathlengthError, TraceError, TraceWarning};
 }

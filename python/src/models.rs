@@ -5,9 +5,10 @@ use machine::{Caches, Machine, TimingModel};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::errors::{choose, failed};
 use crate::replays::{Selection, simulate};
+use crate::tables;
 use crate::traces::{Trace, dict};
-use crate::{choose, failed, tables};
 
 /// One row for each machine that comes with the package.
 #[pyfunction]

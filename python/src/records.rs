@@ -11,10 +11,10 @@ use arrow_pyarrow::{PyArrowType, ToPyArrow};
 use events::record;
 use pyo3::prelude::*;
 
+use crate::errors::{PathlengthError, TraceError};
 use crate::replays::{Selection, prepare, warn};
 use crate::rows::{Rows, schema};
 use crate::traces::{Execution, Mark, Trace};
-use crate::{PathlengthError, TraceError};
 
 /// The greatest number of batches that wait for Python.
 const AHEAD: usize = 2;

@@ -13,8 +13,8 @@ use events::record::Mark;
 use machine::{Model, WarmUp};
 use pyo3::prelude::*;
 
+use crate::errors::{TraceError, TraceWarning, failed};
 use crate::traces::Trace;
-use crate::{TraceError, TraceWarning, failed};
 
 /// The selected part of a trace; ranges include both ends.
 #[pyclass(frozen)]

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::choose;
+use crate::errors::choose;
 use crate::replays::{self, Selection};
 use crate::traces::{Trace, dict};
 

@@ -8,7 +8,7 @@ use arrow_pyarrow::{IntoPyArrow, Table as ArrowTable};
 use arrow_schema::Schema;
 use pyo3::prelude::*;
 
-use crate::failed;
+use crate::errors::failed;
 
 /// A `pyarrow.Table` without the row of totals, which would be counted among the others.
 pub fn table(py: Python<'_>, mut table: Table) -> PyResult<Bound<'_, PyAny>> {

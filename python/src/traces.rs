@@ -12,9 +12,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::errors::TraceError;
 use crate::records::{Batches, Executions};
 use crate::replays::{self, Selection};
-use crate::{TraceError, tables};
+use crate::tables;
 
 /// A trace in a file.
 #[pyclass(frozen, module = "pathlength._pathlength")]

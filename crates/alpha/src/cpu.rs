@@ -154,7 +154,7 @@ impl Default for Cpu {
             r: [0; 33],
             f: [0; 33],
             pc: 0,
-            fpcr: super::float::control::INITIAL_FPCR,
+            fpcr: crate::fpcr::INITIAL_FPCR,
             ieee_control: 0,
             unique: 0,
             lock: Lock::NONE,

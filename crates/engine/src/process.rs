@@ -1,18 +1,20 @@
 //! A running program: processor, memory and kernel, tied together.
 
+mod load;
 mod runner;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use events::LoadedImage;
 
 use alpha::block::BlockCache;
-use alpha::cpu::{Cpu, register};
+use alpha::cpu::Cpu;
 use alpha::observer::Observer;
-use linux::loader::{self, LoadError, Program};
-use linux::{Crash, End, Kernel, Settings, SharedKernel, Thread};
+use linux::{End, Kernel, Settings, SharedKernel, Thread};
+pub use load::Error;
+use load::load;
 use memory::Memory;
 use runner::{Runner, Shared};
 
@@ -31,20 +33,6 @@ pub struct Configuration {
     pub model: isa::Cpu,
     /// What the operating system is like.
     pub settings: Settings,
-}
-
-/// Why a program could not be run.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It could not be loaded.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// No address space for the guest.
-    #[error(
-        "cannot reserve 4 TiB of address space for the program: {0}; raise the limit (ulimit -v unlimited) and \
-         allow overcommitment (sysctl vm.overcommit_memory=0)"
-    )]
-    Memory(std::io::Error),
 }
 
 /// A loaded program.
@@ -109,31 +97,4 @@ impl Process {
         self.forked = kernel.forked();
         end.expect("only threads that others outlive end without the process")
     }
-}
-
-/// Loads a program into empty memory and sets the registers for its start.
-fn load(
-    memory: &Memory,
-    kernel: &mut Kernel,
-    cpu: &mut Cpu,
-    path: &Path,
-    arguments: &[OsString],
-    environment: &[OsString],
-) -> Result<(), LoadError> {
-    let program = Program {
-        path,
-        name: path.as_os_str(),
-        arguments,
-        environment,
-        stack_bytes: kernel.stack_bytes(),
-        random: kernel.random_bytes(),
-    };
-    let loaded = loader::load(&program, memory, kernel.sysroot(), |path| kernel.locate(path))?;
-    kernel.started(path, arguments, &loaded);
-    // Compiled code that waits for the system call that brought us here has yet to be left.
-    let (instructions, unaligned, host) = (cpu.instructions, cpu.unaligned, cpu.host.clone());
-    *cpu = Cpu { instructions, unaligned, host, ..Cpu::default() };
-    cpu.pc = loaded.entry;
-    cpu.r[register::SP] = loaded.stack.pointer;
-    Ok(())
 }

@@ -15,6 +15,7 @@
 //! [`Error`], never a panic.
 
 mod archive;
+mod code;
 mod debug_file;
 mod demangle;
 mod error;
@@ -23,6 +24,7 @@ mod segments;
 mod symbols;
 mod variables;
 
+pub use code::Code;
 pub use demangle::{SymbolPattern, demangle, is_image};
 pub use error::{Error, Problem};
 pub use lines::Location;
@@ -49,24 +51,6 @@ pub enum Kind {
     Executable,
     /// A library, or the dynamic linker.
     SharedObject,
-}
-
-/// A section that holds instructions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Code {
-    /// Its name, such as `.text`.
-    pub name: String,
-    /// Link-time address of the first instruction.
-    pub address: u64,
-    /// Where its bytes are in the file.
-    pub file: Range<usize>,
-}
-
-impl Code {
-    /// First address after it.
-    pub fn end(&self) -> u64 {
-        self.address + self.file.len() as u64
-    }
 }
 
 /// An executable or shared object.

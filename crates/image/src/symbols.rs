@@ -1,6 +1,6 @@
 //! Names and extents of functions and variables.
 
-use crate::Code;
+use crate::code::Code;
 use crate::error::Problem;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, UnwindSection};
 use object::LittleEndian as LE;

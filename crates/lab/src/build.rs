@@ -1,8 +1,7 @@
 //! Builds workloads: the same sources, once for each toolchain, kept until something changes.
 
 use std::fs;
-use std::io::{self, Read, Seek};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,6 +9,8 @@ use std::thread;
 
 use sha2::{Digest, Sha256};
 
+pub use crate::build_options::{BuildFolders, BuildProgress, Error};
+use crate::build_options::{io_error, publish, unfinished};
 use crate::interrupt::Caught;
 use crate::source::{self, SourceFile};
 use crate::toolchain::{COMMON_FLAGS, Toolchain};
@@ -32,95 +33,6 @@ pub struct Build {
     pub sources: Vec<String>,
     /// The compiler's first line about itself.
     pub compiler: String,
-}
-
-/// The folders of a build.
-#[derive(Clone, Debug)]
-pub struct BuildFolders {
-    /// The folder that keeps builds, `build` by convention.
-    pub folder: PathBuf,
-    /// Where sources that are not part of this crate are, if not in Cargo's registry.
-    pub sources: Option<PathBuf>,
-}
-
-/// The progress of a build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BuildProgress {
-    /// Sources are being fetched.
-    Downloading {
-        /// The package.
-        package: &'static str,
-    },
-    /// A step of a build has begun.
-    Step {
-        /// The build.
-        build: &'static str,
-        /// The action, a verb.
-        doing: &'static str,
-        /// Its object.
-        what: &'static str,
-    },
-    /// A build is complete.
-    Done {
-        /// The build.
-        build: &'static str,
-    },
-}
-
-/// Why there is no build.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The compiler, or something else that is needed, is not installed.
-    #[error("there is no command {tool}: install it, on Debian with `apt-get install {package}`")]
-    NoTool {
-        /// The command.
-        tool: &'static str,
-        /// The package that has it.
-        package: &'static str,
-    },
-    /// A command did not accept its input, or could not write its output.
-    #[error("a command of the build failed: {command}\n{output}")]
-    Command {
-        /// The command.
-        command: String,
-        /// Its output.
-        output: String,
-    },
-    /// The user interrupted the build.
-    #[error("the build was interrupted")]
-    Interrupted,
-    /// The sources of a package could not be found or fetched.
-    #[error(
-        "cannot get the sources of {package} ({reason}): is there a network? Or get {home} and name its folder"
-    )]
-    NoPackage {
-        /// The package.
-        package: String,
-        /// Where else to get it.
-        home: &'static str,
-        /// The reason.
-        reason: String,
-    },
-    /// A source file could not be read.
-    #[error("cannot read the source {}: {error}; it is part of {home}", .path.display())]
-    NoSource {
-        /// The file.
-        path: PathBuf,
-        /// Where to get it.
-        home: &'static str,
-        /// The reason.
-        error: io::Error,
-    },
-    /// Anything else with files, a full disk among it.
-    #[error("{doing} {}: {error}", .path.display())]
-    Io {
-        /// The action.
-        doing: &'static str,
-        /// Its object.
-        path: PathBuf,
-        /// The reason.
-        error: io::Error,
-    },
 }
 
 /// Builds the workload with each of the toolchains, in parallel, or finds the builds made earlier.
@@ -314,30 +226,4 @@ fn hash(sources: &[SourceFile], compiler: &str, steps: &[Step]) -> String {
         add(&file.contents);
     }
     digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A folder to fill and to [`publish`]; others may read it as they may read what else this user makes.
-pub(crate) fn unfinished(parent: &Path) -> Result<tempfile::TempDir, Error> {
-    tempfile::Builder::new()
-        .prefix(".unfinished-")
-        .permissions(fs::Permissions::from_mode(0o777))
-        .tempdir_in(parent)
-        .map_err(io_error("creating a folder in", parent))
-}
-
-/// Moves a complete build to its place. If another process was faster, its build is as good.
-pub(crate) fn publish(unfinished: tempfile::TempDir, folder: &Path) -> Result<(), Error> {
-    match fs::rename(unfinished.path(), folder) {
-        Ok(()) => {
-            let _moved = unfinished.keep();
-            Ok(())
-        }
-        Err(_) if folder.is_dir() => Ok(()),
-        Err(error) => Err(io_error("creating", folder)(error)),
-    }
-}
-
-pub(crate) fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_path_buf();
-    move |error| Error::Io { doing, path, error }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::build::{BuildProgress, Error, io_error, publish, unfinished};
+use crate::build_options::{BuildProgress, Error, io_error, publish, unfinished};
 
 /// Where Debian 12 keeps its sources, and whose signature they have.
 const SUITE: &str = "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \

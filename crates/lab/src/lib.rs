@@ -1,6 +1,7 @@
 //! Workloads, their builds, runs and measurements, and studies.
 
 pub mod build;
+mod build_options;
 pub mod crash;
 pub mod debian;
 mod interrupt;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::build::{BuildFolders, BuildProgress, Error};
+use crate::build_options::{BuildFolders, BuildProgress, Error};
 use crate::debian;
 use crate::workload::{Source, Workload};
 

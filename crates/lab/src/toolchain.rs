@@ -3,7 +3,7 @@
 use std::io;
 use std::process::Command;
 
-use crate::build::Error;
+use crate::build_options::Error;
 
 /// How the images of a build are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod codec;
 mod container;
 mod definitions;
 mod dictionary;
+mod error;
 pub mod export;
 pub mod order;
 mod pipe;
@@ -16,6 +17,7 @@ mod seek;
 mod writer;
 
 pub use dictionary::{Function, Header, Stream};
-pub use reader::{Chunk, Error, Problem, Trace};
+pub use error::{Error, Problem};
+pub use reader::{Chunk, Trace};
 pub use seek::Place;
 pub use writer::{ChunkPacker, Known, Packed, Process, Seal, StreamWriter, Writer};

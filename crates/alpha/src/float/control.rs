@@ -6,65 +6,7 @@
 use super::number::Mode;
 use crate::cpu::Cpu;
 
-/// Exceptions, as the status bits of the FPCR shifted down by 52: an invalid operation.
-pub const INV: u8 = 1 << 0;
-/// Division by zero.
-pub const DZE: u8 = 1 << 1;
-/// Overflow.
-pub const OVF: u8 = 1 << 2;
-/// Underflow.
-pub const UNF: u8 = 1 << 3;
-/// Inexact result.
-pub const INE: u8 = 1 << 4;
-/// Integer overflow.
-pub const IOV: u8 = 1 << 5;
-/// Denormal operand, which only software completion knows.
-pub const DNO: u8 = 1 << 6;
-
-const STATUS: u32 = 52;
-/// The FPCR bit that says whether any status bit is set.
-pub const SUM: u64 = 1 << 63;
-/// The FPCR's status bits.
-pub const STATUS_BITS: u64 = 0x3f << STATUS;
-const DYN: u32 = 58;
-/// The FPCR bits that say how results are rounded if instructions leave it to them.
-pub const DYNAMIC: u64 = 3 << DYN;
-const DNZ: u64 = 1 << 48;
-/// Underflow gives +0 in hardware if both UNFD and UNDZ are set.
-const UNFD_UNDZ: u64 = 1 << 61 | 1 << 60;
-/// Bits 46 to 0 read as zero.
-const IMPLEMENTED: u64 = !0 << 47;
-/// What MT_FPCR writes; the other bits follow.
-pub const WRITTEN: u64 = IMPLEMENTED & !SUM;
-
-/// The FPCR bit INE.
-pub const FPCR_INE: u64 = (INE as u64) << STATUS;
-/// The control word's bit that lets inexact results trap.
-pub const ENABLE_INE: u64 = 1 << 5;
-const ENABLE_ALL: u64 = 0x7e;
-/// Control word: denormal operands count as zero.
-const MAP_DMZ: u64 = 1 << 12;
-/// Control word: underflowing results are zero.
-const MAP_UMZ: u64 = 1 << 13;
-const STATUS_ALL: u64 = 0x7e << 16;
-
-/// The FPCR of a new process: rounding to nearest, all traps disabled.
-pub const INITIAL_FPCR: u64 = 2 << DYN | fpcr_of_control(0);
-
-/// The FPCR bits that follow from a control word, as Linux sets them. The status of denormal
-/// operands has no bit of its own and shares IOV's.
-const fn fpcr_of_control(control: u64) -> u64 {
-    let disabled = !control & ENABLE_ALL;
-    let mut fpcr = (control & STATUS_ALL) << 35 | (control & MAP_DMZ) << 36;
-    fpcr |= (disabled & 0x0e) << 48 | (disabled & 0x30) << 57 | (disabled & 0x40) << 41;
-    if control & STATUS_ALL != 0 {
-        fpcr |= SUM;
-    }
-    if control & MAP_UMZ != 0 {
-        fpcr |= UNFD_UNDZ;
-    }
-    fpcr
-}
+pub use crate::fpcr::*;
 
 /// The IEEE control word as `osf_getsysinfo(GSI_IEEE_FP_CONTROL)` reports it.
 pub fn ieee_control(cpu: &Cpu) -> u64 {

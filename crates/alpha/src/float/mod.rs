@@ -30,7 +30,7 @@ use self::control::{DNO, DZE, INE, INV, IOV, OVF, UNF};
 use self::format::{D, F, Format, G, S, T};
 use self::number::{Mode, Number, add, divide, multiply, square_root, subtract};
 use super::cpu::{Cpu, Exception};
-use super::semantics::Step;
+use crate::decoded_instruction::Step;
 
 pub use self::format::{load_f, load_g, load_s, store_f, store_g, store_s};
 

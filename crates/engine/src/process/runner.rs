@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::{Builder, Scope};
 
-use super::{Crash, End, Error, load};
+use super::load::{Error, load};
 use alpha::block::BlockCache;
 use alpha::cpu::{Cpu, Exception, Lock, register};
 use alpha::debugger::DebuggerHook;
@@ -15,6 +15,7 @@ use alpha::observer::{Interest, Observer};
 use alpha::records::Records;
 use code::Code;
 use linux::{self, Control, Ending, Held, Kernel, SharedKernel, Start, Thread};
+use linux::{Crash, End};
 use memory::Memory;
 
 /// What the threads of a process share.

@@ -9,29 +9,21 @@
 
 mod client;
 mod line;
+mod request;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use events::LoadedImage;
-use serde::{Deserialize, Serialize};
 use trace::Writer;
 
 pub use self::client::{AttachError, Attached, attach};
 pub(super) use self::line::{End, Line};
+use self::request::Request;
 use super::Tracer;
-use super::plan::Plan;
 use super::session::{Numbers, Session, State};
 use crate::lock;
-
-/// What somebody wants recorded.
-#[derive(Serialize, Deserialize)]
-struct Request {
-    plan: Plan,
-    /// Whether the trace has to be begun; if not, this process is one more.
-    begins: bool,
-}
 
 /// Where those come who want a process recorded that runs already.
 pub(super) struct Desk {

@@ -6,6 +6,7 @@ mod delivery;
 mod feed;
 mod heap;
 mod plan;
+mod recorded;
 mod session;
 mod tracer;
 
@@ -18,6 +19,7 @@ use trace::Writer;
 use self::attach::Desk;
 pub use self::attach::{AttachError, Attached, attach};
 pub use self::plan::{Missing, Plan, UnitPlan};
+pub use self::recorded::Recorded;
 use self::session::Session;
 use self::tracer::Tracer;
 use alpha::block::{Block, BlockCache};
@@ -35,17 +37,6 @@ pub struct Recorder {
     desk: Option<Arc<Desk>>,
     /// The last session at the desk that is known here.
     known: u64,
-}
-
-/// What was recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
-    /// Instructions, of all threads; 0 if they went to a consumer as they were.
-    pub instructions: u64,
-    /// Units of work that began, whether they were recorded or not.
-    pub units: u64,
-    /// Whether the place at which recording was to begin was reached.
-    pub has_begun: bool,
 }
 
 impl Recorder {

@@ -1,6 +1,7 @@
 //! Checks that a described machine is possible.
 
-use super::{Cache, Error, Holds, Machine, Prefetch, Replacement, TranslationBuffer, Write};
+use super::error::{Checked, require};
+use super::{Cache, Holds, Machine, Prefetch, Replacement, TranslationBuffer, Write};
 use crate::pipeline::{Emulation, Pipeline};
 use crate::predictor::Predictor;
 use crate::storage::Storage;
@@ -9,14 +10,6 @@ use crate::storage::Storage;
 const MOST_LINES: u64 = 1 << 24;
 /// The greatest number of ways, and of entries of a TLB.
 const MOST_WAYS: u32 = 1 << 16;
-
-/// The result of a check.
-pub(crate) type Checked = Result<(), Error>;
-
-/// Rejects a description unless a condition holds: names the field, and says why it is wrong.
-pub(crate) fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> Checked {
-    if holds { Ok(()) } else { Err(Error::Impossible { field: field.into(), reason: reason.into() }) }
-}
 
 /// Names the field that is wrong, and says why.
 pub(super) fn check(machine: &Machine) -> Checked {

@@ -1,6 +1,8 @@
 //! Descriptions of machines in TOML: their structures, and the sources of each figure.
 
+mod built_in;
 mod check;
+mod error;
 mod hierarchy;
 
 use std::path::Path;
@@ -11,57 +13,13 @@ use crate::pipeline::{Emulation, Pipeline};
 use crate::predictor::Predictor;
 use crate::storage::Storage;
 
-pub(crate) use check::{Checked, require};
+use built_in::KNOWN;
+pub use built_in::names;
+pub use error::Error;
+pub(crate) use error::{Checked, require};
 pub use hierarchy::{
     Cache, Crossing, Holds, MainMemory, Prefetch, Replacement, TranslationBuffer, Write, WriteBuffer,
 };
-
-/// The machines that come with the crate: their names, and their files.
-const KNOWN: [(&str, &str); 6] = [
-    ("alphaserver8400", include_str!("../../../../machines/alphaserver8400.toml")),
-    ("alphastation500", include_str!("../../../../machines/alphastation500.toml")),
-    ("alphastation500-ev5", include_str!("../../../../machines/alphastation500-ev5.toml")),
-    ("dec3000", include_str!("../../../../machines/dec3000.toml")),
-    ("present-day", include_str!("../../../../machines/present-day.toml")),
-    ("qemu", include_str!("../../../../machines/qemu.toml")),
-];
-
-/// Why a description is rejected.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read.
-    #[error("cannot read the machine's file {path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// The host's error.
-        error: std::io::Error,
-    },
-    /// Neither the name of a machine nor a file.
-    #[error("no machine is called {0:?}: use {names}, or the path of a file, as mine.toml", names = names())]
-    Unknown(String),
-    /// Not TOML, or with fields that descriptions do not have.
-    #[error("{0}")]
-    Syntax(String),
-    /// No machine is possible with this value.
-    #[error("{field}: {reason}")]
-    Impossible {
-        /// The field, as `caches.dcache.ways`.
-        field: String,
-        /// What is wrong with its value.
-        reason: String,
-    },
-}
-
-impl From<toml::de::Error> for Error {
-    /// The error in one line: its place, and what is wrong.
-    fn from(error: toml::de::Error) -> Error {
-        let text = error.to_string();
-        // Between them the error shows the line itself after a bar.
-        let parts = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains('|'));
-        Error::Syntax(parts.collect::<Vec<_>>().join(": "))
-    }
-}
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -103,11 +61,6 @@ pub struct Processor {
     /// How accesses that cross the end of a line are simulated.
     #[serde(default)]
     pub crossing: Crossing,
-}
-
-/// The names of the machines that come with the crate.
-pub fn names() -> String {
-    KNOWN.map(|(name, _)| name).join(", ")
 }
 
 /// Reads a description's file, up to a limit: a pipe may never end.

@@ -5,7 +5,7 @@
 use std::mem::take;
 
 use super::l1::L1Outcome;
-use super::miss_path::At;
+use super::request::At;
 use super::tags::Evicted;
 use super::{DATA, Hierarchy, INSTRUCTIONS, Request, Served, side_of};
 use crate::description::Write;

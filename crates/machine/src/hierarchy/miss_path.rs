@@ -3,18 +3,10 @@
 
 use super::cache::CacheState;
 use super::l1::L1Outcome;
+use super::request::At;
 use super::tags::Evicted;
 use super::{DATA, Hierarchy, INSTRUCTIONS, Request, Served, SimpleL1};
 use crate::description::{Prefetch, Write};
-
-/// A cache as a level on the path of a side.
-#[derive(Clone, Copy)]
-pub(super) struct At {
-    pub(super) side: usize,
-    /// Its depth: the number of caches before it.
-    pub(super) depth: usize,
-    pub(super) index: usize,
-}
 
 impl Hierarchy {
     /// Translates an address. Returns how many TLBs missed.

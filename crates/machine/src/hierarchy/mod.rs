@@ -7,6 +7,7 @@ mod lru_stack;
 mod miss_classes;
 mod miss_path;
 mod recent;
+mod request;
 mod shared;
 mod tags;
 mod write_buffer;
@@ -22,38 +23,9 @@ use l1::L1;
 pub(crate) use lru_stack::LruStack;
 pub use miss_classes::MissClass;
 use miss_classes::MissClassifier;
+pub use request::Request;
 use shared::Shared;
 use tags::Tags;
-
-/// A request to a cache or a TLB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// Instructions, by the processor.
-    Fetch,
-    /// Data to read, by the processor.
-    Load,
-    /// Data to write, by the processor.
-    Store,
-    /// A line that a cache closer to the processor prefetches.
-    Prefetch,
-    /// Data to write, by a cache closer to the processor: stores written through, and dirty lines written
-    /// back.
-    Write,
-}
-
-impl Request {
-    /// How many kinds there are.
-    pub const COUNT: usize = 5;
-    /// Kinds of requests that the processor itself makes: the first ones.
-    pub const OF_PROCESSOR: usize = 3;
-    /// All kinds, in order.
-    pub const ALL: [Request; Request::COUNT] =
-        [Request::Fetch, Request::Load, Request::Store, Request::Prefetch, Request::Write];
-
-    fn is_of_processor(self) -> bool {
-        (self as usize) < Request::OF_PROCESSOR
-    }
-}
 
 /// Which level served an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

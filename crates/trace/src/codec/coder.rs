@@ -1,7 +1,7 @@
 //! Writes and reads outcomes of predictions: how many were right between those that were wrong, and what came
 //! instead.
 
-use super::model::is_known;
+use super::table::is_known;
 use crate::bytes::{Bytes, Malformed, put, put_difference};
 
 /// The sections of a chunk of records.

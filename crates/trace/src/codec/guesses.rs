@@ -1,7 +1,7 @@
 //! Words that come again, or change by the same amount each time.
 
 use super::coder::{Coder, Section};
-use super::{Table, mixed, table};
+use super::table::{Table, mixed, table};
 use crate::bytes::Malformed;
 
 /// Guesses words that do not follow from what is known.

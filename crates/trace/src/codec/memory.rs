@@ -1,6 +1,6 @@
 //! What is thought to be in memory.
 
-use super::{Table, table};
+use super::table::{Table, table};
 
 /// Quadwords in memory that were seen to be stored, or found out after they had been loaded.
 pub(super) struct Memory {

@@ -5,6 +5,7 @@ mod guesses;
 mod memory;
 mod model;
 pub(crate) mod recipe;
+mod table;
 mod values;
 
 use std::io;
@@ -16,20 +17,6 @@ use crate::bytes::{Bytes, Malformed, put};
 use crate::container::{LONGEST, MOST_WORDS, NONE, pack, unpack};
 use events::BlockId;
 use events::record::{Event, Mark};
-
-/// Spreads a number over 64 bits, the highest of which are the best.
-#[inline(always)]
-fn mixed(number: u64) -> u64 {
-    number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-/// A table whose size is known when the crate is compiled.
-type Table<T, const SIZE: usize> = Box<[T; SIZE]>;
-
-fn table<T: Copy, const SIZE: usize>(entry: T) -> Table<T, SIZE> {
-    let entries: Result<Table<T, SIZE>, _> = vec![entry; SIZE].into_boxed_slice().try_into();
-    entries.unwrap_or_else(|_| unreachable!("it has so many entries"))
-}
 
 /// How thoroughly to pack what the models leave.
 const LEVEL: i32 = 3;

@@ -5,8 +5,8 @@ use super::coder::{Coder, Section};
 use super::guesses::Guesses;
 use super::memory::Memory;
 use super::recipe::{Access, Assignment, Exit, Moves, NONE, Recipe, Recipes, SLOTS, UNKNOWN, ZERO};
+use super::table::{Table, is_known, mixed, table};
 use super::values::Values;
-use super::{Table, mixed, table};
 use crate::bytes::Malformed;
 use events::BlockId;
 use events::record::Event;
@@ -190,12 +190,6 @@ struct Slot {
 
 /// Nothing is known of this one.
 const MYSTERY: Slot = Slot { value: 3 << 62, origin: 0 };
-
-/// Whether an address is one, and not a mystery to which constants were added.
-#[inline(always)]
-pub(super) fn is_known(address: u64) -> bool {
-    address >> 63 == 0
-}
 
 impl Registers {
     fn new() -> Registers {

@@ -9,7 +9,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use super::line::{address, send};
-use super::{Plan, Request};
+use super::request::Request;
+use crate::recording::plan::Plan;
 use crate::recording::session::Numbers;
 
 /// How long a process may take to answer: it may be in a system call that must not be interrupted.

@@ -20,7 +20,8 @@ use crate::toolchain::ORIGINAL;
 use crate::workload::Workload;
 use crate::{live, record};
 
-use super::{NoLibrary, check_library, repeatable};
+use super::setting::repeatable;
+use super::{NoLibrary, check_library};
 
 /// What to study, and where.
 #[derive(Clone, Debug)]

@@ -1,0 +1,48 @@
+//! Why a description of a machine is rejected.
+
+use super::built_in::names;
+
+/// Why a description is rejected.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read the machine's file {path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// The host's error.
+        error: std::io::Error,
+    },
+    /// Neither the name of a machine nor a file.
+    #[error("no machine is called {0:?}: use {names}, or the path of a file, as mine.toml", names = names())]
+    Unknown(String),
+    /// Not TOML, or with fields that descriptions do not have.
+    #[error("{0}")]
+    Syntax(String),
+    /// No machine is possible with this value.
+    #[error("{field}: {reason}")]
+    Impossible {
+        /// The field, as `caches.dcache.ways`.
+        field: String,
+        /// What is wrong with its value.
+        reason: String,
+    },
+}
+
+impl From<toml::de::Error> for Error {
+    /// The error in one line: its place, and what is wrong.
+    fn from(error: toml::de::Error) -> Error {
+        let text = error.to_string();
+        // Between them the error shows the line itself after a bar.
+        let parts = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains('|'));
+        Error::Syntax(parts.collect::<Vec<_>>().join(": "))
+    }
+}
+
+/// The result of a check.
+pub(crate) type Checked = Result<(), Error>;
+
+/// Rejects a description unless a condition holds: names the field, and says why it is wrong.
+pub(crate) fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> Checked {
+    if holds { Ok(()) } else { Err(Error::Impossible { field: field.into(), reason: reason.into() }) }
+}
