@@ -10,7 +10,7 @@ use isa::{Flags, Format, Instruction, Op};
 use crate::counters::Counters;
 use crate::cpu::{Exception, register::SINK};
 use crate::records::Values;
-use crate::semantics::{Step, pal};
+use crate::semantics::{DecodedInstruction, pal};
 use memory::{Fault, Memory, PAGE, SEGV_ACCERR, SEGV_MAPERR};
 
 /// A straight run of instructions, ended by a transfer of control, a trap to the operating system,
@@ -22,7 +22,7 @@ pub struct Block {
     /// The instructions as they stand in memory.
     pub words: Vec<u32>,
     /// The same, decoded.
-    pub steps: Vec<Step>,
+    pub steps: Vec<DecodedInstruction>,
     /// How many of them access memory.
     pub accesses: u32,
     /// Blocks that followed last time, by falling through and by a transfer of control: guesses, to
@@ -334,14 +334,14 @@ fn ends_block(instruction: Instruction) -> bool {
     }
 }
 
-fn decode_all(address: u64, words: &[u32]) -> Vec<Step> {
+fn decode_all(address: u64, words: &[u32]) -> Vec<DecodedInstruction> {
     let addresses = (address..).step_by(4);
     let decoded = |word| isa::decode(word).expect("fetch let only decodable words pass");
     words.iter().zip(addresses).map(|(&word, address)| step(decoded(word), address)).collect()
 }
 
 /// Brings an instruction's operands into the interpreter's form.
-fn step(instruction: Instruction, address: u64) -> Step {
+fn step(instruction: Instruction, address: u64) -> DecodedInstruction {
     const ZERO: u8 = 31;
     let target = |register: u8| if register == ZERO { SINK as u8 } else { register };
     let (ra, rb, rc) = (instruction.ra(), instruction.rb(), instruction.rc());
@@ -350,30 +350,32 @@ fn step(instruction: Instruction, address: u64) -> Step {
     match op.format() {
         // A load to register 31 is a prefetch or a no-operation: it never touches memory.
         Format::Memory if op.is(Flags::LOAD) && !op.is(Flags::LOCKED) && ra == ZERO => {
-            Step { op: Op::Lda, a: ZERO, b: ZERO, c: SINK as u8, immediate: 0 }
+            DecodedInstruction { op: Op::Lda, a: ZERO, b: ZERO, c: SINK as u8, immediate: 0 }
         }
         Format::Memory => {
             let scale = if op == Op::Ldah { 16 } else { 0 };
             let c = if op.is(Flags::STORE) && !op.is(Flags::LOCKED) { SINK as u8 } else { target(ra) };
-            Step { op, a: ra, b: rb, c, immediate: displacement << scale }
+            DecodedInstruction { op, a: ra, b: rb, c, immediate: displacement << scale }
         }
         Format::MemoryFunction | Format::MemoryJump => {
-            Step { op, a: ZERO, b: rb, c: target(ra), immediate: 0 }
+            DecodedInstruction { op, a: ZERO, b: rb, c: target(ra), immediate: 0 }
         }
         Format::Branch => {
             let immediate = address.wrapping_add(4).wrapping_add(displacement as u64) as i64;
-            Step { op, a: ra, b: ZERO, c: target(ra), immediate }
+            DecodedInstruction { op, a: ra, b: ZERO, c: target(ra), immediate }
         }
         Format::Operate => match instruction.literal() {
-            Some(literal) => Step { op, a: ra, b: ZERO, c: target(rc), immediate: i64::from(literal) },
-            None => Step { op, a: ra, b: rb, c: target(rc), immediate: 0 },
+            Some(literal) => {
+                DecodedInstruction { op, a: ra, b: ZERO, c: target(rc), immediate: i64::from(literal) }
+            }
+            None => DecodedInstruction { op, a: ra, b: rb, c: target(rc), immediate: 0 },
         },
         Format::FloatOperate => {
-            Step { op, a: ra, b: rb, c: target(rc), immediate: i64::from(instruction.word) }
+            DecodedInstruction { op, a: ra, b: rb, c: target(rc), immediate: i64::from(instruction.word) }
         }
         Format::Pal => {
             let immediate = i64::from(instruction.word & 0x3ff_ffff);
-            Step { op, a: ZERO, b: ZERO, c: SINK as u8, immediate }
+            DecodedInstruction { op, a: ZERO, b: ZERO, c: SINK as u8, immediate }
         }
     }
 }

@@ -4,7 +4,7 @@ use isa::Op;
 
 /// A decoded instruction, its operands brought into one form.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct DecodedInstruction {
     /// Which instruction.
     pub op: Op,
     /// Register of the first operand, or of the value to store: 0 to 31.
@@ -18,7 +18,7 @@ pub struct Step {
     pub immediate: i64,
 }
 
-impl Step {
+impl DecodedInstruction {
     /// Whether it accesses memory.
     #[inline(always)]
     pub fn is_access(&self) -> bool {

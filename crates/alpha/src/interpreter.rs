@@ -7,7 +7,7 @@ use memory::Memory;
 
 use crate::block::BlockCache;
 use crate::cpu::{Cpu, Exception};
-use crate::observer::{Interest, Observer};
+use crate::observer::{InstrumentationLevel, Observer};
 use crate::records;
 use crate::semantics::{Break, execute};
 
@@ -37,7 +37,7 @@ pub enum Next {
     /// The debugger wants the program to stop at `pc`.
     Held,
     /// The observer wants to hear of more, or of less, from the block at `pc` on.
-    Turn(Interest),
+    Turn(InstrumentationLevel),
     /// `pc` is at a block that has compiled code, or that ran so often that it is time to compile it.
     Code(BlockId),
 }
@@ -52,7 +52,7 @@ pub struct Limits {
     /// The first block is executed here even if it has code.
     pub interpret_first: bool,
     /// Of what the observer wants to hear, as it said last.
-    pub interest: Interest,
+    pub interest: InstrumentationLevel,
     /// It said so of the first block.
     pub is_asked: bool,
     /// The block, and the instruction in it, at which `pc` is: it was entered before.
@@ -61,7 +61,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        let interest = Interest::Blocks;
+        let interest = InstrumentationLevel::Blocks;
         Limits { until: 1, hot: 0, interpret_first: false, interest, is_asked: false, resume: None }
     }
 }
@@ -76,8 +76,9 @@ pub fn run<O: Observer>(
     interrupted: impl Fn() -> bool,
 ) -> Next {
     let model = cache.model();
-    let has_records = O::INTEREST.has_records() && (!O::TURNS || limits.interest.has_records());
-    let has_values = O::INTEREST == Interest::Values && (!O::TURNS || limits.interest == Interest::Values);
+    let has_records = O::LEVEL.has_records() && (!O::TURNS || limits.interest.has_records());
+    let has_values = O::LEVEL == InstrumentationLevel::Values
+        && (!O::TURNS || limits.interest == InstrumentationLevel::Values);
     let (mut interpret, mut is_asked) = (limits.interpret_first, limits.is_asked);
     let mut resume = limits.resume;
     let mut id = match resume.map_or_else(|| cache.find(cpu.pc, memory), |(id, _)| Ok(id)) {
@@ -174,7 +175,7 @@ fn leave<O: Observer>(
     cpu: &mut Cpu,
     cache: &mut BlockCache,
     observer: &mut O,
-    interest: Interest,
+    interest: InstrumentationLevel,
 ) -> Stop {
     let block = cache.block(id);
     let (address, length) = (block.address, block.steps.len());
@@ -198,7 +199,7 @@ fn leave<O: Observer>(
         observer.cut(id, ran.map(|prefix| (prefix, cache.block(prefix))));
     }
     if let Some(ran) = ran.filter(|_| interest.has_records()) {
-        let has_values = interest == Interest::Values;
+        let has_values = interest == InstrumentationLevel::Values;
         // SAFETY: the record of the whole block, or of its beginning, has been written.
         unsafe {
             records::write(cpu, 0, Event::Block(ran));

@@ -1,15 +1,15 @@
-//! What watches the execution of a program: how much it wants to be told, and what it is told.
+//! Observers of a program's execution: their level of instrumentation, and the events that they are told.
 
-use events::{BlockId, LoadedImage, Lookaside};
+use events::{BlockId, HitFilter, LoadedImage};
 use memory::Memory;
 
 use crate::block::{Block, BlockCache};
 use crate::cpu::Cpu;
 use crate::debugger::DebuggerHook;
 
-/// What an observer wants to hear of.
+/// How much of the execution an observer is told; compiled code exists for each level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interest {
+pub enum InstrumentationLevel {
     /// Nothing.
     Nothing,
     /// How many instructions are executed; of single blocks only where [`Observer::wants`] says so.
@@ -23,45 +23,48 @@ pub enum Interest {
     Blocks,
     /// Each execution of a block and each access to memory, after it: [`Observer::executed`].
     Accesses,
-    /// The same, but of what compiled code finds usual ([`Observer::lookaside`]) only how often each block did it:
+    /// The same, but of accesses that the hit filter holds ([`Observer::hit_filter`]) only how often their blocks were executed:
     /// [`Observer::counted`].
-    Unusual,
+    Unfiltered,
     /// The values that instructions write, store and test, too.
     Values,
 }
 
-impl Interest {
+impl InstrumentationLevel {
     /// Whether records are written.
     #[inline(always)]
     pub fn has_records(self) -> bool {
-        matches!(self, Interest::Accesses | Interest::Unusual | Interest::Values)
+        matches!(
+            self,
+            InstrumentationLevel::Accesses | InstrumentationLevel::Unfiltered | InstrumentationLevel::Values
+        )
     }
 }
 
-/// Watches what is executed. Each method must not change what the program sees.
+/// Observes what is executed. No method may change what the program sees.
 pub trait Observer: Send {
-    /// Of what it wants to hear at most: the less, the faster the program runs.
-    const INTEREST: Interest = Interest::Blocks;
-    /// Whether it wants to hear of less at times: [`Observer::interest`].
+    /// The highest level that it needs: the lower, the faster the program runs.
+    const LEVEL: InstrumentationLevel = InstrumentationLevel::Blocks;
+    /// Whether its level changes during the run: [`Observer::interest`].
     const TURNS: bool = false;
-    /// Of what it wants to hear first.
-    fn begins(&self) -> Interest {
-        Self::INTEREST
+    /// Its level at first.
+    fn begins(&self) -> InstrumentationLevel {
+        Self::LEVEL
     }
     /// Control is at the first instruction of a block. If it [`TURNS`](Observer::TURNS), of what the observer
     /// wants to hear from there on, if that is something else than before, or if it wants to be told what was
     /// executed so far. Asked before each execution of a block by the interpreter; twice, where control is
     /// taken from compiled code meanwhile.
     #[inline(always)]
-    fn interest(&mut self, _: &Block, _: &Cpu, _: &Memory) -> Option<Interest> {
+    fn interest(&mut self, _: &Block, _: &Cpu, _: &Memory) -> Option<InstrumentationLevel> {
         None
     }
-    /// With [`Interest::Limited`]: the number of instructions.
+    /// With [`InstrumentationLevel::Limited`]: the number of instructions.
     fn limit(&self) -> u64 {
         u64::MAX
     }
-    /// With [`Interest::Unusual`]: what is usual.
-    fn lookaside(&self) -> Option<&Lookaside> {
+    /// With [`InstrumentationLevel::Unfiltered`]: the hit filter.
+    fn hit_filter(&self) -> Option<&HitFilter> {
         None
     }
     /// Control is at the first instruction of a block of the cache, which counts as executed.
@@ -80,16 +83,16 @@ pub trait Observer: Send {
     fn thread(&self) -> Self;
     /// The thread has ended, but not the program: what is not kept now is lost.
     fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
-    /// With [`Interest::Accesses`], [`Interest::Unusual`] and [`Interest::Values`]: what was executed since the last
+    /// With [`InstrumentationLevel::Accesses`], [`InstrumentationLevel::Unfiltered`] and [`InstrumentationLevel::Values`]: what was executed since the last
     /// call, as [`events::record`] says.
     fn executed(&mut self, _records: &[u64], _: &BlockCache) {}
-    /// With [`Interest::Unusual`]: compiled code may tell of the cache's blocks from now on.
+    /// With [`InstrumentationLevel::Unfiltered`]: compiled code may tell of the cache's blocks from now on.
     fn learn(&mut self, _: &BlockCache) {}
     /// The number by which it wants to be told of a block's first instruction.
     fn first_instruction(&self, _: BlockId) -> u32 {
         0
     }
-    /// With [`Interest::Unusual`]: what else was executed since the last call is to be taken from the cache, before
+    /// With [`InstrumentationLevel::Unfiltered`]: what else was executed since the last call is to be taken from the cache, before
     /// the observer turns or the thread starts another one or ends.
     fn counted(&mut self, _: &BlockCache) {}
     /// Control went elsewhere than the last instruction says: a signal's handler begins or ends, or another
@@ -113,7 +116,7 @@ pub trait Observer: Send {
         false
     }
     /// The process is a copy of the one watched so far, made by fork. Of what other threads' observers
-    /// share with this one, nobody will ever unlock what was locked.
+    /// share with this one, locks that other threads held at the fork stay locked.
     fn forked(&mut self) {}
     /// The debugger's hold on the thread, if it has one.
     #[inline(always)]
@@ -122,9 +125,9 @@ pub trait Observer: Send {
     }
 }
 
-/// Watches nothing, at no cost.
+/// Observes nothing, at no cost.
 impl Observer for () {
-    const INTEREST: Interest = Interest::Nothing;
+    const LEVEL: InstrumentationLevel = InstrumentationLevel::Nothing;
 
     fn thread(&self) {}
 }

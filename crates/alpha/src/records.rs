@@ -2,7 +2,7 @@
 //! one for each access to memory, in order, and perhaps one for each value: see [`events::record`]. The interpreter and compiled code write them alike;
 //! the record of the block that runs is at [`HostSide::record`](super::cpu::HostSide).
 
-use events::Lookaside;
+use events::HitFilter;
 use events::record::{Event, Register, value_register};
 
 use crate::block::{self, Block};
@@ -17,7 +17,7 @@ const LONGEST: usize = 1 + 2 * block::LONGEST;
 pub struct Records {
     own: Box<[u64]>,
     /// Where they are written instead.
-    lent: Option<Lookaside>,
+    lent: Option<HitFilter>,
 }
 
 impl Default for Records {
@@ -35,16 +35,16 @@ impl Records {
         cpu.host.records_end = unsafe { first.add(words - LONGEST) };
     }
 
-    /// From now on they are written where compiled code has what is usual at hand; none are waiting.
-    pub fn lend(&mut self, place: Option<Lookaside>, cpu: &mut Cpu) {
+    /// From now on they are written next to the hit filter, if there is one; no record waits.
+    pub fn lend(&mut self, place: Option<HitFilter>, cpu: &mut Cpu) {
         self.lent = place;
         self.attach(cpu);
     }
 
     fn place(&mut self) -> (*mut u64, usize) {
-        const { assert!(Lookaside::ROOM > LONGEST && WORDS > LONGEST) };
+        const { assert!(HitFilter::ROOM > LONGEST && WORDS > LONGEST) };
         match &self.lent {
-            Some(lookaside) => (lookaside.records, Lookaside::ROOM),
+            Some(hit_filter) => (hit_filter.records, HitFilter::ROOM),
             None => (self.own.as_mut_ptr(), self.own.len()),
         }
     }

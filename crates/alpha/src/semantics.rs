@@ -7,7 +7,7 @@ use isa::Op;
 
 use crate::bytes::*;
 use crate::cpu::{Cpu, Exception, Lock, register::*};
-pub use crate::decoded_instruction::Step;
+pub use crate::decoded_instruction::DecodedInstruction;
 use crate::float;
 use memory::{Fault, Memory};
 
@@ -68,7 +68,12 @@ fn long(value: u64) -> u64 {
 ///
 /// Always inlined into the loop that decides what runs next.
 #[inline(always)]
-pub fn execute(step: &Step, cpu: &mut Cpu, memory: &Memory, model: isa::Cpu) -> Result<(), Break> {
+pub fn execute(
+    step: &DecodedInstruction,
+    cpu: &mut Cpu,
+    memory: &Memory,
+    model: isa::Cpu,
+) -> Result<(), Break> {
     let a = cpu.r[step.a as usize];
     let b = cpu.r[step.b as usize].wrapping_add(step.immediate as u64);
     macro_rules! result {

@@ -9,7 +9,9 @@
 mod debugger;
 
 use alpha::block::BlockCache;
-use pathlength_engine::{Clock, Configuration, Counter, End, Interest, Observer, Process, Settings};
+use pathlength_engine::{
+    Clock, Configuration, Counter, End, InstrumentationLevel, Observer, Process, Settings,
+};
 
 /// Adds up what a thread tells: the least work with a full trace.
 #[derive(Default)]
@@ -20,7 +22,7 @@ struct Sum {
 }
 
 impl Observer for Sum {
-    const INTEREST: Interest = Interest::Accesses;
+    const LEVEL: InstrumentationLevel = InstrumentationLevel::Accesses;
 
     fn thread(&self) -> Sum {
         Sum::default()

@@ -11,7 +11,7 @@ use crate::lock;
 use crate::places::Name;
 use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
-use alpha::observer::{Interest, Observer};
+use alpha::observer::{InstrumentationLevel, Observer};
 use memory::Memory;
 
 /// A table of counts by small numbers that grows as needed.
@@ -117,7 +117,7 @@ impl Counter {
 }
 
 impl Observer for Counter {
-    const INTEREST: Interest = Interest::Counts;
+    const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
 
     #[inline(always)]
     fn enter(&mut self, id: BlockId, _: &BlockCache, _: &Cpu, _: &Memory) {
@@ -301,7 +301,7 @@ impl<'a> UnitCounter<'a> {
 }
 
 impl<'a> Observer for UnitCounter<'a> {
-    const INTEREST: Interest = Interest::Counts;
+    const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
 
     #[inline(always)]
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {

@@ -23,7 +23,7 @@ mod places;
 mod process;
 mod recording;
 
-pub use alpha::observer::{Interest, Observer};
+pub use alpha::observer::{InstrumentationLevel, Observer};
 pub use calls::has_function;
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;

@@ -1,7 +1,7 @@
 //! A running program: processor, memory and kernel, tied together.
 
+mod guest_thread;
 mod load;
-mod runner;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,11 +12,11 @@ use events::LoadedImage;
 use alpha::block::BlockCache;
 use alpha::cpu::Cpu;
 use alpha::observer::Observer;
+use guest_thread::{GuestThread, Shared};
 use linux::{End, Kernel, Settings, SharedKernel, Thread};
 pub use load::Error;
 use load::load;
 use memory::Memory;
-use runner::{Runner, Shared};
 
 /// What to run and how.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl Process {
         let is_clock_virtual = kernel.lock().is_virtual();
         let end = std::thread::scope(|scope| {
             let shared = Shared { memory, kernel, host_process, hot: *hot, is_clock_virtual, scope };
-            Runner::new(shared, thread, cpu, cache, observer).run()
+            GuestThread::new(shared, thread, cpu, cache, observer).run()
         });
         let kernel = kernel.lock();
         self.images = kernel.images().to_vec();

@@ -11,7 +11,7 @@ use alpha::cpu::Cpu;
 use events::{Counts, Unit};
 use memory::Memory;
 use pathlength_engine::{
-    Configuration, Event, Interest, Observer, Process, Settings, UnitCounter, UnitOfWork,
+    Configuration, Event, InstrumentationLevel, Observer, Process, Settings, UnitCounter, UnitOfWork,
 };
 use serde::{Deserialize, Serialize};
 use testing::sample;
@@ -65,7 +65,7 @@ impl Recorder {
 }
 
 impl Observer for Recorder {
-    const INTEREST: Interest = Interest::Accesses;
+    const LEVEL: InstrumentationLevel = InstrumentationLevel::Accesses;
 
     fn thread(&self) -> Recorder {
         Recorder { others: self.others.clone(), ..Recorder::default() }

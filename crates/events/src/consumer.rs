@@ -1,6 +1,6 @@
-//! Who hears what is executed, while a program runs or a trace is replayed.
+//! Consumers of what is executed, while a program runs or a trace is replayed.
 
-use crate::{Block, BlockId, Image, Lookaside};
+use crate::{Block, BlockId, HitFilter, Image};
 
 /// A thread that executes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -11,7 +11,7 @@ pub struct Thread {
     pub number: u32,
 }
 
-/// Hears, in order, what is executed.
+/// Consumes, in order, what is executed.
 pub trait Consumer: Send {
     /// An image that blocks may be of from now on; the first is number 0.
     fn map(&mut self, _image: &Image) {}
@@ -23,25 +23,26 @@ pub trait Consumer: Send {
     /// turns; while a program runs there are no order marks.
     fn executed(&mut self, thread: Thread, records: &[u64]);
 
-    /// What is usual, if that can be said. While one thread executes, and tells the consumer itself what it does, it
-    /// may tell of blocks whatever is not usual by [`Lookaside::unusual`], and how often they were executed by
-    /// [`Consumer::passed`], instead of their records. The consumer must then stay where it is.
-    fn lookaside(&mut self) -> Option<Lookaside> {
+    /// The filter that compiled code may use, if the consumer has one. While one thread executes and reports to the
+    /// consumer itself, compiled code may report only the accesses that the filter does not hold
+    /// ([`FilterTable::on_unfiltered`](crate::FilterTable::on_unfiltered)), and how often each block was executed
+    /// ([`Consumer::passed`]), instead of records. The consumer must then stay at its address.
+    fn hit_filter(&mut self) -> Option<HitFilter> {
         None
     }
 
-    /// The number of the first instruction of a block, by which it wants to be told of the block's: those of all blocks
-    /// may be numbered, for one.
+    /// The number that the consumer gives a block's first instruction; the others follow. Unfiltered accesses are
+    /// reported by these numbers.
     fn first_instruction(&self, _block: BlockId) -> u32 {
         0
     }
 
-    /// So many executions of a block have been passed over, as far as they were usual. Told before the marks of units
-    /// that follow.
+    /// A block was executed so many times whose records were not reported, but for its unfiltered accesses. Reported
+    /// before the marks of units that follow.
     fn passed(&mut self, _block: BlockId, _executions: u64) {}
 }
 
-/// Several that hear the same.
+/// Several consumers of the same execution.
 impl<C: Consumer> Consumer for Vec<C> {
     fn map(&mut self, image: &Image) {
         self.iter_mut().for_each(|one| one.map(image));
@@ -55,9 +56,9 @@ impl<C: Consumer> Consumer for Vec<C> {
         self.iter_mut().for_each(|one| one.executed(thread, records));
     }
 
-    fn lookaside(&mut self) -> Option<Lookaside> {
-        // What is usual for one is not for another.
-        if let [one] = &mut self[..] { one.lookaside() } else { None }
+    fn hit_filter(&mut self) -> Option<HitFilter> {
+        // A line that one filter holds another does not.
+        if let [one] = &mut self[..] { one.hit_filter() } else { None }
     }
 
     fn first_instruction(&self, block: BlockId) -> u32 {

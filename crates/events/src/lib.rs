@@ -13,12 +13,12 @@
 mod block;
 mod consumer;
 mod counts;
+mod hit_filter;
 mod image;
-mod lookaside;
 pub mod record;
 
 pub use block::{Block, BlockId};
 pub use consumer::{Consumer, Thread};
 pub use counts::{Counts, Unit};
+pub use hit_filter::{Array, FilterSide, FilterTable, HitFilter, Keep, UnfilteredAccess, Words};
 pub use image::{Image, LoadedImage};
-pub use lookaside::{Array, Keep, Lookaside, Side, Unusual, Words};

@@ -3,8 +3,8 @@
 use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
 use alpha::flow::Flow;
-use alpha::observer::Interest;
-use events::{BlockId, Lookaside};
+use alpha::observer::InstrumentationLevel;
+use events::{BlockId, HitFilter};
 use memory::Memory;
 
 pub use crate::alpha::enter::{Exit, UNWIND, enter, is_stack_full, watch};
@@ -24,7 +24,7 @@ const LEAST: u32 = 64;
 /// Compiles regions and keeps them.
 pub struct Compiler {
     registers: Registers,
-    lookaside: Option<Lookaside>,
+    hit_filter: Option<HitFilter>,
     stubs: Stubs,
     entries: Entries,
     /// By position in the arena.
@@ -34,9 +34,13 @@ pub struct Compiler {
 
 impl Compiler {
     /// A compiler for this host, if it is one that this module writes code for and memory lies at guest
-    /// address = host address. Its code tells an observer what that is interested in; for [`Interest::Unusual`] that
-    /// must say what is usual.
-    pub fn new(memory: &Memory, interest: Interest, lookaside: Option<&Lookaside>) -> Option<Compiler> {
+    /// address = host address. Its code tells an observer what that is interested in; for [`InstrumentationLevel::Unfiltered`] that
+    /// must come with a hit filter.
+    pub fn new(
+        memory: &Memory,
+        interest: InstrumentationLevel,
+        hit_filter: Option<&HitFilter>,
+    ) -> Option<Compiler> {
         let is_known = is_x86_feature_detected!("popcnt")
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("bmi1");
@@ -45,15 +49,15 @@ impl Compiler {
         }
         enter::catch_faults();
         let mut entries = Entries::new()?;
-        let lookaside = lookaside.filter(|_| interest == Interest::Unusual).cloned();
-        let registers = Registers::new(interest, lookaside.as_ref());
+        let hit_filter = hit_filter.filter(|_| interest == InstrumentationLevel::Unfiltered).cloned();
+        let registers = Registers::new(interest, hit_filter.as_ref());
         let origin = entries.arena.next();
         let mut assembler = Assembler::new(origin);
         let one = emit::one as *const () as u64;
         let writer = stubs::Writer {
             assembler: &mut assembler,
             registers: &registers,
-            lookaside: lookaside.as_ref(),
+            hit_filter: hit_filter.as_ref(),
             one,
         };
         let written = writer.write();
@@ -62,12 +66,12 @@ impl Compiler {
         entries.arena.add(&code.bytes)?;
         entries.keep(stubs.missing);
         let (sites, stack_end) = (Vec::new(), enter::stack_end());
-        Some(Compiler { registers, lookaside, stubs, entries, sites, stack_end })
+        Some(Compiler { registers, hit_filter, stubs, entries, sites, stack_end })
     }
 
     /// Compiles the region that begins with block `id`, which was executed `hot` times, and notes in the
-    /// blocks where their code is. Blocks that an observer wants to be told of are left out. What is unusual is told
-    /// by these numbers of blocks' first instructions.
+    /// blocks where their code is. Blocks that an observer wants to be told of are left out. Unfiltered accesses are
+    /// reported by these numbers of blocks' first instructions.
     pub fn compile(
         &mut self,
         id: BlockId,
@@ -83,10 +87,10 @@ impl Compiler {
         let emitted = cache.counters.next(cells, first, space).and_then(|number| {
             let base = first.as_ptr() as u64;
             let counted = flow.as_ref().map(|flow| emit::Counted { flow, first: number, base });
-            let usual = |lookaside| emit::Usual { lookaside, first_instruction };
-            let usual = self.lookaside.as_ref().map(usual);
+            let lookup = |hit_filter| emit::FilterLookup { hit_filter, first_instruction };
+            let lookup = self.hit_filter.as_ref().map(lookup);
             let (registers, entries) = (&self.registers, &mut self.entries);
-            emit::emit(&region, cache, registers, usual, &self.stubs, counted, entries)
+            emit::emit(&region, cache, registers, lookup, &self.stubs, counted, entries)
         });
         let Some(emitted) = emitted else { return cache.cool(id) };
         let Some(code) = self.entries.arena.add(&emitted.code) else { return cache.cool(id) };

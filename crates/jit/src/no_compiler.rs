@@ -2,8 +2,8 @@
 
 use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
-use alpha::observer::Interest;
-use events::{BlockId, Lookaside};
+use alpha::observer::InstrumentationLevel;
+use events::{BlockId, HitFilter};
 use memory::Memory;
 
 /// As in the compiler.
@@ -39,7 +39,7 @@ impl Site {
 
 impl Compiler {
     /// There is none for this host.
-    pub fn new(_: &Memory, _: Interest, _: Option<&Lookaside>) -> Option<Compiler> {
+    pub fn new(_: &Memory, _: InstrumentationLevel, _: Option<&HitFilter>) -> Option<Compiler> {
         None
     }
 

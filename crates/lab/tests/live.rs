@@ -5,7 +5,7 @@ use std::process::Command;
 
 use engine::{Configuration, Plan, Settings};
 use events::record::Event;
-use events::{Block, BlockId, Consumer, Image, Lookaside, Thread};
+use events::{Block, BlockId, Consumer, HitFilter, Image, Thread};
 use machine::{Caches, Machine};
 use pathlength_lab::live;
 
@@ -33,8 +33,8 @@ impl Consumer for Told {
         self.caches.executed(thread, records);
     }
 
-    fn lookaside(&mut self) -> Option<Lookaside> {
-        self.caches.lookaside().filter(|_| self.passes)
+    fn hit_filter(&mut self) -> Option<HitFilter> {
+        self.caches.hit_filter().filter(|_| self.passes)
     }
 
     fn first_instruction(&self, block: BlockId) -> u32 {

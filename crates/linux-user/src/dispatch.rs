@@ -9,7 +9,7 @@ use crate::calls::call::{Call, Outcome};
 use crate::calls::signal_frame::Returning;
 use crate::state::control::Control;
 use crate::state::kernel::Kernel;
-use crate::state::lock::Held;
+use crate::state::lock::KernelGuard;
 use crate::state::threads::Thread;
 use crate::table::{self, Action};
 
@@ -23,7 +23,7 @@ pub fn system_call_name(number: u32) -> String {
 /// Carries out the system call whose number is in v0 and whose arguments are in a0 to a5; the
 /// program counter is already behind the callsys. The result is in v0 and a3 as Alpha's Linux
 /// has it: a3 is 0 and v0 the result, or a3 is 1 and v0 the error's number.
-pub fn system_call(kernel: &mut Held, thread: &mut Thread, cpu: &mut Cpu, memory: &Memory) -> Control {
+pub fn system_call(kernel: &mut KernelGuard, thread: &mut Thread, cpu: &mut Cpu, memory: &Memory) -> Control {
     let number = cpu.r[register::V0];
     let before = Returning { v0: number, a3: cpu.r[register::A3], error: None };
     let arguments = std::array::from_fn(|index| cpu.r[register::A0 + index]);

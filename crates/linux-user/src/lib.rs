@@ -22,7 +22,7 @@ pub use dispatch::{started_thread, system_call, system_call_name};
 pub use reserved::{high_copy, leave_guests_table, out_of_reach, read_image};
 pub use state::control::{Control, Crash, End, Execute};
 pub use state::kernel::Kernel;
-pub use state::lock::{Held, SharedKernel};
+pub use state::lock::{KernelGuard, SharedKernel};
 pub use state::settings::{Clock, Random, Settings};
 pub use state::signals::{die, send_to_caller};
 pub use state::threads::{Ending, Start, Thread};

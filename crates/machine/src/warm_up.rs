@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use events::record::{Event, Mark};
-use events::{Block, BlockId, Consumer, Image, Lookaside, Thread};
+use events::{Block, BlockId, Consumer, HitFilter, Image, Thread};
 
 /// A model of a machine, with counts.
 pub trait Model: Consumer {
@@ -123,8 +123,8 @@ impl<M: Model> Consumer for WarmUp<M> {
         }
     }
 
-    fn lookaside(&mut self) -> Option<Lookaside> {
-        self.model.lookaside()
+    fn hit_filter(&mut self) -> Option<HitFilter> {
+        self.model.hit_filter()
     }
 
     fn first_instruction(&self, block: BlockId) -> u32 {

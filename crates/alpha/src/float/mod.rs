@@ -30,7 +30,7 @@ use self::control::{DNO, DZE, INE, INV, IOV, OVF, UNF};
 use self::format::{D, F, Format, G, S, T};
 use self::number::{Mode, Number, add, divide, multiply, square_root, subtract};
 use super::cpu::{Cpu, Exception};
-use crate::decoded_instruction::Step;
+use crate::decoded_instruction::DecodedInstruction;
 
 pub use self::format::{load_f, load_g, load_s, store_f, store_g, store_s};
 
@@ -180,7 +180,7 @@ impl Environment {
 /// Executes a floating operate; `step.immediate` is the instruction word. `cpu.pc` is already
 /// behind it, where an arithmetic trap leaves it.
 #[inline]
-pub fn execute(step: &Step, cpu: &mut Cpu) -> Result<(), Exception> {
+pub fn execute(step: &DecodedInstruction, cpu: &mut Cpu) -> Result<(), Exception> {
     let operands @ [a, b] = [cpu.f[step.a as usize], cpu.f[step.b as usize]];
     let (zero, negative) = (a & !SIGN == 0, a & SIGN != 0);
     let condition = match step.op {
@@ -218,7 +218,7 @@ pub fn execute(step: &Step, cpu: &mut Cpu) -> Result<(), Exception> {
 
 /// Computes in full generality, records exceptions and traps.
 #[cold]
-fn arithmetic(step: &Step, operands: [u64; 2], cpu: &mut Cpu) -> Result<(), Exception> {
+fn arithmetic(step: &DecodedInstruction, operands: [u64; 2], cpu: &mut Cpu) -> Result<(), Exception> {
     let vax = step.op.is(isa::Flags::VAX);
     let qualifiers = isa::Instruction { op: step.op, word: step.immediate as u32 }.qualifiers();
     let mut environment = Environment::new(cpu, vax, qualifiers);

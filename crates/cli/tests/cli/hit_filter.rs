@@ -56,7 +56,7 @@ fn machine(random: &mut fastrand::Rng, is_like_most: bool) -> String {
 
 /// Whether compiled code passes over what is usual on a machine.
 fn has_fast_path(machine: &str) -> bool {
-    Caches::new(&Machine::find(machine).unwrap()).lookaside().is_some()
+    Caches::new(&Machine::find(machine).unwrap()).hit_filter().is_some()
 }
 
 /// A machine on which it does, and where each part of an access that crosses lines counts.

@@ -15,7 +15,7 @@ use crate::places::SECOND_ENTRY;
 use alpha::block::{Block, BlockCache};
 use alpha::cpu::{Cpu, register};
 use alpha::debugger::{DebuggerHook, SignalHook};
-use alpha::observer::{Interest, Observer};
+use alpha::observer::{InstrumentationLevel, Observer};
 use host::ThreadHandle;
 use memory::Memory;
 
@@ -175,7 +175,7 @@ impl DebuggerHook for Attached {
 }
 
 impl Observer for Attached {
-    const INTEREST: Interest = Interest::Nothing;
+    const LEVEL: InstrumentationLevel = InstrumentationLevel::Nothing;
 
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, _: &Memory) {
         let block = cache.block(id);

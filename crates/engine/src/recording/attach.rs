@@ -8,7 +8,7 @@
 //! end. The recording ends when the connection does.
 
 mod client;
-mod line;
+mod connection;
 mod request;
 
 use std::io;
@@ -19,14 +19,14 @@ use events::LoadedImage;
 use trace::Writer;
 
 pub use self::client::{AttachError, Attached, attach};
-pub(super) use self::line::{End, Line};
+pub(super) use self::connection::{Connection, End};
 use self::request::Request;
 use super::Tracer;
-use super::session::{Numbers, Session, State};
+use super::session::{Session, SharedCounters, State};
 use crate::lock;
 
 /// Where those come who want a process recorded that runs already.
-pub(super) struct Desk {
+pub(super) struct AttachServer {
     /// The program's.
     arguments: Vec<String>,
     /// The processor that runs it.
@@ -36,15 +36,15 @@ pub(super) struct Desk {
     sessions: AtomicU64,
 }
 
-impl Desk {
-    pub(super) fn new(arguments: Vec<String>, model: isa::Cpu) -> Desk {
-        Desk { arguments, model, session: Mutex::default(), sessions: AtomicU64::new(0) }
+impl AttachServer {
+    pub(super) fn new(arguments: Vec<String>, model: isa::Cpu) -> AttachServer {
+        AttachServer { arguments, model, session: Mutex::default(), sessions: AtomicU64::new(0) }
     }
 
     /// The desk of a process that this one forked.
-    pub(super) fn forked(&self, sessions: u64, session: Option<Arc<Session>>) -> Desk {
+    pub(super) fn forked(&self, sessions: u64, session: Option<Arc<Session>>) -> AttachServer {
         let (arguments, model) = (self.arguments.clone(), self.model);
-        Desk { arguments, model, session: Mutex::new(session), sessions: AtomicU64::new(sessions) }
+        AttachServer { arguments, model, session: Mutex::new(session), sessions: AtomicU64::new(sessions) }
     }
 
     /// Looks whether somebody has come, or gone. The process has mapped these images.
@@ -62,7 +62,7 @@ impl Desk {
             if session.is_abandoned() {
                 session.set_state(State::Over);
             } else if caller != 0
-                && let Ok(mut line) = Line::connect(caller)
+                && let Ok(mut line) = Connection::connect(caller)
             {
                 line.say("refused: somebody else records it");
             }
@@ -71,7 +71,7 @@ impl Desk {
         if caller == 0 {
             return;
         }
-        let Ok(mut line) = Line::connect(caller) else { return };
+        let Ok(mut line) = Connection::connect(caller) else { return };
         match self.open(&mut line, images) {
             Err(reason) => line.say(&format!("refused: {reason}")),
             Ok(session) => {
@@ -85,13 +85,13 @@ impl Desk {
     }
 
     /// Begins a session as somebody asks for.
-    fn open(&self, line: &mut Line, images: &[LoadedImage]) -> io::Result<Arc<Session>> {
+    fn open(&self, line: &mut Connection, images: &[LoadedImage]) -> io::Result<Arc<Session>> {
         let (request, [file, numbers]) = line.request()?;
         let Request { plan, begins } = serde_json::from_str(&request)?;
         let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
         let header = plan.header(program, self.arguments.clone(), self.model);
         let writer = Writer::join(file.into(), plan.values);
-        let session = Session::attached(plan, writer.clone(), Numbers::map(Some(&numbers))?);
+        let session = Session::attached(plan, writer.clone(), SharedCounters::map(Some(&numbers))?);
         if let Some(missing) = Tracer::new(session.clone(), images).missing() {
             return Err(io::Error::other(missing.to_string()));
         }

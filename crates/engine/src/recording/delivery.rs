@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-use events::{BlockId, Consumer, Lookaside, Thread};
+use events::{BlockId, Consumer, HitFilter, Thread};
 use trace::{Known, Process};
 
-use super::feed::Piece;
+use super::encoder::Piece;
 use crate::lock;
 
 /// Words after which a piece goes to the other thread: so many that it is rarely woken.
@@ -21,8 +21,8 @@ const WAITING: usize = 2;
 pub(super) struct Delivery {
     target: Arc<Target>,
     courier: Option<Courier>,
-    /// What is usual for the consumer, if it is told by the program's only thread.
-    lookaside: Option<Lookaside>,
+    /// The consumer's hit filter, if the program's only thread reports to it.
+    hit_filter: Option<HitFilter>,
     has_threads: AtomicBool,
     /// Threads that had something to deliver.
     threads: AtomicU32,
@@ -64,16 +64,16 @@ impl Delivery {
         consumer: Arc<Mutex<dyn Consumer>>,
         is_parallel: bool,
     ) -> io::Result<Delivery> {
-        let lookaside = if is_parallel { None } else { lock(&consumer).lookaside() };
+        let hit_filter = if is_parallel { None } else { lock(&consumer).hit_filter() };
         let target = Arc::new(Target { process: process.clone(), consumer, known: Mutex::default() });
         let courier = is_parallel.then(|| Courier::new(target.clone())).transpose()?;
         let (has_threads, threads) = (AtomicBool::new(false), AtomicU32::new(0));
-        Ok(Delivery { target, courier, lookaside, has_threads, threads })
+        Ok(Delivery { target, courier, hit_filter, has_threads, threads })
     }
 
-    /// What is usual for the consumer, while only one thread executes.
-    pub(super) fn lookaside(&self) -> Option<&Lookaside> {
-        self.lookaside.as_ref().filter(|_| !self.has_threads.load(Ordering::Relaxed))
+    /// The consumer's hit filter, while only one thread executes.
+    pub(super) fn hit_filter(&self) -> Option<&HitFilter> {
+        self.hit_filter.as_ref().filter(|_| !self.has_threads.load(Ordering::Relaxed))
     }
 
     /// The calling thread, which has told all, starts another one.

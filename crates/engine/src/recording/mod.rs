@@ -3,7 +3,7 @@
 
 mod attach;
 mod delivery;
-mod feed;
+mod encoder;
 mod heap;
 mod plan;
 mod recorded;
@@ -13,10 +13,10 @@ mod tracer;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use events::{BlockId, Consumer, LoadedImage, Lookaside};
+use events::{BlockId, Consumer, HitFilter, LoadedImage};
 use trace::Writer;
 
-use self::attach::Desk;
+use self::attach::AttachServer;
 pub use self::attach::{AttachError, Attached, attach};
 pub use self::plan::{Missing, Plan, UnitPlan};
 pub use self::recorded::Recorded;
@@ -24,7 +24,7 @@ use self::session::Session;
 use self::tracer::Tracer;
 use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
-use alpha::observer::{Interest, Observer};
+use alpha::observer::{InstrumentationLevel, Observer};
 use memory::Memory;
 
 /// Records a thread, when somebody wants that.
@@ -32,9 +32,9 @@ pub struct Recorder {
     images: Vec<LoadedImage>,
     tracer: Option<Tracer>,
     /// What was said to be of interest last.
-    interest: Interest,
+    interest: InstrumentationLevel,
     /// Where those come who want a program recorded that runs already.
-    desk: Option<Arc<Desk>>,
+    attach_server: Option<Arc<AttachServer>>,
     /// The last session at the desk that is known here.
     known: u64,
 }
@@ -62,17 +62,17 @@ impl Recorder {
     /// Records nothing until somebody calls [`attach`]. The program has these arguments, and runs on this
     /// processor.
     pub fn idle(arguments: Vec<String>, model: isa::Cpu) -> Recorder {
-        Recorder::with(None, Some(Arc::new(Desk::new(arguments, model))), 0, Vec::new())
+        Recorder::with(None, Some(Arc::new(AttachServer::new(arguments, model))), 0, Vec::new())
     }
 
     fn with(
         tracer: Option<Tracer>,
-        desk: Option<Arc<Desk>>,
+        attach_server: Option<Arc<AttachServer>>,
         known: u64,
         images: Vec<LoadedImage>,
     ) -> Recorder {
-        let interest = tracer.as_ref().map_or(Interest::Nothing, Tracer::watching);
-        Recorder { images, tracer, interest, desk, known }
+        let interest = tracer.as_ref().map_or(InstrumentationLevel::Nothing, Tracer::watching);
+        Recorder { images, tracer, interest, attach_server, known }
     }
 
     /// What the plan names that no image has which was mapped so far.
@@ -94,37 +94,37 @@ impl Recorder {
 
     /// Looks whether somebody has come, or gone.
     fn attend(&mut self) {
-        let Some(desk) = &self.desk else { return };
-        desk.attend(&self.images);
-        let sessions = desk.sessions();
+        let Some(attach_server) = &self.attach_server else { return };
+        attach_server.attend(&self.images);
+        let sessions = attach_server.sessions();
         if sessions != self.known {
             self.known = sessions;
-            self.tracer = desk.session().map(|session| Tracer::new(session, &self.images));
+            self.tracer = attach_server.session().map(|session| Tracer::new(session, &self.images));
         }
     }
 }
 
 impl Observer for Recorder {
-    const INTEREST: Interest = Interest::Values;
+    const LEVEL: InstrumentationLevel = InstrumentationLevel::Values;
     const TURNS: bool = true;
 
-    fn begins(&self) -> Interest {
+    fn begins(&self) -> InstrumentationLevel {
         self.interest
     }
 
-    fn interest(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> Option<Interest> {
+    fn interest(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> Option<InstrumentationLevel> {
         self.attend();
         let (interest, has_news) = match &mut self.tracer {
             Some(tracer) => tracer.interest(block, cpu, memory),
-            None => (Interest::Nothing, false),
+            None => (InstrumentationLevel::Nothing, false),
         };
         let turns = has_news || interest != self.interest;
         self.interest = interest;
         turns.then_some(interest)
     }
 
-    fn lookaside(&self) -> Option<&Lookaside> {
-        self.tracer.as_ref()?.lookaside()
+    fn hit_filter(&self) -> Option<&HitFilter> {
+        self.tracer.as_ref()?.hit_filter()
     }
 
     fn learn(&mut self, cache: &BlockCache) {
@@ -161,7 +161,7 @@ impl Observer for Recorder {
 
     fn thread(&self) -> Recorder {
         let tracer = self.tracer.as_ref().map(Tracer::thread);
-        Recorder::with(tracer, self.desk.clone(), self.known, self.images.clone())
+        Recorder::with(tracer, self.attach_server.clone(), self.known, self.images.clone())
     }
 
     fn executed(&mut self, records: &[u64], cache: &BlockCache) {
@@ -192,11 +192,11 @@ impl Observer for Recorder {
         let Some(tracer) = &mut self.tracer else { return };
         tracer.goes_on();
         // Who came to attach wants to leave.
-        if let Some(desk) = &self.desk
+        if let Some(attach_server) = &self.attach_server
             && tracer.is_over()
         {
             tracer.end();
-            desk.leave(tracer.session());
+            attach_server.leave(tracer.session());
             self.tracer = None;
         }
     }
@@ -212,7 +212,7 @@ impl Observer for Recorder {
         if let Some(mut tracer) = self.tracer.take() {
             tracer.end();
         }
-        self.desk = None;
+        self.attach_server = None;
     }
 
     fn forked(&mut self) {
@@ -225,9 +225,9 @@ impl Observer for Recorder {
         if let Some(tracer) = &mut self.tracer {
             tracer.forked();
         }
-        if let Some(desk) = &self.desk {
+        if let Some(attach_server) = &self.attach_server {
             let session = self.tracer.as_ref().map(|tracer| tracer.session().clone());
-            self.desk = Some(Arc::new(desk.forked(self.known, session)));
+            self.attach_server = Some(Arc::new(attach_server.forked(self.known, session)));
         }
     }
 }

@@ -11,7 +11,7 @@ use image::Image;
 use trace::{Process, Writer};
 
 use super::Recorded;
-use super::attach::{End, Line};
+use super::attach::{Connection, End};
 use super::delivery::Delivery;
 use super::plan::Plan;
 use crate::lock;
@@ -31,14 +31,14 @@ struct Shared {
 
 /// [`Shared`], mapped.
 #[derive(Clone, Copy)]
-pub(super) struct Numbers(*const Shared);
+pub(super) struct SharedCounters(*const Shared);
 
 // SAFETY: the mapping is never removed, and all in it is atomic.
-unsafe impl Send for Numbers {}
+unsafe impl Send for SharedCounters {}
 // SAFETY: as above.
-unsafe impl Sync for Numbers {}
+unsafe impl Sync for SharedCounters {}
 
-impl Numbers {
+impl SharedCounters {
     /// A file that processes can map which are not relatives.
     pub(super) fn shared() -> io::Result<File> {
         let file = File::from(rustix::fs::memfd_create("numbers", rustix::fs::MemfdFlags::CLOEXEC)?);
@@ -47,7 +47,7 @@ impl Numbers {
     }
 
     /// Maps them: those of such a file, or of this process and those that it will fork.
-    pub(super) fn map(file: Option<&OwnedFd>) -> io::Result<Numbers> {
+    pub(super) fn map(file: Option<&OwnedFd>) -> io::Result<SharedCounters> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let (kind, descriptor) = file.map_or((libc::MAP_ANONYMOUS, -1), |file| (0, file.as_raw_fd()));
         if let Some(file) = file
@@ -59,7 +59,11 @@ impl Numbers {
         // SAFETY: asks for a new mapping.
         let shared =
             unsafe { libc::mmap(nowhere, bytes, protection, libc::MAP_SHARED | kind, descriptor, 0) };
-        if shared == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Numbers(shared.cast())) }
+        if shared == libc::MAP_FAILED {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(SharedCounters(shared.cast()))
+        }
     }
 
     fn get(&self) -> &Shared {
@@ -87,10 +91,10 @@ pub(super) struct Session {
     /// Where records go if not to the file.
     delivery: Option<Delivery>,
     writer: Arc<Writer>,
-    numbers: Numbers,
+    numbers: SharedCounters,
     state: AtomicU8,
     /// To who wanted a program recorded that ran already.
-    line: Mutex<Option<Line>>,
+    line: Mutex<Option<Connection>>,
     /// The images that the trace knows.
     images: Mutex<Vec<LoadedImage>>,
     /// Instructions recorded by the threads that have ended.
@@ -102,7 +106,7 @@ pub(super) struct Session {
 impl Session {
     /// Of the first process.
     pub(super) fn new(plan: Plan, writer: Arc<Writer>) -> io::Result<Arc<Session>> {
-        Ok(Session::attached(plan, writer, Numbers::map(None)?))
+        Ok(Session::attached(plan, writer, SharedCounters::map(None)?))
     }
 
     /// Of the first process, whose records go to a consumer; the writer gets what they refer to.
@@ -113,18 +117,24 @@ impl Session {
         is_parallel: bool,
     ) -> io::Result<Arc<Session>> {
         let state = if plan.from.is_some() { State::Before } else { State::Active };
-        let mut session = Session::of(plan, writer, Numbers::map(None)?, state, None);
+        let mut session = Session::of(plan, writer, SharedCounters::map(None)?, state, None);
         session.delivery = Some(Delivery::new(&session.process, consumer, is_parallel)?);
         Ok(Arc::new(session))
     }
 
     /// Of a process that runs already, and may not be the first.
-    pub(super) fn attached(plan: Plan, writer: Arc<Writer>, numbers: Numbers) -> Arc<Session> {
+    pub(super) fn attached(plan: Plan, writer: Arc<Writer>, numbers: SharedCounters) -> Arc<Session> {
         let state = if plan.from.is_some() { State::Before } else { State::Active };
         Arc::new(Session::of(plan, writer, numbers, state, None))
     }
 
-    fn of(plan: Plan, writer: Arc<Writer>, numbers: Numbers, state: State, line: Option<Line>) -> Session {
+    fn of(
+        plan: Plan,
+        writer: Arc<Writer>,
+        numbers: SharedCounters,
+        state: State,
+        line: Option<Connection>,
+    ) -> Session {
         let number = numbers.get().processes.fetch_add(1, Ordering::Relaxed);
         let process = Process::new(&writer, number, std::process::id());
         let (images, instructions, failure) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
@@ -154,18 +164,18 @@ impl Session {
     }
 
     /// To whom the session tells its end.
-    pub(super) fn set_line(&self, line: Line) {
+    pub(super) fn set_line(&self, line: Connection) {
         *lock(&self.line) = Some(line);
     }
 
     /// Whether who wanted the recording wants no more.
     pub(super) fn is_abandoned(&self) -> bool {
-        lock(&self.line).as_ref().is_some_and(Line::is_ended)
+        lock(&self.line).as_ref().is_some_and(Connection::is_ended)
     }
 
     /// To wait for that.
     pub(super) fn line_end(&self) -> Option<End> {
-        lock(&self.line).as_ref().and_then(Line::end)
+        lock(&self.line).as_ref().and_then(Connection::end)
     }
 
     pub(super) fn state(&self) -> State {

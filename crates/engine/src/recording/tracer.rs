@@ -11,14 +11,14 @@ use events::{BlockId, LoadedImage};
 use image::Image;
 use trace::StreamWriter;
 
-use super::feed::{Feed, PIECE, Piece};
+use super::encoder::{Encoder, PIECE, Piece};
 use super::heap::Allocations;
 use super::plan::{Addresses, Missing};
 use super::session::{Session, State};
 use crate::calls::Calls;
 use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
-use alpha::observer::Interest;
+use alpha::observer::InstrumentationLevel;
 
 /// A block of the cache whose number in the trace is not known yet.
 const UNKNOWN: BlockId = BlockId::MAX;
@@ -55,7 +55,7 @@ pub(super) struct Tracer {
     number: Option<u32>,
     /// Where the records go, when none are under way.
     stream: Option<StreamWriter>,
-    feed: Option<Feed>,
+    feed: Option<Encoder>,
     /// Nothing more can be recorded.
     has_failed: bool,
     /// What is to be recorded behind what was executed so far.
@@ -176,7 +176,7 @@ impl Tracer {
         let mut feed = self
             .feed
             .take()
-            .unwrap_or_else(|| Feed::new(stream.take().unwrap_or_else(|| StreamWriter::new(process))));
+            .unwrap_or_else(|| Encoder::new(stream.take().unwrap_or_else(|| StreamWriter::new(process))));
         match feed.send(std::mem::take(&mut self.piece)) {
             Ok(Some(empty)) => (self.piece, self.feed) = (empty, Some(feed)),
             Ok(None) => match feed.finish() {
@@ -302,11 +302,11 @@ impl Tracer {
     }
 
     /// The interest while nothing is recorded.
-    pub(super) fn watching(&self) -> Interest {
+    pub(super) fn watching(&self) -> InstrumentationLevel {
         let plan = &self.session.plan;
         match plan.from.as_ref().and_then(|place| place.instructions()) {
-            Some(_) if self.session.state() == State::Before => Interest::Limited,
-            _ => Interest::Instructions,
+            Some(_) if self.session.state() == State::Before => InstrumentationLevel::Limited,
+            _ => InstrumentationLevel::Instructions,
         }
     }
 

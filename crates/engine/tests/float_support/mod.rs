@@ -3,7 +3,7 @@
 
 use alpha::cpu::{Cpu, Exception};
 use alpha::float;
-use alpha::semantics::Step;
+use alpha::semantics::DecodedInstruction;
 use isa::{Op, Qualifiers, Rounding};
 
 pub const NORMAL: u64 = 2 << 58;
@@ -33,7 +33,7 @@ pub fn execute(word: u32, fpcr: u64, ieee_control: u64, [a, b]: [u64; 2]) -> Out
     let instruction = isa::decode(word).expect("a legal instruction");
     let mut cpu = Cpu { fpcr, ieee_control, ..Cpu::default() };
     (cpu.f[1], cpu.f[2], cpu.f[3]) = (a, b, UNWRITTEN);
-    let step = Step {
+    let step = DecodedInstruction {
         op: instruction.op,
         a: instruction.ra(),
         b: instruction.rb(),

@@ -5,10 +5,10 @@ use isa::Op;
 
 use super::region::Region;
 use alpha::block::{Block, BlockCache};
-use alpha::semantics::{Step, pal};
+use alpha::semantics::{DecodedInstruction, pal};
 
 /// Whether an access to memory is compiled: then its base is looked at.
-pub(crate) fn is_checked(step: &Step) -> bool {
+pub(crate) fn is_checked(step: &DecodedInstruction) -> bool {
     use Op::*;
     let access =
         matches!(step.op, Ldbu | Ldwu | Ldl | Ldq | LdqU | Lds | Ldt | Stb | Stw | Stl | Stq | StqU | Stt);
@@ -17,7 +17,7 @@ pub(crate) fn is_checked(step: &Step) -> bool {
 }
 
 /// The integer register that an instruction may change, as a bit. (That of a floating-point result counts too.)
-fn changed(step: &Step) -> u32 {
+fn changed(step: &DecodedInstruction) -> u32 {
     match step.op {
         Op::CallPal if step.immediate == pal::RDUNIQ => 1,
         _ if step.c < 31 => 1 << step.c,

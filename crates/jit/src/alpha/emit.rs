@@ -7,7 +7,7 @@
 
 use std::mem::offset_of;
 
-use events::Unusual;
+use events::UnfilteredAccess;
 
 use super::bounds_check_elimination;
 use super::region::Region;
@@ -23,16 +23,16 @@ use crate::site::Site;
 use alpha::block::{Block, BlockCache};
 use alpha::cpu::{Cpu, HostSide, register::SINK};
 use alpha::flow::Flow;
-use alpha::semantics::{Break, Step, execute};
+use alpha::semantics::{Break, DecodedInstruction, execute};
 
 mod bytes;
 mod control;
+mod filter_lookup;
 mod floats;
 mod memory;
 mod operate;
-mod usual;
 
-pub(crate) use usual::Usual;
+pub(crate) use filter_lookup::FilterLookup;
 
 /// A region's code, and what to know of it.
 pub(crate) struct Emitted {
@@ -58,7 +58,7 @@ pub(crate) fn emit(
     region: &Region,
     cache: &BlockCache,
     registers: &Registers,
-    usual: Option<Usual>,
+    lookup: Option<FilterLookup>,
     stubs: &Stubs,
     counted: Option<Counted>,
     entries: &mut Entries,
@@ -75,7 +75,7 @@ pub(crate) fn emit(
         region,
         cache,
         registers,
-        usual,
+        lookup,
         stubs,
         counted,
         entries,
@@ -106,12 +106,12 @@ enum Behind {
     Elsewhere { label: Label, address: u64, lost: Option<usize> },
     /// There is no room for another record.
     HandOn { label: Label, back: Label },
-    /// What a block does is not usual; instructions are fetched from an address.
-    Unusual { label: Label, what: Unusual, fetched: Option<u64>, back: Label },
+    /// Reports an unfiltered access; for a fetch, from this address.
+    UnfilteredAccess { label: Label, what: UnfilteredAccess, fetched: Option<u64>, back: Label },
     /// The interpreter is to execute an instruction of a block, after which compiled code goes on.
-    One { label: Label, step: *const Step, fault: Label, back: Label },
+    One { label: Label, step: *const DecodedInstruction, fault: Label, back: Label },
     /// Compute, and record if the result is inexact.
-    Noted { label: Label, step: Step, operation: Vector, back: Label, rare: Label },
+    Noted { label: Label, step: DecodedInstruction, operation: Vector, back: Label, rare: Label },
     /// Call what a register points to: the address is in rax.
     Call { label: Label, back: Label },
 }
@@ -124,8 +124,8 @@ struct Emitter<'a> {
     region: &'a Region,
     cache: &'a BlockCache,
     registers: &'a Registers,
-    /// If only what is not usual is told.
-    usual: Option<Usual<'a>>,
+    /// If only unfiltered accesses are reported.
+    lookup: Option<FilterLookup<'a>>,
     stubs: &'a Stubs,
     counted: Option<Counted<'a>>,
     entries: &'a mut Entries,
@@ -199,7 +199,7 @@ impl Emitter<'_> {
     }
 
     /// Writes an instruction, or two that are better done as one; how many.
-    fn instruction(&mut self, steps: &[Step], at: usize) -> usize {
+    fn instruction(&mut self, steps: &[DecodedInstruction], at: usize) -> usize {
         if self.load_long_address(steps) {
             return 2;
         }
@@ -214,7 +214,7 @@ impl Emitter<'_> {
     fn count(&mut self, block: &Block) {
         if self.registers.traces() {
             let id = self.region.blocks[self.index];
-            if self.usual.is_none() {
+            if self.lookup.is_none() {
                 let (label, back) = (self.assembler.label(), self.assembler.label());
                 self.behind.push(Behind::HandOn { label, back });
                 let end = host_field(offset_of!(HostSide, records_end));
@@ -283,10 +283,10 @@ impl Emitter<'_> {
         self.increment(self.counter(|flow| flow.counter(self.index)));
     }
 
-    /// Ends the block's record. Flags stay as they are, unless what is usual is passed over; that takes rax and rcx, too.
+    /// Ends the block's record. Flags stay as they are, unless accesses are looked up in the hit filter; that takes rax and rcx, too.
     fn end_record(&mut self, block: &Block) {
-        if let Some(usual) = self.usual {
-            self.pass_over(block, usual);
+        if let Some(lookup) = self.lookup {
+            self.look_up_accesses(block, lookup);
         } else if self.registers.traces() {
             let next = Place { base: RECORD, displacement: 8 * (1 + block.accesses as i32) };
             self.assembler.address(Size::Quad, RECORD, next);
@@ -498,14 +498,14 @@ impl Emitter<'_> {
                 self.increment(lost);
                 self.elsewhere(address);
             }
-            Behind::Unusual { label, what, fetched, back } => {
+            Behind::UnfilteredAccess { label, what, fetched, back } => {
                 self.assembler.place(label);
                 if let Some(address) = fetched {
                     self.assembler.constant(RCX, address);
                     self.assembler.store(Size::Quad, Place { base: RECORD, displacement: 0 }, RCX);
                 }
                 self.assembler.constant(RAX, what.word());
-                self.assembler.call_to(self.stubs.unusual);
+                self.assembler.call_to(self.stubs.unfiltered);
                 self.assembler.jump(back);
             }
             Behind::HandOn { label, back } => {
@@ -531,7 +531,7 @@ impl Emitter<'_> {
     }
 
     /// Lets the interpreter execute one instruction; it executes it again if it does not complete.
-    fn by_interpreter(&mut self, step: &Step, at: usize) {
+    fn by_interpreter(&mut self, step: &DecodedInstruction, at: usize) {
         self.widen_all();
         if step.is_access() {
             let base = self.read(Size::Quad, step.b, RAX);
@@ -545,7 +545,7 @@ impl Emitter<'_> {
     }
 
     /// Calls the interpreter for one instruction.
-    fn one(&mut self, step: *const Step, fault: Label) {
+    fn one(&mut self, step: *const DecodedInstruction, fault: Label) {
         self.assembler.constant(RAX, step as u64);
         self.assembler.call_to(self.stubs.one);
         self.assembler.jump_if(Condition::NotEqual, fault);
@@ -553,7 +553,7 @@ impl Emitter<'_> {
 
     /// Where to jump so that the interpreter executes an instruction that was only looked at so far and that
     /// changes no integer register; and the label to place behind its code.
-    fn rarely(&mut self, step: &Step, at: usize) -> (Label, Label) {
+    fn rarely(&mut self, step: &DecodedInstruction, at: usize) -> (Label, Label) {
         let (label, back, fault) = (self.assembler.label(), self.assembler.label(), self.fault(at));
         self.behind.push(Behind::One { label, step, fault, back });
         (label, back)
@@ -562,7 +562,7 @@ impl Emitter<'_> {
 
 /// Executes one instruction that is no transfer of control. On an exception everything is as before,
 /// so that the interpreter can execute it again and raise the exception.
-pub(crate) extern "C" fn one(cpu: *mut Cpu, step: *const Step) -> u64 {
+pub(crate) extern "C" fn one(cpu: *mut Cpu, step: *const DecodedInstruction) -> u64 {
     // SAFETY: compiled code passes its Cpu, and a step of a block that lives as long as the code;
     // whoever entered it noted the memory and the model for as long as compiled code runs.
     let (cpu, step, memory, model) = unsafe {

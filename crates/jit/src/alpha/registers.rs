@@ -3,11 +3,11 @@
 
 use std::mem::offset_of;
 
-use events::Lookaside;
+use events::HitFilter;
 
 use crate::host::assembler::*;
 use alpha::cpu::{Cpu, HostSide};
-use alpha::observer::Interest;
+use alpha::observer::InstrumentationLevel;
 
 /// Points into the Cpu, so that a displacement of one byte reaches most integer registers and what lies
 /// behind them.
@@ -46,7 +46,7 @@ const HELD: [(u8, Register); 12] = [
 /// Where counting code has the number of instructions, instead of a register of the guest.
 pub(crate) const INSTRUCTIONS: Register = R14;
 
-/// Where code that passes over what is usual has the time instead of that: [`Lookaside::now`].
+/// In code that looks up a hit filter, the register of the time (`FilterTable::now`) instead.
 pub(crate) const TIME: Register = INSTRUCTIONS;
 
 /// Where tracing code has the place of the record that it writes, likewise.
@@ -55,14 +55,14 @@ pub(crate) const RECORD: Register = R13;
 /// Which registers of the guest are in which of the host's.
 pub(crate) struct Registers {
     held: [Option<Register>; 32],
-    interest: Interest,
-    /// The place of the time, if what is usual is passed over.
+    interest: InstrumentationLevel,
+    /// The place of the time, if accesses are looked up in a hit filter.
     time: Option<Place>,
 }
 
 impl Registers {
-    pub(crate) fn new(interest: Interest, lookaside: Option<&Lookaside>) -> Registers {
-        let time = lookaside.map(|lookaside| beside_record(lookaside, lookaside.now));
+    pub(crate) fn new(interest: InstrumentationLevel, hit_filter: Option<&HitFilter>) -> Registers {
+        let time = hit_filter.map(|hit_filter| beside_record(hit_filter, hit_filter.now));
         let mut registers = Registers { held: [None; 32], interest, time };
         for (guest, host) in HELD {
             let is_taken = host == INSTRUCTIONS && registers.counts_instructions()
@@ -74,7 +74,7 @@ impl Registers {
 
     /// Whether instructions are counted.
     pub(crate) fn counts_instructions(&self) -> bool {
-        self.interest != Interest::Nothing
+        self.interest != InstrumentationLevel::Nothing
     }
 
     /// Whether [`TIME`] is in use, and instructions are counted in the Cpu.
@@ -84,27 +84,27 @@ impl Registers {
 
     /// Whether accesses that are not aligned are counted.
     pub(crate) fn checks_alignment(&self) -> bool {
-        matches!(self.interest, Interest::Counts | Interest::Accesses)
+        matches!(self.interest, InstrumentationLevel::Counts | InstrumentationLevel::Accesses)
     }
 
     /// Whether the number of instructions is limited.
     pub(crate) fn is_limited(&self) -> bool {
-        self.interest == Interest::Limited
+        self.interest == InstrumentationLevel::Limited
     }
 
     /// Whether executions of blocks are counted.
     pub(crate) fn counts_blocks(&self) -> bool {
-        self.interest == Interest::Counts
+        self.interest == InstrumentationLevel::Counts
     }
 
     /// Whether blocks have counters.
     pub(crate) fn has_counters(&self) -> bool {
-        matches!(self.interest, Interest::Counts | Interest::Unusual)
+        matches!(self.interest, InstrumentationLevel::Counts | InstrumentationLevel::Unfiltered)
     }
 
     /// Whether [`RECORD`] is in use.
     pub(crate) fn traces(&self) -> bool {
-        matches!(self.interest, Interest::Accesses | Interest::Unusual)
+        matches!(self.interest, InstrumentationLevel::Accesses | InstrumentationLevel::Unfiltered)
     }
 
     /// The host's register that holds an integer register of the guest.
@@ -149,9 +149,9 @@ pub(crate) fn instructions() -> Place {
     field(offset_of!(Cpu, instructions))
 }
 
-/// The place of what lies beside the record that is written, while what is usual is passed over.
-pub(crate) fn beside_record(lookaside: &Lookaside, word: *mut u64) -> Place {
-    let distance = word as isize - lookaside.records as isize;
+/// The place of a word of the hit filter, by its distance from the record that is written.
+pub(crate) fn beside_record(hit_filter: &HitFilter, word: *mut u64) -> Place {
+    let distance = word as isize - hit_filter.records as isize;
     Place { base: RECORD, displacement: i32::try_from(distance).expect("they lie together") }
 }
 

@@ -6,7 +6,7 @@
 
 use std::mem::offset_of;
 
-use events::Lookaside;
+use events::HitFilter;
 
 use super::enter::UNWIND;
 use super::registers::{BIAS, CPU, Registers, TIME, beside_record, field, host_field};
@@ -36,8 +36,8 @@ pub(crate) struct Stubs {
     pub(crate) one: u64,
     /// Called where there is no room for another record: makes room.
     pub(crate) hand_on: u64,
-    /// Called with what is not usual in rax: tells it.
-    pub(crate) unusual: u64,
+    /// Called with an unfiltered access in rax: reports it.
+    pub(crate) unfiltered: u64,
 }
 
 impl Stubs {
@@ -53,7 +53,7 @@ impl Stubs {
             system_call: address(self.system_call),
             one: address(self.one),
             hand_on: address(self.hand_on),
-            unusual: address(self.unusual),
+            unfiltered: address(self.unfiltered),
         }
     }
 }
@@ -68,8 +68,8 @@ pub(crate) const EXPECTED: Place = Place { base: RSP, displacement: 8 };
 pub(crate) struct Writer<'a> {
     pub(crate) assembler: &'a mut Assembler,
     pub(crate) registers: &'a Registers,
-    /// If only what is not usual is told.
-    pub(crate) lookaside: Option<&'a Lookaside>,
+    /// If only unfiltered accesses are reported.
+    pub(crate) hit_filter: Option<&'a HitFilter>,
     /// `extern "C" fn(cpu, step) -> failed`.
     pub(crate) one: u64,
 }
@@ -96,11 +96,11 @@ impl Writer<'_> {
         self.one();
         let hand_on = self.begin();
         self.hand_on();
-        let unusual = self.begin();
-        if let Some(lookaside) = self.lookaside {
-            self.unusual(lookaside);
+        let unfiltered = self.begin();
+        if let Some(hit_filter) = self.hit_filter {
+            self.unfiltered(hit_filter);
         }
-        Stubs { enter, leave, leave_by_fault, missing, find, system_call, one, hand_on, unusual }
+        Stubs { enter, leave, leave_by_fault, missing, find, system_call, one, hand_on, unfiltered }
     }
 
     fn begin(&mut self) -> u64 {
@@ -208,7 +208,7 @@ impl Writer<'_> {
     }
 
     /// Who hears of it does not look at the Cpu: registers that calls preserve stay as they are.
-    fn unusual(&mut self, lookaside: &Lookaside) {
+    fn unfiltered(&mut self, hit_filter: &HitFilter) {
         let code = &mut *self.assembler;
         let held = self.registers.all().map(|(host, _)| host).filter(|host| !PRESERVED.contains(host));
         let mut kept: Vec<Register> = held.collect();
@@ -217,11 +217,11 @@ impl Writer<'_> {
             kept.push(RAX);
         }
         kept.iter().for_each(|&register| code.push(register));
-        let now = beside_record(lookaside, lookaside.now);
+        let now = beside_record(hit_filter, hit_filter.now);
         code.store(Size::Quad, now, TIME);
         code.load(Size::Quad, RSI, RAX);
-        code.load(Size::Quad, RDI, beside_record(lookaside, lookaside.consumer));
-        code.constant(RAX, lookaside.unusual as usize as u64);
+        code.load(Size::Quad, RDI, beside_record(hit_filter, hit_filter.consumer));
+        code.constant(RAX, hit_filter.on_unfiltered as usize as u64);
         code.call_through(RAX);
         code.load(Size::Quad, TIME, now);
         kept.iter().rev().for_each(|&register| code.pop(register));

@@ -6,7 +6,7 @@ use crate::abi::flags::Bits;
 use crate::abi::layout::Record;
 use crate::state::clock::{for_somebody_else, host_time};
 use crate::state::control::Control;
-use crate::state::lock::Held;
+use crate::state::lock::KernelGuard;
 use crate::state::threads::Thread;
 use crate::{proc_files, reserved};
 use alpha::cpu::Cpu;
@@ -55,7 +55,7 @@ pub enum Interrupted {
 /// One system call under way.
 pub struct Call<'a, 'b> {
     /// The process's kernel side.
-    pub kernel: &'a mut Held<'b>,
+    pub kernel: &'a mut KernelGuard<'b>,
     /// The thread's.
     pub thread: &'a mut Thread,
     /// The processor.

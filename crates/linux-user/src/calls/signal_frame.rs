@@ -6,7 +6,7 @@ use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::{Call, Outcome};
 use crate::state::control::Control;
 use crate::state::kernel::Kernel;
-use crate::state::lock::Held;
+use crate::state::lock::KernelGuard;
 use crate::state::signals::{self, AlternateStack, DEFAULT, Default, IGNORE, SignalAction, flag, number};
 use crate::state::threads::Thread;
 use alpha::cpu::{Cpu, Exception, register};
@@ -58,14 +58,14 @@ const MASK: usize = 1;
 impl Thread {
     /// Delivers what was recorded; called between two instructions when
     /// [`host::pending`] says so.
-    pub fn deliver(&mut self, kernel: &mut Held, cpu: &mut Cpu, memory: &Memory) -> Control {
+    pub fn deliver(&mut self, kernel: &mut KernelGuard, cpu: &mut Cpu, memory: &Memory) -> Control {
         self.after_call(kernel, cpu, memory, Returning::NOTHING)
     }
 
     /// Delivers what is pending before a system call returns to the guest.
     pub(crate) fn after_call(
         &mut self,
-        kernel: &mut Held,
+        kernel: &mut KernelGuard,
         cpu: &mut Cpu,
         memory: &Memory,
         mut call: Returning,
@@ -119,7 +119,7 @@ impl Thread {
     }
 
     /// Tells the debugger, if there is one, of a signal. Returns the one that shall reach the thread.
-    fn consult(&self, kernel: &mut Held, cpu: &mut Cpu, signal: i32) -> Option<i32> {
+    fn consult(&self, kernel: &mut KernelGuard, cpu: &mut Cpu, signal: i32) -> Option<i32> {
         match kernel.debugger.clone() {
             Some(debugger) => kernel.released(|| debugger.signal(self.address().id, cpu, signal)),
             None => Some(signal),
@@ -160,7 +160,7 @@ impl Thread {
     /// instruction also for illegal instructions and traps of PALcode.
     pub fn raise(
         &mut self,
-        kernel: &mut Held,
+        kernel: &mut KernelGuard,
         cpu: &mut Cpu,
         memory: &Memory,
         exception: Exception,

@@ -18,8 +18,8 @@ impl SharedKernel {
     }
 
     /// Waits for the lock.
-    pub fn lock(&self) -> Held<'_> {
-        Held { shared: self, guard: Some(self.guard()) }
+    pub fn lock(&self) -> KernelGuard<'_> {
+        KernelGuard { shared: self, guard: Some(self.guard()) }
     }
 
     fn guard(&self) -> MutexGuard<'_, Kernel> {
@@ -28,13 +28,13 @@ impl SharedKernel {
 }
 
 /// The kernel while the calling thread holds its lock.
-pub struct Held<'a> {
+pub struct KernelGuard<'a> {
     shared: &'a SharedKernel,
     /// None only while `released` runs.
     guard: Option<MutexGuard<'a, Kernel>>,
 }
 
-impl Held<'_> {
+impl KernelGuard<'_> {
     /// Does something without the lock.
     pub(crate) fn released<T>(&mut self, what: impl FnOnce() -> T) -> T {
         self.guard = None;
@@ -43,7 +43,7 @@ impl Held<'_> {
         result
     }
 
-    /// Tells the thread that waits in [`Held::await_end`] that the calling one has ended.
+    /// Tells the thread that waits in [`KernelGuard::await_end`] that the calling one has ended.
     pub fn announce_end(&self) {
         self.shared.thread_ended.notify_all();
     }
@@ -56,7 +56,7 @@ impl Held<'_> {
     }
 }
 
-impl Deref for Held<'_> {
+impl Deref for KernelGuard<'_> {
     type Target = Kernel;
 
     fn deref(&self) -> &Kernel {
@@ -64,7 +64,7 @@ impl Deref for Held<'_> {
     }
 }
 
-impl DerefMut for Held<'_> {
+impl DerefMut for KernelGuard<'_> {
     fn deref_mut(&mut self) -> &mut Kernel {
         self.guard.as_mut().expect("held")
     }

@@ -3,7 +3,7 @@
 mod simulation;
 mod tally;
 
-use events::{Block, Consumer, Lookaside, Thread, Unusual};
+use events::{Block, Consumer, HitFilter, Thread, UnfilteredAccess};
 
 use crate::block_template::{BlockTemplate, BlockTemplates};
 use crate::{CacheCounts, Hierarchy, Machine, MissClass, Model, Request, Write};
@@ -169,10 +169,10 @@ impl Consumer for Caches {
         self.publish();
     }
 
-    fn lookaside(&mut self) -> Option<Lookaside> {
+    fn hit_filter(&mut self) -> Option<HitFilter> {
         self.publish();
         let is_ignored = self.hierarchy.stores() == Write::Ignored;
-        self.hierarchy.lookaside(if is_ignored {
+        self.hierarchy.hit_filter(if is_ignored {
             consume_reported::<IGNORED>
         } else {
             consume_reported::<BACK>
@@ -221,7 +221,7 @@ impl Caches {
 
     /// Simulates all levels for an access that compiled code reports.
     #[inline(never)]
-    fn simulate_reported<const STORES: u8>(&mut self, reported: Unusual) {
+    fn simulate_reported<const STORES: u8>(&mut self, reported: UnfilteredAccess) {
         self.hierarchy.adopt_time(u64::from(reported.number) - 1);
         let address = self.hierarchy.recorded_word(reported.index);
         self.simulation().reported_access::<STORES>(reported, address);
@@ -235,11 +235,11 @@ impl Caches {
     }
 }
 
-/// [`Lookaside::unusual`], where `STORES` is the write policy of L1.
+/// [`FilterTable::on_unfiltered`](events::FilterTable::on_unfiltered), where `STORES` is the write policy of L1.
 unsafe extern "C" fn consume_reported<const STORES: u8>(consumer: *mut u8, reported: u64) {
     // SAFETY: the address is the one that `publish` gave, and the model was not used since.
     let caches = unsafe { &mut *consumer.cast::<Caches>() };
-    let reported = Unusual::new(reported);
+    let reported = UnfilteredAccess::new(reported);
     if !caches.simulation().try_defer_reported(reported) {
         caches.simulate_reported::<STORES>(reported);
     }

@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use events::Unusual;
+use events::UnfilteredAccess;
 use events::record::Event;
 
 use super::Tally;
@@ -103,7 +103,7 @@ impl Simulation<'_> {
     /// Simulates L1 for an access that compiled code reports, at the time that compiled code has come to, and defers the
     /// rest. Returns false, having changed nothing, if the access cannot be deferred.
     #[inline(always)]
-    pub fn try_defer_reported(&mut self, reported: Unusual) -> bool {
+    pub fn try_defer_reported(&mut self, reported: UnfilteredAccess) -> bool {
         let (address, now) = self.hierarchy.reported_access(reported);
         let request = match (reported.index, reported.is_store) {
             (0, _) => Request::Fetch,
@@ -116,7 +116,7 @@ impl Simulation<'_> {
 
     /// Simulates an access that compiled code reports.
     #[inline(always)]
-    pub fn reported_access<const STORES: u8>(&mut self, reported: Unusual, address: u64) {
+    pub fn reported_access<const STORES: u8>(&mut self, reported: UnfilteredAccess, address: u64) {
         let now = self.hierarchy.now();
         let now = if reported.index == 0 {
             self.miss(Request::Fetch, reported.instruction, address, now + 1)

@@ -1,6 +1,6 @@
 //! L1: the first cache of a side with its TLB, where the other side has its own. Most accesses end here.
 
-use events::{Array, Lookaside, Side, Words};
+use events::{Array, FilterSide, HitFilter, Words};
 
 use super::tags::{Evicted, SetAccess, Tags, matches};
 
@@ -9,7 +9,7 @@ use super::tags::{Evicted, SetAccess, Tags, matches};
 /// Most accesses are served by the **hit filter**, a direct-mapped table of lines which hit in cache and TLB,
 /// and whose use changes nothing but the line's time. Only the line's time is recorded then; when its page
 /// was last used follows from its lines. Compiled code of a running program looks into the filter itself: see
-/// [`Lookaside`].
+/// [`HitFilter`].
 #[derive(Debug)]
 pub struct L1 {
     address_map: AddressMap,
@@ -51,9 +51,9 @@ pub enum L1Outcome {
 /// Shift from any address to page 0, which is always present where nothing is translated.
 const ALL: u32 = 63;
 /// Lines that the hit filter has room for.
-const FILTER_ENTRIES: usize = Lookaside::KNOWN;
+const FILTER_ENTRIES: usize = HitFilter::LINES;
 /// The bits of a line's number kept in a filter entry: addresses with their ASID are smaller than 2^63.
-const FILTER_TAG_BITS: u64 = (1 << Lookaside::SLOT_SHIFT) - 1;
+const FILTER_TAG_BITS: u64 = (1 << HitFilter::SLOT_SHIFT) - 1;
 /// An empty filter entry: the number of no line.
 const EMPTY_ENTRY: u64 = u64::MAX;
 
@@ -96,10 +96,10 @@ impl L1 {
     pub const MIN_LINE_SHIFT: u32 = 4;
 
     /// Where compiled code finds the hit filter and the lines' times.
-    pub fn side(&self) -> Side {
-        Side {
+    pub fn side(&self) -> FilterSide {
+        FilterSide {
             line_shift: self.address_map.line_shift,
-            known: self.filter.address(),
+            entries: self.filter.address(),
             times: self.lines.words().1.address(),
         }
     }
@@ -122,7 +122,7 @@ impl L1 {
         let entry = self.filter[line as usize % FILTER_ENTRIES];
         let is_filtered = entry & FILTER_TAG_BITS == filter_tag(line);
         if is_filtered {
-            self.lines.mark_used((entry >> Lookaside::SLOT_SHIFT) as usize, makes_dirty, now);
+            self.lines.mark_used((entry >> HitFilter::SLOT_SHIFT) as usize, makes_dirty, now);
         }
         is_filtered
     }
@@ -295,9 +295,9 @@ impl L1 {
     fn add_to_filter(&mut self, line: u64, slot: usize) {
         let is_of_page = line >> (self.page_shift - self.address_map.line_shift) == self.page;
         self.page_of[slot] = self.page_slot as u32;
-        if is_of_page && slot < Lookaside::SLOTS {
+        if is_of_page && slot < HitFilter::SLOTS {
             self.filter[line as usize % FILTER_ENTRIES] =
-                filter_tag(line) | (slot as u64) << Lookaside::SLOT_SHIFT;
+                filter_tag(line) | (slot as u64) << HitFilter::SLOT_SHIFT;
         }
     }
 
@@ -344,7 +344,7 @@ impl L1 {
 
 /// Whether [`L1::access_fast`] applies to sets of so many ways, and every line fits the hit filter.
 fn has_fast_path(lines: &Tags, ways: usize) -> bool {
-    lines.can_access_or_fill(ways) && lines.slots() <= Lookaside::SLOTS
+    lines.can_access_or_fill(ways) && lines.slots() <= HitFilter::SLOTS
 }
 
 /// The bits of a line's number that do not select its filter entry.

@@ -1,6 +1,6 @@
 //! Words that compiled code of a running program and the hierarchy share, in addition to those in [`L1`](super::L1).
 
-use events::{Lookaside, Unusual, Words};
+use events::{FilterTable, HitFilter, UnfilteredAccess, Words};
 
 use super::{DATA, Hierarchy, INSTRUCTIONS};
 use crate::description::Write;
@@ -17,31 +17,35 @@ pub struct Shared {
 impl Shared {
     /// With the words of each side's hit filter, cache entries and times; the caches have so many slots.
     pub fn new([code, data]: [usize; 2]) -> (Shared, [[Words; 3]; 2]) {
-        const FILTER_ENTRIES: usize = Lookaside::KNOWN;
+        const FILTER_ENTRIES: usize = HitFilter::LINES;
         let [filter, known_data, entries, entries_data, times, times_data, now, consumer, records] =
-            Words::together([FILTER_ENTRIES, FILTER_ENTRIES, code, data, code, data, 1, 1, Lookaside::ROOM]);
+            Words::together([FILTER_ENTRIES, FILTER_ENTRIES, code, data, code, data, 1, 1, HitFilter::ROOM]);
         let words = [[filter, entries, times], [known_data, entries_data, times_data]];
         (Shared { now, consumer, records }, words)
     }
 }
 
 impl Hierarchy {
-    /// What compiled code needs to look into the hit filters itself. It calls `unusual` for each access that
-    /// they do not serve. None for write-through caches: each store has more to do there than to record a
+    /// The hit filters for compiled code, which calls `on_unfiltered` for each access that
+    /// they do not hold. None for write-through caches: each store has more to do there than to record a
     /// time, and calls for each take longer than records.
-    pub(crate) fn lookaside(
+    pub(crate) fn hit_filter(
         &self,
-        unusual: unsafe extern "C" fn(consumer: *mut u8, what: u64),
-    ) -> Option<Lookaside> {
+        on_unfiltered: unsafe extern "C" fn(consumer: *mut u8, access: u64),
+    ) -> Option<HitFilter> {
         let Shared { now, consumer, records } = self.shared.as_ref().filter(|_| self.is_order_free())?;
         let [code, data] = [INSTRUCTIONS, DATA].map(|side| self.l1[side].side());
-        let marks = match self.stores {
+        let dirty = match self.stores {
             Write::Ignored => None,
             Write::Back => Some(self.l1[DATA].entries()),
             Write::Through => return None,
         };
         let (now, consumer, keep) = (now.address(), consumer.address(), now.keep());
-        Some(Lookaside { records: records.address(), now, code, data, marks, unusual, consumer, keep })
+        let records = records.address();
+        let table = FilterTable { records, now, code, data, dirty, on_unfiltered, consumer };
+        // SAFETY: `Shared::new` allocates all of these words together, in arrays of these lengths, and this thread's
+        // hierarchy reads or writes them only where it adopts and publishes the time.
+        Some(unsafe { HitFilter::new(table, keep) })
     }
 
     /// Adopts the time that compiled code has come to, `before` its next use.
@@ -63,7 +67,7 @@ impl Hierarchy {
 
     /// The address of an access that compiled code reports, and its time.
     #[inline(always)]
-    pub(crate) fn reported_access(&self, what: Unusual) -> (u64, u64) {
+    pub(crate) fn reported_access(&self, what: UnfilteredAccess) -> (u64, u64) {
         let now = self.shared.as_ref().map_or(0, |shared| shared.now[0]);
         (self.recorded_word(what.index), now + u64::from(what.number))
     }

@@ -8,10 +8,10 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use super::line::{address, send};
+use super::connection::{address, send};
 use super::request::Request;
 use crate::recording::plan::Plan;
-use crate::recording::session::Numbers;
+use crate::recording::session::SharedCounters;
 
 /// How long a process may take to answer: it may be in a system call that must not be interrupted.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -80,7 +80,7 @@ pub fn attach(
     let listener = address(std::process::id()).and_then(|address| UnixListener::bind_addr(&address));
     let listener = listener.map_err(host)?;
     listener.set_nonblocking(true).map_err(host)?;
-    let numbers = Numbers::shared().map_err(host)?;
+    let numbers = SharedCounters::shared().map_err(host)?;
     let mut lines = Vec::new();
     let members = if family { members(process) } else { vec![process] };
     for member in members {

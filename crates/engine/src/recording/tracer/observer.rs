@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use events::record::{Event, Heap, Mark};
-use events::{BlockId, LoadedImage, Lookaside};
+use events::{BlockId, HitFilter, LoadedImage};
 
-use super::super::feed::PIECE;
+use super::super::encoder::PIECE;
 use super::super::heap::Allocations;
 use super::super::session::State;
 use super::{Tracer, UNKNOWN};
 use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
-use alpha::observer::Interest;
+use alpha::observer::InstrumentationLevel;
 use memory::Memory;
 
 impl Tracer {
@@ -21,7 +21,7 @@ impl Tracer {
         block: &Block,
         cpu: &Cpu,
         memory: &Memory,
-    ) -> (Interest, bool) {
+    ) -> (InstrumentationLevel, bool) {
         let is_recorded = self.follow(block, cpu);
         let mut has_news = false;
         if let Some(heap) = self.heap.as_mut().filter(|_| self.session.state() != State::Over) {
@@ -32,23 +32,23 @@ impl Tracer {
             self.marks.push(Mark::Gap);
         }
         self.is_recording = is_recorded;
-        // What is not usual is told at once, and cannot be left out afterwards.
+        // Unfiltered accesses are reported at once, and cannot be left out afterwards.
         let is_whole = self.left.is_none() && self.before_from == 0;
         let interest = match is_recorded {
             false => self.watching(),
-            true if self.session.plan.values => Interest::Values,
-            true if is_whole && self.lookaside().is_some() => Interest::Unusual,
-            true => Interest::Accesses,
+            true if self.session.plan.values => InstrumentationLevel::Values,
+            true if is_whole && self.hit_filter().is_some() => InstrumentationLevel::Unfiltered,
+            true => InstrumentationLevel::Accesses,
         };
         (interest, has_news || !self.marks.is_empty())
     }
 
-    /// What is usual for a consumer, if there is one that is told only what is not.
-    pub(in crate::recording) fn lookaside(&self) -> Option<&Lookaside> {
-        self.session.delivery()?.lookaside()
+    /// The hit filter of a consumer that gets only unfiltered accesses.
+    pub(in crate::recording) fn hit_filter(&self) -> Option<&HitFilter> {
+        self.session.delivery()?.hit_filter()
     }
 
-    /// Tells the consumer what was usual.
+    /// Reports how often blocks were executed whose accesses were filtered.
     pub(in crate::recording) fn counted(&mut self, cache: &BlockCache) {
         self.learn_all(cache);
         let Some(delivery) = self.session.delivery() else { return };
@@ -153,7 +153,7 @@ impl Tracer {
             self.cut_units();
         }
         self.piece.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
-        if self.lookaside().is_some() {
+        if self.hit_filter().is_some() {
             // Compiled code may tell what is behind them before there is another record.
             self.hand_on();
         }

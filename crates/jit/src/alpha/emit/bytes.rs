@@ -5,7 +5,7 @@ use super::*;
 
 impl Emitter<'_> {
     /// Eight times the second operand's low three bits (and bits above them that shifts ignore) in rcx.
-    fn byte_shift(&mut self, step: &Step) {
+    fn byte_shift(&mut self, step: &DecodedInstruction) {
         match second(step) {
             Second::Literal(at) => self.assembler.constant(RCX, 8 * (at as u64 & 7)),
             Second::Register(b) => {
@@ -25,26 +25,26 @@ impl Emitter<'_> {
     }
 
     /// Shifts the first operand by rcx; the low part is the result.
-    fn extract(&mut self, step: &Step, size: Size, shift: Shift) {
+    fn extract(&mut self, step: &DecodedInstruction, size: Size, shift: Shift) {
         self.read_into(Size::Quad, step.a, RAX);
         self.assembler.shift_by_rcx(shift, RAX);
         self.low_part(size, RAX);
         self.write(step.c, RAX);
     }
 
-    pub(crate) fn extract_low(&mut self, step: &Step, size: Size) {
+    pub(crate) fn extract_low(&mut self, step: &DecodedInstruction, size: Size) {
         self.byte_shift(step);
         self.extract(step, size, Shift::Right);
     }
 
-    pub(crate) fn extract_high(&mut self, step: &Step, size: Size) {
+    pub(crate) fn extract_high(&mut self, step: &DecodedInstruction, size: Size) {
         self.byte_shift(step);
         // Shift counts are taken modulo 64, as the manual has it.
         self.assembler.negate(Size::Long, RCX);
         self.extract(step, size, Shift::Left);
     }
 
-    pub(crate) fn insert_low(&mut self, step: &Step, size: Size) {
+    pub(crate) fn insert_low(&mut self, step: &DecodedInstruction, size: Size) {
         self.byte_shift(step);
         let a = self.read(size, step.a, RAX);
         self.low_part(size, a);
@@ -59,7 +59,7 @@ impl Emitter<'_> {
         self.assembler.shift_by_rcx(Shift::Right, RAX);
     }
 
-    pub(crate) fn insert_high(&mut self, step: &Step, size: Size) {
+    pub(crate) fn insert_high(&mut self, step: &DecodedInstruction, size: Size) {
         self.byte_shift(step);
         let a = self.read(size, step.a, RAX);
         self.low_part(size, a);
@@ -78,21 +78,21 @@ impl Emitter<'_> {
     }
 
     /// Clears what rax covers.
-    fn clear(&mut self, step: &Step) {
+    fn clear(&mut self, step: &DecodedInstruction) {
         self.assembler.unary(Unary::Not, RAX);
         let a = self.read(Size::Quad, step.a, RCX);
         self.assembler.alu(Alu::And, Size::Quad, RAX, a);
         self.write(step.c, RAX);
     }
 
-    pub(crate) fn mask_low(&mut self, step: &Step, size: Size) {
+    pub(crate) fn mask_low(&mut self, step: &DecodedInstruction, size: Size) {
         self.byte_shift(step);
         self.ones(size);
         self.assembler.shift_by_rcx(Shift::Left, RAX);
         self.clear(step);
     }
 
-    pub(crate) fn mask_high(&mut self, step: &Step, size: Size) {
+    pub(crate) fn mask_high(&mut self, step: &DecodedInstruction, size: Size) {
         self.byte_shift(step);
         self.ones(size);
         self.spill();

@@ -10,7 +10,7 @@ use alpha::semantics::pal;
 
 impl Emitter<'_> {
     /// A transfer of control, which ends the block; false if the instruction is none.
-    pub(crate) fn transfer(&mut self, step: &Step, at: usize, block: &Block) -> bool {
+    pub(crate) fn transfer(&mut self, step: &DecodedInstruction, at: usize, block: &Block) -> bool {
         let (back, target) = (block.end(), step.immediate as u64);
         if step.op.is(Flags::CONDITIONAL) {
             self.end_record(block);
@@ -54,7 +54,7 @@ impl Emitter<'_> {
         true
     }
 
-    fn call_pal(&mut self, step: &Step, at: usize, block: &Block) -> bool {
+    fn call_pal(&mut self, step: &DecodedInstruction, at: usize, block: &Block) -> bool {
         match step.immediate {
             pal::RDUNIQ | pal::WRUNIQ => return false,
             pal::CALLSYS => {
@@ -125,7 +125,7 @@ impl Emitter<'_> {
     }
 
     /// The address in a jump's register, without the bits that do not count, in rax.
-    fn jump_target(&mut self, step: &Step) {
+    fn jump_target(&mut self, step: &DecodedInstruction) {
         self.read_into(Size::Quad, step.b, RAX);
         self.assembler.alu_constant(Alu::And, Size::Quad, RAX, !3);
     }
@@ -153,7 +153,7 @@ impl Emitter<'_> {
     }
 
     /// Calls what a register points to.
-    fn call_register(&mut self, step: &Step, block: &Block, back: u64) {
+    fn call_register(&mut self, step: &DecodedInstruction, block: &Block, back: u64) {
         self.read_into(Size::Quad, step.b, RAX);
         let leave = self.stub(self.stubs.leave);
         self.link(step.c, back, leave);
@@ -184,8 +184,8 @@ impl Emitter<'_> {
     /// A comparison and the branch behind it that ends the block, in one; false if there is none here.
     pub(crate) fn compare_and_branch(&mut self, block: &Block, at: usize) -> bool {
         let [step, branch] = &block.steps[at..] else { return false };
-        // What is usual is passed over between the two, and changes flags.
-        if self.usual.is_some() {
+        // Lookups in the hit filter come between the two, and change flags.
+        if self.lookup.is_some() {
             return false;
         }
         if branch.a != step.c || !matches!(branch.op, Op::Beq | Op::Bne) || step.c >= 31 {
@@ -202,7 +202,7 @@ impl Emitter<'_> {
     }
 
     /// Sets the flags for a conditional branch; when it is taken.
-    fn condition(&mut self, step: &Step) -> Condition {
+    fn condition(&mut self, step: &DecodedInstruction) -> Condition {
         if step.op.is_float() {
             return self.float_condition(step);
         }
@@ -226,7 +226,7 @@ impl Emitter<'_> {
     }
 
     /// Minus zero counts as zero; all else is ordered as its sign says.
-    pub(crate) fn float_condition(&mut self, step: &Step) -> Condition {
+    pub(crate) fn float_condition(&mut self, step: &DecodedInstruction) -> Condition {
         const MINUS_ZERO: u64 = 1 << 63;
         self.read_float(step.a, RAX);
         let (bound, condition) = match step.op {

@@ -21,7 +21,7 @@ const INTEGER: RangeInclusive<i32> = 1..=1023 + 52;
 
 impl Emitter<'_> {
     /// An operation on floating-point registers; false if it is none of the common ones.
-    pub(crate) fn float_operate(&mut self, step: &Step, at: usize) -> bool {
+    pub(crate) fn float_operate(&mut self, step: &DecodedInstruction, at: usize) -> bool {
         match step.op {
             Op::Addt => self.arithmetic(step, at, Vector::ADD),
             Op::Subt => self.arithmetic(step, at, Vector::SUBTRACT),
@@ -52,7 +52,7 @@ impl Emitter<'_> {
     }
 
     /// A result rounded to nearest, or towards zero, of normal operands or zeroes.
-    fn arithmetic(&mut self, step: &Step, at: usize, operation: Vector) -> bool {
+    fn arithmetic(&mut self, step: &DecodedInstruction, at: usize, operation: Vector) -> bool {
         let rounding = rounding(step);
         if !matches!(rounding, Rounding::Normal | Rounding::Dynamic | Rounding::Chopped) {
             return false;
@@ -78,14 +78,20 @@ impl Emitter<'_> {
     }
 
     /// The result, in xmm0.
-    fn compute(&mut self, step: &Step, operation: Vector) {
+    fn compute(&mut self, step: &DecodedInstruction, operation: Vector) {
         self.assembler.vector(Vector::LOAD, XMM0, float(step.a));
         self.assembler.vector(operation, XMM0, float(step.b));
     }
 
     /// The same where the host does not round as usual, or where an inexact result, of which the host knows, has not
     /// been recorded before.
-    pub(crate) fn compute_noted(&mut self, step: &Step, operation: Vector, back: Label, rare: Label) {
+    pub(crate) fn compute_noted(
+        &mut self,
+        step: &DecodedInstruction,
+        operation: Vector,
+        back: Label,
+        rare: Label,
+    ) {
         /// Where the host notes an inexact result (MXCSR.PE).
         const INEXACT: u8 = 1 << 5;
         let status = |which: FloatStatus| {
@@ -117,7 +123,7 @@ impl Emitter<'_> {
     }
 
     /// A comparison of numbers, which are never unordered.
-    fn compare_floats(&mut self, step: &Step, at: usize, holds: Option<Condition>) -> bool {
+    fn compare_floats(&mut self, step: &DecodedInstruction, at: usize, holds: Option<Condition>) -> bool {
         let (rare, back) = self.rarely(step, at);
         self.look_at_operands(step, rare);
         match holds {
@@ -137,7 +143,7 @@ impl Emitter<'_> {
     }
 
     /// An integer that a T number can hold.
-    fn convert_integer(&mut self, step: &Step, at: usize) -> bool {
+    fn convert_integer(&mut self, step: &DecodedInstruction, at: usize) -> bool {
         let (rare, back) = self.rarely(step, at);
         self.read_float(step.b, RAX);
         self.assembler.vector(Vector::FROM_INTEGER, XMM0, RAX);
@@ -151,7 +157,7 @@ impl Emitter<'_> {
     }
 
     /// A number that is no greater than the integers a T number can hold, rounded towards zero.
-    fn convert_to_integer(&mut self, step: &Step, at: usize) -> bool {
+    fn convert_to_integer(&mut self, step: &DecodedInstruction, at: usize) -> bool {
         if rounding(step) != Rounding::Chopped {
             return false;
         }
@@ -172,7 +178,7 @@ impl Emitter<'_> {
     }
 
     /// What an S number's bits, and no others, say.
-    fn convert_single(&mut self, step: &Step, at: usize) -> bool {
+    fn convert_single(&mut self, step: &DecodedInstruction, at: usize) -> bool {
         let (rare, back) = self.rarely(step, at);
         self.read_float(step.b, RAX);
         self.look_at_exponent(SINGLE, true, rare);
@@ -183,7 +189,7 @@ impl Emitter<'_> {
     }
 
     /// Loads an S number, which is normal or zero.
-    pub(crate) fn load_single(&mut self, step: &Step, at: usize, place: Place) {
+    pub(crate) fn load_single(&mut self, step: &DecodedInstruction, at: usize, place: Place) {
         let (rare, back) = self.rarely(step, at);
         self.may_fault(self.index, at, self.narrow);
         self.assembler.load(Size::Long, RAX, place);
@@ -202,9 +208,9 @@ impl Emitter<'_> {
     }
 
     /// A conditional move, on what a branch goes by.
-    fn move_float_if(&mut self, step: &Step, branch: Op) -> bool {
+    fn move_float_if(&mut self, step: &DecodedInstruction, branch: Op) -> bool {
         if usize::from(step.c) != SINK {
-            let condition = self.float_condition(&Step { op: branch, ..*step });
+            let condition = self.float_condition(&DecodedInstruction { op: branch, ..*step });
             // Moves leave the flags alone.
             self.read_float(step.b, RCX);
             self.read_float(step.c, RAX);
@@ -215,7 +221,7 @@ impl Emitter<'_> {
     }
 
     /// Sets the floating-point control register.
-    fn write_fpcr(&mut self, step: &Step) -> bool {
+    fn write_fpcr(&mut self, step: &DecodedInstruction) -> bool {
         let no_status = self.assembler.label();
         self.read_float(step.a, RAX);
         self.assembler.constant(RCX, control::WRITTEN);
@@ -248,7 +254,7 @@ impl Emitter<'_> {
     }
 
     /// Whether the operands are normal or zero. Takes rax and rcx.
-    fn look_at_operands(&mut self, step: &Step, rare: Label) {
+    fn look_at_operands(&mut self, step: &DecodedInstruction, rare: Label) {
         for register in [step.a, step.b].into_iter().filter(|&register| register != 31) {
             self.read_float(register, RAX);
             self.look_at_exponent(NORMAL, true, rare);
@@ -278,7 +284,7 @@ impl Emitter<'_> {
 }
 
 /// How an operation's result is rounded.
-fn rounding(step: &Step) -> Rounding {
+fn rounding(step: &DecodedInstruction) -> Rounding {
     isa::Instruction { op: step.op, word: step.immediate as u32 }.qualifiers().rounding
 }
 

@@ -11,7 +11,7 @@ const LOCK: usize = offset_of!(Cpu, lock);
 
 impl Emitter<'_> {
     /// An access to memory; false if the instruction is none of the common ones.
-    pub(crate) fn access(&mut self, step: &Step, at: usize) -> bool {
+    pub(crate) fn access(&mut self, step: &DecodedInstruction, at: usize) -> bool {
         match step.op {
             Op::LdlL => return self.load_locked(step, Size::Long, at),
             Op::LdqL => return self.load_locked(step, Size::Quad, at),
@@ -61,7 +61,7 @@ impl Emitter<'_> {
         true
     }
 
-    fn load_locked(&mut self, step: &Step, size: Size, at: usize) -> bool {
+    fn load_locked(&mut self, step: &DecodedInstruction, size: Size, at: usize) -> bool {
         if step.b == 31 {
             return false;
         }
@@ -75,7 +75,7 @@ impl Emitter<'_> {
     }
 
     /// Only with the value in a register of the host: there is no other one left.
-    fn store_conditional(&mut self, step: &Step, size: Size, at: usize) -> bool {
+    fn store_conditional(&mut self, step: &DecodedInstruction, size: Size, at: usize) -> bool {
         if step.b == 31 || self.held(step.a).is_none() {
             return false;
         }
@@ -95,7 +95,7 @@ impl Emitter<'_> {
     }
 
     /// The address of a locked access in rcx. One that is not aligned is the interpreter's.
-    fn locked_place(&mut self, step: &Step, size: Size, at: usize) -> Place {
+    fn locked_place(&mut self, step: &DecodedInstruction, size: Size, at: usize) -> Place {
         let place = self.place(step, at);
         let fault = self.fault(at);
         self.assembler.address(Size::Quad, RCX, place);
@@ -106,7 +106,7 @@ impl Emitter<'_> {
 
     /// Where a memory operand is, which is known to lie where only the guest's memory is: an access to
     /// another address is left to the interpreter. May take rax and rcx.
-    fn place(&mut self, step: &Step, at: usize) -> Place {
+    fn place(&mut self, step: &DecodedInstruction, at: usize) -> Place {
         let base = self.read(Size::Quad, step.b, RAX);
         if self.known & 1 << step.b == 0 {
             // The displacement reaches at most 32 KB further, where nothing is ever mapped.

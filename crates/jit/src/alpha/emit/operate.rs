@@ -17,13 +17,13 @@ fn spread(bits: i32) -> u64 {
     alpha::bytes::keep(u64::MAX, bits as u64)
 }
 
-pub(crate) fn second(step: &Step) -> Second {
+pub(crate) fn second(step: &DecodedInstruction) -> Second {
     if step.b == 31 { Second::Literal(step.immediate as i32) } else { Second::Register(step.b) }
 }
 
 impl Emitter<'_> {
     /// An instruction without access to memory; false if it is none of the common ones.
-    pub(crate) fn operate(&mut self, step: &Step) -> bool {
+    pub(crate) fn operate(&mut self, step: &DecodedInstruction) -> bool {
         use Size::{Long, Quad};
         match step.op {
             Op::Lda | Op::Ldah => self.load_address(step),
@@ -124,7 +124,7 @@ impl Emitter<'_> {
     }
 
     /// The second operand in a register of the host: its own, or `scratch`.
-    fn read_second(&mut self, size: Size, step: &Step, scratch: Register) -> Register {
+    fn read_second(&mut self, size: Size, step: &DecodedInstruction, scratch: Register) -> Register {
         match second(step) {
             Second::Register(register) => self.read(size, register, scratch),
             Second::Literal(value) => {
@@ -134,7 +134,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn load_address(&mut self, step: &Step) {
+    fn load_address(&mut self, step: &DecodedInstruction) {
         if step.b == 31 {
             return self.write_constant(step.c, step.immediate as u64);
         }
@@ -149,13 +149,13 @@ impl Emitter<'_> {
 
     /// A constant of 32 bits added in two steps, as compilers do for the global pointer; false if the two
     /// instructions are something else.
-    pub(crate) fn load_long_address(&mut self, steps: &[Step]) -> bool {
+    pub(crate) fn load_long_address(&mut self, steps: &[DecodedInstruction]) -> bool {
         let [high, low, ..] = steps else { return false };
         let is_one = high.op == Op::Ldah && low.op == Op::Lda && low.b == high.c && low.c == high.c;
         let Some(sum) = i32::try_from(high.immediate + low.immediate).ok().filter(|_| is_one) else {
             return false;
         };
-        self.load_address(&Step { immediate: i64::from(sum), ..*high });
+        self.load_address(&DecodedInstruction { immediate: i64::from(sum), ..*high });
         true
     }
 
@@ -169,7 +169,7 @@ impl Emitter<'_> {
     }
 
     /// A longword result, which is sign-extended; or a quadword as it is.
-    fn write_sized(&mut self, step: &Step, size: Size, value: Register) {
+    fn write_sized(&mut self, step: &DecodedInstruction, size: Size, value: Register) {
         if size == Size::Long {
             self.write_low(step.c, value);
         } else {
@@ -177,7 +177,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn add(&mut self, step: &Step, size: Size, scale: u8) {
+    fn add(&mut self, step: &DecodedInstruction, size: Size, scale: u8) {
         let a = self.read(size, step.a, RAX);
         let to = self.target(step.c);
         match second(step) {
@@ -200,7 +200,7 @@ impl Emitter<'_> {
         self.write_sized(step, size, to);
     }
 
-    fn subtract(&mut self, step: &Step, size: Size, scale: u8) {
+    fn subtract(&mut self, step: &DecodedInstruction, size: Size, scale: u8) {
         let to = self.target(step.c);
         if step.a == step.b && step.b != 31 && scale == 0 {
             return self.write_constant(step.c, 0);
@@ -224,7 +224,7 @@ impl Emitter<'_> {
     }
 
     /// Applies an operation to a host register and the second operand.
-    fn combine(&mut self, operation: Alu, size: Size, to: Register, step: &Step) {
+    fn combine(&mut self, operation: Alu, size: Size, to: Register, step: &DecodedInstruction) {
         match second(step) {
             Second::Literal(value) => self.assembler.alu_constant(operation, size, to, value),
             Second::Register(register) => {
@@ -236,12 +236,12 @@ impl Emitter<'_> {
 
     /// Where to copy the first operand, to compute the result from it and the second one: where the result
     /// comes, but not where the second one is.
-    fn work(&self, step: &Step) -> Register {
+    fn work(&self, step: &DecodedInstruction) -> Register {
         let to = self.target(step.c);
         if self.held(step.b) == Some(to) { RAX } else { to }
     }
 
-    fn logic(&mut self, step: &Step, operation: Alu) {
+    fn logic(&mut self, step: &DecodedInstruction, operation: Alu) {
         // `bis` is also how registers are copied and constants loaded.
         if operation != Alu::And && step.a == 31 || step.a == step.b && step.b != 31 {
             match second(step) {
@@ -291,7 +291,7 @@ impl Emitter<'_> {
     }
 
     /// The second operand's complement goes in.
-    fn logic_not(&mut self, step: &Step, operation: Alu) {
+    fn logic_not(&mut self, step: &DecodedInstruction, operation: Alu) {
         let work = match second(step) {
             Second::Literal(value) => {
                 let to = self.target(step.c);
@@ -310,14 +310,14 @@ impl Emitter<'_> {
         self.write(step.c, work);
     }
 
-    fn multiply(&mut self, step: &Step, size: Size) {
+    fn multiply(&mut self, step: &DecodedInstruction, size: Size) {
         self.read_into(size, step.a, RAX);
         let b = self.read_second(size, step, RCX);
         self.assembler.multiply(size, RAX, b);
         self.write_sized(step, size, RAX);
     }
 
-    fn multiply_high(&mut self, step: &Step) {
+    fn multiply_high(&mut self, step: &DecodedInstruction) {
         self.read_into(Size::Quad, step.a, RAX);
         let b = self.read_second(Size::Quad, step, RCX);
         // The product is in rdx and rax.
@@ -329,7 +329,7 @@ impl Emitter<'_> {
     }
 
     /// Sets the flags for a comparison, and says when it holds; None if the instruction is none.
-    pub(crate) fn compare(&mut self, step: &Step) -> Option<Condition> {
+    pub(crate) fn compare(&mut self, step: &DecodedInstruction) -> Option<Condition> {
         let condition = match step.op {
             Op::Cmpeq => Condition::Equal,
             Op::Cmplt => Condition::Less,
@@ -353,7 +353,7 @@ impl Emitter<'_> {
         Some(condition)
     }
 
-    fn compare_into(&mut self, step: &Step) {
+    fn compare_into(&mut self, step: &DecodedInstruction) {
         if let Some(condition) = self.compare(step) {
             self.write_condition(step.c, condition);
         }
@@ -367,7 +367,7 @@ impl Emitter<'_> {
         self.write(register, to);
     }
 
-    fn shift(&mut self, step: &Step, shift: Shift) {
+    fn shift(&mut self, step: &DecodedInstruction, shift: Shift) {
         match second(step) {
             Second::Literal(by) => {
                 let to = self.target(step.c);
@@ -385,17 +385,17 @@ impl Emitter<'_> {
     }
 
     /// A conditional move on register a compared with zero.
-    fn conditional(&mut self, step: &Step, condition: Condition) {
+    fn conditional(&mut self, step: &DecodedInstruction, condition: Condition) {
         self.test(step.a);
         self.move_if(step, condition);
     }
 
-    fn conditional_on_bit(&mut self, step: &Step, condition: Condition) {
+    fn conditional_on_bit(&mut self, step: &DecodedInstruction, condition: Condition) {
         self.test_low_bit(step.a);
         self.move_if(step, condition);
     }
 
-    fn move_if(&mut self, step: &Step, condition: Condition) {
+    fn move_if(&mut self, step: &DecodedInstruction, condition: Condition) {
         if usize::from(step.c) == SINK {
             return;
         }
@@ -407,21 +407,21 @@ impl Emitter<'_> {
         self.write(step.c, to);
     }
 
-    fn sign_extend(&mut self, step: &Step, size: Size) {
+    fn sign_extend(&mut self, step: &DecodedInstruction, size: Size) {
         let b = self.read_second(size, step, RAX);
         let to = self.target(step.c);
         self.assembler.load_sign_extended(size, to, b);
         self.write(step.c, to);
     }
 
-    fn count_bits(&mut self, step: &Step, what: BitCount) {
+    fn count_bits(&mut self, step: &DecodedInstruction, what: BitCount) {
         let b = self.read_second(Size::Quad, step, RAX);
         let to = self.target(step.c);
         self.assembler.count_bits(what, to, b);
         self.write(step.c, to);
     }
 
-    fn keep_bytes(&mut self, step: &Step, mask: u64) {
+    fn keep_bytes(&mut self, step: &DecodedInstruction, mask: u64) {
         let to = self.target(step.c);
         let size = if mask <= 0xffff_ffff { Size::Long } else { Size::Quad };
         let a = self.read(size, step.a, RAX);

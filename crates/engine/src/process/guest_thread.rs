@@ -11,10 +11,10 @@ use alpha::block::BlockCache;
 use alpha::cpu::{Cpu, Exception, Lock, register};
 use alpha::debugger::DebuggerHook;
 use alpha::interpreter::Stop;
-use alpha::observer::{Interest, Observer};
+use alpha::observer::{InstrumentationLevel, Observer};
 use alpha::records::Records;
 use code::Code;
-use linux::{self, Control, Ending, Held, Kernel, SharedKernel, Start, Thread};
+use linux::{self, Control, Ending, Kernel, KernelGuard, SharedKernel, Start, Thread};
 use linux::{Crash, End};
 use memory::Memory;
 
@@ -32,7 +32,7 @@ pub(super) struct Shared<'scope, 'env> {
 }
 
 /// One thread of the program at work, on a thread of the host.
-pub(super) struct Runner<'a, 'scope, 'env, O> {
+pub(super) struct GuestThread<'a, 'scope, 'env, O> {
     shared: Shared<'scope, 'env>,
     thread: &'a mut Thread,
     cpu: &'a mut Cpu,
@@ -51,16 +51,16 @@ pub(super) struct Runner<'a, 'scope, 'env, O> {
     /// Blocks and their code for another interest of the observer's.
     other: Option<(BlockCache, Code)>,
     /// What the observer wants to hear of from here on, if that is something else.
-    turn: Option<Interest>,
+    turn: Option<InstrumentationLevel>,
     /// It said so of the block that comes next.
     is_asked: bool,
     /// For an observer of accesses.
     records: Option<Records>,
     /// Compiled code must be forgotten.
     stale: bool,
-    /// How many calls of [`Runner::go`] are at work, one within the other with compiled code between.
+    /// How many calls of [`GuestThread::go`] are at work, one within the other with compiled code between.
     depth: u32,
-    /// The thread's end, when it has come: [`Runner::go`] is to be left.
+    /// The thread's end, when it has come: [`GuestThread::go`] is to be left.
     ended: Option<Option<Result<End, Error>>>,
 }
 
@@ -70,7 +70,7 @@ const HOST_STACK: usize = 8 << 20;
 /// No instruction has this address.
 const NEVER: u64 = 1;
 
-impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
+impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
     pub(super) fn new(
         shared: Shared<'scope, 'env>,
         thread: &'a mut Thread,
@@ -82,7 +82,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
         let process = shared.host_process;
         let code = Code::new(observer.begins(), &shared);
         let (stale, depth, ended) = (false, 0, None);
-        Runner {
+        GuestThread {
             shared,
             thread,
             cpu,
@@ -96,7 +96,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             other: None,
             turn: None,
             is_asked: false,
-            records: O::INTEREST.has_records().then(Records::default),
+            records: O::LEVEL.has_records().then(Records::default),
             stale,
             depth,
             ended,
@@ -208,7 +208,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     }
 
     /// Does what the operating system's kernel does when the guest stops.
-    fn serve(&mut self, kernel: &mut Held, stop: Stop) -> Control {
+    fn serve(&mut self, kernel: &mut KernelGuard, stop: Stop) -> Control {
         let (thread, cpu, memory) = (&mut *self.thread, &mut *self.cpu, self.shared.memory);
         match stop {
             Stop::SystemCall => linux::system_call(kernel, thread, cpu, memory),
@@ -236,7 +236,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
     }
 
     /// Starts a thread; its id. It begins when the calling one gives the lock back.
-    fn start(&mut self, kernel: &mut Held, start: &Start) -> std::io::Result<i32> {
+    fn start(&mut self, kernel: &mut KernelGuard, start: &Start) -> std::io::Result<i32> {
         let (shared, images) = (self.shared, self.images);
         // It is told before anything that the other thread does.
         self.tell_counted();
@@ -248,9 +248,9 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> Runner<'a, 'scope, 'env, O> {
             let mut thread = Thread::start(&begins);
             tell.send(thread.address()).expect("the thread that starts another waits for it");
             let process = thread.begin(&shared.kernel.lock());
-            let runner = Runner::new(shared, &mut thread, &mut cpu, &mut cache, &mut observer);
+            let runner = GuestThread::new(shared, &mut thread, &mut cpu, &mut cache, &mut observer);
             // If the process ends with this thread it is a child, and does not return here.
-            Runner { images, process, ..runner }.run();
+            GuestThread { images, process, ..runner }.run();
         };
         host::without_signals(|| Builder::new().stack_size(HOST_STACK).spawn_scoped(shared.scope, body))?;
         let address = told.recv().expect("a thread begins by telling its address");

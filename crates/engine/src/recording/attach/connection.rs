@@ -22,20 +22,20 @@ pub(super) fn address(process: u32) -> io::Result<SocketAddr> {
 
 /// Our end.
 #[derive(Debug)]
-pub(in super::super) struct Line {
+pub(in super::super) struct Connection {
     stream: UnixStream,
 }
 
-impl Line {
+impl Connection {
     /// To a process that listens, if it belongs to the same user, or to root.
-    pub(super) fn connect(process: u32) -> io::Result<Line> {
+    pub(super) fn connect(process: u32) -> io::Result<Connection> {
         let stream = UnixStream::connect_addr(&address(process)?)?;
         let peer = sockopt::socket_peercred(&stream)?;
         let ours = rustix::process::geteuid();
         if peer.uid != ours && !peer.uid.is_root() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        Ok(Line { stream: linux::out_of_reach(stream.into()).into() })
+        Ok(Connection { stream: linux::out_of_reach(stream.into()).into() })
     }
 
     /// Says something; nobody need hear it.

@@ -21,7 +21,7 @@ const PACKERS: usize = 2;
 pub(super) type Piece = Vec<u64>;
 
 /// The way to the file for the records of one thread.
-pub(super) struct Feed {
+pub(super) struct Encoder {
     process: Arc<Process>,
     packers: Vec<Packer>,
     file: Arc<File>,
@@ -115,12 +115,12 @@ impl File {
     }
 }
 
-impl Feed {
+impl Encoder {
     /// Feeds a stream.
-    pub(super) fn new(stream: StreamWriter) -> Feed {
+    pub(super) fn new(stream: StreamWriter) -> Encoder {
         let process = stream.process().clone();
         let state = Mutex::new(State { stream, next: 0, error: None });
-        Feed {
+        Encoder {
             process,
             packers: Vec::new(),
             file: Arc::new(File { state, has_turned: Condvar::new() }),
@@ -129,7 +129,7 @@ impl Feed {
     }
 
     /// Hands a piece on, and returns an empty one. None if the file could not be written: see
-    /// [`Feed::finish`].
+    /// [`Encoder::finish`].
     pub(super) fn send(&mut self, piece: Piece) -> io::Result<Option<Piece>> {
         let chunk = self.pieces / CHUNK;
         self.pieces += 1;

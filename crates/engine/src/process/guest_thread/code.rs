@@ -1,19 +1,19 @@
 //! How a thread executes code: interpreted, or compiled once it is hot; and when the code must be forgotten.
 
-use events::{BlockId, Lookaside};
+use events::{BlockId, HitFilter};
 
-use super::{Runner, Shared};
+use super::{GuestThread, Shared};
 use alpha::block::{Block, BlockCache, LONGEST};
 use alpha::cpu::Cpu;
 use alpha::interpreter::{self, Limits, Next, Stop};
-use alpha::observer::{Interest, Observer};
+use alpha::observer::{InstrumentationLevel, Observer};
 use jit::{Compiler, Exit, UNWIND};
 use memory::Memory;
 
 /// How the blocks in a cache are executed.
 pub(super) struct Code {
     /// Of what the observer hears.
-    interest: Interest,
+    interest: InstrumentationLevel,
     /// Executions of a block after which it is compiled; 0 for never.
     hot: u32,
     /// Made for the first block that is.
@@ -21,24 +21,24 @@ pub(super) struct Code {
 }
 
 impl Code {
-    pub(super) fn new(interest: Interest, shared: &Shared) -> Code {
+    pub(super) fn new(interest: InstrumentationLevel, shared: &Shared) -> Code {
         let is_compilable = match interest {
             // A clock that counts instructions needs all of them counted.
-            Interest::Nothing => !shared.is_clock_virtual,
-            Interest::Instructions
-            | Interest::Limited
-            | Interest::Counts
-            | Interest::Accesses
-            | Interest::Unusual => true,
-            Interest::Blocks | Interest::Values => false,
+            InstrumentationLevel::Nothing => !shared.is_clock_virtual,
+            InstrumentationLevel::Instructions
+            | InstrumentationLevel::Limited
+            | InstrumentationLevel::Counts
+            | InstrumentationLevel::Accesses
+            | InstrumentationLevel::Unfiltered => true,
+            InstrumentationLevel::Blocks | InstrumentationLevel::Values => false,
         };
         Code { interest, hot: if is_compilable { shared.hot } else { 0 }, compiler: None }
     }
 
     /// The compiler, if there can be one.
-    fn compiler(&mut self, memory: &Memory, lookaside: Option<&Lookaside>) -> Option<&mut Compiler> {
+    fn compiler(&mut self, memory: &Memory, hit_filter: Option<&HitFilter>) -> Option<&mut Compiler> {
         if self.compiler.is_none() && self.hot > 0 {
-            self.compiler = Compiler::new(memory, self.interest, lookaside);
+            self.compiler = Compiler::new(memory, self.interest, hit_filter);
             if self.compiler.is_none() {
                 self.hot = 0;
             }
@@ -47,7 +47,7 @@ impl Code {
     }
 }
 
-impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
+impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
     /// Runs until control reaches `until`, and returns that; or [`UNWIND`] if no compiled code may go
     /// on that waits for it.
     pub(super) fn go(&mut self, until: u64) -> u64 {
@@ -113,7 +113,7 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
         let compiler = self.code.compiler.as_ref().expect("compiled code has a compiler");
         let site = compiler.site(host);
         site.complete(self.cpu, self.cache);
-        if self.code.interest == Interest::Nothing {
+        if self.code.interest == InstrumentationLevel::Nothing {
             // What does not count compiled code counts what the interpreter goes on with.
             self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
         }
@@ -130,13 +130,13 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
                 self.cache.freeze(id);
                 return None;
             }
-            if self.code.interest == Interest::Unusual {
+            if self.code.interest == InstrumentationLevel::Unfiltered {
                 self.observer.learn(self.cache);
             }
             let observer = &*self.observer;
             let wants = |block: &Block| observer.wants(block);
             let first_instruction = |id| observer.first_instruction(id);
-            let compiler = self.code.compiler(self.shared.memory, observer.lookaside())?;
+            let compiler = self.code.compiler(self.shared.memory, observer.hit_filter())?;
             compiler.compile(id, self.shared.hot, &wants, &first_instruction, self.cache);
         }
         let code = self.cache.block(id).code();
@@ -153,7 +153,7 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
         host.go_on = Some(go_on::<O>);
         host.hand_on = Some(hand_on::<O>);
         self.cpu.host.runner = (&raw mut *self).cast();
-        self.tell_unusual();
+        self.flush_filtered();
         self.depth += 1;
         // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code comes
         // back to this runner by `go_on` only, while this call waits.
@@ -182,9 +182,10 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
                     kept.unwrap_or_else(|| (self.cache.for_thread(), Code::new(interest, &self.shared)));
                 let cache = std::mem::replace(self.cache, cache);
                 self.other = Some((cache, std::mem::replace(&mut self.code, code)));
-                let lookaside = self.observer.lookaside().filter(|_| interest == Interest::Unusual);
+                let hit_filter =
+                    self.observer.hit_filter().filter(|_| interest == InstrumentationLevel::Unfiltered);
                 if let Some(records) = &mut self.records {
-                    records.lend(lookaside.cloned(), self.cpu);
+                    records.lend(hit_filter.cloned(), self.cpu);
                 }
                 if self.follow_breaks() {
                     forget(self.cache, &mut self.code);
@@ -196,9 +197,9 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
         }
     }
 
-    /// Compiled code goes on, and passes over what is usual: then what was before has been told.
-    fn tell_unusual(&mut self) {
-        if self.code.interest == Interest::Unusual {
+    /// Compiled code continues and filters accesses: everything before must have been reported.
+    fn flush_filtered(&mut self) {
+        if self.code.interest == InstrumentationLevel::Unfiltered {
             self.hand_on();
         }
     }
@@ -206,7 +207,7 @@ impl<'scope, O: Observer + 'scope> Runner<'_, 'scope, '_, O> {
     /// Tells the observer all that was executed.
     pub(super) fn tell_counted(&mut self) {
         self.hand_on();
-        if self.code.interest == Interest::Unusual {
+        if self.code.interest == InstrumentationLevel::Unfiltered {
             self.observer.counted(self.cache);
         }
     }
@@ -232,7 +233,7 @@ fn forget(cache: &mut BlockCache, code: &mut Code) {
 /// What compiled code calls when there is no room for another record.
 extern "C" fn hand_on<O: Observer>(cpu: *mut Cpu) {
     // SAFETY: as for `go_on`.
-    let runner = unsafe { &mut *(*cpu).host.runner.cast::<Runner<'_, '_, '_, O>>() };
+    let runner = unsafe { &mut *(*cpu).host.runner.cast::<GuestThread<'_, '_, '_, O>>() };
     runner.hand_on();
 }
 
@@ -241,7 +242,7 @@ extern "C" fn hand_on<O: Observer>(cpu: *mut Cpu) {
 /// a system call.
 extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
     // SAFETY: `execute` set the runner before it entered the code that calls, and waits meanwhile.
-    let runner = unsafe { &mut *(*cpu).host.runner.cast::<Runner<'_, '_, '_, O>>() };
+    let runner = unsafe { &mut *(*cpu).host.runner.cast::<GuestThread<'_, '_, '_, O>>() };
     let (until, is_system_call) = (until & !3, until & 1 != 0);
     runner.cpu.pc = from;
     if is_system_call {
@@ -260,7 +261,7 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
     } else {
         runner.go(until)
     };
-    runner.tell_unusual();
+    runner.flush_filtered();
     if runner.cpu.host.stack_limit != runner.cpu.host.stack_end {
         jit::watch(runner.cpu);
     }

@@ -1,4 +1,4 @@
-//! What a consumer lets compiled code see of its own state, so that it need not hear of what is usual.
+//! The hit filter: state of a cache model that compiled code uses itself, so that accesses which hit cost no call.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
@@ -148,48 +148,82 @@ pub struct Keep {
     _memory: Arc<Memory>,
 }
 
-/// How compiled code finds out that what a block does is usual, and does for the consumer what is to be done then.
+/// The addresses of a cache model's state that compiled code reads and writes, so that an access which hits costs no call.
 ///
-/// A fetch of a line of instructions, or an access to data, is usual if the line is **known**. Then its time is noted:
-/// what [`Lookaside::now`] holds and the number of the use in its block, from 1. The uses of a block are in the order of
-/// the program: its first instruction fetches a line, and so does each one with which another line begins; each access
-/// is one. Of those that are not usual [`Lookaside::unusual`] is told, which may move the time on. Behind the block, the
-/// number of uses is added to the time.
-///
-/// All pointers are to words in one piece of memory.
-#[derive(Clone, Debug)]
-pub struct Lookaside {
-    /// Room for records, before they are told: [`Lookaside::ROOM`] words. The record of the block that is executed is at
+/// A fetch of a line of instructions, or an access to data, is **filtered** if the filter holds its line. Compiled code
+/// then stores the time of the access: the word at [`FilterTable::now`] plus the number of the access in its block, from 1.
+/// The accesses of a block are numbered in program order: its first instruction fetches a line, and so does each
+/// instruction with which another line begins; each load and store is one. Compiled code reports every other access by
+/// [`FilterTable::on_unfiltered`], which may advance the time. At the end of the block the number of its accesses is
+/// added to the time.
+#[derive(Clone, Copy, Debug)]
+pub struct FilterTable {
+    /// Room for records that have not been reported: [`HitFilter::ROOM`] words. The record of the running block is at
     /// the beginning.
     pub records: *mut u64,
     /// The time.
     pub now: *mut u64,
     /// Lines of instructions.
-    pub code: Side,
+    pub code: FilterSide,
     /// Lines of data.
-    pub data: Side,
-    /// By slot of a line of data, words of which a store sets the lowest bit beside noting the time; none if it does what
-    /// a load does.
-    pub marks: Option<*mut u64>,
-    /// Hears of a use that is not usual. It is told the address that is in the word `consumer`, and an [`Unusual`].
+    pub data: FilterSide,
+    /// By slot of a line of data, words of which a store sets the lowest bit beside storing the time: the dirty bits.
+    /// None if a store does what a load does.
+    pub dirty: Option<*mut u64>,
+    /// Reports an access that was not filtered: takes the address that is in the word at `consumer`, and an
+    /// [`UnfilteredAccess`].
     ///
     /// # Safety
-    /// All records of what was executed before must have been told, and the block be defined. Nobody may be using the
-    /// consumer.
-    pub unusual: unsafe extern "C" fn(consumer: *mut u8, what: u64),
-    /// Where that word is. It changes when the consumer is told anything.
+    /// All records of what was executed before must have been reported, and the block must be defined. No other code may
+    /// be using the consumer.
+    pub on_unfiltered: unsafe extern "C" fn(consumer: *mut u8, access: u64),
+    /// The word with the consumer's address. It changes when anything is reported to the consumer.
     pub consumer: *mut u64,
-    /// Keeps the memory.
-    pub keep: Keep,
 }
 
-/// A use of memory by a block, whose address is in the block's record: in the word of the access, or in the first word if
-/// instructions are fetched.
+/// The filter that a consumer lends to compiled code: a [`FilterTable`] whose addresses can be relied on.
+#[derive(Clone, Debug)]
+pub struct HitFilter {
+    table: FilterTable,
+    _keep: Keep,
+}
+
+impl HitFilter {
+    /// How many lines of a side the filter may hold: a power of two.
+    pub const LINES: usize = 4096;
+    /// Slots of lines that the filter may hold.
+    pub const SLOTS: usize = 1 << (u64::BITS - HitFilter::SLOT_SHIFT);
+    /// Bits of an entry that are of its line's number.
+    pub const SLOT_SHIFT: u32 = 50;
+    /// Words for records.
+    pub const ROOM: usize = 4 << 10;
+
+    /// Makes a filter of a table.
+    ///
+    /// # Safety
+    /// All addresses of the table must be of words in the memory that `keep` keeps, in arrays as long as the table's
+    /// fields say. While the filter or a clone of it is in use by compiled code, nothing else may access those words
+    /// but `on_unfiltered` and the consumer when it is told something; and both must be used by one thread at a time.
+    pub unsafe fn new(table: FilterTable, keep: Keep) -> HitFilter {
+        HitFilter { table, _keep: keep }
+    }
+}
+
+impl Deref for HitFilter {
+    type Target = FilterTable;
+
+    fn deref(&self) -> &FilterTable {
+        &self.table
+    }
+}
+
+/// An access that the filter does not hold. Its address is in the block's record: in the word of the access, or in the
+/// first word if instructions are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unusual {
+pub struct UnfilteredAccess {
     /// The instruction's number: [`Consumer::first_instruction`](crate::Consumer::first_instruction).
     pub instruction: u32,
-    /// The use's number among those of its block, from 1.
+    /// The access's number among those of its block, from 1.
     pub number: u16,
     /// The word of the record that has the address.
     pub index: u16,
@@ -199,10 +233,10 @@ pub struct Unusual {
     pub is_store: bool,
 }
 
-impl Unusual {
+impl UnfilteredAccess {
     /// As a word: the instruction, the number, the index, whether it is a store, and the bytes behind the first.
     pub fn word(self) -> u64 {
-        let Unusual { instruction, number, index, more, is_store } = self;
+        let UnfilteredAccess { instruction, number, index, more, is_store } = self;
         u64::from(instruction) << 32
             | u64::from(number) << 16
             | u64::from(index) << 4
@@ -212,8 +246,8 @@ impl Unusual {
 
     /// From a word.
     #[inline(always)]
-    pub fn new(word: u64) -> Unusual {
-        Unusual {
+    pub fn new(word: u64) -> UnfilteredAccess {
+        UnfilteredAccess {
             instruction: (word >> 32) as u32,
             number: (word >> 16) as u16,
             index: (word as u16) >> 4,
@@ -223,33 +257,22 @@ impl Unusual {
     }
 }
 
-/// Lines of one kind.
+/// The lines of one side that the filter holds.
 #[derive(Clone, Copy, Debug)]
-pub struct Side {
+pub struct FilterSide {
     /// From an address to its line's number: at least 4.
     pub line_shift: u32,
-    /// [`Lookaside::KNOWN`] words: for a line that is known, the one that the low bits of its number select holds the
-    /// other bits of the number, and its slot above them, from bit [`Lookaside::SLOT_SHIFT`] on.
-    pub known: *mut u64,
-    /// By slot, when the line was used last.
+    /// [`HitFilter::LINES`] entries, found by the low bits of a line's number: an entry holds the other bits of the number,
+    /// and the line's slot above them, from bit [`HitFilter::SLOT_SHIFT`] on.
+    pub entries: *mut u64,
+    /// By slot, when the line was last used.
     pub times: *mut u64,
 }
 
-// SAFETY: the pointers are used by one thread at a time, as the engine sees to.
-unsafe impl Send for Lookaside {}
+// SAFETY: one thread at a time uses the addresses: `HitFilter::new`.
+unsafe impl Send for HitFilter {}
 // SAFETY: as above.
-unsafe impl Sync for Lookaside {}
-
-impl Lookaside {
-    /// How many lines of a side may be known: a power of two.
-    pub const KNOWN: usize = 4096;
-    /// Slots of lines that may be known.
-    pub const SLOTS: usize = 1 << (u64::BITS - Lookaside::SLOT_SHIFT);
-    /// Bits of what is known of a line that are of its number.
-    pub const SLOT_SHIFT: u32 = 50;
-    /// Words for records.
-    pub const ROOM: usize = 4 << 10;
-}
+unsafe impl Sync for HitFilter {}
 
 #[cfg(test)]
 mod tests {
@@ -273,11 +296,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_is_a_word() {
+    fn unfiltered_accesses_are_words() {
         for (instruction, number, index) in [(0, 1, 0), (u32::MAX, u16::MAX, 0xfff), (7, 2, 1)] {
             for (more, is_store) in [(0, false), (7, true)] {
-                let unusual = Unusual { instruction, number, index, more, is_store };
-                assert_eq!(Unusual::new(unusual.word()), unusual);
+                let access = UnfilteredAccess { instruction, number, index, more, is_store };
+                assert_eq!(UnfilteredAccess::new(access.word()), access);
             }
         }
     }
