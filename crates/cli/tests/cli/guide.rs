@@ -10,6 +10,9 @@ use crate::support::outcome;
 /// What is printed behind each command.
 const END: &str = "=== end of an example ===";
 
+/// The file that all of a session's output goes to.
+const OUTPUT: &str = "output";
+
 /// The blocks of a page, each a session of a shell: commands, each with the lines that it is said to print.
 fn sessions(page: &str) -> Vec<Vec<(&str, Vec<&str>)>> {
     let mut sessions = Vec::new();
@@ -28,14 +31,14 @@ fn sessions(page: &str) -> Vec<Vec<(&str, Vec<&str>)>> {
 
 /// What the shell executes for a session; what runs in the background is waited for until others can reach it.
 fn script(session: &[(&str, Vec<&str>)]) -> String {
-    let mut script = String::from("exec 2>&1\n");
+    let mut script = format!("exec >{OUTPUT} 2>&1\n");
     for (command, _) in session {
         script += &format!("{command}\n");
         if command.ends_with('&') {
             let reached = if command.contains("--gdb ./socket") {
-                "[ -e socket ]"
+                format!("grep -q 'waiting for GDB' {OUTPUT}")
             } else {
-                "grep -qx orders /proc/$!/comm"
+                "grep -qx orders /proc/$!/comm".into()
             };
             script += &format!("until {reached}; do sleep 0.01; done\n");
         }
@@ -97,11 +100,11 @@ fn the_guide_shows_what_its_commands_print() {
     for session in sessions {
         let mut shell = Command::new("sh");
         shell.args(["-c", &script(&session)]).current_dir(&folder).env("PATH", path.as_ref().unwrap());
-        let printed = outcome({
+        outcome({
             shell.stdin(Stdio::null());
             shell
-        })
-        .stdout;
+        });
+        let printed = std::fs::read_to_string(folder.path().join(OUTPUT)).unwrap();
         let mut printed = printed.split(END);
         for (command, shown) in &session {
             check(command, shown, printed.next().unwrap());
