@@ -17,7 +17,6 @@ pub enum Exit {
     /// Go on at this guest address.
     At(u64),
     /// The host instruction at this address faulted.
-    #[expect(dead_code, reason = "there is no compiled code to leave")]
     Fault(usize),
 }
 
