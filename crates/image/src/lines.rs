@@ -29,6 +29,8 @@ impl Lines {
     }
 
     pub(crate) fn location(&self, address: u64) -> Option<Location> {
+        // The library adds one to the address: the last one there is, where no instruction can be, overflows.
+        address.checked_add(1)?;
         let found = self.0.as_ref()?.find_location(address).ok()??;
         Some(Location { file: found.file?.into(), line: found.line })
     }

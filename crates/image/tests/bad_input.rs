@@ -103,6 +103,14 @@ fn a_symbol_with_an_empty_name_names_no_function() {
     assert!(image.functions().iter().all(|function| !image.symbol_of(function).is_empty()));
 }
 
+/// Found by fuzzing: the entry of a damaged image is any address.
+#[test]
+fn no_address_is_too_large_to_ask_for_its_line() {
+    let image = Image::parse("it", built(&["-g"])).unwrap();
+    assert!(image.location(image.symbol("helper").unwrap().address).is_some());
+    assert!([u64::MAX, u64::MAX - 1].iter().all(|&address| image.location(address).is_none()));
+}
+
 fn built(switches: &[&str]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::read(compile(directory.path(), switches)).unwrap()
