@@ -55,7 +55,7 @@ pub struct HostSide {
     /// Where the observer wants to hear of each block: from this number of instructions on.
     pub instruction_limit: u64,
     /// Hands the records on and begins anew.
-    pub hand_on: Option<extern "C" fn(cpu: *mut Cpu)>,
+    pub flush_records: Option<extern "C" fn(cpu: *mut Cpu)>,
     /// Where compiled code finds other code by the guest's address.
     pub table: u64,
     /// What `stack_limit` is when nothing waits.
@@ -100,7 +100,7 @@ impl Default for HostSide {
             record: std::ptr::null_mut(),
             records_end: std::ptr::null_mut(),
             instruction_limit: 0,
-            hand_on: None,
+            flush_records: None,
             table: 0,
             stack_end: 0,
             stack_pointer: 0,

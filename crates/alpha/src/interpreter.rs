@@ -25,10 +25,10 @@ pub enum Stop {
     Signal,
 }
 
-/// What comes after the interpreter.
+/// Why the interpreter returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The operating system has something to do.
+    /// The operating system's kernel must act.
     Stop(Stop),
     /// `pc` is where the caller wants control back.
     Reached,
@@ -36,13 +36,13 @@ pub enum Next {
     Full,
     /// The debugger wants the program to stop at `pc`.
     Held,
-    /// The observer wants to hear of more, or of less, from the block at `pc` on.
-    Turn(InstrumentationLevel),
+    /// The observer requests this level of instrumentation from the block at `pc` on.
+    ChangeLevel(InstrumentationLevel),
     /// `pc` is at a block that has compiled code, or that ran so often that it is time to compile it.
     Code(BlockId),
 }
 
-/// Where, and when, the interpreter hands over.
+/// When the interpreter returns to its caller.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The address at which the caller wants control back. Odd for never.
@@ -51,18 +51,18 @@ pub struct Limits {
     pub hot: u32,
     /// The first block is executed here even if it has code.
     pub interpret_first: bool,
-    /// Of what the observer wants to hear, as it said last.
-    pub interest: InstrumentationLevel,
-    /// It said so of the first block.
-    pub is_asked: bool,
+    /// The present level of instrumentation.
+    pub level: InstrumentationLevel,
+    /// The observer was already asked for the level of the first block.
+    pub is_level_checked: bool,
     /// The block, and the instruction in it, at which `pc` is: it was entered before.
     pub resume: Option<(BlockId, usize)>,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        let interest = InstrumentationLevel::Blocks;
-        Limits { until: 1, hot: 0, interpret_first: false, interest, is_asked: false, resume: None }
+        let level = InstrumentationLevel::Blocks;
+        Limits { until: 1, hot: 0, interpret_first: false, level, is_level_checked: false, resume: None }
     }
 }
 
@@ -76,10 +76,10 @@ pub fn run<O: Observer>(
     interrupted: impl Fn() -> bool,
 ) -> Next {
     let model = cache.model();
-    let has_records = O::LEVEL.has_records() && (!O::TURNS || limits.interest.has_records());
+    let has_records = O::LEVEL.has_records() && (!O::CHANGES_LEVEL || limits.level.has_records());
     let has_values = O::LEVEL == InstrumentationLevel::Values
-        && (!O::TURNS || limits.interest == InstrumentationLevel::Values);
-    let (mut interpret, mut is_asked) = (limits.interpret_first, limits.is_asked);
+        && (!O::CHANGES_LEVEL || limits.level == InstrumentationLevel::Values);
+    let (mut interpret, mut is_level_checked) = (limits.interpret_first, limits.is_level_checked);
     let mut resume = limits.resume;
     let mut id = match resume.map_or_else(|| cache.find(cpu.pc, memory), |(id, _)| Ok(id)) {
         Ok(id) => id,
@@ -96,16 +96,16 @@ pub fn run<O: Observer>(
                 if interrupted() {
                     return Next::Stop(Stop::Signal);
                 }
-                if O::TURNS
-                    && !is_asked
-                    && let Some(interest) = observer.interest(cache.block(id), cpu, memory)
+                if O::CHANGES_LEVEL
+                    && !is_level_checked
+                    && let Some(level) = observer.level(cache.block(id), cpu, memory)
                 {
-                    return Next::Turn(interest);
+                    return Next::ChangeLevel(level);
                 }
                 if limits.hot > 0 && cache.warm(id, limits.hot) && !interpret {
                     return Next::Code(id);
                 }
-                (interpret, is_asked) = (false, false);
+                (interpret, is_level_checked) = (false, false);
                 if has_records {
                     if records::is_full(cpu) {
                         return Next::Full;
@@ -153,7 +153,7 @@ pub fn run<O: Observer>(
             unsafe { records::end(cpu, block, has_values) };
         }
         if let Some((index, reason)) = left {
-            let stop = leave(id, index, reason, cpu, cache, observer, limits.interest);
+            let stop = leave(id, index, reason, cpu, cache, observer, limits.level);
             return Next::Stop(stop);
         }
         if cpu.pc == limits.until {
@@ -175,7 +175,7 @@ fn leave<O: Observer>(
     cpu: &mut Cpu,
     cache: &mut BlockCache,
     observer: &mut O,
-    interest: InstrumentationLevel,
+    level: InstrumentationLevel,
 ) -> Stop {
     let block = cache.block(id);
     let (address, length) = (block.address, block.steps.len());
@@ -196,10 +196,10 @@ fn leave<O: Observer>(
     if executed < length {
         cpu.instructions -= (length - executed) as u64;
         ran = (executed > 0).then(|| cache.prefix(id, executed));
-        observer.cut(id, ran.map(|prefix| (prefix, cache.block(prefix))));
+        observer.truncated(id, ran.map(|prefix| (prefix, cache.block(prefix))));
     }
-    if let Some(ran) = ran.filter(|_| interest.has_records()) {
-        let has_values = interest == InstrumentationLevel::Values;
+    if let Some(ran) = ran.filter(|_| level.has_records()) {
+        let has_values = level == InstrumentationLevel::Values;
         // SAFETY: the record of the whole block, or of its beginning, has been written.
         unsafe {
             records::write(cpu, 0, Event::Block(ran));

@@ -23,7 +23,7 @@ pub(crate) struct Calls {
     returns: Vec<u64>,
     open: Option<Open>,
     /// Whether there are more blocks than before of which it must hear.
-    wants_more: bool,
+    requires_recompilation: bool,
     previous_end: u64,
 }
 
@@ -84,20 +84,20 @@ impl Calls {
         let Some(name) = self.function.as_ref().filter(|name| name.may_be_in(image)) else { return };
         for symbol in name.symbols_in(file).into_iter().filter(|symbol| symbol.function) {
             self.entries.extend(entries(file, symbol.address).map(|at| at.wrapping_add(image.bias)));
-            self.wants_more = true;
+            self.requires_recompilation = true;
         }
     }
 
     /// Whether [`Calls::enter`] must hear of each execution of the block: where calls begin and end, and the
     /// blocks that call.
-    pub(crate) fn wants(&self, block: &Block) -> bool {
+    pub(crate) fn must_report(&self, block: &Block) -> bool {
         self.entries.contains(&block.address)
             || self.returns.iter().any(|&back| block.address == back || block.end() == back)
     }
 
-    /// Whether [`Calls::wants`] is true for more blocks than before.
-    pub(crate) fn wants_more(&mut self) -> bool {
-        std::mem::take(&mut self.wants_more)
+    /// Whether [`Calls::must_report`] is true for more blocks than before.
+    pub(crate) fn requires_recompilation(&mut self) -> bool {
+        std::mem::take(&mut self.requires_recompilation)
     }
 
     /// Control is at the first instruction of a block. New calls are looked for if they are `wanted`.
@@ -135,7 +135,7 @@ impl Calls {
         let return_address = cpu.r[register::RA] & !3;
         if !self.returns.contains(&return_address) {
             self.returns.push(return_address);
-            self.wants_more = true;
+            self.requires_recompilation = true;
         }
         change.begins = true;
         self.open = Some(Open { return_address, stack_pointer, instructions: cpu.instructions });

@@ -124,7 +124,7 @@ impl Observer for Counter {
         self.executions.add(id, 1);
     }
 
-    fn cut(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
         self.executions.add(entered, ONE_LESS);
         if let Some((id, _)) = executed {
             self.executions.add(id, 1);
@@ -282,7 +282,7 @@ impl<'a> UnitCounter<'a> {
             gauges: self.gauges.iter().map(gauge).collect(),
             returned: ended.returned,
         };
-        self.learn(cache);
+        self.number_new_blocks(cache);
         for (id, executions) in (0..).zip(&mut self.executions.0).filter(|(_, n)| **n != 0) {
             self.total.executions.add(id, *executions);
             unit.blocks.push((self.ids[id as usize], std::mem::take(executions)));
@@ -291,7 +291,7 @@ impl<'a> UnitCounter<'a> {
     }
 
     /// Finds the totals' numbers of the blocks that are new.
-    fn learn(&mut self, cache: &BlockCache) {
+    fn number_new_blocks(&mut self, cache: &BlockCache) {
         let new = &cache.blocks()[self.ids.len()..];
         if !new.is_empty() {
             let mut totals = lock(&self.total.totals);
@@ -319,7 +319,7 @@ impl<'a> Observer for UnitCounter<'a> {
         self.executions(self.calls.is_open()).add(id, 1);
     }
 
-    fn cut(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
         let executions = self.executions(self.calls.is_open());
         executions.add(entered, ONE_LESS);
         if let Some((id, _)) = executed {
@@ -327,12 +327,12 @@ impl<'a> Observer for UnitCounter<'a> {
         }
     }
 
-    fn wants(&self, block: &Block) -> bool {
-        self.calls.wants(block)
+    fn must_report(&self, block: &Block) -> bool {
+        self.calls.must_report(block)
     }
 
-    fn wants_more(&mut self) -> bool {
-        self.calls.wants_more()
+    fn requires_recompilation(&mut self) -> bool {
+        self.calls.requires_recompilation()
     }
 
     fn system_call(&mut self, number: u32) {

@@ -26,7 +26,7 @@ pub trait Consumer: Send {
     /// The filter that compiled code may use, if the consumer has one. While one thread executes and reports to the
     /// consumer itself, compiled code may report only the accesses that the filter does not hold
     /// ([`FilterTable::on_unfiltered`](crate::FilterTable::on_unfiltered)), and how often each block was executed
-    /// ([`Consumer::passed`]), instead of records. The consumer must then stay at its address.
+    /// ([`Consumer::executed_filtered`]), instead of records. The consumer must then stay at its address.
     fn hit_filter(&mut self) -> Option<HitFilter> {
         None
     }
@@ -39,7 +39,7 @@ pub trait Consumer: Send {
 
     /// A block was executed so many times whose records were not reported, but for its unfiltered accesses. Reported
     /// before the marks of units that follow.
-    fn passed(&mut self, _block: BlockId, _executions: u64) {}
+    fn executed_filtered(&mut self, _block: BlockId, _executions: u64) {}
 }
 
 /// Several consumers of the same execution.
@@ -65,7 +65,7 @@ impl<C: Consumer> Consumer for Vec<C> {
         self.first().map_or(0, |one| one.first_instruction(block))
     }
 
-    fn passed(&mut self, block: BlockId, executions: u64) {
-        self.iter_mut().for_each(|one| one.passed(block, executions));
+    fn executed_filtered(&mut self, block: BlockId, executions: u64) {
+        self.iter_mut().for_each(|one| one.executed_filtered(block, executions));
     }
 }

@@ -38,7 +38,7 @@ impl Compiler {
     /// must come with a hit filter.
     pub fn new(
         memory: &Memory,
-        interest: InstrumentationLevel,
+        level: InstrumentationLevel,
         hit_filter: Option<&HitFilter>,
     ) -> Option<Compiler> {
         let is_known = is_x86_feature_detected!("popcnt")
@@ -49,8 +49,8 @@ impl Compiler {
         }
         enter::catch_faults();
         let mut entries = Entries::new()?;
-        let hit_filter = hit_filter.filter(|_| interest == InstrumentationLevel::Unfiltered).cloned();
-        let registers = Registers::new(interest, hit_filter.as_ref());
+        let hit_filter = hit_filter.filter(|_| level == InstrumentationLevel::Unfiltered).cloned();
+        let registers = Registers::new(level, hit_filter.as_ref());
         let origin = entries.arena.next();
         let mut assembler = Assembler::new(origin);
         let one = emit::one as *const () as u64;
@@ -76,11 +76,11 @@ impl Compiler {
         &mut self,
         id: BlockId,
         hot: u32,
-        wants: &dyn Fn(&Block) -> bool,
+        must_report: &dyn Fn(&Block) -> bool,
         first_instruction: &dyn Fn(BlockId) -> u32,
         cache: &mut BlockCache,
     ) {
-        let region = region::find(id, (hot / LEAST).max(1), wants, cache);
+        let region = region::find(id, (hot / LEAST).max(1), must_report, cache);
         let flow = self.registers.has_counters().then(|| region.flow(cache));
         let (first, space) = self.entries.arena.counters();
         let cells = flow.as_ref().map_or(0, Flow::cells);

@@ -41,9 +41,9 @@ impl Consumer for Told {
         self.caches.first_instruction(block)
     }
 
-    fn passed(&mut self, block: BlockId, executions: u64) {
+    fn executed_filtered(&mut self, block: BlockId, executions: u64) {
         self.by_counts += executions;
-        self.caches.passed(block, executions);
+        self.caches.executed_filtered(block, executions);
     }
 }
 

@@ -131,7 +131,7 @@ impl<M: Model> Consumer for WarmUp<M> {
         self.model.first_instruction(block)
     }
 
-    fn passed(&mut self, block: BlockId, executions: u64) {
-        self.model.passed(block, executions);
+    fn executed_filtered(&mut self, block: BlockId, executions: u64) {
+        self.model.executed_filtered(block, executions);
     }
 }

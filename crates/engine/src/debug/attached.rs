@@ -175,7 +175,7 @@ impl DebuggerHook for Attached {
 }
 
 impl Observer for Attached {
-    const LEVEL: InstrumentationLevel = InstrumentationLevel::Nothing;
+    const LEVEL: InstrumentationLevel = InstrumentationLevel::Off;
 
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, _: &Memory) {
         let block = cache.block(id);
@@ -186,7 +186,7 @@ impl Observer for Attached {
         }
     }
 
-    fn cut(&mut self, _: BlockId, _: Option<(BlockId, &Block)>) {
+    fn truncated(&mut self, _: BlockId, _: Option<(BlockId, &Block)>) {
         self.access = None;
     }
 
@@ -201,15 +201,15 @@ impl Observer for Attached {
         }
     }
 
-    fn wants(&self, block: &Block) -> bool {
+    fn must_report(&self, block: &Block) -> bool {
         self.heeded.binary_search(&block.address).is_ok()
     }
 
-    fn breaks(&self) -> &[u64] {
+    fn block_boundaries(&self) -> &[u64] {
         &self.heeded
     }
 
-    fn wants_more(&mut self) -> bool {
+    fn requires_recompilation(&mut self) -> bool {
         // What is stepped is not compiled code.
         if self.steps() || Arc::ptr_eq(&self.heeded_breakpoints, &self.breakpoints) {
             return false;

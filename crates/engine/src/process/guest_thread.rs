@@ -49,11 +49,11 @@ pub(super) struct GuestThread<'a, 'scope, 'env, O> {
     /// The code of the blocks in the cache.
     code: Code,
     /// Blocks and their code for another interest of the observer's.
-    other: Option<(BlockCache, Code)>,
+    other_level: Option<(BlockCache, Code)>,
     /// What the observer wants to hear of from here on, if that is something else.
-    turn: Option<InstrumentationLevel>,
+    new_level: Option<InstrumentationLevel>,
     /// It said so of the block that comes next.
-    is_asked: bool,
+    is_level_checked: bool,
     /// For an observer of accesses.
     records: Option<Records>,
     /// Compiled code must be forgotten.
@@ -80,7 +80,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
     ) -> Self {
         let code_generation = shared.memory.code_generation();
         let process = shared.host_process;
-        let code = Code::new(observer.begins(), &shared);
+        let code = Code::new(observer.initial_level(), &shared);
         let (stale, depth, ended) = (false, 0, None);
         GuestThread {
             shared,
@@ -93,9 +93,9 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
             images: 0,
             steps: None,
             code,
-            other: None,
-            turn: None,
-            is_asked: false,
+            other_level: None,
+            new_level: None,
+            is_level_checked: false,
             records: O::LEVEL.has_records().then(Records::default),
             stale,
             depth,
@@ -108,12 +108,12 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         if let Some(records) = &mut self.records {
             records.attach(self.cpu);
         }
-        self.tell_images(&self.shared.kernel.lock());
+        self.report_images(&self.shared.kernel.lock());
         let address = self.thread.address();
         self.with_debugger(|debugger, cpu| debugger.begin(address, cpu));
-        self.observer.goes_on();
+        self.observer.resumed();
         loop {
-            self.follow_code();
+            self.update_code();
             self.go(NEVER);
             if let Some(end) = self.ended.take() {
                 return end;
@@ -122,7 +122,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
     }
 
     /// Tells the observer what was executed.
-    fn hand_on(&mut self) {
+    fn flush_records(&mut self) {
         if let Some(records) = &mut self.records {
             let records = records.take(self.cpu);
             if !records.is_empty() {
@@ -133,22 +133,22 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
 
     /// Control goes on elsewhere.
     fn divert(&mut self) {
-        self.hand_on();
-        self.observer.diverted();
+        self.flush_records();
+        self.observer.discontinuity();
     }
 
     /// Lets the debugger, if there is one, do something with the registers. It may set other breakpoints.
     fn with_debugger(&mut self, what: impl FnOnce(&mut dyn DebuggerHook, &mut Cpu)) {
         if let Some(debugger) = self.observer.debugger() {
             what(debugger, self.cpu);
-            self.stale |= self.observer.wants_more();
+            self.stale |= self.observer.requires_recompilation();
         }
     }
 
     /// Follows up on a stop of the interpreter.
     fn stop(&mut self, stop: Stop) {
         if stop == Stop::SystemCall {
-            self.hand_on();
+            self.flush_records();
             self.observer.system_call(self.cpu.r[register::V0] as u32);
             self.with_debugger(|debugger, cpu| debugger.leave_guest(cpu));
         }
@@ -200,11 +200,11 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
                 After::Ended(end) => self.ended = Some(Some(self.leave(end))),
             }
         } else {
-            self.hear(&kernel);
+            self.follow_code_changes(&kernel);
             drop(kernel);
             self.with_debugger(|debugger, cpu| debugger.enter_guest(cpu));
         }
-        self.observer.goes_on();
+        self.observer.resumed();
     }
 
     /// Does what the operating system's kernel does when the guest stops.
@@ -222,24 +222,24 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
     }
 
     /// Hears of what this thread, or another, did to the code in memory.
-    fn hear(&mut self, kernel: &Kernel) {
+    fn follow_code_changes(&mut self, kernel: &Kernel) {
         if self.shared.memory.code_generation() != self.code_generation {
-            self.tell_images(kernel);
+            self.report_images(kernel);
             kernel.notify_others(self.thread);
         }
     }
 
-    fn tell_images(&mut self, kernel: &Kernel) {
+    fn report_images(&mut self, kernel: &Kernel) {
         kernel.images()[self.images..].iter().for_each(|image| self.observer.mapped(image));
         self.images = kernel.images().len();
-        self.stale |= self.follow_breaks();
+        self.stale |= self.update_boundaries();
     }
 
     /// Starts a thread; its id. It begins when the calling one gives the lock back.
     fn start(&mut self, kernel: &mut KernelGuard, start: &Start) -> std::io::Result<i32> {
         let (shared, images) = (self.shared, self.images);
         // It is told before anything that the other thread does.
-        self.tell_counted();
+        self.report_all();
         let (mut cpu, mut cache) = (start.registers(self.cpu), self.cache.for_thread());
         let mut observer = self.observer.thread();
         let begins = start.clone();
@@ -261,7 +261,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
     /// The thread ends. The first one waits for the others, and goes on if another program takes the
     /// place of this one.
     fn end(&mut self, status: i32) -> After {
-        self.tell_counted();
+        self.report_all();
         let memory = self.shared.memory;
         let mut kernel = self.shared.kernel.lock();
         if !kernel.is_first(self.thread) {
@@ -290,7 +290,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
                 }
                 self.images = 0;
                 self.observer.replaced();
-                self.tell_images(&kernel);
+                self.report_images(&kernel);
                 After::Program(execute.path)
             }
         }

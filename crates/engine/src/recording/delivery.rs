@@ -95,9 +95,9 @@ impl Delivery {
     }
 
     /// Delivers how often blocks were executed without records.
-    pub(super) fn passed(&self, executions: &[(BlockId, u64)]) {
+    pub(super) fn executed_filtered(&self, executions: &[(BlockId, u64)]) {
         let mut consumer = lock(&self.target.consumer);
-        executions.iter().for_each(|&(block, times)| consumer.passed(block, times));
+        executions.iter().for_each(|&(block, times)| consumer.executed_filtered(block, times));
     }
 
     /// The number of a thread that delivers for the first time.

@@ -32,7 +32,7 @@ pub struct Recorder {
     images: Vec<LoadedImage>,
     tracer: Option<Tracer>,
     /// What was said to be of interest last.
-    interest: InstrumentationLevel,
+    level: InstrumentationLevel,
     /// Where those come who want a program recorded that runs already.
     attach_server: Option<Arc<AttachServer>>,
     /// The last session at the desk that is known here.
@@ -71,8 +71,8 @@ impl Recorder {
         known: u64,
         images: Vec<LoadedImage>,
     ) -> Recorder {
-        let interest = tracer.as_ref().map_or(InstrumentationLevel::Nothing, Tracer::watching);
-        Recorder { images, tracer, interest, attach_server, known }
+        let level = tracer.as_ref().map_or(InstrumentationLevel::Off, Tracer::idle_level);
+        Recorder { images, tracer, level, attach_server, known }
     }
 
     /// What the plan names that no image has which was mapped so far.
@@ -106,30 +106,30 @@ impl Recorder {
 
 impl Observer for Recorder {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Values;
-    const TURNS: bool = true;
+    const CHANGES_LEVEL: bool = true;
 
-    fn begins(&self) -> InstrumentationLevel {
-        self.interest
+    fn initial_level(&self) -> InstrumentationLevel {
+        self.level
     }
 
-    fn interest(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> Option<InstrumentationLevel> {
+    fn level(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> Option<InstrumentationLevel> {
         self.attend();
-        let (interest, has_news) = match &mut self.tracer {
-            Some(tracer) => tracer.interest(block, cpu, memory),
-            None => (InstrumentationLevel::Nothing, false),
+        let (level, has_news) = match &mut self.tracer {
+            Some(tracer) => tracer.level(block, cpu, memory),
+            None => (InstrumentationLevel::Off, false),
         };
-        let turns = has_news || interest != self.interest;
-        self.interest = interest;
-        turns.then_some(interest)
+        let turns = has_news || level != self.level;
+        self.level = level;
+        turns.then_some(level)
     }
 
     fn hit_filter(&self) -> Option<&HitFilter> {
         self.tracer.as_ref()?.hit_filter()
     }
 
-    fn learn(&mut self, cache: &BlockCache) {
+    fn define_blocks(&mut self, cache: &BlockCache) {
         if let Some(tracer) = &mut self.tracer {
-            tracer.learn_all(cache);
+            tracer.define_all(cache);
         }
     }
 
@@ -137,26 +137,26 @@ impl Observer for Recorder {
         self.tracer.as_ref().map_or(0, |tracer| tracer.first_instruction(id))
     }
 
-    fn counted(&mut self, cache: &BlockCache) {
+    fn collect_counts(&mut self, cache: &BlockCache) {
         if let Some(tracer) = &mut self.tracer {
-            tracer.counted(cache);
+            tracer.collect_counts(cache);
         }
     }
 
-    fn limit(&self) -> u64 {
-        self.tracer.as_ref().map_or(u64::MAX, Tracer::limit)
+    fn instruction_limit(&self) -> u64 {
+        self.tracer.as_ref().map_or(u64::MAX, Tracer::instruction_limit)
     }
 
-    fn wants(&self, block: &Block) -> bool {
-        self.tracer.as_ref().is_some_and(|tracer| tracer.wants(block))
+    fn must_report(&self, block: &Block) -> bool {
+        self.tracer.as_ref().is_some_and(|tracer| tracer.must_report(block))
     }
 
-    fn wants_more(&mut self) -> bool {
-        self.tracer.as_mut().is_some_and(Tracer::wants_more)
+    fn requires_recompilation(&mut self) -> bool {
+        self.tracer.as_mut().is_some_and(Tracer::requires_recompilation)
     }
 
-    fn breaks(&self) -> &[u64] {
-        self.tracer.as_ref().map_or(&[], Tracer::breaks)
+    fn block_boundaries(&self) -> &[u64] {
+        self.tracer.as_ref().map_or(&[], Tracer::block_boundaries)
     }
 
     fn thread(&self) -> Recorder {
@@ -176,9 +176,9 @@ impl Observer for Recorder {
         }
     }
 
-    fn diverted(&mut self) {
+    fn discontinuity(&mut self) {
         if let Some(tracer) = &mut self.tracer {
-            tracer.diverted();
+            tracer.discontinuity();
         }
     }
 
@@ -188,9 +188,9 @@ impl Observer for Recorder {
         }
     }
 
-    fn goes_on(&mut self) {
+    fn resumed(&mut self) {
         let Some(tracer) = &mut self.tracer else { return };
-        tracer.goes_on();
+        tracer.resumed();
         // Who came to attach wants to leave.
         if let Some(attach_server) = &self.attach_server
             && tracer.is_over()

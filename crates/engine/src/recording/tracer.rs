@@ -138,7 +138,7 @@ impl Tracer {
 
     /// Brings everything to the file.
     fn flush(&mut self) {
-        self.hand_on();
+        self.flush_records();
         if let Some(feed) = self.feed.take() {
             match feed.finish() {
                 Ok(stream) => self.stream = Some(stream),
@@ -160,7 +160,7 @@ impl Tracer {
     }
 
     /// Hands the piece on.
-    fn hand_on(&mut self) {
+    fn flush_records(&mut self) {
         if self.piece.is_empty() || self.has_failed {
             return self.piece.clear();
         }
@@ -198,7 +198,7 @@ impl Tracer {
 
     /// Finds the number of a block in the trace.
     #[cold]
-    fn learn(&mut self, id: BlockId, block: &Block) -> io::Result<()> {
+    fn define_block(&mut self, id: BlockId, block: &Block) -> io::Result<()> {
         let number = self.define(block.address, &block.words)?;
         if self.ids.len() <= id as usize {
             self.ids.resize(id as usize + 1, (UNKNOWN, 0));
@@ -209,9 +209,9 @@ impl Tracer {
     }
 
     /// Learns the blocks that the cache has now. In its order they get its numbers, if no other thread has blocks.
-    fn learn_more(&mut self, cache: &BlockCache) -> io::Result<()> {
+    fn define_new(&mut self, cache: &BlockCache) -> io::Result<()> {
         let mut more = cache.blocks().iter().enumerate().skip(self.ids.len());
-        more.try_for_each(|(id, block)| self.learn(id as BlockId, block))
+        more.try_for_each(|(id, block)| self.define_block(id as BlockId, block))
     }
 
     /// The number in the trace of these instructions at this address.
@@ -231,7 +231,7 @@ impl Tracer {
 
     /// Delivers records to a consumer: as they are, if nothing in them need be changed.
     fn deliver(&mut self, records: &[u64], cache: &BlockCache) -> io::Result<()> {
-        self.learn_more(cache)?;
+        self.define_new(cache)?;
         let mut records = records;
         if !self.has_same_numbers || self.left.is_some() || self.before_from > 0 {
             self.add(records, cache)?;
@@ -251,7 +251,7 @@ impl Tracer {
             };
             let block = cache.block(id);
             if self.ids.get(id as usize).is_none_or(|known| known.0 == UNKNOWN) {
-                self.learn(id, block)?;
+                self.define_block(id, block)?;
             }
             let (number, instructions) = self.ids[id as usize];
             let values = if self.session.plan.values { block.values().count() } else { 0 };
@@ -302,7 +302,7 @@ impl Tracer {
     }
 
     /// The interest while nothing is recorded.
-    pub(super) fn watching(&self) -> InstrumentationLevel {
+    pub(super) fn idle_level(&self) -> InstrumentationLevel {
         let plan = &self.session.plan;
         match plan.from.as_ref().and_then(|place| place.instructions()) {
             Some(_) if self.session.state() == State::Before => InstrumentationLevel::Limited,
@@ -321,7 +321,7 @@ impl Tracer {
         }
         marks.into_iter().for_each(|mark| self.mark(mark));
         if is_live || self.piece.len() >= PIECE {
-            self.hand_on();
+            self.flush_records();
         }
     }
 

@@ -273,8 +273,8 @@ impl Observer for Recorder<'_> {
         self.pending = Some(Pending { address: block.address, words: block.words.clone(), registers });
     }
 
-    fn cut(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
-        self.counter.cut(entered, executed);
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+        self.counter.truncated(entered, executed);
         if let Some(pending) = &mut self.pending {
             pending.words.truncate(executed.map_or(0, |(_, block)| block.words.len()));
         }

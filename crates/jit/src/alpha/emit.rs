@@ -510,7 +510,7 @@ impl Emitter<'_> {
             }
             Behind::HandOn { label, back } => {
                 self.assembler.place(label);
-                self.assembler.call_to(self.stubs.hand_on);
+                self.assembler.call_to(self.stubs.flush_records);
                 self.assembler.jump(back);
             }
             Behind::One { label, step, fault, back } => {

@@ -48,15 +48,20 @@ impl Region {
 }
 
 /// Finds the region that begins with `entry`. Code that ran less often than `least` is left out: it is
-/// compiled when it runs often; and what an observer `wants`.
-pub(crate) fn find(entry: BlockId, least: u32, wants: &dyn Fn(&Block) -> bool, cache: &BlockCache) -> Region {
+/// compiled when it runs often. Blocks for which the observer `must_report` is true are left out, too.
+pub(crate) fn find(
+    entry: BlockId,
+    least: u32,
+    must_report: &dyn Fn(&Block) -> bool,
+    cache: &BlockCache,
+) -> Region {
     let mut blocks = vec![entry];
     let mut by_address = HashMap::from([(cache.block(entry).address, 0)]);
     let mut queue = VecDeque::from([entry]);
     let mut instructions = 0;
     while let Some(id) = queue.pop_front() {
         for address in successors(cache.block(id)) {
-            let next = cache.ran(address, least).filter(|&next| !wants(cache.block(next)));
+            let next = cache.ran(address, least).filter(|&next| !must_report(cache.block(next)));
             let Some(next) = next.filter(|_| !by_address.contains_key(&address)) else { continue };
             instructions += cache.block(next).steps.len();
             if instructions > LARGEST {

@@ -55,15 +55,15 @@ pub(crate) const RECORD: Register = R13;
 /// Which registers of the guest are in which of the host's.
 pub(crate) struct Registers {
     held: [Option<Register>; 32],
-    interest: InstrumentationLevel,
+    level: InstrumentationLevel,
     /// The place of the time, if accesses are looked up in a hit filter.
     time: Option<Place>,
 }
 
 impl Registers {
-    pub(crate) fn new(interest: InstrumentationLevel, hit_filter: Option<&HitFilter>) -> Registers {
+    pub(crate) fn new(level: InstrumentationLevel, hit_filter: Option<&HitFilter>) -> Registers {
         let time = hit_filter.map(|hit_filter| beside_record(hit_filter, hit_filter.now));
-        let mut registers = Registers { held: [None; 32], interest, time };
+        let mut registers = Registers { held: [None; 32], level, time };
         for (guest, host) in HELD {
             let is_taken = host == INSTRUCTIONS && registers.counts_instructions()
                 || host == RECORD && registers.traces();
@@ -74,7 +74,7 @@ impl Registers {
 
     /// Whether instructions are counted.
     pub(crate) fn counts_instructions(&self) -> bool {
-        self.interest != InstrumentationLevel::Nothing
+        self.level != InstrumentationLevel::Off
     }
 
     /// Whether [`TIME`] is in use, and instructions are counted in the Cpu.
@@ -84,27 +84,27 @@ impl Registers {
 
     /// Whether accesses that are not aligned are counted.
     pub(crate) fn checks_alignment(&self) -> bool {
-        matches!(self.interest, InstrumentationLevel::Counts | InstrumentationLevel::Accesses)
+        matches!(self.level, InstrumentationLevel::Counts | InstrumentationLevel::Accesses)
     }
 
     /// Whether the number of instructions is limited.
     pub(crate) fn is_limited(&self) -> bool {
-        self.interest == InstrumentationLevel::Limited
+        self.level == InstrumentationLevel::Limited
     }
 
     /// Whether executions of blocks are counted.
     pub(crate) fn counts_blocks(&self) -> bool {
-        self.interest == InstrumentationLevel::Counts
+        self.level == InstrumentationLevel::Counts
     }
 
     /// Whether blocks have counters.
     pub(crate) fn has_counters(&self) -> bool {
-        matches!(self.interest, InstrumentationLevel::Counts | InstrumentationLevel::Unfiltered)
+        matches!(self.level, InstrumentationLevel::Counts | InstrumentationLevel::Unfiltered)
     }
 
     /// Whether [`RECORD`] is in use.
     pub(crate) fn traces(&self) -> bool {
-        matches!(self.interest, InstrumentationLevel::Accesses | InstrumentationLevel::Unfiltered)
+        matches!(self.level, InstrumentationLevel::Accesses | InstrumentationLevel::Unfiltered)
     }
 
     /// The host's register that holds an integer register of the guest.

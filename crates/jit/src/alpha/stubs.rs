@@ -35,7 +35,7 @@ pub(crate) struct Stubs {
     /// that failed.
     pub(crate) one: u64,
     /// Called where there is no room for another record: makes room.
-    pub(crate) hand_on: u64,
+    pub(crate) flush_records: u64,
     /// Called with an unfiltered access in rax: reports it.
     pub(crate) unfiltered: u64,
 }
@@ -52,7 +52,7 @@ impl Stubs {
             find: address(self.find),
             system_call: address(self.system_call),
             one: address(self.one),
-            hand_on: address(self.hand_on),
+            flush_records: address(self.flush_records),
             unfiltered: address(self.unfiltered),
         }
     }
@@ -94,13 +94,13 @@ impl Writer<'_> {
         self.system_call();
         let one = self.begin();
         self.one();
-        let hand_on = self.begin();
-        self.hand_on();
+        let flush_records = self.begin();
+        self.flush_records();
         let unfiltered = self.begin();
         if let Some(hit_filter) = self.hit_filter {
             self.unfiltered(hit_filter);
         }
-        Stubs { enter, leave, leave_by_fault, missing, find, system_call, one, hand_on, unfiltered }
+        Stubs { enter, leave, leave_by_fault, missing, find, system_call, one, flush_records, unfiltered }
     }
 
     fn begin(&mut self) -> u64 {
@@ -198,11 +198,11 @@ impl Writer<'_> {
         self.assembler.ret();
     }
 
-    fn hand_on(&mut self) {
+    fn flush_records(&mut self) {
         self.spill();
         let code = &mut *self.assembler;
         code.address(Size::Quad, RDI, field(0));
-        code.call_through(host_field(offset_of!(HostSide, hand_on)));
+        code.call_through(host_field(offset_of!(HostSide, flush_records)));
         self.reload();
         self.assembler.ret();
     }

@@ -183,7 +183,7 @@ impl Consumer for Caches {
         self.templates.get(block).map_or(0, |template| template.first_site)
     }
 
-    fn passed(&mut self, block: u32, executions: u64) {
+    fn executed_filtered(&mut self, block: u32, executions: u64) {
         self.drain();
         if let Some(template) = self.templates.get(block) {
             template.executions.update(|times| times + executions);

@@ -13,7 +13,7 @@ use memory::Memory;
 /// How the blocks in a cache are executed.
 pub(super) struct Code {
     /// Of what the observer hears.
-    interest: InstrumentationLevel,
+    level: InstrumentationLevel,
     /// Executions of a block after which it is compiled; 0 for never.
     hot: u32,
     /// Made for the first block that is.
@@ -21,10 +21,10 @@ pub(super) struct Code {
 }
 
 impl Code {
-    pub(super) fn new(interest: InstrumentationLevel, shared: &Shared) -> Code {
-        let is_compilable = match interest {
+    pub(super) fn new(level: InstrumentationLevel, shared: &Shared) -> Code {
+        let is_compilable = match level {
             // A clock that counts instructions needs all of them counted.
-            InstrumentationLevel::Nothing => !shared.is_clock_virtual,
+            InstrumentationLevel::Off => !shared.is_clock_virtual,
             InstrumentationLevel::Instructions
             | InstrumentationLevel::Limited
             | InstrumentationLevel::Counts
@@ -32,13 +32,13 @@ impl Code {
             | InstrumentationLevel::Unfiltered => true,
             InstrumentationLevel::Blocks | InstrumentationLevel::Values => false,
         };
-        Code { interest, hot: if is_compilable { shared.hot } else { 0 }, compiler: None }
+        Code { level, hot: if is_compilable { shared.hot } else { 0 }, compiler: None }
     }
 
     /// The compiler, if there can be one.
     fn compiler(&mut self, memory: &Memory, hit_filter: Option<&HitFilter>) -> Option<&mut Compiler> {
         if self.compiler.is_none() && self.hot > 0 {
-            self.compiler = Compiler::new(memory, self.interest, hit_filter);
+            self.compiler = Compiler::new(memory, self.level, hit_filter);
             if self.compiler.is_none() {
                 self.hot = 0;
             }
@@ -55,9 +55,9 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
         loop {
             // After a fault of compiled code its block is executed to the end.
             let steps = self.is_stepped() && resume.is_none();
-            let (hot, interest) = (if steps { 0 } else { self.code.hot }, self.code.interest);
-            let is_asked = std::mem::take(&mut self.is_asked);
-            let limits = Limits { until, hot, interpret_first, interest, is_asked, resume };
+            let (hot, level) = (if steps { 0 } else { self.code.hot }, self.code.level);
+            let is_level_checked = std::mem::take(&mut self.is_level_checked);
+            let limits = Limits { until, hot, interpret_first, level, is_level_checked, resume };
             let memory = self.shared.memory;
             let cache = match steps {
                 true => self.steps.get_or_insert_with(|| self.cache.for_steps()),
@@ -65,7 +65,7 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
             };
             let next = interpreter::run(self.cpu, memory, cache, limits, self.observer, host::pending);
             (interpret_first, resume) = (false, None);
-            self.stale |= self.observer.wants_more();
+            self.stale |= self.observer.requires_recompilation();
             match next {
                 Next::Reached => {}
                 Next::Held => self.with_debugger(|debugger, cpu| debugger.stop(cpu)),
@@ -77,11 +77,11 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
                         Some(Exit::At(next)) => (self.cpu.pc, interpret_first) = (next, next == from),
                         Some(Exit::Fault(host)) => resume = Some(self.fault(host)),
                         // The observer was asked of the block already.
-                        None => (interpret_first, self.is_asked) = (true, true),
+                        None => (interpret_first, self.is_level_checked) = (true, true),
                     }
                 }
-                Next::Full => self.hand_on(),
-                Next::Turn(interest) => (self.turn, self.is_asked) = (Some(interest), true),
+                Next::Full => self.flush_records(),
+                Next::ChangeLevel(level) => (self.new_level, self.is_level_checked) = (Some(level), true),
                 Next::Stop(stop) => self.stop(stop),
             }
             // After a fault the block comes first.
@@ -98,7 +98,7 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
     fn must_unwind(&mut self) -> bool {
         self.ended.is_some()
             || self.stale
-            || self.turn.is_some()
+            || self.new_level.is_some()
             || self.depth > 0 && self.is_stepped()
             || self.shared.memory.code_generation() != self.code_generation
     }
@@ -113,7 +113,7 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
         let compiler = self.code.compiler.as_ref().expect("compiled code has a compiler");
         let site = compiler.site(host);
         site.complete(self.cpu, self.cache);
-        if self.code.interest == InstrumentationLevel::Nothing {
+        if self.code.level == InstrumentationLevel::Off {
             // What does not count compiled code counts what the interpreter goes on with.
             self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
         }
@@ -126,18 +126,18 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
             return Some(Exit::At(UNWIND));
         }
         if self.cache.block(id).code().is_null() {
-            if self.observer.wants(self.cache.block(id)) {
+            if self.observer.must_report(self.cache.block(id)) {
                 self.cache.freeze(id);
                 return None;
             }
-            if self.code.interest == InstrumentationLevel::Unfiltered {
-                self.observer.learn(self.cache);
+            if self.code.level == InstrumentationLevel::Unfiltered {
+                self.observer.define_blocks(self.cache);
             }
             let observer = &*self.observer;
-            let wants = |block: &Block| observer.wants(block);
+            let must_report = |block: &Block| observer.must_report(block);
             let first_instruction = |id| observer.first_instruction(id);
             let compiler = self.code.compiler(self.shared.memory, observer.hit_filter())?;
-            compiler.compile(id, self.shared.hot, &wants, &first_instruction, self.cache);
+            compiler.compile(id, self.shared.hot, &must_report, &first_instruction, self.cache);
         }
         let code = self.cache.block(id).code();
         if code.is_null() {
@@ -148,10 +148,10 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
             return Some(Exit::At(UNWIND));
         }
         let host = &mut self.cpu.host;
-        host.instruction_limit = self.observer.limit().saturating_sub(LONGEST as u64);
+        host.instruction_limit = self.observer.instruction_limit().saturating_sub(LONGEST as u64);
         (host.memory, host.model) = (self.shared.memory, self.cache.model());
         host.go_on = Some(go_on::<O>);
-        host.hand_on = Some(hand_on::<O>);
+        host.flush_records = Some(flush_records::<O>);
         self.cpu.host.runner = (&raw mut *self).cast();
         self.flush_filtered();
         self.depth += 1;
@@ -163,62 +163,62 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
     }
 
     /// Forgets the code that is not what memory holds now. No compiled code is at work.
-    pub(super) fn follow_code(&mut self) {
+    pub(super) fn update_code(&mut self) {
         let generation = self.shared.memory.code_generation();
         if generation != self.code_generation || self.stale {
             (self.code_generation, self.stale) = (generation, false);
-            self.follow_breaks();
+            self.update_boundaries();
             forget(self.cache, &mut self.code);
             self.steps = None;
-            if let Some((cache, code)) = &mut self.other {
+            if let Some((cache, code)) = &mut self.other_level {
                 forget(cache, code);
             }
         }
-        if let Some(interest) = self.turn.take() {
-            self.tell_counted();
-            if interest != self.code.interest {
-                let kept = self.other.take().filter(|(_, code)| code.interest == interest);
+        if let Some(level) = self.new_level.take() {
+            self.report_all();
+            if level != self.code.level {
+                let kept = self.other_level.take().filter(|(_, code)| code.level == level);
                 let (cache, code) =
-                    kept.unwrap_or_else(|| (self.cache.for_thread(), Code::new(interest, &self.shared)));
+                    kept.unwrap_or_else(|| (self.cache.for_thread(), Code::new(level, &self.shared)));
                 let cache = std::mem::replace(self.cache, cache);
-                self.other = Some((cache, std::mem::replace(&mut self.code, code)));
+                self.other_level = Some((cache, std::mem::replace(&mut self.code, code)));
                 let hit_filter =
-                    self.observer.hit_filter().filter(|_| interest == InstrumentationLevel::Unfiltered);
+                    self.observer.hit_filter().filter(|_| level == InstrumentationLevel::Unfiltered);
                 if let Some(records) = &mut self.records {
                     records.lend(hit_filter.cloned(), self.cpu);
                 }
-                if self.follow_breaks() {
+                if self.update_boundaries() {
                     forget(self.cache, &mut self.code);
                 }
                 // What one thread decided may be for all.
                 self.shared.kernel.lock().notify_others(self.thread);
             }
-            self.observer.goes_on();
+            self.observer.resumed();
         }
     }
 
     /// Compiled code continues and filters accesses: everything before must have been reported.
     fn flush_filtered(&mut self) {
-        if self.code.interest == InstrumentationLevel::Unfiltered {
-            self.hand_on();
+        if self.code.level == InstrumentationLevel::Unfiltered {
+            self.flush_records();
         }
     }
 
     /// Tells the observer all that was executed.
-    pub(super) fn tell_counted(&mut self) {
-        self.hand_on();
-        if self.code.interest == InstrumentationLevel::Unfiltered {
-            self.observer.counted(self.cache);
+    pub(super) fn report_all(&mut self) {
+        self.flush_records();
+        if self.code.level == InstrumentationLevel::Unfiltered {
+            self.observer.collect_counts(self.cache);
         }
     }
 
     /// Has blocks begin where the observer wants; whether that is news.
-    pub(super) fn follow_breaks(&mut self) -> bool {
-        let breaks = self.observer.breaks();
-        if let Some((cache, _)) = &mut self.other {
-            cache.break_at(breaks);
+    pub(super) fn update_boundaries(&mut self) -> bool {
+        let block_boundaries = self.observer.block_boundaries();
+        if let Some((cache, _)) = &mut self.other_level {
+            cache.break_at(block_boundaries);
         }
-        self.cache.break_at(breaks)
+        self.cache.break_at(block_boundaries)
     }
 }
 
@@ -231,10 +231,10 @@ fn forget(cache: &mut BlockCache, code: &mut Code) {
 }
 
 /// What compiled code calls when there is no room for another record.
-extern "C" fn hand_on<O: Observer>(cpu: *mut Cpu) {
+extern "C" fn flush_records<O: Observer>(cpu: *mut Cpu) {
     // SAFETY: as for `go_on`.
     let runner = unsafe { &mut *(*cpu).host.runner.cast::<GuestThread<'_, '_, '_, O>>() };
-    runner.hand_on();
+    runner.flush_records();
 }
 
 /// What compiled code calls where it does not go on itself: runs the program from one address until

@@ -16,7 +16,7 @@ use memory::Memory;
 
 impl Tracer {
     /// What must be heard of from before a block on; and whether what was executed before must be told first.
-    pub(in crate::recording) fn interest(
+    pub(in crate::recording) fn level(
         &mut self,
         block: &Block,
         cpu: &Cpu,
@@ -34,13 +34,13 @@ impl Tracer {
         self.is_recording = is_recorded;
         // Unfiltered accesses are reported at once, and cannot be left out afterwards.
         let is_whole = self.left.is_none() && self.before_from == 0;
-        let interest = match is_recorded {
-            false => self.watching(),
+        let level = match is_recorded {
+            false => self.idle_level(),
             true if self.session.plan.values => InstrumentationLevel::Values,
             true if is_whole && self.hit_filter().is_some() => InstrumentationLevel::Unfiltered,
             true => InstrumentationLevel::Accesses,
         };
-        (interest, has_news || !self.marks.is_empty())
+        (level, has_news || !self.marks.is_empty())
     }
 
     /// The hit filter of a consumer that gets only unfiltered accesses.
@@ -49,18 +49,18 @@ impl Tracer {
     }
 
     /// Reports how often blocks were executed whose accesses were filtered.
-    pub(in crate::recording) fn counted(&mut self, cache: &BlockCache) {
-        self.learn_all(cache);
+    pub(in crate::recording) fn collect_counts(&mut self, cache: &BlockCache) {
+        self.define_all(cache);
         let Some(delivery) = self.session.delivery() else { return };
-        let mut passed = Vec::new();
-        cache.take_executions(|id, executions| passed.push((self.number(id), executions)));
-        delivery.passed(&passed);
+        let mut executed_filtered = Vec::new();
+        cache.take_executions(|id, executions| executed_filtered.push((self.number(id), executions)));
+        delivery.executed_filtered(&executed_filtered);
     }
 
     /// Makes all blocks of the cache known to the consumer.
-    pub(in crate::recording) fn learn_all(&mut self, cache: &BlockCache) {
+    pub(in crate::recording) fn define_all(&mut self, cache: &BlockCache) {
         self.follow_cache(cache);
-        if let Err(error) = self.learn_more(cache) {
+        if let Err(error) = self.define_new(cache) {
             return self.fail(error);
         }
         if let Some(delivery) = self.session.delivery() {
@@ -78,19 +78,19 @@ impl Tracer {
         self.ids.get(id as usize).map_or(UNKNOWN, |known| known.0)
     }
 
-    pub(in crate::recording) fn wants(&self, block: &Block) -> bool {
-        self.calls.wants(block) || self.addresses.all.contains(&block.address)
+    pub(in crate::recording) fn must_report(&self, block: &Block) -> bool {
+        self.calls.must_report(block) || self.addresses.all.contains(&block.address)
     }
 
-    pub(in crate::recording) fn wants_more(&mut self) -> bool {
-        self.calls.wants_more()
+    pub(in crate::recording) fn requires_recompilation(&mut self) -> bool {
+        self.calls.requires_recompilation()
     }
 
-    pub(in crate::recording) fn breaks(&self) -> &[u64] {
+    pub(in crate::recording) fn block_boundaries(&self) -> &[u64] {
         &self.addresses.all
     }
 
-    pub(in crate::recording) fn limit(&self) -> u64 {
+    pub(in crate::recording) fn instruction_limit(&self) -> u64 {
         let plan = &self.session.plan;
         plan.from.as_ref().and_then(|place| place.instructions()).unwrap_or(u64::MAX)
     }
@@ -125,7 +125,7 @@ impl Tracer {
         }
         self.order = self.session.next_order();
         if !is_live && self.piece.len() >= PIECE {
-            self.hand_on();
+            self.flush_records();
         }
     }
 
@@ -140,13 +140,13 @@ impl Tracer {
         }
     }
 
-    pub(in crate::recording) fn diverted(&mut self) {
+    pub(in crate::recording) fn discontinuity(&mut self) {
         if self.is_recording && !self.is_cut {
             self.mark(Mark::Diverted);
         }
     }
 
-    pub(in crate::recording) fn goes_on(&mut self) {
+    pub(in crate::recording) fn resumed(&mut self) {
         self.order = self.session.next_order();
         self.add_heap();
         if self.left == Some(0) {
@@ -155,7 +155,7 @@ impl Tracer {
         self.piece.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
         if self.hit_filter().is_some() {
             // Compiled code may tell what is behind them before there is another record.
-            self.hand_on();
+            self.flush_records();
         }
     }
 
