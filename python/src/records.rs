@@ -243,7 +243,7 @@ impl Visitor for Items<'_> {
         let (kind, number) = match mark {
             record::Mark::Order(number) => ("order", Some(number)),
             record::Mark::Gap => ("gap", None),
-            record::Mark::Diverted => ("diverted", None),
+            record::Mark::Discontinuity => ("diverted", None),
             record::Mark::SystemCall(number) => ("system_call", Some(number.into())),
             record::Mark::UnitBegins(number) => ("unit_begins", Some(number)),
             record::Mark::UnitEnds(number) => ("unit_ends", Some(number)),

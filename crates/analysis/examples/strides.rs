@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn replay(trace: &Trace) -> Result<(), Box<dyn Error>> {
     let mut pieces = Vec::new();
     let mut ordered = trace.ordered();
-    while let Some(piece) = ordered.next_piece()? {
+    while let Some(piece) = ordered.next_run()? {
         pieces.push((piece.stream, piece.words.to_vec()));
     }
     for (threshold, which) in [(128, "those that are near one time"), (0, "all references")] {

@@ -1,4 +1,4 @@
-//! Blocks: what counts and records refer to.
+//! Basic blocks, to which counts and records refer.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
-//! Consumers of what is executed, while a program runs or a trace is replayed.
+//! Consumers of executions, of a running program or a replayed trace.
 
 use crate::{Block, BlockId, HitFilter, Image};
 
-/// A thread that executes.
+/// The thread that executed something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Thread {
     /// The number of its process, from 0.
@@ -11,34 +11,34 @@ pub struct Thread {
     pub number: u32,
 }
 
-/// Consumes, in order, what is executed.
+/// Consumes an execution in order.
 pub trait Consumer: Send {
-    /// An image that blocks may be of from now on; the first is number 0.
+    /// Defines an image that later blocks may refer to. Images are numbered from 0 in the order of definition.
     fn map(&mut self, _image: &Image) {}
 
-    /// A block that records may name from now on; the first is number 0.
+    /// Defines a block that later records may refer to. Blocks are numbered from 0 in the order of definition.
     fn define(&mut self, block: &Block);
 
-    /// What a thread executed: [`record`](crate::record)s, whole ones, whose blocks are defined. Threads take
-    /// turns; while a program runs there are no order marks.
+    /// Consumes whole [`record`](crate::record)s of a thread. Their blocks are defined. Records of different threads
+    /// alternate; those of a running program have no order marks.
     fn executed(&mut self, thread: Thread, records: &[u64]);
 
-    /// The filter that compiled code may use, if the consumer has one. While one thread executes and reports to the
-    /// consumer itself, compiled code may report only the accesses that the filter does not hold
-    /// ([`FilterTable::on_unfiltered`](crate::FilterTable::on_unfiltered)), and how often each block was executed
+    /// The hit filter, if the consumer has one. While a single thread executes and reports to the consumer directly,
+    /// compiled code may look up accesses in the filter. It then reports only accesses that miss the filter
+    /// ([`FilterTable::on_unfiltered`](crate::FilterTable::on_unfiltered)) and how often each block was executed
     /// ([`Consumer::executed_filtered`]), instead of records. The consumer must then stay at its address.
     fn hit_filter(&mut self) -> Option<HitFilter> {
         None
     }
 
-    /// The number that the consumer gives a block's first instruction; the others follow. Unfiltered accesses are
-    /// reported by these numbers.
+    /// The consumer's number of a block's first instruction; the block's other instructions are numbered
+    /// consecutively. Unfiltered accesses are reported with these numbers.
     fn first_instruction(&self, _block: BlockId) -> u32 {
         0
     }
 
-    /// A block was executed so many times whose records were not reported, but for its unfiltered accesses. Reported
-    /// before the marks of units that follow.
+    /// The block was executed this many times, of which only unfiltered accesses were reported, and no records.
+    /// Called before marks of units of work that follow are reported.
     fn executed_filtered(&mut self, _block: BlockId, _executions: u64) {}
 }
 
@@ -57,7 +57,7 @@ impl<C: Consumer> Consumer for Vec<C> {
     }
 
     fn hit_filter(&mut self) -> Option<HitFilter> {
-        // A line that one filter holds another does not.
+        // An access may hit one consumer's filter and miss another's, so several consumers use none.
         if let [one] = &mut self[..] { one.hit_filter() } else { None }
     }
 

@@ -1,34 +1,34 @@
-//! The hit filter: state of a cache model that compiled code uses itself, so that accesses which hit cost no call.
+//! The hit filter: the part of a cache model's state that compiled code accesses directly, so that a hit needs no
+//! call.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Words of a line of the host's caches.
+/// Words of a cache line of the host.
 const LINE: usize = 8;
 
-/// Memory of words at a fixed place.
+/// Words at a fixed address.
 #[derive(Debug)]
 struct Memory {
     start: NonNull<u64>,
     layout: Layout,
 }
 
-// SAFETY: it is memory, whoever uses it; who may do so when is said where its address is taken.
+// SAFETY: it owns plain memory. `Words::address` states who may access it.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout; all pieces are gone.
+        // SAFETY: allocated with this layout; no `Words` refers to it any more.
         unsafe { dealloc(self.start.as_ptr().cast(), self.layout) };
     }
 }
 
-/// Words, at first zero, that stay where they are, and that compiled code may read and write at times when nobody
-/// else does.
+/// An array of words at a fixed address, zero at first. Compiled code may access it while no Rust code does.
 #[derive(Debug)]
 pub struct Words {
     first: NonNull<u64>,
@@ -36,25 +36,25 @@ pub struct Words {
     memory: Arc<Memory>,
 }
 
-// SAFETY: the words are this value's alone, like those of a box.
+// SAFETY: a `Words` is the only owner of its words, like a `Box`.
 unsafe impl Send for Words {}
 // SAFETY: as above.
 unsafe impl Sync for Words {}
 
 impl Words {
-    /// So many.
+    /// An array of this length.
     pub fn new(count: usize) -> Words {
         let [words] = Words::together([count]);
         words
     }
 
-    /// Pieces of so many words, one behind the other in memory.
+    /// Arrays of these lengths, adjacent in memory.
     ///
     /// # Panics
-    /// If their bytes cannot be counted.
+    /// If their size in bytes overflows.
     pub fn together<const N: usize>(counts: [usize; N]) -> [Words; N] {
-        // Room to begin with a line of the host's caches. If that were asked for, all would be written to make it zero, and
-        // what is never used would cost memory.
+        // One cache line more for alignment. Requesting the alignment from the allocator would make it write the
+        // zeros, so that unused words would take memory.
         let all = counts.iter().sum::<usize>() + LINE - 1;
         let layout = Layout::array::<u64>(all).expect("few words");
         // SAFETY: the layout has at least one word.
@@ -64,7 +64,7 @@ impl Words {
         let memory = Arc::new(Memory { start, layout });
         let before = start.align_offset(LINE * size_of::<u64>());
         assert!(before < LINE, "words can be at the beginning of a line");
-        // SAFETY: that many are there beside the sum of all.
+        // SAFETY: the offset is less than the words allocated in addition to the sum.
         let mut next = unsafe { start.add(before) };
         counts.map(|count| {
             let words = Words { first: next, count, memory: memory.clone() };
@@ -74,13 +74,13 @@ impl Words {
         })
     }
 
-    /// Where they are. Who uses it must hold [`Keep`], and see to it that nobody has a reference to the words
-    /// meanwhile.
+    /// The address of the first word. Whoever accesses words through it must hold a [`Keep`] and ensure that no
+    /// reference to the words exists at the same time.
     pub fn address(&self) -> *mut u64 {
         self.first.as_ptr()
     }
 
-    /// Keeps them in their place.
+    /// Returns a handle that keeps the memory allocated.
     pub fn keep(&self) -> Keep {
         Keep { _memory: self.memory.clone() }
     }
@@ -91,7 +91,8 @@ impl Deref for Words {
 
     #[inline(always)]
     fn deref(&self) -> &[u64] {
-        // SAFETY: pieces do not overlap, and are initialised; code that has their address does not run now.
+        // SAFETY: arrays do not overlap and are initialised; code that accesses the words by address does not run
+        // now.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
 }
@@ -104,13 +105,13 @@ impl DerefMut for Words {
     }
 }
 
-/// [`Words`] whose number is always the same.
+/// [`Words`] whose length is a constant.
 #[derive(Debug)]
 pub struct Array<const N: usize>(Words);
 
 impl<const N: usize> From<Words> for Array<N> {
     /// # Panics
-    /// If there are not so many.
+    /// If the length is not `N`.
     fn from(words: Words) -> Array<N> {
         assert_eq!(words.len(), N);
         Array(words)
@@ -129,7 +130,7 @@ impl<const N: usize> Deref for Array<N> {
 
     #[inline(always)]
     fn deref(&self) -> &[u64; N] {
-        // SAFETY: there are so many, and as for all words.
+        // SAFETY: the length is `N`; otherwise as for `Words`.
         unsafe { self.0.first.cast().as_ref() }
     }
 }
@@ -142,46 +143,45 @@ impl<const N: usize> DerefMut for Array<N> {
     }
 }
 
-/// Keeps [`Words`] where they are.
+/// Keeps the memory of [`Words`] allocated.
 #[derive(Clone, Debug)]
 pub struct Keep {
     _memory: Arc<Memory>,
 }
 
-/// The addresses of a cache model's state that compiled code reads and writes, so that an access which hits costs no call.
+/// The part of a cache model's state that compiled code accesses, by address.
 ///
-/// A fetch of a line of instructions, or an access to data, is **filtered** if the filter holds its line. Compiled code
-/// then stores the time of the access: the word at [`FilterTable::now`] plus the number of the access in its block, from 1.
-/// The accesses of a block are numbered in program order: its first instruction fetches a line, and so does each
-/// instruction with which another line begins; each load and store is one. Compiled code reports every other access by
+/// An instruction fetch or a data access is **filtered** if its line is in the filter. Compiled code then stores the
+/// time of the access to the line's slot: the word at [`FilterTable::now`] plus the number of the access in its
+/// block, from 1. The accesses of a block are numbered in program order: the first instruction, and every instruction
+/// that begins a new line, makes a fetch; each load and store makes an access. Compiled code reports other accesses by
 /// [`FilterTable::on_unfiltered`], which may advance the time. At the end of the block the number of its accesses is
 /// added to the time.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterTable {
-    /// Room for records that have not been reported: [`HitFilter::ROOM`] words. The record of the running block is at
-    /// the beginning.
+    /// A buffer of [`HitFilter::ROOM`] words for records that have not been reported. The current block's record is
+    /// at its beginning.
     pub records: *mut u64,
-    /// The time.
+    /// The word that holds the time.
     pub now: *mut u64,
-    /// Lines of instructions.
+    /// The filter of instruction lines.
     pub code: FilterSide,
-    /// Lines of data.
+    /// The filter of data lines.
     pub data: FilterSide,
-    /// By slot of a line of data, words of which a store sets the lowest bit beside storing the time: the dirty bits.
-    /// None if a store does what a load does.
+    /// Dirty bits: a store sets the lowest bit of the word of its line's slot. None if stores are treated as loads.
     pub dirty: Option<*mut u64>,
-    /// Reports an access that was not filtered: takes the address that is in the word at `consumer`, and an
+    /// Reports an access that was not filtered. The arguments are the contents of the word at `consumer` and an
     /// [`UnfilteredAccess`].
     ///
     /// # Safety
-    /// All records of what was executed before must have been reported, and the block must be defined. No other code may
-    /// be using the consumer.
+    /// All records of earlier executions must have been reported, and the block must be defined. No other code may
+    /// use the consumer at the same time.
     pub on_unfiltered: unsafe extern "C" fn(consumer: *mut u8, access: u64),
-    /// The word with the consumer's address. It changes when anything is reported to the consumer.
+    /// The word that holds the consumer's address. It may change with every report to the consumer.
     pub consumer: *mut u64,
 }
 
-/// The filter that a consumer lends to compiled code: a [`FilterTable`] whose addresses can be relied on.
+/// A [`FilterTable`] whose addresses are valid; a consumer lends it to compiled code.
 #[derive(Clone, Debug)]
 pub struct HitFilter {
     table: FilterTable,
@@ -189,21 +189,21 @@ pub struct HitFilter {
 }
 
 impl HitFilter {
-    /// How many lines of a side the filter may hold: a power of two.
+    /// Maximum number of lines of a side in the filter: a power of two.
     pub const LINES: usize = 4096;
-    /// Slots of lines that the filter may hold.
+    /// Maximum number of slots of a side.
     pub const SLOTS: usize = 1 << (u64::BITS - HitFilter::SLOT_SHIFT);
-    /// Bits of an entry that are of its line's number.
+    /// Number of low bits of an entry that hold the line's number; the bits above hold its slot.
     pub const SLOT_SHIFT: u32 = 50;
-    /// Words for records.
+    /// Number of words for records.
     pub const ROOM: usize = 4 << 10;
 
     /// Makes a filter of a table.
     ///
     /// # Safety
-    /// All addresses of the table must be of words in the memory that `keep` keeps, in arrays as long as the table's
-    /// fields say. While the filter or a clone of it is in use by compiled code, nothing else may access those words
-    /// but `on_unfiltered` and the consumer when it is told something; and both must be used by one thread at a time.
+    /// All addresses of the table must point into the memory that `keep` keeps allocated, to arrays of the lengths
+    /// stated at the table's fields. While compiled code uses the filter or a clone of it, only `on_unfiltered` and
+    /// the consumer's methods may access those words; and all of them must be used by one thread at a time.
     pub unsafe fn new(table: FilterTable, keep: Keep) -> HitFilter {
         HitFilter { table, _keep: keep }
     }
@@ -217,24 +217,24 @@ impl Deref for HitFilter {
     }
 }
 
-/// An access that the filter does not hold. Its address is in the block's record: in the word of the access, or in the
-/// first word if instructions are fetched.
+/// An access that missed the filter. Its address is in the current record: in the access's word, or in the first word
+/// for an instruction fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnfilteredAccess {
     /// The instruction's number: [`Consumer::first_instruction`](crate::Consumer::first_instruction).
     pub instruction: u32,
-    /// The access's number among those of its block, from 1.
+    /// The access's number in its block, from 1.
     pub number: u16,
-    /// The word of the record that has the address.
+    /// The index of the record's word that holds the address.
     pub index: u16,
-    /// Of an access to data, the bytes behind the first: 0, 1, 3 or 7.
+    /// For a data access, its size in bytes minus 1: 0, 1, 3 or 7.
     pub more: u8,
-    /// Whether data are written.
+    /// Whether the access is a store.
     pub is_store: bool,
 }
 
 impl UnfilteredAccess {
-    /// As a word: the instruction, the number, the index, whether it is a store, and the bytes behind the first.
+    /// Encodes the access as a word.
     pub fn word(self) -> u64 {
         let UnfilteredAccess { instruction, number, index, more, is_store } = self;
         u64::from(instruction) << 32
@@ -244,7 +244,7 @@ impl UnfilteredAccess {
             | u64::from(more)
     }
 
-    /// From a word.
+    /// Decodes a word.
     #[inline(always)]
     pub fn new(word: u64) -> UnfilteredAccess {
         UnfilteredAccess {
@@ -257,19 +257,19 @@ impl UnfilteredAccess {
     }
 }
 
-/// The lines of one side that the filter holds.
+/// The filter of instruction lines or of data lines.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterSide {
-    /// From an address to its line's number: at least 4.
+    /// Shift from an address to its line number; at least 4.
     pub line_shift: u32,
-    /// [`HitFilter::LINES`] entries, found by the low bits of a line's number: an entry holds the other bits of the number,
-    /// and the line's slot above them, from bit [`HitFilter::SLOT_SHIFT`] on.
+    /// [`HitFilter::LINES`] entries, indexed by the low bits of a line number. An entry holds the other bits of the
+    /// number and, from bit [`HitFilter::SLOT_SHIFT`] on, the line's slot.
     pub entries: *mut u64,
-    /// By slot, when the line was last used.
+    /// By slot, the time of the line's last use.
     pub times: *mut u64,
 }
 
-// SAFETY: one thread at a time uses the addresses: `HitFilter::new`.
+// SAFETY: only one thread at a time uses the addresses; see `HitFilter::new`.
 unsafe impl Send for HitFilter {}
 // SAFETY: as above.
 unsafe impl Sync for HitFilter {}
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_lie_together_and_apart() {
+    fn arrays_are_adjacent_and_disjoint() {
         let [mut a, mut b, none] = Words::together([3, 2, 0]);
         a.fill(1);
         b.fill(2);
@@ -290,7 +290,7 @@ mod tests {
         let b: Array<2> = b.into();
         assert_eq!((*b, b.address()), ([2, 2], address));
         drop((a, b));
-        // SAFETY: it is kept, and nobody else has it.
+        // SAFETY: it is kept allocated, and no reference to it exists.
         assert_eq!(unsafe { address.read() }, 2);
         drop(keep);
     }

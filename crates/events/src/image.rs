@@ -1,4 +1,4 @@
-//! Images, as they are mapped into running programs.
+//! Images that are mapped into running programs.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub struct LoadedImage {
     pub path: PathBuf,
     /// Lowest run-time address.
     pub start: u64,
-    /// First run-time address behind it.
+    /// First run-time address after it.
     pub end: u64,
     /// Run-time address minus link-time address (wrapping).
     pub bias: u64,
@@ -24,10 +24,10 @@ pub struct Image {
     pub path: PathBuf,
     /// Lowest run-time address.
     pub start: u64,
-    /// First run-time address behind it.
+    /// First run-time address after it.
     pub end: u64,
     /// Run-time address minus link-time address (wrapping).
     pub bias: u64,
-    /// The identity that the linker gave it; empty if none.
+    /// The linker's build ID; empty if there is none.
     pub build_id: Vec<u8>,
 }

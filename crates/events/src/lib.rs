@@ -1,6 +1,6 @@
-//! What passes between whoever executes a program and whoever counts, records or models it, as plain data: exact
-//! counts of blocks and units of work ([`Counts`]), and [`record`]s of every block and every effective address, which
-//! go to a [`Consumer`].
+//! The plain data that pass from the execution of a program to counting, recording and modelling: exact counts of
+//! blocks and units of work ([`Counts`]), and [`record`]s of every block and every effective address, which a
+//! [`Consumer`] receives.
 //!
 //! ```
 //! use pathlength_events::{Block, Counts};

@@ -1,72 +1,73 @@
-//! Records: what a thread executed, as words of 64 bits.
+//! Records: the execution of a thread as a sequence of 64-bit words.
 //!
-//! Each execution of a block is a word with the block's number, then the effective address of each of its
-//! accesses to memory in order, then, if values were recorded, a word for each of its instructions that
-//! [`has_value`]. Between executions there are [`Mark`]s.
+//! The execution of a block is a word with the block's number, followed by the effective addresses of its accesses in
+//! order and, if values are recorded, by the value of each of its instructions that [`has_value`]. [`Mark`]s may
+//! stand between executions.
 
 use isa::{Flags, Format, Instruction, Op, Operands};
 
 use crate::BlockId;
 
-/// What a word of the records says, other than a value.
+/// A word of the records, other than a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A block was executed from its first to its last instruction.
     Block(BlockId),
     /// The effective address of an access.
     Access(u64),
-    /// Something beside instructions.
+    /// An event other than an execution.
     Mark(Mark),
 }
 
 /// Something that happened between two blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// What follows was executed after what follows a smaller number in any other stream, and before what
-    /// follows a greater one.
+    /// The following records were executed after those that follow a smaller number in any other stream, and before
+    /// those that follow a greater number.
     Order(u64),
-    /// Recording begins here, or goes on: what was executed before is not all recorded.
+    /// Not everything executed before was recorded: recording begins or resumes here.
     Gap,
-    /// Control goes on elsewhere than the last instruction says, with other registers: a signal's handler
-    /// begins or ends, or another program does.
-    Diverted,
-    /// The last instruction called the system: Alpha's number of the call.
+    /// Control was transferred by something other than the last instruction, and registers have changed: a signal
+    /// handler begins or ends, or a new program begins.
+    Discontinuity,
+    /// The last instruction made a system call, with this number of Alpha's.
     SystemCall(u32),
-    /// A unit of work begins; its number, from 0.
+    /// The unit of work with this number begins. Numbers begin with 0.
     UnitBegins(u64),
-    /// The unit of work ends by its function's return.
+    /// The unit of work ends: its function returned.
     UnitEnds(u64),
-    /// The unit of work was left by other means than its function's return.
+    /// The unit of work ends: its function was left by other means than its return.
     UnitLeft(u64),
-    /// Something became of the heap.
+    /// An event of the heap.
     Heap(Heap),
 }
 
-/// What a program does with its heap. Who allocates is told by three marks: caller, size, block.
+/// An event of the heap. An allocation is three events: caller, size, block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heap {
-    /// A function was called that allocates, and returns to this address.
+    /// An allocation function was called; its return address.
     Caller(u64),
-    /// It was asked for so many bytes.
+    /// The number of bytes requested.
     Size(u64),
-    /// It returned this block; or 0, and the one that was freed last was not freed.
+    /// The address of the allocated block; 0 if the allocation failed, so that the block freed last is still
+    /// allocated.
     Block(u64),
-    /// The block at this address is freed, or moves.
+    /// The block at this address was freed or moved.
     Freed(u64),
-    /// The process is a copy of the one with this number, made by fork.
+    /// The process is a copy, made by fork, of the process with this number.
     Copied(u32),
-    /// Another program takes the place of this one, with an empty heap.
+    /// Another program replaced this one and has an empty heap.
     Gone,
 }
 
-/// The largest number that a mark can have.
+/// The largest number that a mark can hold.
 pub const LARGEST: u64 = (1 << BEHIND_KIND) - 1;
 const BEHIND_KIND: u32 = 56;
 const HIGHEST: u64 = 1 << 63;
 
 impl Event {
-    /// Addresses have no highest bit; a block is the complement of its number; a mark has its kind in bits
-    /// 56 to 62.
+    /// Decodes a word: an address has a clear highest bit, a block is the complement of its number, and a mark has
+    /// its kind in bits 56 to 62.
     #[inline(always)]
     pub fn new(word: u64) -> Event {
         if word & HIGHEST == 0 {
@@ -78,7 +79,7 @@ impl Event {
         }
     }
 
-    /// The word.
+    /// Encodes the event.
     #[inline(always)]
     pub fn word(self) -> u64 {
         match self {
@@ -96,7 +97,7 @@ impl Mark {
         match word >> BEHIND_KIND & 0x7f {
             0 => Mark::Order(payload),
             1 => Mark::Gap,
-            2 => Mark::Diverted,
+            2 => Mark::Discontinuity,
             3 => Mark::SystemCall(payload as u32),
             4 => Mark::UnitBegins(payload),
             5 => Mark::UnitEnds(payload),
@@ -114,7 +115,7 @@ impl Mark {
         let (kind, payload) = match self {
             Mark::Order(number) => (0, number),
             Mark::Gap => (1, 0),
-            Mark::Diverted => (2, 0),
+            Mark::Discontinuity => (2, 0),
             Mark::SystemCall(number) => (3, u64::from(number)),
             Mark::UnitBegins(number) => (4, number),
             Mark::UnitEnds(number) => (5, number),
@@ -139,9 +140,9 @@ pub enum Register {
     Float(u8),
 }
 
-/// The register whose value is recorded of an instruction: the one that it writes; that a store stores; that
-/// a conditional branch tests. None for the others: what transfers of control that link write follows from
-/// their address.
+/// The register whose value is recorded: the one that the instruction writes, or that a store stores, or that a
+/// conditional branch tests. None for other instructions: the return address that a call writes follows from its own
+/// address.
 pub fn value_register(instruction: Instruction) -> Option<Register> {
     let op = instruction.op;
     let register = match op.format() {
@@ -157,24 +158,24 @@ pub fn value_register(instruction: Instruction) -> Option<Register> {
     (!is_dropped).then_some(if is_float { Register::Float(register) } else { Register::Integer(register) })
 }
 
-/// Whether an instruction has a value to record.
+/// Whether the instruction's value is recorded.
 pub fn has_value(instruction: Instruction) -> bool {
     value_register(instruction).is_some()
 }
 
-/// How many words of its record a block has, and how many instructions.
+/// The numbers of words in a block's record, and of its instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// Instructions.
+    /// Number of instructions.
     pub instructions: u32,
-    /// Accesses to memory.
+    /// Number of accesses to memory.
     pub accesses: u32,
-    /// Values; 0 if none are recorded.
+    /// Number of values; 0 if values are not recorded.
     pub values: u32,
 }
 
 impl Shape {
-    /// Of a block's instruction words.
+    /// The shape of a block with these instruction words.
     pub fn new(words: &[u32], has_values: bool) -> Shape {
         let decoded = || words.iter().filter_map(|&word| isa::decode(word));
         let accesses = decoded().filter(|instruction| instruction.access_size().is_some()).count();
@@ -184,7 +185,7 @@ impl Shape {
 }
 
 impl Shape {
-    /// Words of a record: the block's own, and the others.
+    /// Number of words of the record, including the block's own.
     pub fn words(self) -> u32 {
         1 + self.accesses + self.values
     }
@@ -193,37 +194,37 @@ impl Shape {
 /// One execution of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution<'a> {
-    /// Which block.
+    /// The block.
     pub block: BlockId,
     /// The effective addresses of its accesses, in order.
     pub addresses: &'a [u64],
-    /// What its instructions that have a value ([`has_value`]) wrote, stored or tested, in order; empty if
-    /// values were not recorded. Floating-point registers are in register format.
+    /// The values that its instructions ([`has_value`]) wrote, stored or tested, in order; empty if values were not
+    /// recorded. Floating-point values are in register format.
     pub values: &'a [u64],
 }
 
-/// What records hold, whole.
+/// A decoded record or mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
     /// A block was executed.
     Execution(Execution<'a>),
-    /// Something beside instructions.
+    /// An event other than an execution.
     Mark(Mark),
 }
 
-/// Reads records. Ends early where they contradict the shapes.
+/// Iterates over records. Ends early if the words do not match the blocks' shapes.
 pub struct Entries<'a> {
     words: &'a [u64],
     shapes: &'a [Shape],
 }
 
 impl<'a> Entries<'a> {
-    /// Reads `words`, written about blocks of these shapes.
+    /// Decodes `words`. `shapes` are the blocks' shapes, by number.
     pub fn new(words: &'a [u64], shapes: &'a [Shape]) -> Entries<'a> {
         Entries { words, shapes }
     }
 
-    /// The words that were not read yet.
+    /// The words that have not been decoded.
     pub fn rest(&self) -> &'a [u64] {
         self.words
     }

@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     let mut batches = Vec::new();
     let mut ordered = trace.ordered();
-    while let Some(part) = ordered.next_piece()? {
+    while let Some(part) = ordered.next_run()? {
         let process = trace.streams()[part.stream as usize].process;
         batches.push((Thread { process, number: part.stream }, part.words.to_vec()));
     }

@@ -1,10 +1,11 @@
-//! Numbers and text as bytes. What is read was written by anybody: nothing here panics or believes a length.
+//! Encodes numbers and text as bytes. Decoding does not trust its input: it never panics, and checks every length.
 
-/// Why bytes do not say what they should: for people, without a place.
+/// What is wrong with the input, as a message for users, which the caller completes with the location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub &'static str);
 
-/// Seven bits a byte, the lowest first; all but the last have their highest bit set.
+/// Encodes a number as LEB128: seven bits a byte, the lowest first; all bytes but the last have their highest bit
+/// set.
 #[inline]
 pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -14,20 +15,20 @@ pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// A difference that may be negative: small ones, of either sign, as small numbers.
+/// Encodes a signed difference in zigzag form, so that small differences of either sign take few bytes.
 #[inline]
 pub(crate) fn put_difference(bytes: &mut Vec<u8>, to: u64, from: u64) {
     let difference = to.wrapping_sub(from) as i64;
     put(bytes, (difference << 1 ^ difference >> 63) as u64);
 }
 
-/// Bytes with their length before them.
+/// Encodes the length of a slice, then the slice.
 pub(crate) fn put_slice(bytes: &mut Vec<u8>, slice: &[u8]) {
     put(bytes, slice.len() as u64);
     bytes.extend_from_slice(slice);
 }
 
-/// Reads bytes from their beginning.
+/// A decoder at a position in a slice of bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bytes<'a>(pub &'a [u8]);
 
@@ -43,7 +44,7 @@ impl<'a> Bytes<'a> {
         Ok(byte)
     }
 
-    /// What [`put`] wrote.
+    /// Decodes what [`put`] encoded.
     #[inline]
     pub fn number(&mut self) -> Result<u64, Malformed> {
         let mut number = 0;
@@ -57,12 +58,12 @@ impl<'a> Bytes<'a> {
         Err(Malformed("a number is too long"))
     }
 
-    /// A number below a limit.
+    /// Decodes a number that must be below a limit.
     pub fn below(&mut self, limit: u64, what: &'static str) -> Result<u64, Malformed> {
         self.number().and_then(|number| if number < limit { Ok(number) } else { Err(Malformed(what)) })
     }
 
-    /// What [`put_difference`] wrote, added to where it starts.
+    /// Decodes what [`put_difference`] encoded, and adds it to `from`.
     #[inline]
     pub fn difference(&mut self, from: u64) -> Result<u64, Malformed> {
         let number = self.number()?;
@@ -76,7 +77,7 @@ impl<'a> Bytes<'a> {
         Ok(slice)
     }
 
-    /// What [`put_slice`] wrote.
+    /// Decodes what [`put_slice`] encoded.
     pub fn slice(&mut self) -> Result<&'a [u8], Malformed> {
         let length = self.number()?;
         self.take(length)

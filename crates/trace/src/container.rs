@@ -1,6 +1,5 @@
-//! The file: a few bytes that say what it is, then chunks. A chunk is a head of fixed size and a payload, with
-//! a checksum of each. Chunks are found by hopping from head to head; where something is broken, by looking
-//! for the next head.
+//! The file format: a magic number and a version, then chunks. A chunk is a head of fixed size and a payload, each
+//! with a checksum. A reader goes from head to head; after damage it searches for the next head.
 
 use std::fs::File;
 use std::io;
@@ -9,27 +8,27 @@ use std::os::unix::fs::FileExt;
 use crate::Problem;
 use crate::bytes::{Bytes, Malformed, put};
 
-/// The file's first bytes; behind them the version, four bytes.
+/// The file's first bytes, followed by four bytes of version.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"PLTRACE\n";
 /// The version of the format that is written, and the newest that can be read.
 pub(crate) const VERSION: u32 = 2;
-/// Where the first chunk is.
+/// Offset of the first chunk.
 pub(crate) const FIRST_CHUNK: u64 = 12;
 
 const CHUNK_MAGIC: [u8; 8] = [0xf5, b'c', b'h', b'u', b'n', b'k', 0xa3, 0x1c];
 const HEAD: usize = 72;
 
-/// The longest payload that is believed, and the most bytes that its sections may have unpacked.
-pub(crate) const LONGEST: usize = 64 << 20;
-/// The most words that a chunk's records may have.
-pub(crate) const MOST_WORDS: u32 = 8 << 20;
-/// The most instructions that a block may have.
-pub(crate) const LONGEST_BLOCK: usize = 1 << 16;
+/// Maximum size in bytes of a payload, and of its decompressed sections together.
+pub(crate) const MAX_BYTES: usize = 64 << 20;
+/// Maximum number of words of a chunk's records.
+pub(crate) const MAX_WORDS: u32 = 8 << 20;
+/// Maximum number of instructions of a block.
+pub(crate) const MAX_BLOCK: usize = 1 << 16;
 
-/// "None" where a head has a number that not every chunk has.
+/// Stands for no number in those fields of a head that not every chunk has.
 pub(crate) const NONE: u64 = u64::MAX;
 
-/// What a chunk's payload is.
+/// The contents of a chunk's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Header = 1,
@@ -37,7 +36,7 @@ pub(crate) enum Kind {
     Records = 3,
 }
 
-/// What precedes a payload.
+/// The head of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub kind: Kind,
@@ -45,23 +44,23 @@ pub(crate) struct Head {
     pub thread: u32,
     /// The host's number of the process; 0 for the first, whose number is in the header.
     pub host_process: u32,
-    /// Bytes of the payload.
+    /// Size of the payload in bytes.
     pub length: u32,
-    /// Words of the records.
+    /// Number of words of the records.
     pub words: u32,
-    /// Instructions of the stream before the chunk, and in it.
+    /// Number of instructions of the stream before the chunk, and in the chunk.
     pub first_instruction: u64,
     pub instructions: u64,
-    /// The order number in force when it begins: of the last order mark of the stream, or 0.
+    /// The number of the stream's last order mark before the chunk, or 0.
     pub order: u64,
-    /// The first unit of work that begins in it, or [`NONE`].
+    /// The first unit of work that begins in the chunk, or [`NONE`].
     pub first_unit: u64,
     /// The payload's checksum.
     pub checksum: u32,
 }
 
 impl Head {
-    /// Of a chunk that holds no records.
+    /// The head of a chunk without records.
     pub fn new(kind: Kind, process: u32) -> Head {
         let (thread, host_process, length, words, checksum) = (0, 0, 0, 0, 0);
         let (first_instruction, instructions, order, first_unit) = (0, 0, 0, NONE);
@@ -96,7 +95,7 @@ impl Head {
         bytes.try_into().expect("the fields fill the head")
     }
 
-    /// `None` if these bytes are no head.
+    /// Decodes a head; `None` if the bytes are not one.
     fn decode(bytes: &[u8; HEAD]) -> Option<Head> {
         let short = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("within the head"));
         let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("within the head"));
@@ -122,12 +121,12 @@ impl Head {
             first_unit: long(56),
             checksum: short(64),
         };
-        let fits = head.length as usize <= LONGEST && head.words <= MOST_WORDS;
+        let fits = head.length as usize <= MAX_BYTES && head.words <= MAX_WORDS;
         (fits && head.first_instruction.checked_add(head.instructions).is_some()).then_some(head)
     }
 }
 
-/// Begins a file: what it is, and its first chunk. One call writes it all.
+/// Begins a file with its header chunk, in one write.
 pub(crate) fn begin(file: &File, payload: &[u8]) -> io::Result<()> {
     let mut bytes = FILE_MAGIC.to_vec();
     bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -135,7 +134,7 @@ pub(crate) fn begin(file: &File, payload: &[u8]) -> io::Result<()> {
     write(file, &bytes)
 }
 
-/// Appends a chunk with one call, so that those of several processes do not mix.
+/// Appends a chunk in one write, so that chunks of several processes do not interleave.
 pub(crate) fn append(file: &File, head: Head, payload: &[u8]) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(HEAD + payload.len());
     push_chunk(&mut bytes, head, payload);
@@ -148,13 +147,13 @@ fn push_chunk(bytes: &mut Vec<u8>, head: Head, payload: &[u8]) {
     bytes.extend_from_slice(payload);
 }
 
-/// The rest of a chunk that was not written whole is of no use: other processes may have appended by then.
+/// After a short write the rest is not written: other processes may have appended meanwhile.
 fn write(mut file: &File, bytes: &[u8]) -> io::Result<()> {
     use io::Write;
     loop {
         match file.write(bytes) {
             Ok(written) if written == bytes.len() => return Ok(()),
-            // The host says why when it is asked for the rest.
+            // Writing the rest returns the host's error, as for a full disk.
             Ok(written) => {
                 return Err(file
                     .write_all(&bytes[written..])
@@ -167,28 +166,28 @@ fn write(mut file: &File, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Where a chunk was found.
+/// A chunk in the file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct ChunkLocation {
     pub head: Head,
-    /// Of its head, in the file.
+    /// Offset of its head in the file.
     pub offset: u64,
 }
 
-/// A file that is read.
+/// A trace file that is being read.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct TraceFile {
     file: File,
     length: u64,
 }
 
-impl Source {
-    pub fn new(file: File) -> io::Result<Source> {
+impl TraceFile {
+    pub fn new(file: File) -> io::Result<TraceFile> {
         let length = file.metadata()?.len();
-        Ok(Source { file, length })
+        Ok(TraceFile { file, length })
     }
 
-    /// The bytes at an offset: fewer at the end.
+    /// Reads bytes at an offset; fewer at the end of the file.
     pub fn bytes(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         let length = self.length.saturating_sub(offset).min(length as u64);
         let mut bytes = vec![0; length as usize];
@@ -196,8 +195,8 @@ impl Source {
         Ok(bytes)
     }
 
-    /// A chunk's payload; `None` if its checksum is wrong, or it is cut.
-    pub fn payload(&self, found: &Found) -> io::Result<Option<Vec<u8>>> {
+    /// Reads a chunk's payload; `None` if its checksum is wrong or the file is truncated.
+    pub fn payload(&self, found: &ChunkLocation) -> io::Result<Option<Vec<u8>>> {
         let bytes = self.bytes(found.offset + HEAD as u64, found.head.length as usize)?;
         let is_whole = bytes.len() == found.head.length as usize;
         Ok((is_whole && crc32fast::hash(&bytes) == found.head.checksum).then_some(bytes))
@@ -207,10 +206,10 @@ impl Source {
         Ok(self.bytes(offset, HEAD)?.first_chunk().and_then(Head::decode))
     }
 
-    /// Finds all chunks, and what lies between them that is none.
-    pub fn chunks(&self) -> io::Result<(Vec<Found>, Vec<Problem>)> {
+    /// Finds all chunks, and reports the ranges between them that are not chunks.
+    pub fn chunks(&self) -> io::Result<(Vec<ChunkLocation>, Vec<Problem>)> {
         let (mut chunks, mut problems) = (Vec::new(), Vec::new());
-        // Payloads are looked at where the next chunk is not where it should be; this bounds the work.
+        // A payload is checked if no chunk follows it. `patience` bounds that work.
         let mut patience = self.length;
         let mut offset = FIRST_CHUNK;
         while offset < self.length {
@@ -221,7 +220,7 @@ impl Source {
                 offset = next;
                 continue;
             };
-            let found = Found { head, offset };
+            let found = ChunkLocation { head, offset };
             let end = offset + HEAD as u64 + u64::from(head.length);
             let is_followed = end == self.length || self.head(end)?.is_some();
             let is_whole = is_followed || {
@@ -241,7 +240,7 @@ impl Source {
         Ok((chunks, problems))
     }
 
-    /// The next place that looks like a head's beginning, or the file's end.
+    /// The offset of the next chunk magic, or the file's end.
     fn next_magic(&self, mut offset: u64) -> io::Result<u64> {
         const WINDOW: usize = 1 << 20;
         while offset < self.length {
@@ -249,16 +248,16 @@ impl Source {
             if let Some(at) = bytes.windows(CHUNK_MAGIC.len()).position(|window| window == CHUNK_MAGIC) {
                 return Ok(offset + at as u64);
             }
-            // The magic may lie across two windows.
+            // The magic may straddle two windows.
             offset += (bytes.len() - (CHUNK_MAGIC.len() - 1).min(bytes.len() - 1)) as u64;
         }
         Ok(self.length)
     }
 }
 
-/// Packs a section of a payload: its length unpacked and packed, then the bytes. They are packed if that makes
-/// them smaller, but never to less than a sixteenth if `memory_follows`: what a reader keeps in memory must not
-/// be much more than what it read.
+/// Compresses a section of a payload: writes its decompressed and its stored size, then the bytes. They are stored
+/// uncompressed if compression does not make them smaller. With `memory_follows` the ratio is at most 16, since the
+/// reader keeps the section in memory: a small file must not take much memory.
 pub(crate) fn pack(
     payload: &mut Vec<u8>,
     section: &[u8],
@@ -274,7 +273,7 @@ pub(crate) fn pack(
     Ok(())
 }
 
-/// Unpacks what [`pack`] packed, if it is not more than `room`, which it takes from.
+/// Decompresses what [`pack`] wrote if it fits into `room` bytes, and subtracts its size from them.
 pub(crate) fn unpack(
     bytes: &mut Bytes,
     room: &mut usize,

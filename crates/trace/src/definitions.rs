@@ -1,4 +1,4 @@
-//! The payload of a dictionary chunk: images, functions and blocks that a process adds to its own.
+//! The payload of a dictionary chunk: images, functions and blocks that are added to a process's dictionary.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,11 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::Function;
 use crate::bytes::{Bytes, Malformed, put, put_difference, put_slice};
-use crate::container::{LONGEST, LONGEST_BLOCK, pack, unpack};
+use crate::container::{MAX_BLOCK, MAX_BYTES, pack, unpack};
 use events::{Block, Image};
 
-/// Images, functions and blocks, numbered from `first_…` on in their process. A function's image, and a
-/// block's image and function, are numbers in the process too.
+/// Images, functions and blocks, numbered consecutively in their process from `first_…` on. The references of
+/// functions and blocks use these numbers, too.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Definitions {
     pub first_image: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Definitions {
     pub blocks: Vec<(Block, Option<u32>)>,
 }
 
-/// How thoroughly to pack: a dictionary is small beside the work of recording, and every trace needs one.
+/// Compression level of zstd: high, since dictionaries are small and every trace has one.
 const LEVEL: i32 = 9;
 
 impl Definitions {
@@ -29,7 +29,7 @@ impl Definitions {
         self.images.is_empty() && self.functions.is_empty() && self.blocks.is_empty()
     }
 
-    /// What comes after these begins where these end.
+    /// Empty definitions whose numbers follow these.
     pub fn next(&self) -> Definitions {
         Definitions {
             first_image: self.first_image + self.images.len() as u32,
@@ -39,7 +39,7 @@ impl Definitions {
         }
     }
 
-    /// Adds what comes after these.
+    /// Appends definitions whose numbers follow these.
     pub fn append(&mut self, mut next: Definitions) {
         self.images.append(&mut next.images);
         self.functions.append(&mut next.functions);
@@ -87,7 +87,7 @@ impl Definitions {
     }
 
     pub fn decode(payload: &[u8]) -> Result<Definitions, Malformed> {
-        let (mut payload, mut room) = (Bytes(payload), LONGEST);
+        let (mut payload, mut room) = (Bytes(payload), MAX_BYTES);
         let mut section = || unpack(&mut payload, &mut room, true);
         let [names, places, words] = [section()?, section()?, section()?];
         let mut definitions = Definitions::default();
@@ -118,7 +118,7 @@ impl Definitions {
         let (mut end, mut last_function) = (0, 0);
         for _ in 0..places.number()? {
             let address = places.difference(end)?;
-            let count = places.below(LONGEST_BLOCK as u64 + 1, "a block is too long")?;
+            let count = places.below(MAX_BLOCK as u64 + 1, "a block is too long")?;
             let image = optional(places.number()?)?;
             last_function = places.difference(last_function)?;
             let slice = words.take(4 * count)?;

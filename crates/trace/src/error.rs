@@ -1,8 +1,8 @@
-//! Why a trace, or a part of it, could not be read.
+//! Errors of reading a trace or a part of it.
 
 use std::path::PathBuf;
 
-/// Why a file, or a part of it, could not be read.
+/// An error of reading a trace or a part of it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be opened or read.
@@ -10,10 +10,10 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// The host's reason.
+        /// The host's error.
         source: std::io::Error,
     },
-    /// It is no trace, or damaged.
+    /// The file is not a trace, or is damaged.
     #[error("{}: {what}", path.display())]
     Damaged {
         /// The file.
@@ -23,11 +23,11 @@ pub enum Error {
     },
 }
 
-/// A part of a trace that could not be read: where, and why.
+/// A part of a trace that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where in the file, in bytes.
+    /// Its offset in the file in bytes.
     pub offset: u64,
-    /// What is wrong there, for people.
+    /// The error, as a message for users.
     pub what: String,
 }

@@ -1,6 +1,5 @@
-//! Traces: every block and every effective address that was executed, in order, in a file. [`Writer`] writes one,
-//! [`Trace`] reads it, [`check`](check::check) says whether it is consistent. What the records mean is in the crate
-//! `events`.
+//! Traces: files with every executed block and every effective address, in order. [`Writer`] writes a trace,
+//! [`Trace`] reads it, [`check`](check::check) checks its consistency. The crate `events` defines the records.
 
 mod bytes;
 pub mod check;
@@ -19,5 +18,5 @@ mod writer;
 pub use dictionary::{Function, Header, Stream};
 pub use error::{Error, Problem};
 pub use reader::{Chunk, Trace};
-pub use seek::Place;
-pub use writer::{ChunkPacker, Known, Packed, Process, Seal, StreamWriter, Writer};
+pub use seek::TracePosition;
+pub use writer::{ChunkPacker, DefinitionCursor, PackedChunk, Process, Seal, StreamWriter, Writer};

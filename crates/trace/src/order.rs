@@ -1,12 +1,12 @@
-//! The streams of a trace side by side: in the order in which they were executed, or as if they had been on
-//! other processors.
+//! Merges the streams of a trace: in the order of execution, or as if the threads had been scheduled on given
+//! processors.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), pathlength_trace::Error> {
 //! let trace = pathlength_trace::Trace::open("tpcb.trace".as_ref())?;
-//! let mut pieces = trace.ordered();
-//! while let Some(piece) = pieces.next_piece()? {
-//!     println!("stream {}: {} words", piece.stream, piece.words.len());
+//! let mut runs = trace.ordered();
+//! while let Some(run) = runs.next_run()? {
+//!     println!("stream {}: {} words", run.stream, run.words.len());
 //! }
 //! # Ok(())
 //! # }
@@ -19,55 +19,55 @@ use std::ops::Range;
 use crate::{Chunk, Error, Trace};
 use events::record::{Entries, Entry, Mark};
 
-/// Records of one stream that follow each other.
+/// Consecutive records of one stream between two order marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece<'a> {
-    /// Whose: an index of [`Trace::streams`].
+pub struct RecordRun<'a> {
+    /// The stream: an index of [`Trace::streams`].
     pub stream: u32,
-    /// The order number that was in force.
+    /// The number of the last order mark.
     pub order: u64,
-    /// The chunk that they are in: an index of [`Trace::chunks`].
+    /// The chunk that contains the records: an index of [`Trace::chunks`].
     pub chunk: usize,
     /// The records.
     pub words: &'a [u64],
 }
 
-/// Records of one stream on a processor.
+/// Consecutive records of one stream, executed on a processor without a context switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn<'a> {
+pub struct TimeSlice<'a> {
     /// The processor, from 0.
     pub processor: u32,
-    /// Whose: an index of [`Trace::streams`].
+    /// The stream: an index of [`Trace::streams`].
     pub stream: u32,
-    /// How many instructions the processor executed before.
+    /// Number of instructions that the processor executed before.
     pub time: u64,
-    /// The chunk that they are in: an index of [`Trace::chunks`].
+    /// The chunk that contains the records: an index of [`Trace::chunks`].
     pub chunk: usize,
     /// The records.
     pub words: &'a [u64],
 }
 
 impl Trace {
-    /// All records, in pieces between order marks, in the order of the marks' numbers.
+    /// All records in the order of execution, in runs between order marks.
     pub fn ordered(&self) -> Ordered<'_> {
         self.ordered_where(|_| true)
     }
 
-    /// The same for some chunks only.
+    /// As [`Trace::ordered`], of selected chunks only.
     pub fn ordered_where(&self, is_wanted: impl Fn(&Chunk) -> bool) -> Ordered<'_> {
         let unread = (0..self.streams().len()).collect();
         Ordered { trace: self, cursors: self.cursors(is_wanted), unread, next: BinaryHeap::new() }
     }
 
-    /// All records as if the streams had been executed on a number of processors: each stream on one, those
-    /// that share one in turns. A turn ends behind a call to the system, in which a thread may have to wait, or
-    /// with the block that completes `quantum` instructions. The processors go on at the same speed, so that
-    /// turns come in the order in which they begin.
+    /// All records as if the streams had been scheduled on a number of processors. Each stream runs on one processor;
+    /// streams on the same processor share it round-robin. A time slice ends after a system call, in which a thread
+    /// may block, or after the block that completes `quantum` instructions. All processors run at the same speed, and
+    /// time slices are returned in the order of their start times.
     pub fn schedule(&self, processors: u32, quantum: u64) -> Schedule<'_> {
         self.schedule_where(processors, quantum, |_| true)
     }
 
-    /// The same for some chunks only, and the streams that these are of.
+    /// As [`Trace::schedule`], of selected chunks and their streams only.
     pub fn schedule_where(
         &self,
         processors: u32,
@@ -93,16 +93,16 @@ impl Trace {
     }
 }
 
-/// How far a stream was read.
+/// The read position in a stream.
 #[derive(Debug)]
 struct Cursor {
-    /// Those not read yet.
+    /// The chunks that have not been read.
     chunks: VecDeque<usize>,
-    /// The one that was read last.
+    /// The chunk that was read last.
     chunk: usize,
     words: Vec<u64>,
     at: usize,
-    /// The order number in force.
+    /// The number of the last order mark.
     order: u64,
 }
 
@@ -111,8 +111,8 @@ impl Cursor {
         Cursor { chunks, chunk: 0, words: Vec::new(), at: 0, order: 0 }
     }
 
-    /// Sees to it that there are words to be read; false at the stream's end. A chunk that cannot be read is
-    /// left out the next time.
+    /// Reads the next chunk if necessary; false at the end of the stream. After an error the chunk is skipped by the
+    /// next call.
     fn fill(&mut self, trace: &Trace) -> Result<bool, Error> {
         while self.at == self.words.len() {
             let Some(chunk) = self.chunks.pop_front() else { return Ok(false) };
@@ -130,8 +130,8 @@ impl Cursor {
         Entries::new(&self.words[self.at..], trace.shapes())
     }
 
-    /// Takes the first record and those behind it up to one before or behind which there is an end, but not
-    /// more than the chunk has.
+    /// Takes records up to the one before or after which `end` says that the run ends, at least one and at most to
+    /// the end of the chunk.
     fn take(&mut self, trace: &Trace, mut end: impl FnMut(Entry) -> End) -> Range<usize> {
         let start = self.at;
         let mut entries = self.entries(trace);
@@ -156,7 +156,7 @@ impl Cursor {
     }
 }
 
-/// Whether a range of records ends at an entry.
+/// Whether a run of records ends at an entry.
 enum End {
     No,
     Before,
@@ -168,15 +168,15 @@ enum End {
 pub struct Ordered<'a> {
     trace: &'a Trace,
     cursors: Vec<Cursor>,
-    /// Streams whose next piece was not looked at.
+    /// Streams that are not in `next` since their next run has not been read.
     unread: Vec<usize>,
-    /// The order numbers of the others' next pieces.
+    /// The order numbers of the next runs of the other streams.
     next: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 impl Ordered<'_> {
-    /// The next piece. After an error it goes on behind the chunk that could not be read.
-    pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, Error> {
+    /// The next run. After an error, the next call continues after the chunk that could not be read.
+    pub fn next_run(&mut self) -> Result<Option<RecordRun<'_>>, Error> {
         while let Some(&stream) = self.unread.last() {
             let cursor = &mut self.cursors[stream];
             if cursor.fill(self.trace)? {
@@ -192,16 +192,16 @@ impl Ordered<'_> {
             Entry::Mark(Mark::Order(_)) => End::Before,
             _ => End::No,
         });
-        Ok(Some(Piece { stream: stream as u32, order, chunk, words: &cursor.words[range] }))
+        Ok(Some(RecordRun { stream: stream as u32, order, chunk, words: &cursor.words[range] }))
     }
 }
 
-/// A processor, and the streams that it executes.
+/// A processor with the streams that it executes.
 #[derive(Clone, Debug, Default)]
 struct Processor {
-    /// Those that did not come to their ends, the next first.
+    /// The streams that have not ended, in the order of their turns.
     waiting: VecDeque<usize>,
-    /// Instructions executed.
+    /// Number of instructions executed.
     time: u64,
 }
 
@@ -215,8 +215,8 @@ pub struct Schedule<'a> {
 }
 
 impl Schedule<'_> {
-    /// The next turn. After an error it goes on behind the chunk that could not be read.
-    pub fn next_turn(&mut self) -> Result<Option<Turn<'_>>, Error> {
+    /// The next time slice. After an error, the next call continues after the chunk that could not be read.
+    pub fn next_slice(&mut self) -> Result<Option<TimeSlice<'_>>, Error> {
         let (number, stream) = loop {
             let busy = self.processors.iter_mut().enumerate().filter(|(_, one)| !one.waiting.is_empty());
             let Some((number, processor)) = busy.min_by_key(|(_, one)| one.time) else { return Ok(None) };
@@ -246,6 +246,6 @@ impl Schedule<'_> {
         processor.time += instructions;
         let Cursor { chunk, ref words, .. } = self.cursors[stream];
         let words = &words[range];
-        Ok(Some(Turn { processor: number as u32, stream: stream as u32, time, chunk, words }))
+        Ok(Some(TimeSlice { processor: number as u32, stream: stream as u32, time, chunk, words }))
     }
 }

@@ -1,5 +1,5 @@
-//! Traces that come through a pipe. A trace is read here and there, and a pipe from its beginning only: so what comes
-//! through one is kept in a temporary file.
+//! Traces that are read from a pipe. A reader seeks in a trace, so what comes through a pipe is copied to a temporary
+//! file.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
@@ -9,15 +9,15 @@ use std::path::Path;
 
 use crate::container::{FILE_MAGIC, FIRST_CHUNK};
 
-/// What stands for standard input in the place of a file's name.
+/// The file name that stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// Whether a trace could only come through a pipe from there: nothing can be read and looked at first.
+/// Whether the file is a pipe, so that its contents cannot be inspected before it is opened.
 pub fn is_pipe(path: &Path) -> bool {
     path == Path::new(STANDARD_INPUT) || path.metadata().is_ok_and(|there| is_stream(&there))
 }
 
-/// Opens a file so that it can be read anywhere.
+/// Opens a file for random access.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = match path == Path::new(STANDARD_INPUT) {
         true => io::stdin().as_fd().try_clone_to_owned()?.into(),
@@ -30,7 +30,8 @@ fn is_stream(there: &Metadata) -> bool {
     there.file_type().is_fifo() || there.file_type().is_socket()
 }
 
-/// Keeps what comes through a pipe. Of what is no trace only the beginning: it may have no end.
+/// Copies a pipe to a temporary file. If it does not begin as a trace only its beginning is copied, since it may be
+/// endless.
 fn keep(mut pipe: File) -> io::Result<File> {
     let mut start = Vec::new();
     (&mut pipe).take(FIRST_CHUNK).read_to_end(&mut start)?;

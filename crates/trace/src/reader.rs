@@ -7,26 +7,26 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::bytes::Malformed;
-use crate::codec::{Recipes, unpack_records};
-use crate::container::{FILE_MAGIC, FIRST_CHUNK, Found, Kind, NONE, Source, VERSION};
+use crate::codec::{BlockSummaries, unpack_records};
+use crate::container::{ChunkLocation, FILE_MAGIC, FIRST_CHUNK, Kind, NONE, TraceFile, VERSION};
 use crate::definitions::Definitions;
 use crate::error::{Error, Problem};
 use crate::{Function, Header, Stream, pipe};
 use events::record::Shape;
 use events::{Block, BlockId, Image};
 
-/// A piece of a stream's records that decodes alone.
+/// A part of a stream's records that can be decoded independently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Whose: an index of [`Trace::streams`].
+    /// The stream: an index of [`Trace::streams`].
     pub stream: u32,
-    /// How many instructions of the stream come before it.
+    /// Number of instructions of the stream before the chunk.
     pub first_instruction: u64,
-    /// Instructions in it.
+    /// Number of instructions in the chunk.
     pub instructions: u64,
-    /// The order number in force when it begins: of the last order mark of the stream, or 0.
+    /// The number of the stream's last order mark before the chunk, or 0.
     pub order: u64,
-    /// The first unit of work that begins in it.
+    /// The first unit of work that begins in the chunk.
     pub first_unit: Option<u64>,
 }
 
@@ -34,69 +34,69 @@ pub struct Chunk {
 #[derive(Debug)]
 pub struct Trace {
     path: PathBuf,
-    source: Source,
+    source: TraceFile,
     header: Header,
     images: Vec<Image>,
     functions: Vec<Function>,
     blocks: Vec<Block>,
     block_functions: Vec<Option<u32>>,
     shapes: Vec<Shape>,
-    /// By a process's number.
+    /// The dictionaries of the processes, by the process's number.
     processes: HashMap<u32, Process>,
     streams: Vec<Stream>,
     chunks: Vec<Chunk>,
-    /// The chunks of each stream.
+    /// By stream, the indexes of its chunks.
     stream_chunks: Vec<Vec<usize>>,
-    found: Vec<Found>,
+    found: Vec<ChunkLocation>,
     problems: Vec<Problem>,
 }
 
-/// What a process's own numbers mean.
+/// A process's dictionary: maps the process's numbers to the trace's.
 #[derive(Debug, Default)]
 struct Process {
     images: Vec<u32>,
     functions: Vec<u32>,
     blocks: Vec<BlockId>,
-    recipes: OnceLock<Recipes>,
+    summaries: OnceLock<BlockSummaries>,
 }
 
-/// Where a process's number means nothing, as its chunk was lost.
-const LOST: u32 = u32::MAX;
-/// How many numbers may be lost in a file: this bounds what is kept for them.
-const MOST_LOST: usize = 1 << 20;
+/// Stands for a number whose definition is missing since its chunk was damaged.
+const MISSING: u32 = u32::MAX;
+/// Maximum number of missing definitions in a file. This bounds the memory for them.
+const MAX_MISSING: usize = 1 << 20;
 
 impl Trace {
-    /// Opens a trace: reads everything but the records. A damaged file opens as far as it can be read; see
-    /// [`Trace::problems`]. A trace may come through a pipe, and through standard input, which is called `-`: it is kept
-    /// in a temporary file then.
+    /// Opens a trace and reads everything but the records. A damaged file is opened as far as it can be read; see
+    /// [`Trace::problems`]. A trace may come through a pipe or through standard input (`-`), and is copied to a
+    /// temporary file then.
     pub fn open(path: &Path) -> Result<Trace, Error> {
         let file = pipe::open(path).map_err(|source| Error::Io { path: path.into(), source })?;
         Trace::from_file(file, path)
     }
 
-    /// Whether a file begins as a trace does. What a pipe brings is taken for one.
+    /// Whether a file begins as a trace does. True for every pipe.
     pub fn is_trace(path: &Path) -> bool {
         if pipe::is_pipe(path) {
             return true;
         }
         let mut start = [0; FILE_MAGIC.len()];
-        // To open a pipe would be to wait for who writes to it.
+        // Opening a pipe would block until somebody writes to it.
         let is_file = path.metadata().is_ok_and(|there| there.is_file());
         is_file
             && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
             && start == FILE_MAGIC
     }
 
-    /// The same with a file that is open, whatever its offset is. `path` is its name in errors.
+    /// As [`Trace::open`], with a file that is already open, at any offset. `path` is its name in errors.
     pub fn from_file(file: File, path: &Path) -> Result<Trace, Error> {
         let io = |source| Error::Io { path: path.into(), source };
         let damaged = |what: &str| Error::Damaged { path: path.into(), what: what.into() };
-        let source = Source::new(file).map_err(io)?;
+        let source = TraceFile::new(file).map_err(io)?;
         let start = source.bytes(0, FIRST_CHUNK as usize).map_err(io)?;
         let version = start.strip_prefix(&FILE_MAGIC).and_then(|rest| rest.first_chunk());
         match version.map(|bytes| u32::from_le_bytes(*bytes)) {
             None => return Err(damaged("not a trace that pathlength recorded")),
-            // The first one had no marks of the heap.
+            // Version 1 had no heap marks.
             Some(1..=VERSION) => {}
             Some(version) => {
                 let what = format!("a trace of version {version}; this pathlength reads version {VERSION}");
@@ -133,7 +133,7 @@ impl Trace {
         Ok(trace)
     }
 
-    fn read_dictionaries(&mut self, found: &[Found]) -> io::Result<()> {
+    fn read_dictionaries(&mut self, found: &[ChunkLocation]) -> io::Result<()> {
         let mut lost = 0;
         for chunk in found.iter().filter(|chunk| chunk.head.kind == Kind::Dictionary) {
             let what = match self.source.payload(chunk)? {
@@ -154,21 +154,21 @@ impl Trace {
 
     fn define(
         &mut self,
-        chunk: &Found,
+        chunk: &ChunkLocation,
         definitions: Definitions,
         lost: &mut usize,
     ) -> Result<(), &'static str> {
         let process = self.processes.entry(chunk.head.process).or_default();
-        skip_lost(&mut process.images, definitions.first_image, lost)?;
-        skip_lost(&mut process.functions, definitions.first_function, lost)?;
-        skip_lost(&mut process.blocks, definitions.first_block, lost)?;
+        mark_missing(&mut process.images, definitions.first_image, lost)?;
+        mark_missing(&mut process.functions, definitions.first_function, lost)?;
+        mark_missing(&mut process.blocks, definitions.first_block, lost)?;
         for image in definitions.images {
             process.images.push(self.images.len() as u32);
             self.images.push(image);
         }
         for mut function in definitions.functions {
-            let Some(image) = known(&process.images, function.image) else {
-                process.functions.push(LOST);
+            let Some(image) = trace_number(&process.images, function.image) else {
+                process.functions.push(MISSING);
                 continue;
             };
             function.image = image;
@@ -176,8 +176,8 @@ impl Trace {
             self.functions.push(function);
         }
         for (mut block, function) in definitions.blocks {
-            block.image = block.image.and_then(|image| known(&process.images, image));
-            let function = function.and_then(|function| known(&process.functions, function));
+            block.image = block.image.and_then(|image| trace_number(&process.images, image));
+            let function = function.and_then(|function| trace_number(&process.functions, function));
             process.blocks.push(self.blocks.len() as BlockId);
             self.shapes.push(Shape::new(&block.words, self.header.has_values));
             self.block_functions.push(function);
@@ -186,7 +186,7 @@ impl Trace {
         Ok(())
     }
 
-    fn list_streams(&mut self, found: &[Found]) {
+    fn list_streams(&mut self, found: &[ChunkLocation]) {
         let mut numbers = HashMap::new();
         let mut ends: Vec<u64> = Vec::new();
         for chunk in found.iter().filter(|chunk| chunk.head.kind == Kind::Records) {
@@ -221,7 +221,7 @@ impl Trace {
         &self.header
     }
 
-    /// Every image that was mapped into a process that was recorded.
+    /// Every image that was mapped into a recorded process.
     pub fn images(&self) -> &[Image] {
         &self.images
     }
@@ -251,7 +251,7 @@ impl Trace {
         &self.streams
     }
 
-    /// The records, in the file's order: those of one stream in the order of execution.
+    /// The chunks of records in the order of the file. Those of one stream are in the order of execution.
     pub fn chunks(&self) -> &[Chunk] {
         &self.chunks
     }
@@ -261,13 +261,13 @@ impl Trace {
         self.stream_chunks.get(stream as usize).map_or(&[], |chunks| chunks)
     }
 
-    /// What could not be read when the trace was opened. Records are not read then: see [`Trace::read`].
+    /// Problems found when the trace was opened. Records are checked only by [`Trace::read`].
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Reads the records of a chunk, by its index, into `words`; its blocks are numbered as in
-    /// [`Trace::blocks`]. If the chunk is damaged the others can still be read.
+    /// Reads the records of the chunk with this index into `words`, with blocks numbered as in [`Trace::blocks`].
+    /// After an error the other chunks can still be read.
     pub fn read(&self, chunk: usize, words: &mut Vec<u64>) -> Result<(), Error> {
         words.clear();
         let found = &self.found[chunk];
@@ -284,12 +284,13 @@ impl Trace {
         })
     }
 
-    fn decode(&self, found: &Found, payload: &[u8], words: &mut Vec<u64>) -> Result<(), Malformed> {
+    fn decode(&self, found: &ChunkLocation, payload: &[u8], words: &mut Vec<u64>) -> Result<(), Malformed> {
         let head = &found.head;
         let process = self.processes.get(&head.process).ok_or(Malformed("its dictionary is missing"))?;
-        let recipes = process.recipes.get_or_init(|| process.recipes(&self.blocks, self.header.has_values));
+        let summaries =
+            process.summaries.get_or_init(|| process.summaries(&self.blocks, self.header.has_values));
         let global = |id: BlockId| process.blocks[id as usize];
-        let instructions = unpack_records(payload, head.words, recipes, global, words)?;
+        let instructions = unpack_records(payload, head.words, summaries, global, words)?;
         if instructions != head.instructions {
             return Err(Malformed("it does not have the instructions that its head claims"));
         }
@@ -297,31 +298,31 @@ impl Trace {
     }
 }
 
-/// Leaves out numbers whose definitions were lost.
-fn skip_lost(numbers: &mut Vec<u32>, first: u32, lost: &mut usize) -> Result<(), &'static str> {
+/// Marks the numbers before `first` as missing that were not defined.
+fn mark_missing(numbers: &mut Vec<u32>, first: u32, lost: &mut usize) -> Result<(), &'static str> {
     let missing = (first as usize).checked_sub(numbers.len()).ok_or("it defines something again")?;
     *lost = lost.saturating_add(missing);
-    if *lost > MOST_LOST {
+    if *lost > MAX_MISSING {
         return Err("too much before it is missing");
     }
-    numbers.resize(first as usize, LOST);
+    numbers.resize(first as usize, MISSING);
     Ok(())
 }
 
 impl Process {
-    fn recipes(&self, blocks: &[Block], has_values: bool) -> Recipes {
-        let mut recipes = Recipes::new(has_values);
+    fn summaries(&self, blocks: &[Block], has_values: bool) -> BlockSummaries {
+        let mut summaries = BlockSummaries::new(has_values);
         for &id in &self.blocks {
             match blocks.get(id as usize) {
-                Some(block) => recipes.push(block.address, &block.words),
-                None => recipes.push(0, &[]),
+                Some(block) => summaries.push(block.address, &block.words),
+                None => summaries.push(0, &[]),
             }
         }
-        recipes
+        summaries
     }
 }
 
-/// The number in the trace of something that its process numbers otherwise.
-fn known(numbers: &[u32], number: u32) -> Option<u32> {
-    numbers.get(number as usize).copied().filter(|&known| known != LOST)
+/// Maps a number of a process to the trace's, if its definition is not missing.
+fn trace_number(numbers: &[u32], number: u32) -> Option<u32> {
+    numbers.get(number as usize).copied().filter(|&trace_number| trace_number != MISSING)
 }

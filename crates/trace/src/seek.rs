@@ -1,23 +1,23 @@
-//! Finds places in a trace: by instruction, and by unit of work.
+//! Finds positions in a trace: by instruction, and by unit of work.
 
 use crate::{Error, Trace};
 use events::record::{Entries, Entry, Mark};
 
-/// A place between two records.
+/// A position between two records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// An index of [`Trace::chunks`].
+pub struct TracePosition {
+    /// The chunk: an index of [`Trace::chunks`].
     pub chunk: usize,
-    /// How many words of the chunk's records come before it.
+    /// Number of words of the chunk before it.
     pub word: usize,
-    /// How many instructions of the stream come before it.
+    /// Number of instructions of the stream before it.
     pub instruction: u64,
 }
 
 impl Trace {
-    /// Where the record is that holds an instruction of a stream, by its number from 0. `None` if the trace
-    /// does not have it.
-    pub fn seek(&self, stream: u32, instruction: u64) -> Result<Option<Place>, Error> {
+    /// The position of the record that contains an instruction of a stream, numbered from 0. `None` if the trace does
+    /// not contain it.
+    pub fn seek(&self, stream: u32, instruction: u64) -> Result<Option<TracePosition>, Error> {
         let holds = |&&index: &&usize| {
             let chunk = &self.chunks()[index];
             instruction.checked_sub(chunk.first_instruction).is_some_and(|offset| offset < chunk.instructions)
@@ -37,9 +37,8 @@ impl Trace {
         self.chunks().iter().filter_map(|chunk| chunk.first_unit).min()
     }
 
-    /// Where a unit of work begins, by its number: the place before its mark. `None` if the trace does not
-    /// have it.
-    pub fn unit(&self, number: u64) -> Result<Option<Place>, Error> {
+    /// The position before the mark with which a unit of work begins. `None` if the trace does not contain it.
+    pub fn unit(&self, number: u64) -> Result<Option<TracePosition>, Error> {
         for stream in 0..self.streams().len() as u32 {
             let may_have =
                 |&&index: &&usize| self.chunks()[index].first_unit.is_some_and(|unit| unit <= number);
@@ -52,8 +51,9 @@ impl Trace {
         Ok(None)
     }
 
-    /// The first record of a chunk that fits; the predicate is told how many instructions come before it.
-    fn find(&self, chunk: usize, fits: impl Fn(Entry, u64) -> bool) -> Result<Option<Place>, Error> {
+    /// The position of the first record of a chunk for which `fits` is true; its second argument is the number of
+    /// instructions before the record.
+    fn find(&self, chunk: usize, fits: impl Fn(Entry, u64) -> bool) -> Result<Option<TracePosition>, Error> {
         let mut words = Vec::new();
         self.read(chunk, &mut words)?;
         let mut instruction = self.chunks()[chunk].first_instruction;
@@ -62,7 +62,7 @@ impl Trace {
             let word = words.len() - entries.rest().len();
             let Some(entry) = entries.next() else { return Ok(None) };
             if fits(entry, instruction) {
-                return Ok(Some(Place { chunk, word, instruction }));
+                return Ok(Some(TracePosition { chunk, word, instruction }));
             }
             if let Entry::Execution(one) = entry {
                 instruction += u64::from(self.shapes()[one.block as usize].instructions);

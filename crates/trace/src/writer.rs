@@ -7,23 +7,23 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::bytes::Malformed;
-use crate::codec::{Packer, Recipes};
-use crate::container::{self, Head, Kind, LONGEST_BLOCK};
+use crate::codec::{BlockSummaries, Packer};
+use crate::container::{self, Head, Kind, MAX_BLOCK};
 use crate::definitions::Definitions;
 use crate::{Function, Header};
 use events::record::Event;
 use events::{Block, BlockId, Consumer, Image};
 
-/// A trace's file. All processes and threads that are recorded append whole chunks to it.
+/// A trace file that is being written. All recorded processes and threads append whole chunks to it.
 pub struct Writer {
     file: File,
     has_values: bool,
     notify: Notify,
-    /// Whether this process has called it.
+    /// Whether this process has called `notify`.
     has_notified: AtomicBool,
 }
 
-/// What is called once the first records are in the file, perhaps again by a process that was forked.
+/// Called once the first records are in the file; possibly called again by a forked process.
 type Notify = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 impl std::fmt::Debug for Writer {
@@ -38,8 +38,8 @@ impl Writer {
         Writer::notifying(file, header, || Ok(()))
     }
 
-    /// The same; `notify` is called once the first records are in the file, perhaps by a process that was forked, and
-    /// perhaps again by another.
+    /// As [`Writer::new`]; `notify` is called once the first records are in the file, possibly by a forked process,
+    /// and possibly again by another one.
     pub fn notifying(
         file: File,
         header: &Header,
@@ -54,12 +54,12 @@ impl Writer {
         Writer { file, has_values, notify, has_notified: AtomicBool::new(false) }
     }
 
-    /// Begins the trace, in a file that is still empty.
+    /// Writes the beginning of the trace to a file that is still empty.
     pub fn begin(&self, header: &Header) -> io::Result<()> {
         container::begin(&self.file, &serde_json::to_vec(header)?)
     }
 
-    /// Goes on with a trace that is begun elsewhere, in a file that was opened for appending.
+    /// A writer for a trace that another process has begun, to a file that was opened for appending.
     pub fn join(file: File, has_values: bool) -> Arc<Writer> {
         Arc::new(Writer::with(file, has_values, Box::new(|| Ok(()))))
     }
@@ -67,12 +67,12 @@ impl Writer {
     /// Appends records.
     fn append_records(&self, head: Head, payload: &[u8]) -> io::Result<()> {
         container::append(&self.file, head, payload)?;
-        // Without a lock, which another thread may have at a fork.
+        // An atomic flag instead of a lock, which another thread might hold at a fork.
         if self.has_notified.swap(true, Ordering::Relaxed) { Ok(()) } else { (self.notify)() }
     }
 }
 
-/// The dictionary of a process: shared by the streams of its threads.
+/// The dictionary of a process, which the streams of its threads share.
 #[derive(Debug)]
 pub struct Process {
     writer: Arc<Writer>,
@@ -86,40 +86,40 @@ pub struct Process {
 struct Dictionary {
     images: Vec<Image>,
     functions: HashMap<Function, u32>,
-    numbers: HashMap<Place, BlockId>,
-    blocks: Vec<(Place, Option<u32>)>,
-    /// What is not in the file yet, and not sealed.
+    numbers: HashMap<BlockKey, BlockId>,
+    blocks: Vec<(BlockKey, Option<u32>)>,
+    /// Definitions that are neither sealed nor written.
     pending: Definitions,
-    /// What is not in the file yet, but sealed; and how many seals there were before.
+    /// Definitions that are sealed but not written; and the number of seals already written.
     sealed: VecDeque<Definitions>,
     written: u64,
 }
 
-/// All that was in a process's dictionary at a time: see [`Process::seal`].
+/// The state of a process's dictionary at a time: see [`Process::seal`].
 #[derive(Clone, Copy, Debug)]
 pub struct Seal(u64);
 
-/// How many of a process's definitions somebody has heard of.
+/// The number of a process's definitions that a consumer has received.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Known {
+pub struct DefinitionCursor {
     images: usize,
     blocks: usize,
 }
 
 /// A block's address and instruction words.
-type Place = (u64, Arc<[u32]>);
+type BlockKey = (u64, Arc<[u32]>);
 
-/// So many blocks are not brought to the file at once: a chunk's limit is far.
-const MANY_BLOCKS: usize = 1 << 12;
+/// Number of blocks after which definitions are sealed, far below the limit of a chunk.
+const SEALED_BLOCKS: usize = 1 << 12;
 
 impl Process {
-    /// A process that is recorded: its number among them, and the host's.
+    /// A recorded process, with its number among the recorded ones and the host's number.
     pub fn new(writer: &Arc<Writer>, number: u32, host: u32) -> Arc<Process> {
         let (threads, dictionary) = (AtomicU32::new(0), Mutex::default());
         Arc::new(Process { writer: writer.clone(), number, host, threads, dictionary })
     }
 
-    /// Its number among those that are recorded.
+    /// Its number among the recorded processes.
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -131,26 +131,26 @@ impl Process {
         dictionary.pending.images.push(image);
     }
 
-    /// The number of a block in the dictionary: the same instructions at the same address have the same.
-    /// `function` tells the function that it belongs to, if it is new; its `image` is counted among those
-    /// of [`Process::add_image`].
+    /// The number of a block in the dictionary. Blocks with equal addresses and instructions have the same number.
+    /// `function` is called for a new block and returns its function, whose `image` is the number of an image of
+    /// [`Process::add_image`].
     pub fn block(&self, block: Block, function: impl FnOnce() -> Option<Function>) -> io::Result<BlockId> {
-        if block.words.is_empty() || block.words.len() > LONGEST_BLOCK {
+        if block.words.is_empty() || block.words.len() > MAX_BLOCK {
             let what =
-                format!("a block has {} instructions; 1 to {LONGEST_BLOCK} can be kept", block.words.len());
+                format!("a block has {} instructions; 1 to {MAX_BLOCK} can be kept", block.words.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let mut dictionary = self.dictionary();
-        let place: Place = (block.address, block.words[..].into());
-        if let Some(&id) = dictionary.numbers.get(&place) {
+        let key: BlockKey = (block.address, block.words[..].into());
+        if let Some(&id) = dictionary.numbers.get(&key) {
             return Ok(id);
         }
         let id = dictionary.blocks.len() as BlockId;
         let function = function().map(|function| dictionary.function(function));
-        dictionary.numbers.insert(place.clone(), id);
-        dictionary.blocks.push((place, block.image));
+        dictionary.numbers.insert(key.clone(), id);
+        dictionary.blocks.push((key, block.image));
         dictionary.pending.blocks.push((block, function));
-        if dictionary.pending.blocks.len() >= MANY_BLOCKS {
+        if dictionary.pending.blocks.len() >= SEALED_BLOCKS {
             dictionary.seal();
         }
         Ok(id)
@@ -160,20 +160,20 @@ impl Process {
         self.dictionary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Seals what the dictionary has now. Records of these blocks are appended with the seal, so that what the
-    /// file holds does not depend on what other threads add meanwhile.
+    /// Seals the dictionary's present state. Records that refer to it are appended with the seal; so the contents of
+    /// the file do not depend on what other threads add meanwhile.
     pub fn seal(&self) -> Seal {
         self.dictionary().seal()
     }
 
-    /// Brings what was sealed to the file.
+    /// Writes the definitions up to a seal to the file.
     fn write(&self, seal: Seal) -> io::Result<()> {
         let mut dictionary = self.dictionary();
         while dictionary.written < seal.0 {
             let Some(mut definitions) = dictionary.sealed.pop_front() else { break };
             dictionary.written += 1;
             while dictionary.written < seal.0
-                && definitions.blocks.len() < MANY_BLOCKS
+                && definitions.blocks.len() < SEALED_BLOCKS
                 && let Some(more) = dictionary.sealed.pop_front()
             {
                 dictionary.written += 1;
@@ -188,24 +188,24 @@ impl Process {
         Ok(())
     }
 
-    /// Tells the address and the instruction words of each block from this number on.
-    pub fn blocks_from(&self, number: usize, mut tell: impl FnMut(u64, &[u32])) {
+    /// Calls `report` with address and instruction words of each block from this number on.
+    pub fn blocks_from(&self, number: usize, mut report: impl FnMut(u64, &[u32])) {
         for ((address, words), _) in &self.dictionary().blocks[number..] {
-            tell(*address, words);
+            report(*address, words);
         }
     }
 
-    /// Tells a consumer of the images and the blocks that it has not heard of, as `known` says, which is changed.
-    pub fn define(&self, known: &mut Known, consumer: &mut dyn Consumer) {
+    /// Reports those images and blocks to a consumer that it has not received, and advances `cursor`.
+    pub fn define(&self, cursor: &mut DefinitionCursor, consumer: &mut dyn Consumer) {
         let Dictionary { images, blocks, .. } = &*self.dictionary();
-        images[known.images..].iter().for_each(|image| consumer.map(image));
-        for ((address, words), image) in &blocks[known.blocks..] {
+        images[cursor.images..].iter().for_each(|image| consumer.map(image));
+        for ((address, words), image) in &blocks[cursor.blocks..] {
             consumer.define(&Block { address: *address, words: words.to_vec(), image: *image });
         }
-        *known = Known { images: images.len(), blocks: blocks.len() };
+        *cursor = DefinitionCursor { images: images.len(), blocks: blocks.len() };
     }
 
-    /// Brings the dictionary to the file: for a trace whose records go elsewhere.
+    /// Writes the dictionary to the file, for a trace without records.
     pub fn write_dictionary(&self) -> io::Result<()> {
         self.write(self.seal())
     }
@@ -229,15 +229,15 @@ impl Dictionary {
     }
 }
 
-/// Packs records of one thread into chunks. Threads may pack chunks of the same stream at the same time.
+/// Compresses records of one thread into chunks. Several threads may compress chunks of the same stream in parallel.
 pub struct ChunkPacker {
     process: Arc<Process>,
-    recipes: Recipes,
+    summaries: BlockSummaries,
     packer: Option<Box<Packer>>,
 }
 
-/// A chunk that is not in the file yet.
-pub struct Packed {
+/// A compressed chunk that has not been written.
+pub struct PackedChunk {
     head: Head,
     /// The number of its last order mark.
     last_order: Option<u64>,
@@ -247,24 +247,24 @@ pub struct Packed {
 impl ChunkPacker {
     /// Packs records of threads of a process.
     pub fn new(process: &Arc<Process>) -> ChunkPacker {
-        let recipes = Recipes::new(process.writer.has_values);
-        ChunkPacker { process: process.clone(), recipes, packer: None }
+        let summaries = BlockSummaries::new(process.writer.has_values);
+        ChunkPacker { process: process.clone(), summaries, packer: None }
     }
 
-    /// Adds records, whose blocks are numbered as [`Process::block`] says; what is left of them when the chunk
+    /// Adds records whose blocks are numbered by [`Process::block`]. Returns the records that are left when the chunk
     /// is complete.
     pub fn add<'a>(&mut self, mut words: &'a [u64]) -> io::Result<&'a [u64]> {
         while let Some(&word) = words.first().filter(|_| !self.is_full()) {
-            let has_values = self.recipes.has_values;
+            let has_values = self.summaries.has_values;
             let packer = self.packer.get_or_insert_with(|| Box::new(Packer::new(has_values)));
             match Event::new(word) {
                 Event::Block(id) => {
-                    if id as usize >= self.recipes.len() {
-                        let recipes = &mut self.recipes;
+                    if id as usize >= self.summaries.len() {
+                        let summaries = &mut self.summaries;
                         self.process
-                            .blocks_from(recipes.len(), |address, words| recipes.push(address, words));
+                            .blocks_from(summaries.len(), |address, words| summaries.push(address, words));
                     }
-                    words = packer.execution(id, words, &self.recipes).map_err(invalid)?;
+                    words = packer.execution(id, words, &self.summaries).map_err(invalid)?;
                 }
                 Event::Mark(mark) => {
                     packer.mark(mark);
@@ -276,13 +276,13 @@ impl ChunkPacker {
         Ok(words)
     }
 
-    /// Whether the chunk holds some million instructions, and is complete.
+    /// Whether the chunk is complete: it holds some million instructions.
     pub fn is_full(&self) -> bool {
         self.packer.as_ref().is_some_and(|packer| packer.is_full())
     }
 
     /// Completes the chunk, if it is not empty.
-    pub fn finish(&mut self) -> io::Result<Option<Packed>> {
+    pub fn finish(&mut self) -> io::Result<Option<PackedChunk>> {
         let Some(packer) = self.packer.take() else { return Ok(None) };
         let process = &self.process;
         let head = Head {
@@ -292,20 +292,20 @@ impl ChunkPacker {
             first_unit: packer.first_unit,
             ..Head::new(Kind::Records, process.number)
         };
-        Ok(Some(Packed { head, last_order: packer.last_order, payload: packer.payload()? }))
+        Ok(Some(PackedChunk { head, last_order: packer.last_order, payload: packer.payload()? }))
     }
 }
 
-/// Writes the records of one thread, a chunk at a time. A chunk is complete when it holds some million
-/// instructions, or when [`StreamWriter::finish`] is called, or when the stream is dropped.
+/// Writes the records of one thread, a chunk at a time. A chunk is complete when it holds some million instructions,
+/// when [`StreamWriter::finish`] is called, or when the stream is dropped.
 pub struct StreamWriter {
     packer: ChunkPacker,
     thread: u32,
-    /// Instructions of the chunks before.
+    /// Number of instructions of the chunks before.
     instructions: u64,
-    /// The number of the last order mark in them, or 0.
+    /// The number of the last order mark in these chunks, or 0.
     order: u64,
-    /// The host's process that this belongs to: a fork's copy is not its own.
+    /// The host process that owns the stream. A copy made by fork does not write.
     owner: u32,
 }
 
@@ -337,7 +337,7 @@ impl StreamWriter {
         &self.packer.process
     }
 
-    /// Appends records, whose blocks are numbered as [`Process::block`] says.
+    /// Appends records whose blocks are numbered by [`Process::block`].
     pub fn write(&mut self, mut words: &[u64]) -> io::Result<()> {
         while !words.is_empty() {
             words = self.packer.add(words)?;
@@ -348,14 +348,14 @@ impl StreamWriter {
         Ok(())
     }
 
-    /// Completes the chunk. The stream may go on.
+    /// Completes the chunk. More records may follow.
     pub fn finish(&mut self) -> io::Result<()> {
         let seal = self.packer.process.seal();
         self.packer.finish()?.map_or(Ok(()), |chunk| self.append(chunk, seal))
     }
 
-    /// Appends a chunk that was packed elsewhere, of records of blocks that were sealed.
-    pub fn append(&mut self, chunk: Packed, seal: Seal) -> io::Result<()> {
+    /// Appends a chunk that was compressed elsewhere, with the seal of the dictionary that its records refer to.
+    pub fn append(&mut self, chunk: PackedChunk, seal: Seal) -> io::Result<()> {
         let process = &self.packer.process;
         process.write(seal)?;
         let (first_instruction, order) = (self.instructions, self.order);
@@ -369,7 +369,7 @@ impl StreamWriter {
 impl Drop for StreamWriter {
     fn drop(&mut self) {
         if self.owner == std::process::id() {
-            // Who wants to know whether it worked calls `finish` before.
+            // A caller that needs the result calls `finish` before.
             let _ = self.finish();
         }
     }

@@ -75,7 +75,7 @@ impl<S: InstructionSink> Visitor for Instructions<'_, S> {
         match mark {
             Mark::UnitBegins(number) => *unit = Some(number),
             Mark::UnitEnds(_) | Mark::UnitLeft(_) => *unit = None,
-            Mark::Gap | Mark::Diverted => return self.sink.arrive(None),
+            Mark::Gap | Mark::Discontinuity => return self.sink.arrive(None),
             _ => {}
         }
         Ok(())

@@ -92,7 +92,7 @@ impl Calls {
         match mark {
             Mark::Gap => self.before = Before::Nothing,
             Mark::SystemCall(number) => self.system_call = Some(number),
-            Mark::Diverted => {
+            Mark::Discontinuity => {
                 self.before = match (self.system_call, self.before) {
                     (Some(EXECVE), _) => Before::Nothing,
                     (Some(number), _) if SIGNAL_RETURNS.contains(&number) => Before::SignalReturn,

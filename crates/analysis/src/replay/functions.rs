@@ -38,7 +38,7 @@ impl<W: Write> Visitor for FunctionTrace<'_, W> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
         self.calls[stream as usize].mark(mark);
         // Signals show in the calls that follow; system calls are in the listing of instructions.
-        let is_told = is_selected && !matches!(mark, Mark::Diverted | Mark::SystemCall(_));
+        let is_told = is_selected && !matches!(mark, Mark::Discontinuity | Mark::SystemCall(_));
         if is_told { self.text.mark(stream, before, mark) } else { Ok(()) }
     }
 

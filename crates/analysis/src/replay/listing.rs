@@ -101,7 +101,7 @@ impl<'a, W: Write> Listing<'a, W> {
 
 impl<W: Write> Visitor for Listing<'_, W> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
-        if matches!(mark, Mark::Gap | Mark::Diverted) {
+        if matches!(mark, Mark::Gap | Mark::Discontinuity) {
             self.registers[stream as usize] = KnownRegisters::default();
             if self.stream == Some(stream) {
                 self.last = None;

@@ -59,14 +59,14 @@ pub fn read<'scope, 'trace: 'scope>(
         ReplayOrder::Time => {
             let mut slices = trace.ordered_where(is_selected);
             gather(&sender, |batch| {
-                let slice = slices.next_piece()?;
+                let slice = slices.next_run()?;
                 Ok(slice.map(|slice| batch.add(slice.stream, None, slice.chunk, slice.words)).is_some())
             });
         }
         ReplayOrder::Processors { processors, quantum } => {
             let mut turns = trace.schedule_where(processors, quantum, is_selected);
             gather(&sender, |batch| {
-                let turn = turns.next_turn()?;
+                let turn = turns.next_slice()?;
                 Ok(turn.map(|one| batch.add(one.stream, Some(one.processor), one.chunk, one.words)).is_some())
             });
         }

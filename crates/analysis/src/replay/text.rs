@@ -68,7 +68,7 @@ impl<'a, W: Write> Text<'a, W> {
             Mark::Order(_) => return Ok(()),
             Mark::Gap if before == 0 => "the trace begins".into(),
             Mark::Gap => "the trace continues after a gap".into(),
-            Mark::Diverted => {
+            Mark::Discontinuity => {
                 "control continues elsewhere: a signal's handler begins or ends, or another program begins"
                     .into()
             }

@@ -144,11 +144,11 @@ fn a_signal_interrupts_and_its_end_goes_on_with_what_it_interrupted() {
     // It comes between the call of f and its first instruction.
     let steps = [
         At("main calls"),
-        Step::Mark(Mark::Diverted),
+        Step::Mark(Mark::Discontinuity),
         At("h returns"),
         At("trampoline"),
         Step::Mark(Mark::SystemCall(351)),
-        Step::Mark(Mark::Diverted),
+        Step::Mark(Mark::Discontinuity),
         At("f calls"),
         At("g returns"),
         At("f after"),
@@ -172,7 +172,7 @@ fn another_program_begins_anew() {
         At("main calls"),
         At("g calls the system"),
         Step::Mark(Mark::SystemCall(59)),
-        Step::Mark(Mark::Diverted),
+        Step::Mark(Mark::Discontinuity),
         At("f calls"),
         At("g returns"),
     ];

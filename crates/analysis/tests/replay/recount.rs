@@ -42,7 +42,7 @@ pub fn expand(made: &Made, selection: &Selection) -> Vec<One> {
             match item {
                 Item::Mark(Mark::UnitBegins(number)) => unit = Some(*number),
                 Item::Mark(Mark::UnitEnds(_) | Mark::UnitLeft(_)) => unit = None,
-                Item::Mark(Mark::Gap | Mark::Diverted) => {
+                Item::Mark(Mark::Gap | Mark::Discontinuity) => {
                     ones.iter_mut().last().into_iter().for_each(|last| last.is_followed = false);
                 }
                 Item::Mark(_) => {}
@@ -118,7 +118,7 @@ pub fn made() -> impl Strategy<Value = Made> {
     });
     let mark = prop_oneof![
         Just(Mark::Gap),
-        Just(Mark::Diverted),
+        Just(Mark::Discontinuity),
         (0u32..5).prop_map(Mark::SystemCall),
         (0u64..2).prop_map(Mark::UnitBegins),
         (0u64..4).prop_map(Mark::UnitEnds),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
 use events::{BlockId, Consumer, HitFilter, Thread};
-use trace::{Known, Process};
+use trace::{DefinitionCursor, Process};
 
 use super::encoder::Piece;
 use crate::lock;
@@ -33,7 +33,7 @@ struct Target {
     process: Arc<Process>,
     consumer: Arc<Mutex<dyn Consumer>>,
     /// What it has heard of.
-    known: Mutex<Known>,
+    known: Mutex<DefinitionCursor>,
 }
 
 /// A thread that calls the consumer.

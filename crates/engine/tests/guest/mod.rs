@@ -123,7 +123,7 @@ impl Guest {
         trace.images().iter().for_each(|image| consumer.map(image));
         trace.blocks().iter().for_each(|block| consumer.define(block));
         let mut pieces = trace.ordered();
-        while let Some(piece) = pieces.next_piece().unwrap() {
+        while let Some(piece) = pieces.next_run().unwrap() {
             let process = trace.streams()[piece.stream as usize].process;
             consumer.executed(Thread { process, number: piece.stream }, piece.words);
         }

@@ -130,7 +130,7 @@ impl Accounting {
                     });
                 }
             }
-            Mark::Gap | Mark::Diverted => self.core.divert(),
+            Mark::Gap | Mark::Discontinuity => self.core.divert(),
             Mark::Order(_) | Mark::SystemCall(_) | Mark::Heap(_) => {}
         }
     }

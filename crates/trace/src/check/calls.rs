@@ -1,37 +1,37 @@
-//! The calls that are open.
+//! A stack of the open calls of a thread.
 
 use std::collections::{HashMap, VecDeque};
 
-/// So many are kept.
-const DEEPEST: usize = 1 << 16;
+/// Maximum number of calls kept.
+const MAX_DEPTH: usize = 1 << 16;
 
-/// Open calls of a thread.
+/// The open calls of a thread.
 #[derive(Default)]
 pub(super) struct Calls {
-    /// Where they return to, the innermost last; `None` where the system diverted control.
+    /// Their return addresses, the innermost last; `None` for a signal handler.
     frames: VecDeque<Option<u64>>,
-    /// How many return to an address; 0 if there were some that were left otherwise.
+    /// By return address, the number of open calls. It is 0 after all have returned or were left otherwise.
     open: HashMap<u64, u32>,
     diversions: usize,
 }
 
-/// What a return is to the open calls.
+/// The result of matching a return with the open calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Return {
-    /// From an open call; so many within it were left by other means.
+    /// The return of an open call, within which `left` calls were left by other means.
     Open {
         left: u64,
     },
-    /// There may have been such a call: before recording began or control was diverted, or it was thought to
-    /// have been left, as where a thread switches between stacks.
+    /// The call may have existed: it was made before recording began, or before a signal handler was entered, or was
+    /// taken as left when the thread switched stacks.
     Possible,
     Impossible,
 }
 
 impl Calls {
-    /// A call is made that returns to an address; `None` if the system diverts control.
+    /// A call is made with this return address; `None` if a signal handler is entered.
     pub fn open(&mut self, frame: Option<u64>) {
-        if self.frames.len() == DEEPEST {
+        if self.frames.len() == MAX_DEPTH {
             let outermost = self.frames.pop_front().flatten();
             self.close(outermost);
         }
@@ -42,7 +42,7 @@ impl Calls {
         self.frames.push_back(frame);
     }
 
-    /// A call is not open any more, or a diversion over.
+    /// Removes a call or a signal handler.
     fn close(&mut self, frame: Option<u64>) {
         match frame {
             Some(address) => *self.open.entry(address).or_insert(1) -= 1,
@@ -69,7 +69,7 @@ impl Calls {
         }
     }
 
-    /// Nothing is known of them any more.
+    /// Drops all calls, since there is a gap in the records.
     pub fn forget(&mut self) {
         *self = Calls::default();
     }

@@ -1,7 +1,7 @@
-//! Checks that what a trace says can have happened: control goes on where it can, addresses agree with the
-//! registers' arithmetic, calls and returns nest, marks are in order, and chunks are what their heads claim.
+//! Checks the consistency of a trace: every transfer of control is possible, addresses agree with the arithmetic on
+//! registers, calls and returns nest, marks are in order, and chunks contain what their heads say.
 //!
-//! Nothing is taken from how the file is packed: where that is right, a trace may still be wrong.
+//! The check works on decoded records, independently of the codec, whose input may be wrong already.
 
 mod calls;
 
@@ -10,44 +10,46 @@ use std::fmt;
 use isa::{Flags, Format};
 
 use self::calls::{Calls, Return};
-use crate::codec::recipe::{Access, Exit, Moves, NONE, Recipe, Recipes, SLOTS, UNKNOWN, ZERO};
+use crate::codec::block_summary::{
+    Access, BlockSummaries, BlockSummary, Exit, NONE, SLOTS, Transfer, UNKNOWN, ZERO,
+};
 use crate::{Chunk, Trace};
 use events::record::{Entries, Entry, Execution, Heap, Mark};
 use events::{Block, BlockId};
 
-/// What was checked.
+/// The rules that are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// A chunk can be read, and is what its head claims.
+    /// A chunk can be read, and contains what its head says.
     Chunk,
-    /// A block begins where the one before it can have gone on.
+    /// A block begins at a possible successor of the block before it.
     Control,
-    /// An address is what its base register and displacement make.
+    /// An address equals its base register plus displacement.
     Address,
-    /// A return goes to where an open call returns to.
+    /// A return goes to the return address of an open call.
     Return,
-    /// The order's numbers rise.
+    /// Order numbers ascend.
     Order,
-    /// Units of work begin and end in pairs, and their numbers rise.
+    /// Units of work begin and end in pairs, and their numbers ascend.
     Unit,
-    /// A call to the system follows an instruction that makes one.
+    /// A system call's mark follows an instruction that makes one.
     SystemCall,
-    /// Blocks of the heap have a caller and a size.
+    /// A heap block's mark follows marks of its caller and size.
     Heap,
 }
 
-/// Something that cannot have happened.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What it violates.
+    /// The rule.
     pub rule: Rule,
-    /// Whose: an index of [`Trace::streams`].
+    /// The stream: an index of [`Trace::streams`].
     pub stream: u32,
-    /// How many instructions of the stream come before it.
+    /// Number of instructions of the stream before it.
     pub instruction: u64,
-    /// Where the instruction is, or the block.
+    /// The address of the instruction or the block.
     pub pc: u64,
-    /// What is wrong, for people.
+    /// The violation, as a message for users.
     pub what: String,
 }
 
@@ -58,49 +60,49 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Instructions that were looked at.
+    /// Number of instructions checked.
     pub instructions: u64,
-    /// Addresses that were looked at.
+    /// Number of addresses read.
     pub accesses: u64,
-    /// Those whose base register was known, so that they could be checked.
+    /// Number of addresses that were checked, since the value of their base register was known.
     pub derived: u64,
-    /// Calls made.
+    /// Number of calls.
     pub calls: u64,
-    /// Returns from calls.
+    /// Number of returns from calls.
     pub returns: u64,
-    /// Calls that were left by other means than their return, as by longjmp.
+    /// Number of calls that were left by other means than their return, as by longjmp.
     pub unwound: u64,
-    /// Returns to elsewhere: from what was called before recording began, from a signal's handler, on another
-    /// stack, or in the course of an exception.
+    /// Number of returns without a matching call: calls before recording began, signal handlers, other stacks,
+    /// exceptions.
     pub outside: u64,
-    /// How many violations there are.
+    /// Number of violations.
     pub violations: u64,
-    /// The first of them, [`Report::LISTED`] at most.
+    /// The first violations, at most [`Report::LISTED`].
     pub listed: Vec<Violation>,
 }
 
 impl Report {
-    /// So many violations are described.
+    /// Maximum number of violations that are listed.
     pub const LISTED: usize = 100;
 }
 
-/// Checks a trace. What could not even be found in the file is not in the report: see [`Trace::problems`].
+/// Checks a trace. Damage that was found when it was opened is not in the report: see [`Trace::problems`].
 pub fn check(trace: &Trace) -> Report {
-    let mut recipes = Recipes::new(false);
+    let mut summaries = BlockSummaries::new(false);
     for block in trace.blocks() {
-        recipes.push(block.address, &block.words);
+        summaries.push(block.address, &block.words);
     }
     let mut report = Report::default();
     for stream in 0..trace.streams().len() as u32 {
-        Follower::new(trace, &recipes, &mut report, stream).follow();
+        StreamChecker::new(trace, &summaries, &mut report, stream).follow();
     }
     report
 }
 
-/// Where control goes on.
+/// The possible successors of a block.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Anywhere,
@@ -108,7 +110,7 @@ enum Next {
     Either(u64, u64),
 }
 
-/// A mark of the heap, as far as it matters for what may come next.
+/// A heap mark, as far as it determines which one may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeapMark {
     Caller,
@@ -119,37 +121,42 @@ enum HeapMark {
 /// The stack pointer.
 const SP: usize = 30;
 
-/// Follows a stream.
-struct Follower<'a> {
+/// Checks a stream.
+struct StreamChecker<'a> {
     trace: &'a Trace,
-    recipes: &'a Recipes,
+    summaries: &'a BlockSummaries,
     report: &'a mut Report,
     stream: u32,
     instruction: u64,
-    /// The mark of the heap that came last.
+    /// The last heap mark.
     heap: HeapMark,
-    /// The block that was executed last.
+    /// The block executed last.
     last: Option<BlockId>,
     next: Next,
-    /// Whether it returned from a call.
+    /// Whether that block ended with a return.
     returns: bool,
-    /// What is known to be in the slots.
+    /// The known values of the slots.
     slots: [Option<u64>; SLOTS],
     calls: Calls,
     /// The number of the last order mark, or 0.
     order: u64,
-    /// Whether there was one. Numbers begin with 1; traces of programs that ran already once began with 0.
+    /// Whether there was an order mark. Numbers begin with 1; in traces of attached programs they once began with 0.
     is_ordered: bool,
-    /// The last unit of work, and whether it goes on.
+    /// The last unit of work, and whether it is open.
     unit: Option<u64>,
     unit_is_open: bool,
 }
 
-impl<'a> Follower<'a> {
-    fn new(trace: &'a Trace, recipes: &'a Recipes, report: &'a mut Report, stream: u32) -> Follower<'a> {
-        let mut follower = Follower {
+impl<'a> StreamChecker<'a> {
+    fn new(
+        trace: &'a Trace,
+        summaries: &'a BlockSummaries,
+        report: &'a mut Report,
+        stream: u32,
+    ) -> StreamChecker<'a> {
+        let mut checker = StreamChecker {
             trace,
-            recipes,
+            summaries,
             report,
             stream,
             instruction: 0,
@@ -164,8 +171,8 @@ impl<'a> Follower<'a> {
             unit: None,
             unit_is_open: false,
         };
-        follower.divert();
-        follower
+        checker.divert();
+        checker
     }
 
     fn violation(&mut self, rule: Rule, pc: u64, what: String) {
@@ -176,7 +183,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// The address of the block that was executed last, to name a place.
+    /// The address of the block executed last, which locates a violation.
     fn place(&self) -> u64 {
         self.last.map_or(0, |last| self.trace.blocks()[last as usize].address)
     }
@@ -188,7 +195,7 @@ impl<'a> Follower<'a> {
         self.slots[ZERO as usize] = Some(0);
     }
 
-    /// Something is not recorded.
+    /// Handles a gap in the records.
     fn gap(&mut self) {
         self.divert();
         self.calls.forget();
@@ -243,7 +250,7 @@ impl<'a> Follower<'a> {
     fn mark(&mut self, mark: Mark) {
         match mark {
             Mark::Gap => self.gap(),
-            Mark::Diverted => {
+            Mark::Discontinuity => {
                 self.divert();
                 self.calls.open(None);
             }
@@ -291,35 +298,35 @@ impl<'a> Follower<'a> {
     }
 
     fn execution(&mut self, execution: Execution) {
-        let (trace, recipes) = (self.trace, self.recipes);
+        let (trace, summaries) = (self.trace, self.summaries);
         let block = &trace.blocks()[execution.block as usize];
-        let Ok(recipe) = recipes.get(execution.block) else { return };
+        let Ok(summary) = summaries.get(execution.block) else { return };
         self.control(block);
         for (index, (access, &address)) in
-            recipes.accesses(recipe).iter().zip(execution.addresses).enumerate()
+            summaries.accesses(summary).iter().zip(execution.addresses).enumerate()
         {
             self.access(block, index, access, address);
         }
-        for assignment in recipes.assignments(recipe) {
+        for assignment in summaries.assignments(summary) {
             let value = self.slots[assignment.to.slot as usize];
             let sum = value.map(|value| value.wrapping_add(assignment.to.constant));
             self.slots[assignment.register as usize] = sum;
         }
-        for register in (0..ZERO).filter(|register| recipe.unknown >> register & 1 != 0) {
+        for register in (0..ZERO).filter(|register| summary.unknown >> register & 1 != 0) {
             self.slots[register as usize] = None;
         }
-        self.next = self.successors(block, recipe);
-        self.returns = recipe.exit == Exit::Return;
+        self.next = self.successors(block, summary);
+        self.returns = summary.exit == Exit::Return;
         self.last = Some(execution.block);
-        self.instruction += u64::from(recipe.instructions);
-        self.report.instructions += u64::from(recipe.instructions);
-        if recipe.exit == Exit::Call {
+        self.instruction += u64::from(summary.instructions);
+        self.report.instructions += u64::from(summary.instructions);
+        if summary.exit == Exit::Call {
             self.report.calls += 1;
             self.calls.open(Some(end(block)));
         }
     }
 
-    /// Whether the block can come next.
+    /// Whether the block is a possible successor.
     fn control(&mut self, block: &Block) {
         let fits = match self.next {
             Next::Anywhere => true,
@@ -336,22 +343,22 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn successors(&self, block: &Block, recipe: &Recipe) -> Next {
+    fn successors(&self, block: &Block, summary: &BlockSummary) -> Next {
         let end = end(block);
         let Some(last) = block.words.last().and_then(|&word| isa::decode(word)) else { return Next::At(end) };
         match (last.op.format(), last.target(end.wrapping_sub(4))) {
             (_, Some(target)) if last.op.is(Flags::CONDITIONAL) => Next::Either(target, end),
             (_, Some(target)) => Next::At(target),
-            (Format::MemoryJump, None) if recipe.jump == NONE => Next::Anywhere,
+            (Format::MemoryJump, None) if summary.jump == NONE => Next::Anywhere,
             (Format::MemoryJump, None) => {
-                self.slots[recipe.jump as usize].map_or(Next::Anywhere, |value| Next::At(value & !3))
+                self.slots[summary.jump as usize].map_or(Next::Anywhere, |value| Next::At(value & !3))
             }
             _ => Next::At(end),
         }
     }
 
-    /// A return went to an address. Where the stack pointer comes from memory, as when an exception is
-    /// thrown, it may be any.
+    /// Handles a return to an address. If the stack pointer was loaded from memory, as when an exception is thrown,
+    /// any address is possible.
     fn returned(&mut self, address: u64) {
         match self.calls.returned(address) {
             Return::Open { left } => {
@@ -376,21 +383,21 @@ impl<'a> Follower<'a> {
                 self.violation(Rule::Address, access_pc(block, index), what);
             }
         }
-        if access.learns != UNKNOWN {
-            self.slots[access.learns as usize] = Some(address.wrapping_sub(access.base.constant));
+        if access.inferred_slot != UNKNOWN {
+            self.slots[access.inferred_slot as usize] = Some(address.wrapping_sub(access.base.constant));
         }
-        if access.moves == Moves::Load {
+        if access.transfer == Transfer::Load {
             self.slots[access.data.slot as usize] = None;
         }
     }
 }
 
-/// The address behind a block.
+/// The address after a block's last instruction.
 fn end(block: &Block) -> u64 {
     block.address.wrapping_add(4 * block.words.len() as u64)
 }
 
-/// The address of the instruction that makes an access, by the access's number.
+/// The address of the instruction that makes the access with this number.
 fn access_pc(block: &Block, index: usize) -> u64 {
     let is_access =
         |word: &u32| isa::decode(*word).is_some_and(|instruction| instruction.access_size().is_some());

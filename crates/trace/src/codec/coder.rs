@@ -1,36 +1,36 @@
-//! Writes and reads outcomes of predictions: how many were right between those that were wrong, and what came
-//! instead.
+//! Codes the outcomes of predictions: the lengths of runs of correct ones, and the actual word after each
+//! misprediction.
 
-use super::table::is_known;
+use super::table::is_determined;
 use crate::bytes::{Bytes, Malformed, put, put_difference};
 
 /// The sections of a chunk of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
-    /// Outcomes of predicted blocks.
+    /// Outcomes of block predictions.
     Blocks,
-    /// Blocks that nothing predicted.
+    /// Block numbers that no predictor had.
     BlockNumbers,
-    /// Outcomes of predicted addresses.
+    /// Outcomes of address predictions.
     Addresses,
-    /// Addresses that nothing predicted: differences to another of the same instruction.
+    /// Addresses that no predictor had, as differences to an earlier address of the same instruction.
     AddressNumbers,
-    /// Outcomes of predicted values.
+    /// Outcomes of value predictions.
     Values,
-    /// Values that nothing predicted.
+    /// Values that no predictor had.
     ValueNumbers,
-    /// Marks, and how many blocks are between them.
+    /// Marks, and the number of blocks between them.
     Marks,
 }
 
-/// How many there are.
+/// Number of sections.
 pub(crate) const SECTIONS: usize = 7;
 
-/// Those that hold outcomes.
+/// The sections that hold outcomes.
 const OUTCOMES: [Section; 3] = [Section::Blocks, Section::Addresses, Section::Values];
 
 impl Section {
-    /// Where the words are that no prediction of this kind had.
+    /// The section of the words that no predictor of this kind had.
     fn literals(self) -> Section {
         match self {
             Section::Blocks => Section::BlockNumbers,
@@ -40,42 +40,43 @@ impl Section {
     }
 }
 
-/// What a model tells its predictions of records' words to, and hears the outcomes from.
+/// The encoder or the decoder, as a model sees it: takes predictions of the next word and returns the actual word.
 pub(crate) trait Coder {
-    /// Whether the next word is this one. If not, [`Coder::miss`] must come next.
+    /// Whether the prediction equals the next word. If not, [`Coder::miss`] must be called next.
     fn hit(&mut self, section: Section, predicted: u64) -> bool;
 
-    /// The same, but no if the prediction is not [known](is_known).
+    /// As [`Coder::hit`], but false if the prediction is [not determined](is_determined).
     #[inline(always)]
-    fn hit_if_known(&mut self, section: Section, predicted: u64) -> bool {
-        is_known(predicted) && self.hit(section, predicted)
+    fn hit_if_determined(&mut self, section: Section, predicted: u64) -> bool {
+        is_determined(predicted) && self.hit(section, predicted)
     }
 
-    /// The next word: perhaps one of `others`, or one near `near`.
-    fn miss(&mut self, section: Section, others: [u64; 3], near: u64) -> Result<u64, Malformed>;
+    /// Returns the next word after a misprediction. It is coded as one of `others`, or as a difference to
+    /// `reference`.
+    fn miss(&mut self, section: Section, others: [u64; 3], reference: u64) -> Result<u64, Malformed>;
 }
 
-/// No prediction was right: the low bits of an outcome, which else tell which one was.
+/// Code of an outcome, in its low bits, if none of the predictions was right; smaller codes name the right one.
 const LITERAL: u8 = 3;
 const CODE_BITS: u32 = 2;
-/// The shortest distance that has no room in an outcome's byte.
+/// The smallest distance that does not fit into an outcome's byte.
 const FAR: u64 = 63;
 
-/// A chunk's sections while they are written.
+/// The sections of a chunk that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
     pub bytes: [Vec<u8>; SECTIONS],
-    /// Which word comes behind the last that was predicted wrongly.
+    /// By section, the index of the word after the last misprediction.
     ends: [u64; SECTIONS],
 }
 
-/// Writes a record.
+/// Encodes a record.
 pub(crate) struct Encoder<'a> {
     pub sections: &'a mut Sections,
     pub record: &'a [u64],
-    /// Which word of the chunk's the record's first one is.
+    /// Index of the record's first word in the chunk.
     pub start: u64,
-    /// Words of the record that were written.
+    /// Number of words of the record that were encoded.
     pub at: usize,
 }
 
@@ -90,18 +91,18 @@ impl Coder for Encoder<'_> {
     }
 
     #[inline(always)]
-    fn miss(&mut self, section: Section, others: [u64; 3], near: u64) -> Result<u64, Malformed> {
+    fn miss(&mut self, section: Section, others: [u64; 3], reference: u64) -> Result<u64, Malformed> {
         let (word, place) = (self.record[self.at], self.start + self.at as u64);
         self.at += 1;
-        self.sections.miss(section, place, word, others, near);
+        self.sections.miss(section, place, word, others, reference);
         Ok(word)
     }
 }
 
 impl Sections {
-    /// The word at a place was predicted wrongly.
+    /// Codes a misprediction of the word at index `place`.
     #[inline(never)]
-    fn miss(&mut self, section: Section, place: u64, word: u64, others: [u64; 3], near: u64) {
+    fn miss(&mut self, section: Section, place: u64, word: u64, others: [u64; 3], reference: u64) {
         let end = &mut self.ends[section as usize];
         let distance = place - *end;
         *end = place + 1;
@@ -112,24 +113,24 @@ impl Sections {
             put(bytes, distance - FAR);
         }
         if code.is_none() {
-            put_difference(&mut self.bytes[section.literals() as usize], word, near);
+            put_difference(&mut self.bytes[section.literals() as usize], word, reference);
         }
     }
 }
 
-/// A wrong prediction: of which word of the chunk, and which other one is right.
+/// A misprediction: the index of the word in the chunk, and the code of the right prediction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
     place: u64,
     code: u8,
 }
 
-/// Reads a chunk's sections.
+/// Decodes a chunk's sections.
 pub(crate) struct Decoder<'a> {
     sections: [Bytes<'a>; SECTIONS],
-    /// The next ones.
+    /// The next outcome of each section.
     outcomes: [Outcome; SECTIONS],
-    /// The words that were read.
+    /// The words decoded so far.
     pub words: &'a mut Vec<u64>,
 }
 
@@ -144,20 +145,20 @@ impl<'a> Decoder<'a> {
         Ok(decoder)
     }
 
-    /// The marks' section, which no model has to do with.
+    /// The section of marks. Marks are not predicted.
     pub fn marks(&mut self) -> &mut Bytes<'a> {
         &mut self.sections[Section::Marks as usize]
     }
 
-    /// Whether everything was read.
+    /// Whether everything was decoded.
     pub fn is_at_end(&self) -> bool {
         self.sections.iter().all(|section| section.is_empty())
     }
 
-    /// Behind the last outcome every prediction is right.
+    /// Reads the next misprediction. After the last one every prediction is right.
     fn next_outcome(&mut self, section: Section) -> Result<(), Malformed> {
         let bytes = &mut self.sections[section as usize];
-        let mut outcome = Outcome { place: u64::MAX, code: LITERAL };
+        let mut result = Outcome { place: u64::MAX, code: LITERAL };
         if !bytes.is_empty() {
             let byte = bytes.byte()?;
             let mut distance = u64::from(byte >> CODE_BITS);
@@ -165,9 +166,9 @@ impl<'a> Decoder<'a> {
                 distance = bytes.number()?.saturating_add(FAR);
             }
             let place = (self.words.len() as u64).saturating_add(distance);
-            outcome = Outcome { place, code: byte & ((1 << CODE_BITS) - 1) };
+            result = Outcome { place, code: byte & ((1 << CODE_BITS) - 1) };
         }
-        self.outcomes[section as usize] = outcome;
+        self.outcomes[section as usize] = result;
         Ok(())
     }
 }
@@ -182,14 +183,14 @@ impl Coder for Decoder<'_> {
         is_hit
     }
 
-    fn miss(&mut self, section: Section, others: [u64; 3], near: u64) -> Result<u64, Malformed> {
+    fn miss(&mut self, section: Section, others: [u64; 3], reference: u64) -> Result<u64, Malformed> {
         let Outcome { place, code } = self.outcomes[section as usize];
         if place != self.words.len() as u64 {
             return Err(Malformed("a prediction is neither right nor wrong"));
         }
         let word = match others.get(code as usize) {
             Some(&word) => word,
-            None => self.sections[section.literals() as usize].difference(near)?,
+            None => self.sections[section.literals() as usize].difference(reference)?,
         };
         self.words.push(word);
         self.next_outcome(section)?;

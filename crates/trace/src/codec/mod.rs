@@ -1,31 +1,31 @@
-//! Packs the records of a chunk: a [model](model) predicts them, and what it predicts wrongly is written.
+//! Compresses the records of a chunk: a [model](model) predicts them, and only mispredictions are written.
 
+pub(crate) mod block_summary;
 mod coder;
-mod guesses;
-mod memory;
+mod context_predictor;
+mod memory_model;
 mod model;
-pub(crate) mod recipe;
 mod table;
-mod values;
+mod value_predictor;
 
 use std::io;
 
+pub(crate) use self::block_summary::BlockSummaries;
 use self::coder::{Decoder, Encoder, SECTIONS, Section, Sections};
 use self::model::Model;
-pub(crate) use self::recipe::Recipes;
 use crate::bytes::{Bytes, Malformed, put};
-use crate::container::{LONGEST, MOST_WORDS, NONE, pack, unpack};
+use crate::container::{MAX_BYTES, MAX_WORDS, NONE, pack, unpack};
 use events::BlockId;
 use events::record::{Event, Mark};
 
-/// How thoroughly to pack what the models leave.
+/// Compression level of zstd for the mispredictions.
 const LEVEL: i32 = 3;
-/// A chunk ends with the first record that takes one of these to this or more. Words take eleven bytes each on
-/// average at most, so that no chunk gets near its limits.
+/// A chunk ends with the first record by which it reaches one of these sizes. A word takes at most eleven bytes on
+/// average, so that no chunk reaches the limits of the format.
 const ENOUGH_INSTRUCTIONS: u64 = 4 << 20;
-const ENOUGH_WORDS: u32 = MOST_WORDS / 2;
+const ENOUGH_WORDS: u32 = MAX_WORDS / 2;
 
-/// Packs a chunk.
+/// Compresses a chunk.
 pub(crate) struct Packer {
     model: Model,
     sections: Sections,
@@ -33,7 +33,7 @@ pub(crate) struct Packer {
     since_mark: u64,
     pub words: u32,
     pub instructions: u64,
-    /// The first unit of work that begins in it, or [`NONE`].
+    /// The first unit of work that begins in the chunk, or [`NONE`].
     pub first_unit: u64,
     /// The number of its last order mark.
     pub last_order: Option<u64>,
@@ -52,35 +52,35 @@ impl Packer {
         }
     }
 
-    /// Whether it is time for another chunk.
+    /// Whether the next record belongs to a new chunk.
     pub fn is_full(&self) -> bool {
         self.instructions >= ENOUGH_INSTRUCTIONS || self.words >= ENOUGH_WORDS
     }
 
-    /// Adds the record of a block, which `words` begin with. Returns the words behind it.
+    /// Adds the record at the start of `words`, which is of a block. Returns the words after it.
     #[inline(always)]
     pub fn execution<'a>(
         &mut self,
         id: BlockId,
         words: &'a [u64],
-        recipes: &Recipes,
+        summaries: &BlockSummaries,
     ) -> Result<&'a [u64], Malformed> {
-        let recipe = recipes.get(id)?;
-        let record = words.split_at_checked(recipe.words as usize);
+        let summary = summaries.get(id)?;
+        let record = words.split_at_checked(summary.words as usize);
         let (record, rest) = record.ok_or(Malformed("the last block's record is cut"))?;
         let mut encoder = Encoder { sections: &mut self.sections, record, start: self.words.into(), at: 0 };
-        let executed = self.model.execution(&mut encoder, recipes)?;
+        let coded = self.model.execution(&mut encoder, summaries)?;
         let addresses = &record[1..encoder.at];
-        self.model.values(&mut encoder, recipes, &executed, addresses)?;
+        self.model.values(&mut encoder, summaries, &coded, addresses)?;
         self.since_mark += 1;
         self.words += record.len() as u32;
-        self.instructions += u64::from(recipe.instructions);
+        self.instructions += u64::from(summary.instructions);
         Ok(rest)
     }
 
     pub fn mark(&mut self, mark: Mark) {
         match mark {
-            Mark::Gap | Mark::Diverted => self.model.divert(),
+            Mark::Gap | Mark::Discontinuity => self.model.reset_registers(),
             Mark::Order(number) => self.last_order = Some(number),
             Mark::UnitBegins(number) if self.first_unit == NONE => self.first_unit = number,
             _ => {}
@@ -102,15 +102,16 @@ impl Packer {
     }
 }
 
-/// Unpacks a payload into a number of `words`, which must be empty. `global` numbers the process's blocks. Returns how many instructions they are.
+/// Decompresses a payload of `count` words into `words`, which must be empty. `global` maps the process's block
+/// numbers to the trace's. Returns the number of instructions.
 pub(crate) fn unpack_records(
     payload: &[u8],
     count: u32,
-    recipes: &Recipes,
+    summaries: &BlockSummaries,
     global: impl Fn(BlockId) -> BlockId,
     words: &mut Vec<u64>,
 ) -> Result<u64, Malformed> {
-    let (mut payload, mut room) = (Bytes(payload), LONGEST);
+    let (mut payload, mut room) = (Bytes(payload), MAX_BYTES);
     let mut sections: [Vec<u8>; SECTIONS] = Default::default();
     for section in &mut sections {
         *section = unpack(&mut payload, &mut room, false)?;
@@ -119,27 +120,27 @@ pub(crate) fn unpack_records(
     let mut instructions = 0;
     words.reserve_exact(count);
     let mut decoder = Decoder::new(sections.each_ref().map(|section| &section[..]), words)?;
-    let mut model = Model::new(recipes.has_values);
+    let mut model = Model::new(summaries.has_values);
     let mut addresses = Vec::new();
     let mut until_mark = next_mark(decoder.marks())?;
     while decoder.words.len() < count {
         if until_mark > 0 {
             let at = decoder.words.len();
-            let executed = model.execution(&mut decoder, recipes)?;
-            decoder.words[at] = Event::Block(global(executed.id)).word();
-            if recipes.has_values {
+            let coded = model.execution(&mut decoder, summaries)?;
+            decoder.words[at] = Event::Block(global(coded.id)).word();
+            if summaries.has_values {
                 addresses.clear();
                 addresses.extend_from_slice(&decoder.words[at + 1..]);
-                model.values(&mut decoder, recipes, &executed, &addresses)?;
+                model.values(&mut decoder, summaries, &coded, &addresses)?;
             }
-            instructions += u64::from(recipes.get(executed.id)?.instructions);
+            instructions += u64::from(summaries.get(coded.id)?.instructions);
             until_mark -= 1;
             continue;
         }
         let word = decoder.marks().number()?.rotate_right(8);
         let Event::Mark(mark) = Event::new(word) else { return Err(Malformed("a mark is none")) };
-        if matches!(mark, Mark::Gap | Mark::Diverted) {
-            model.divert();
+        if matches!(mark, Mark::Gap | Mark::Discontinuity) {
+            model.reset_registers();
         }
         decoder.words.push(word);
         until_mark = next_mark(decoder.marks())?;
@@ -150,7 +151,7 @@ pub(crate) fn unpack_records(
     Ok(instructions)
 }
 
-/// How many blocks come before the next mark.
+/// The number of blocks before the next mark.
 fn next_mark(marks: &mut Bytes) -> Result<u64, Malformed> {
     if marks.is_empty() { Ok(u64::MAX) } else { marks.number() }
 }

@@ -1,101 +1,109 @@
-//! What comes next: predicted from what came before. The encoder and the decoder ask the same model and tell it
-//! the same outcomes, so that only wrong predictions need to be written.
+//! Predicts the next word of the records from the preceding ones. Encoder and decoder run the same model on the same
+//! words, so that only mispredictions need to be written.
 
+use super::block_summary::{
+    Access, Assignment, BlockSummaries, BlockSummary, Exit, NONE, SLOTS, Transfer, UNKNOWN, ZERO,
+};
 use super::coder::{Coder, Section};
-use super::guesses::Guesses;
-use super::memory::Memory;
-use super::recipe::{Access, Assignment, Exit, Moves, NONE, Recipe, Recipes, SLOTS, UNKNOWN, ZERO};
-use super::table::{Table, is_known, mixed, table};
-use super::values::Values;
+use super::context_predictor::ContextPredictor;
+use super::memory_model::MemoryModel;
+use super::table::{Table, is_determined, mixed, table};
+use super::value_predictor::ValuePredictor;
 use crate::bytes::Malformed;
 use events::BlockId;
 use events::record::Event;
 
-/// Executes blocks as far as their addresses follow from one another, and guesses the rest.
+/// Derives addresses from register contents where it can, and predicts the others by stride and context.
 pub(super) struct Model {
-    control: Control,
-    registers: Registers,
-    guesses: Guesses,
-    values: Option<Box<Values>>,
+    block_predictor: BlockPredictor,
+    registers: RegisterModel,
+    context_predictor: ContextPredictor,
+    values: Option<Box<ValuePredictor>>,
 }
 
-/// A block whose execution was coded up to its addresses.
-pub(super) struct Executed {
+/// A block whose number and addresses have been coded.
+pub(super) struct CodedBlock {
     pub id: BlockId,
     first_site: u32,
 }
 
 impl Model {
     pub fn new(has_values: bool) -> Model {
-        let values = has_values.then(|| Box::new(Values::new()));
-        let (control, registers, guesses) = (Control::new(), Registers::new(), Guesses::new());
-        Model { control, registers, guesses, values }
+        let values = has_values.then(|| Box::new(ValuePredictor::new()));
+        let (block_predictor, registers, context_predictor) =
+            (BlockPredictor::new(), RegisterModel::new(), ContextPredictor::new());
+        Model { block_predictor, registers, context_predictor, values }
     }
 
-    /// Control goes on elsewhere, with other registers.
-    pub fn divert(&mut self) {
-        self.registers.forget();
+    /// Control was transferred by a signal or a new program, and the registers have other contents.
+    pub fn reset_registers(&mut self) {
+        self.registers.reset();
     }
 
-    /// The next block and its addresses, which the coder writes or reads.
+    /// Codes the next block's number and its addresses.
     #[inline(always)]
-    pub fn execution<C: Coder>(&mut self, coder: &mut C, recipes: &Recipes) -> Result<Executed, Malformed> {
-        let id = self.control.next(coder, recipes)?;
-        let recipe = recipes.get(id)?;
-        let accesses = recipes.accesses(recipe);
-        let first_site = self.control.executed(id, recipe.exit, recipe.instructions);
-        self.registers.begin(recipe);
+    pub fn execution<C: Coder>(
+        &mut self,
+        coder: &mut C,
+        summaries: &BlockSummaries,
+    ) -> Result<CodedBlock, Malformed> {
+        let id = self.block_predictor.next(coder, summaries)?;
+        let summary = summaries.get(id)?;
+        let accesses = summaries.accesses(summary);
+        let first_site = self.block_predictor.coded(id, summary.exit, summary.instructions);
+        self.registers.begin(summary);
         for (site, access) in (first_site..).zip(accesses) {
             let mut address = self.registers.predict(access);
-            if !coder.hit_if_known(Section::Addresses, address) {
-                address = self.guesses.next(coder, Section::Addresses, site, is_known(address))?;
-                self.registers.correct(access, address);
+            if !coder.hit_if_determined(Section::Addresses, address) {
+                address =
+                    self.context_predictor.next(coder, Section::Addresses, site, is_determined(address))?;
+                self.registers.infer_base(access, address);
             }
-            self.registers.moved(access, address);
+            self.registers.apply_transfer(access, address);
         }
-        self.registers.end(recipe, recipes.assignments(recipe));
-        Ok(Executed { id, first_site })
+        self.registers.end(summary, summaries.assignments(summary));
+        Ok(CodedBlock { id, first_site })
     }
 
-    /// The values of the block that was executed, if there are any.
+    /// Codes the values of the block, if the trace has values.
     #[inline(always)]
     pub fn values<C: Coder>(
         &mut self,
         coder: &mut C,
-        recipes: &Recipes,
-        executed: &Executed,
+        summaries: &BlockSummaries,
+        coded: &CodedBlock,
         addresses: &[u64],
     ) -> Result<(), Malformed> {
         let Some(values) = &mut self.values else { return Ok(()) };
-        values.execution(coder, recipes, executed.id, executed.first_site, addresses)?;
+        values.execution(coder, summaries, coded.id, coded.first_site, addresses)?;
         self.registers.set(values.integers());
         Ok(())
     }
 }
 
-/// Predicts blocks.
-struct Control {
+/// Predicts the next block.
+struct BlockPredictor {
     last: BlockId,
-    /// The blocks that were executed last, those long ago shifted out.
+    /// Hash of the most recent blocks.
     history: u64,
-    /// What followed such a history: the block, and the history's check.
+    /// By a hash of the history: the rest of the hash as a tag, and the block that followed the last time.
     contexts: Table<(u32, BlockId), { 1 << CONTEXT_BITS }>,
-    blocks: Vec<State>,
-    /// How many sites the blocks have that were executed: one an instruction, as some have values.
+    blocks: Vec<BlockHistory>,
+    /// Number of instructions of all blocks seen so far. Each instruction has its own predictor state.
     sites: u32,
-    /// The histories at which calls were made that have not returned.
+    /// A stack of the histories at calls that have not returned.
     calls: [u64; CALLS],
     depth: usize,
-    /// The block that would be new in the dictionary.
+    /// The number that a new block would have.
     newest: BlockId,
 }
 
-/// What is kept about a block.
+/// The prediction state of a block.
 #[derive(Clone, Copy, Default)]
-struct State {
-    /// What followed it: last, and before that.
+struct BlockHistory {
+    /// The blocks that followed it: the last one and the one before that.
     successors: [BlockId; 2],
-    /// The number of its first site.
+    /// The index of its first instruction's predictor state.
     first_site: u32,
     was_executed: bool,
 }
@@ -104,9 +112,9 @@ const CONTEXT_BITS: u32 = 12;
 const HISTORY_SHIFT: u32 = 11;
 const CALLS: usize = 64;
 
-impl Control {
-    fn new() -> Control {
-        Control {
+impl BlockPredictor {
+    fn new() -> BlockPredictor {
+        BlockPredictor {
             last: 0,
             history: 0,
             contexts: table((0, 0)),
@@ -119,17 +127,17 @@ impl Control {
     }
 
     #[inline(always)]
-    fn next<C: Coder>(&mut self, coder: &mut C, recipes: &Recipes) -> Result<BlockId, Malformed> {
-        if self.blocks.len() < recipes.len() {
-            self.blocks.resize(recipes.len(), State::default());
+    fn next<C: Coder>(&mut self, coder: &mut C, summaries: &BlockSummaries) -> Result<BlockId, Malformed> {
+        if self.blocks.len() < summaries.len() {
+            self.blocks.resize(summaries.len(), BlockHistory::default());
         }
         let hash = mixed(self.history);
         let context = &mut self.contexts[(hash >> (64 - CONTEXT_BITS)) as usize];
         let last = self.blocks.get_mut(self.last as usize).ok_or(Malformed("it has no dictionary"))?;
         let successors = &mut last.successors;
         let check = hash as u32;
-        let is_known = context.0 == check;
-        let predicted = if is_known { context.1 } else { successors[0] };
+        let is_determined = context.0 == check;
+        let predicted = if is_determined { context.1 } else { successors[0] };
         let word = |id| Event::Block(id).word();
         let id = if coder.hit(Section::Blocks, word(predicted)) {
             predicted
@@ -147,9 +155,9 @@ impl Control {
         Ok(id)
     }
 
-    /// Returns the number of the block's first site.
+    /// Updates the state after a block. Returns the index of its first instruction's predictor state.
     #[inline(always)]
-    fn executed(&mut self, id: BlockId, exit: Exit, sites: u32) -> u32 {
+    fn coded(&mut self, id: BlockId, exit: Exit, sites: u32) -> u32 {
         self.last = id;
         self.history = self.history << HISTORY_SHIFT ^ mixed(id.into()) >> 32;
         match exit {
@@ -172,48 +180,49 @@ impl Control {
     }
 }
 
-/// Registers, as far as their values are known, or thought to be: memory may have changed unnoticed.
-struct Registers {
+/// Models the contents of registers. They can be wrong, since memory can change without a record.
+struct RegisterModel {
     slots: [Slot; SLOTS],
-    /// The register that holds the address of what is executed next, or [`NONE`].
+    /// The register that holds the address of the next instruction to execute, or [`NONE`].
     jump: u8,
-    memory: Memory,
+    memory: MemoryModel,
 }
 
 /// A value.
 #[derive(Clone, Copy)]
 struct Slot {
     value: u64,
-    /// Where it was loaded from, or 0.
+    /// The address that it was loaded from, or 0.
     origin: u64,
 }
 
-/// Nothing is known of this one.
-const MYSTERY: Slot = Slot { value: 3 << 62, origin: 0 };
+/// An unknown value: with its highest bit set it is no address.
+const UNKNOWN_VALUE: Slot = Slot { value: 3 << 62, origin: 0 };
 
-impl Registers {
-    fn new() -> Registers {
-        let mut registers = Registers { slots: [MYSTERY; SLOTS], jump: NONE, memory: Memory::new() };
-        registers.forget();
+impl RegisterModel {
+    fn new() -> RegisterModel {
+        let mut registers =
+            RegisterModel { slots: [UNKNOWN_VALUE; SLOTS], jump: NONE, memory: MemoryModel::new() };
+        registers.reset();
         registers
     }
 
-    fn forget(&mut self) {
-        self.slots = [MYSTERY; SLOTS];
+    fn reset(&mut self) {
+        self.slots = [UNKNOWN_VALUE; SLOTS];
         self.slots[ZERO as usize].value = 0;
         self.jump = NONE;
     }
 
     #[inline(always)]
-    fn begin(&mut self, recipe: &Recipe) {
+    fn begin(&mut self, summary: &BlockSummary) {
         if self.jump != NONE {
-            self.learn(self.jump, recipe.address);
+            self.set_value(self.jump, summary.address);
         }
     }
 
-    /// A value has become known that its slot did not hold.
+    /// Sets a slot to the actual value, which it did not hold.
     #[inline(always)]
-    fn learn(&mut self, slot: u8, value: u64) {
+    fn set_value(&mut self, slot: u8, value: u64) {
         let slot = &mut self.slots[slot as usize % SLOTS];
         slot.value = value;
         if slot.origin != 0 {
@@ -221,7 +230,7 @@ impl Registers {
         }
     }
 
-    /// All registers have become known.
+    /// Sets all registers to their recorded values.
     fn set(&mut self, integers: &[u64]) {
         for (slot, &value) in self.slots.iter_mut().zip(integers) {
             *slot = Slot { value, origin: 0 };
@@ -235,39 +244,39 @@ impl Registers {
     }
 
     #[inline(always)]
-    fn correct(&mut self, access: &Access, address: u64) {
-        if access.learns != UNKNOWN {
-            self.learn(access.learns, address.wrapping_sub(access.base.constant));
+    fn infer_base(&mut self, access: &Access, address: u64) {
+        if access.inferred_slot != UNKNOWN {
+            self.set_value(access.inferred_slot, address.wrapping_sub(access.base.constant));
         }
     }
 
-    /// What an access at this address does to slots and memory.
+    /// Applies the access's load or store to slots and memory.
     #[inline(always)]
-    fn moved(&mut self, access: &Access, address: u64) {
+    fn apply_transfer(&mut self, access: &Access, address: u64) {
         let slot = &mut self.slots[access.data.slot as usize % SLOTS];
-        match access.moves {
-            Moves::Other => {}
-            Moves::Load => {
-                let value = self.memory.get(address).unwrap_or(MYSTERY.value);
+        match access.transfer {
+            Transfer::Other => {}
+            Transfer::Load => {
+                let value = self.memory.get(address).unwrap_or(UNKNOWN_VALUE.value);
                 *slot = Slot { value, origin: address };
             }
-            Moves::Store => self.memory.set(address, slot.value.wrapping_add(access.data.constant)),
+            Transfer::Store => self.memory.set(address, slot.value.wrapping_add(access.data.constant)),
         }
     }
 
     #[inline(always)]
-    fn end(&mut self, recipe: &Recipe, assignments: &[Assignment]) {
+    fn end(&mut self, summary: &BlockSummary, assignments: &[Assignment]) {
         for assignment in assignments {
             let from = self.slots[assignment.to.slot as usize % SLOTS];
             let value = from.value.wrapping_add(assignment.to.constant);
             let origin = from.origin & assignment.is_copy;
             self.slots[assignment.register as usize % SLOTS] = Slot { value, origin };
         }
-        let mut unknown = recipe.unknown;
+        let mut unknown = summary.unknown;
         while unknown != 0 {
-            self.slots[unknown.trailing_zeros() as usize] = MYSTERY;
+            self.slots[unknown.trailing_zeros() as usize] = UNKNOWN_VALUE;
             unknown &= unknown - 1;
         }
-        self.jump = recipe.jump;
+        self.jump = summary.jump;
     }
 }

@@ -1,12 +1,12 @@
-//! Tables of predictions, and what they are indexed by.
+//! Tables of predictions, and their hash function.
 
-/// Spreads a number over 64 bits, the highest of which are the best.
+/// Multiplicative hash. The highest bits are distributed best.
 #[inline(always)]
 pub(super) fn mixed(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A table whose size is known when the crate is compiled.
+/// A table whose size is a compile-time constant.
 pub(super) type Table<T, const SIZE: usize> = Box<[T; SIZE]>;
 
 pub(super) fn table<T: Copy, const SIZE: usize>(entry: T) -> Table<T, SIZE> {
@@ -14,8 +14,8 @@ pub(super) fn table<T: Copy, const SIZE: usize>(entry: T) -> Table<T, SIZE> {
     entries.unwrap_or_else(|_| unreachable!("it has so many entries"))
 }
 
-/// Whether an address is one, and not a mystery to which constants were added.
+/// Whether an address was derived from known values only. Unknown values have the highest bit set.
 #[inline(always)]
-pub(super) fn is_known(address: u64) -> bool {
+pub(super) fn is_determined(address: u64) -> bool {
     address >> 63 == 0
 }

@@ -1,9 +1,9 @@
-//! ChampSim's form: 64 bytes an instruction, of one thread.
+//! ChampSim's trace format: 64 bytes for each instruction of one thread.
 //!
-//! The address, whether it is a branch and was taken, two registers that are written, four that are read, two
-//! addresses that are stored to, four that are loaded from; nothing is 0. ChampSim tells the kinds of branches
-//! by whether they read or write three special registers: the instruction pointer, the stack pointer and the
-//! flags. So Alpha's branches are said to use these as x86-64's do.
+//! A record has the address, whether the instruction is a branch and was taken, two registers written, four registers
+//! read, two addresses stored to and four loaded from; 0 stands for none. ChampSim distinguishes the kinds of
+//! branches by whether they read or write the instruction pointer, the stack pointer and the flags. So Alpha's
+//! branches are written as if they used these registers as x86-64's do.
 
 use std::io::{self, BufWriter, Write};
 
@@ -12,12 +12,12 @@ use isa::{Flags, Format, Instruction, Op, Operands};
 use events::Block;
 use events::record::Register;
 
-/// ChampSim's numbers of its special registers.
+/// ChampSim's numbers of the special registers.
 const STACK_POINTER: u8 = 6;
 const FLAGS: u8 = 25;
 const INSTRUCTION_POINTER: u8 = 26;
 
-/// Bytes of a record, and where its fields begin that are more than a byte behind the address.
+/// Size of a record in bytes, and the offsets of its fields.
 const RECORD: usize = 64;
 const IS_BRANCH: usize = 8;
 const IS_TAKEN: usize = 9;
@@ -26,10 +26,10 @@ const READ: usize = 12;
 const STORED_TO: usize = 16;
 const LOADED_FROM: usize = 32;
 
-/// Bytes of records that are written at once.
-const PIECE: usize = 64 << 10;
+/// Size of the output buffer in bytes.
+const BUFFER: usize = 64 << 10;
 
-/// What is the same each time an instruction is executed.
+/// The parts of a record that are the same for all executions of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Template {
     is_branch: bool,
@@ -40,24 +40,25 @@ struct Template {
 
 /// Writes instructions in the order of execution.
 ///
-/// Whether a conditional branch was taken shows when the next block begins: [`ChampSim::arrive`] tells.
+/// The outcome of a conditional branch is known when the next block begins: the caller reports that by
+/// [`ChampSim::arrive`].
 pub struct ChampSim<W: Write> {
     out: BufWriter<W>,
-    /// By block and index.
+    /// The parts, by block and index of the instruction.
     templates: Vec<Box<[Template]>>,
-    /// A conditional branch whose outcome is not known yet, and the address behind it.
+    /// A conditional branch whose outcome is not known yet, and the address after it.
     pending: Option<([u8; RECORD], u64)>,
 }
 
 impl<W: Write> ChampSim<W> {
-    /// Writes to `out` about these blocks.
+    /// Writes to `out`. `blocks` are the trace's.
     pub fn new(blocks: &[Block], out: W) -> ChampSim<W> {
         let template = |&word: &u32| isa::decode(word).map(Template::new).unwrap_or_default();
         let templates = blocks.iter().map(|block| block.words.iter().map(template).collect()).collect();
-        ChampSim { out: BufWriter::with_capacity(PIECE, out), templates, pending: None }
+        ChampSim { out: BufWriter::with_capacity(BUFFER, out), templates, pending: None }
     }
 
-    /// Control has come to this address, or it is not known where it went.
+    /// Control has arrived at this address; `None` if it is not known.
     #[inline]
     pub fn arrive(&mut self, address: Option<u64>) -> io::Result<()> {
         let Some((mut record, end)) = self.pending.take() else { return Ok(()) };
@@ -65,7 +66,7 @@ impl<W: Write> ChampSim<W> {
         self.out.write_all(&record)
     }
 
-    /// The instruction of this index in a block is executed, at `pc`; it accesses memory there.
+    /// The instruction of this index in a block is executed at `pc`, with these accesses.
     #[inline]
     pub fn instruction(
         &mut self,
@@ -93,7 +94,7 @@ impl<W: Write> ChampSim<W> {
         self.out.write_all(&record)
     }
 
-    /// Writes what is left to write.
+    /// Writes the rest.
     pub fn finish(mut self) -> io::Result<()> {
         self.arrive(None)?;
         self.out.flush()
@@ -109,15 +110,15 @@ impl Template {
     }
 }
 
-/// The registers that a transfer of control writes and reads, so that ChampSim takes it for what it is. There
-/// is no room for the return address that a call writes.
+/// The registers that a transfer of control is said to write and read, so that ChampSim recognises its kind. There is
+/// no room for the register that a call writes its return address to.
 fn branch(instruction: Instruction) -> ([u8; 2], [u8; 4]) {
     let op = instruction.op;
     let (ra, rb) = (integer(instruction.ra()), integer(instruction.rb()));
     if op.is(Flags::CONDITIONAL) {
         let tested = if op.is_float() { float(instruction.ra()) } else { ra };
-        // One that tests the zero register must not look like a jump, which tests nothing, and one that tests
-        // the stack pointer not like a return.
+        // A branch that tests the zero register must not look like a jump, which tests nothing; one that tests the
+        // stack pointer must not look like a return.
         let tested = if matches!(tested, 0 | STACK_POINTER) { FLAGS } else { tested };
         return ([INSTRUCTION_POINTER, 0], [INSTRUCTION_POINTER, tested, 0, 0]);
     }
@@ -132,7 +133,7 @@ fn branch(instruction: Instruction) -> ([u8; 2], [u8; 4]) {
     ([INSTRUCTION_POINTER, ra], [read, 0, 0, 0])
 }
 
-/// The registers that an instruction writes and reads otherwise.
+/// The registers that other instructions write and read.
 fn operands(instruction: Instruction) -> ([u8; 2], [u8; 4]) {
     let op = instruction.op;
     let [a, b, c] = [instruction.ra(), instruction.rb(), instruction.rc()];
@@ -141,12 +142,12 @@ fn operands(instruction: Instruction) -> ([u8; 2], [u8; 4]) {
         Operands::RaMemory | Operands::FaMemory => {
             let data = if op.row().operands == Operands::FaMemory { float(a) } else { integer(a) };
             let (loaded, stored) = if op.is(Flags::STORE) { (0, data) } else { (data, 0) };
-            // A locked store writes whether it stored.
+            // A store-conditional writes its success.
             let loaded = if op.is(Flags::LOCKED) { data } else { loaded };
             ([loaded, 0], [integer(b), stored, 0, 0])
         }
         Operands::RaRbRc | Operands::RegistersRaRbRc => {
-            // A conditional move keeps what it does not write.
+            // A conditional move reads its destination.
             let kept = if op.mnemonic().starts_with("cmov") { integer(c) } else { 0 };
             ([integer(c), 0], [integer(a), rb, kept, 0])
         }
@@ -177,8 +178,8 @@ fn float(register: u8) -> u8 {
     number(Register::Float(register))
 }
 
-/// ChampSim's number of a register: 0 for the ones that are always zero, and none that is special but the
-/// stack pointer's.
+/// ChampSim's number of a register: 0 for the zero registers, the stack pointer's for the stack pointer, and one that
+/// is not special for the others.
 fn number(register: Register) -> u8 {
     match register {
         Register::Integer(31) | Register::Float(31) => 0,
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
     use isa::encode::{self, Operand};
 
-    /// A record, as its readers have it.
+    /// A record as ChampSim reads it.
     struct Read {
         ip: u64,
         is_branch: bool,
@@ -224,7 +225,7 @@ mod tests {
             }
         }
 
-        /// The kind of branch that ChampSim takes it for, by its documented rules.
+        /// The kind of branch that ChampSim derives by its documented rules.
         fn kind(&self) -> &'static str {
             let special = [STACK_POINTER, FLAGS, INSTRUCTION_POINTER];
             let writes = |register| self.written.contains(&register);

@@ -1,16 +1,16 @@
-//! Dinero's `.din`: a line an access, with a label and an address in hexadecimal.
+//! Dinero's `.din` format: a line for each access, with a label and an address in hexadecimal.
 
 use std::io::{self, BufWriter, Write};
 
-/// What Dinero calls the kinds of accesses.
+/// Dinero's labels of accesses.
 const READ: u8 = b'0';
 const WRITE: u8 = b'1';
 const FETCH: u8 = b'2';
 
-/// Bytes of lines that are written at once.
-const PIECE: usize = 64 << 10;
+/// Size of the output buffer in bytes.
+const BUFFER: usize = 64 << 10;
 
-/// Writes the fetch of each instruction, and behind it what the instruction reads or writes.
+/// Writes the fetch of each instruction, followed by its access to data.
 ///
 /// ```
 /// let mut text = Vec::new();
@@ -27,9 +27,9 @@ pub struct Din<W: Write> {
 }
 
 impl<W: Write> Din<W> {
-    /// Writes to `out`: all, or without fetches.
+    /// Writes to `out`, with or without fetches.
     pub fn new(out: W, has_fetches: bool) -> Din<W> {
-        Din { out: BufWriter::with_capacity(PIECE, out), has_fetches }
+        Din { out: BufWriter::with_capacity(BUFFER, out), has_fetches }
     }
 
     /// An instruction is fetched.
@@ -44,7 +44,7 @@ impl<W: Write> Din<W> {
         self.line(if is_store { WRITE } else { READ }, address)
     }
 
-    /// Writes what is left to write.
+    /// Writes the rest.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.flush()
     }

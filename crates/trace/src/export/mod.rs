@@ -1,4 +1,4 @@
-//! Traces in the forms that simulators of caches and processors read, an instruction at a time.
+//! Converts traces, an instruction at a time, to formats that simulators of caches and processors read.
 
 mod champsim;
 mod din;

@@ -40,7 +40,7 @@ fn control_that_goes_where_it_cannot_is_found() {
         let report = checked("control", &items);
         assert_eq!(report.listed[0].rule, Rule::Control, "{index}");
         // Where control was diverted it may go anywhere.
-        items.insert(index, M(Mark::Diverted));
+        items.insert(index, M(Mark::Discontinuity));
         let diverted = checked("control", &items);
         assert_ne!(diverted.listed.first().map(|one| one.pc), Some(report.listed[0].pc), "{index}");
     }
@@ -57,7 +57,8 @@ fn a_return_to_where_no_call_is_open_is_found() {
     assert_eq!((report.listed[0].instruction, report.listed[0].pc), (3, OUTSIDE));
     assert_eq!(checked("return", &[gap, Run(Indirect, 0), back, Run(After, DATA)]).listed, []);
     // A signal's handler returns to where the system says.
-    let report = checked("return", &[gap, Run(Indirect, 0), M(Mark::Diverted), back, Run(Outside, DATA)]);
+    let report =
+        checked("return", &[gap, Run(Indirect, 0), M(Mark::Discontinuity), back, Run(Outside, DATA)]);
     assert_eq!((report.violations, report.outside), (0, 1));
 }
 

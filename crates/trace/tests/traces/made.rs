@@ -59,7 +59,7 @@ pub fn mark() -> impl Strategy<Value = Mark> {
     prop_oneof![
         number().prop_map(Mark::Order),
         Just(Mark::Gap),
-        Just(Mark::Diverted),
+        Just(Mark::Discontinuity),
         any::<u32>().prop_map(Mark::SystemCall),
         number().prop_map(Mark::UnitBegins),
         number().prop_map(Mark::UnitEnds),

@@ -62,7 +62,7 @@ fn what_goes_on_in_the_next_chunk_is_in_order() {
     let trace = long("next-chunk", 1_500_000);
     let mut pieces = trace.ordered();
     let mut lengths = vec![0; 1501];
-    while let Some(piece) = pieces.next_piece().unwrap() {
+    while let Some(piece) = pieces.next_run().unwrap() {
         lengths[piece.order as usize] += piece.words.len();
     }
     // A thousand blocks, and three marks.
@@ -124,7 +124,7 @@ fn a_trace_is_put_in_order() {
     let trace = talk("ordered");
     let mut pieces = trace.ordered();
     let mut rows = Vec::new();
-    while let Some(piece) = pieces.next_piece().unwrap() {
+    while let Some(piece) = pieces.next_run().unwrap() {
         assert_eq!(piece.order, rows.len() as u64 + 1);
         rows.extend(addresses(piece.words).into_iter().map(|address| (pid(&trace, piece.stream), address)));
     }
@@ -153,7 +153,7 @@ fn a_trace_is_separated_by_process() {
 fn turns(trace: &Trace, processors: u32, quantum: u64) -> Vec<(u32, u32, Vec<u64>)> {
     let mut rows = Vec::new();
     let mut schedule = trace.schedule(processors, quantum);
-    while let Some(turn) = schedule.next_turn().unwrap() {
+    while let Some(turn) = schedule.next_slice().unwrap() {
         rows.push((turn.processor, pid(trace, turn.stream), addresses(turn.words)));
     }
     rows
@@ -184,7 +184,7 @@ fn a_turn_ends_behind_a_call_to_the_system() {
     let trace = crate::program::trace("turns", &crate::program::right());
     let mut schedule = trace.schedule(3, u64::MAX);
     let mut calls = Vec::new();
-    while let Some(turn) = schedule.next_turn().unwrap() {
+    while let Some(turn) = schedule.next_slice().unwrap() {
         assert_eq!(turn.processor, 0);
         calls.push((turn.time, Event::new(turn.words[turn.words.len() - 1])));
     }

@@ -321,7 +321,7 @@ impl TouchedBytes {
 impl Visitor for Summary<'_> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
         match mark {
-            Mark::Gap | Mark::Diverted => self.break_off(stream as usize),
+            Mark::Gap | Mark::Discontinuity => self.break_off(stream as usize),
             Mark::SystemCall(number) if is_selected => *self.system_calls.entry(number).or_default() += 1,
             Mark::UnitBegins(number) if is_selected => self.unit_begins(stream, before, number),
             Mark::UnitEnds(_) => self.unit_ends(stream, before, true),

@@ -142,7 +142,7 @@ impl Tracer {
 
     pub(in crate::recording) fn discontinuity(&mut self) {
         if self.is_recording && !self.is_cut {
-            self.mark(Mark::Diverted);
+            self.mark(Mark::Discontinuity);
         }
     }
 

@@ -1,5 +1,6 @@
-//! What executing a block does to the registers, as far as addresses follow from one another: each block is
-//! looked at once, and then executed as a few accesses and assignments instead of instruction by instruction.
+//! Summaries of the effect of each block on the registers, as far as addresses depend on it. Abstract interpretation
+//! reduces a block once to a few accesses and assignments; each execution then evaluates these instead of every
+//! instruction.
 
 use isa::{Flags, Format, Instruction, Op};
 
@@ -7,31 +8,31 @@ use crate::bytes::Malformed;
 use events::BlockId;
 use events::record::Shape;
 
-/// Where values are kept while a block is executed: the registers as they were when it began, then what is
-/// loaded or computed in it.
+/// Number of registers. The first slots hold the values of the registers at the start of the block; the others hold
+/// values that are loaded or computed in the block.
 pub(crate) const REGISTERS: usize = 32;
-/// All of them. One word has a bit for each.
+/// Number of slots: the bits of one word.
 pub(crate) const SLOTS: usize = 64;
 /// The slot that is always 0.
 pub(crate) const ZERO: u8 = 31;
-/// The slot that is never known.
+/// The slot whose value is never known.
 pub(crate) const UNKNOWN: u8 = 63;
 /// No register.
 pub(crate) const NONE: u8 = 32;
 
-/// A value that follows from a slot's.
+/// The value of a slot plus a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sum {
+pub(crate) struct SymbolicValue {
     pub slot: u8,
     pub constant: u64,
 }
 
-/// What an access does with the quadword, if it moves one that may be an address.
+/// The quadword that an access moves between memory and an integer register, since it may be an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moves {
-    /// No quadword, or not between memory and an integer register.
+pub(crate) enum Transfer {
+    /// The access moves no quadword, or none to or from an integer register.
     Other,
-    /// Loads it into a slot: `data`, whose constant is 0.
+    /// Loads it into the slot of `data`, whose constant is 0.
     Load,
     /// Stores `data`.
     Store,
@@ -40,32 +41,33 @@ pub(crate) enum Moves {
 /// An access to memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
-    /// The base register, and the displacement.
-    pub base: Sum,
-    /// The slot whose value follows from the address, if it was not known; [`UNKNOWN`] if there is none.
-    pub learns: u8,
-    pub data: Sum,
-    pub moves: Moves,
-    /// The bits of the sum that are the address: all, or all but the low three.
+    /// Base register plus displacement.
+    pub base: SymbolicValue,
+    /// The slot whose value can be inferred from the recorded address if it was not known; [`UNKNOWN`] if there is
+    /// none.
+    pub inferred_slot: u8,
+    pub data: SymbolicValue,
+    pub transfer: Transfer,
+    /// Mask of the address bits: all, or all but the low three.
     pub mask: u64,
 }
 
-/// What a register holds after a block.
+/// The value of a register at the end of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Assignment {
     pub register: u8,
-    pub to: Sum,
-    /// All bits, if the register holds just what the slot holds.
+    pub to: SymbolicValue,
+    /// All bits set if the register equals the slot; else 0.
     pub is_copy: u64,
 }
 
 impl Assignment {
-    fn new(register: u8, to: Sum) -> Assignment {
+    fn new(register: u8, to: SymbolicValue) -> Assignment {
         Assignment { register, to, is_copy: if to.constant == 0 { u64::MAX } else { 0 } }
     }
 }
 
-/// How a block ends, as far as it tells where control goes on.
+/// The kind of transfer of control at the end of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Exit {
     #[default]
@@ -74,37 +76,37 @@ pub(crate) enum Exit {
     Return,
 }
 
-/// What executing a block does.
+/// The effect of executing a block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Recipe {
+pub(crate) struct BlockSummary {
     pub address: u64,
-    /// The first of its accesses and assignments among all, and how many they are.
+    /// Index of its first access among all blocks' accesses, and their number; the same for assignments.
     accesses: (u32, u32),
     assignments: (u32, u8),
     pub instructions: u32,
-    /// Words of its records.
+    /// Words of its record.
     pub words: u32,
-    /// The registers that hold something unknown afterwards, a bit each.
+    /// Bit mask of the registers whose values are unknown at the end.
     pub unknown: u32,
-    /// The register that holds the address of what is executed next, or [`NONE`].
+    /// The register that holds the address of the next instruction to execute, or [`NONE`].
     pub jump: u8,
     pub exit: Exit,
 }
 
-/// What blocks do, by their numbers in their process.
+/// The summaries of a process's blocks, by number.
 #[derive(Debug)]
-pub(crate) struct Recipes {
+pub(crate) struct BlockSummaries {
     pub has_values: bool,
-    list: Vec<Recipe>,
+    list: Vec<BlockSummary>,
     accesses: Vec<Access>,
     assignments: Vec<Assignment>,
-    /// Of the blocks, if records have values; and which is each block's first.
+    /// If records have values: the instructions of all blocks, and the index of each block's first one.
     instructions: Vec<Option<Instruction>>,
     starts: Vec<u32>,
 }
 
-/// Of a block that is not known: it has no instructions, which no block has.
-const LOST: Recipe = Recipe {
+/// Stands for a block that is missing from the dictionary. Unlike every other block it has no instructions.
+const UNDEFINED_BLOCK: BlockSummary = BlockSummary {
     address: 0,
     accesses: (0, 0),
     assignments: (0, 0),
@@ -115,10 +117,10 @@ const LOST: Recipe = Recipe {
     exit: Exit::Other,
 };
 
-impl Recipes {
-    /// Of no blocks.
-    pub fn new(has_values: bool) -> Recipes {
-        Recipes {
+impl BlockSummaries {
+    /// Summaries of no blocks.
+    pub fn new(has_values: bool) -> BlockSummaries {
+        BlockSummaries {
             has_values,
             list: Vec::new(),
             accesses: Vec::new(),
@@ -128,31 +130,36 @@ impl Recipes {
         }
     }
 
-    /// The next block's; of a block that is lost, without words.
+    /// Adds the summary of the next block; `words` is empty if the block is missing.
     pub fn push(&mut self, address: u64, words: &[u32]) {
-        let mut derivation = Derivation::new();
+        let mut state = AbstractState::new();
         let shape = Shape::new(words, self.has_values);
-        let mut recipe = Recipe { address, instructions: shape.instructions, words: shape.words(), ..LOST };
+        let mut summary = BlockSummary {
+            address,
+            instructions: shape.instructions,
+            words: shape.words(),
+            ..UNDEFINED_BLOCK
+        };
         let mut pc = address;
         for &word in words {
             pc = pc.wrapping_add(4);
             if let Some(instruction) = isa::decode(word) {
-                derivation.execute(instruction, pc);
-                recipe.exit = exit(instruction);
-                recipe.jump = jump(instruction);
+                state.execute(instruction, pc);
+                summary.exit = exit(instruction);
+                summary.jump = jump(instruction);
             }
         }
-        let (assignments, unknown) = derivation.outcome();
-        recipe.unknown = unknown;
-        recipe.accesses = (self.accesses.len() as u32, derivation.accesses.len() as u32);
-        recipe.assignments = (self.assignments.len() as u32, assignments.len() as u8);
-        self.accesses.extend(derivation.accesses);
+        let (assignments, unknown) = state.result();
+        summary.unknown = unknown;
+        summary.accesses = (self.accesses.len() as u32, state.accesses.len() as u32);
+        summary.assignments = (self.assignments.len() as u32, assignments.len() as u8);
+        self.accesses.extend(state.accesses);
         self.assignments.extend(assignments);
         if self.has_values {
             self.starts.push(self.instructions.len() as u32);
             self.instructions.extend(words.iter().map(|&word| isa::decode(word)));
         }
-        self.list.push(recipe);
+        self.list.push(summary);
     }
 
     pub fn len(&self) -> usize {
@@ -160,14 +167,14 @@ impl Recipes {
     }
 
     #[inline(always)]
-    pub fn get(&self, id: BlockId) -> Result<&Recipe, Malformed> {
-        let recipe = self.list.get(id as usize).filter(|recipe| recipe.instructions > 0);
-        recipe.ok_or(Malformed("it names a block that is not in the dictionary"))
+    pub fn get(&self, id: BlockId) -> Result<&BlockSummary, Malformed> {
+        let summary = self.list.get(id as usize).filter(|summary| summary.instructions > 0);
+        summary.ok_or(Malformed("it names a block that is not in the dictionary"))
     }
 
     #[inline(always)]
-    pub fn accesses(&self, recipe: &Recipe) -> &[Access] {
-        let (start, count) = recipe.accesses;
+    pub fn accesses(&self, summary: &BlockSummary) -> &[Access] {
+        let (start, count) = summary.accesses;
         &self.accesses[start as usize..][..count as usize]
     }
 
@@ -178,10 +185,10 @@ impl Recipes {
         self.instructions.get(start..start + count as usize).unwrap_or_default()
     }
 
-    /// To be done in this order.
+    /// The assignments, in the order in which they must be done.
     #[inline(always)]
-    pub fn assignments(&self, recipe: &Recipe) -> &[Assignment] {
-        let (start, count) = recipe.assignments;
+    pub fn assignments(&self, summary: &BlockSummary) -> &[Assignment] {
+        let (start, count) = summary.assignments;
         &self.assignments[start as usize..][..count as usize]
     }
 }
@@ -194,43 +201,44 @@ fn exit(instruction: Instruction) -> Exit {
     }
 }
 
-/// The register that still holds where the instruction jumped to.
+/// The register that still holds the target address after the instruction jumped, or [`NONE`].
 fn jump(instruction: Instruction) -> u8 {
     let jumps = instruction.op.format() == Format::MemoryJump && instruction.rb() != ZERO;
     if jumps && instruction.rb() != instruction.ra() { instruction.rb() } else { NONE }
 }
 
-/// What the registers hold in the middle of a block.
-struct Derivation {
-    registers: [Sum; REGISTERS],
-    /// Slots that hold something, a bit each: of the others nothing is known.
-    filled: u64,
+/// The abstract state in the middle of a block: the symbolic values of the registers.
+struct AbstractState {
+    registers: [SymbolicValue; REGISTERS],
+    /// Bit mask of the slots whose values are known.
+    known_slots: u64,
     accesses: Vec<Access>,
 }
 
-impl Derivation {
-    fn new() -> Derivation {
-        let registers = std::array::from_fn(|register| Sum { slot: register as u8, constant: 0 });
-        Derivation { registers, filled: u32::MAX.into(), accesses: Vec::new() }
+impl AbstractState {
+    fn new() -> AbstractState {
+        let registers = std::array::from_fn(|register| SymbolicValue { slot: register as u8, constant: 0 });
+        AbstractState { registers, known_slots: u32::MAX.into(), accesses: Vec::new() }
     }
 
-    fn plus(&self, register: u8, constant: i64) -> Sum {
+    fn plus(&self, register: u8, constant: i64) -> SymbolicValue {
         let sum = self.registers[register as usize];
-        Sum { constant: sum.constant.wrapping_add(constant as u64), ..sum }
+        SymbolicValue { constant: sum.constant.wrapping_add(constant as u64), ..sum }
     }
 
-    fn write(&mut self, register: u8, sum: Sum) {
+    fn write(&mut self, register: u8, sum: SymbolicValue) {
         if register != ZERO {
             self.registers[register as usize] = sum;
         }
     }
 
-    /// A slot for a value that does not follow from others: there are more than registers that may hold one.
-    fn fresh(&mut self) -> Sum {
+    /// Allocates a slot for a value that does not depend on others. There are more slots than registers that can
+    /// refer to them.
+    fn new_slot(&mut self) -> SymbolicValue {
         let used = self.registers.iter().fold(0u64, |used, sum| used | 1 << sum.slot);
         let slot = (REGISTERS as u8..UNKNOWN).find(|slot| used >> slot & 1 == 0).unwrap_or(UNKNOWN);
-        self.filled &= !(1 << slot);
-        Sum { slot, constant: 0 }
+        self.known_slots &= !(1 << slot);
+        SymbolicValue { slot, constant: 0 }
     }
 
     fn execute(&mut self, instruction: Instruction, next_pc: u64) {
@@ -247,24 +255,24 @@ impl Derivation {
                 self.write(ra, self.plus(rb, i64::from(instruction.displacement()) << 16));
             }
             Format::Branch | Format::MemoryJump if !op.is_float() && !op.is(Flags::CONDITIONAL) => {
-                self.write(ra, Sum { slot: ZERO, constant: next_pc });
+                self.write(ra, SymbolicValue { slot: ZERO, constant: next_pc });
             }
             Format::Operate => {
-                let sum = self.operate(instruction).unwrap_or_else(|| self.fresh());
+                let sum = self.operate(instruction).unwrap_or_else(|| self.new_slot());
                 self.write(rc, sum);
             }
             Format::FloatOperate if matches!(op, Op::Ftoit | Op::Ftois) => {
-                let sum = self.fresh();
+                let sum = self.new_slot();
                 self.write(rc, sum);
             }
             Format::MemoryFunction if matches!(op, Op::Rpcc | Op::Rc | Op::Rs) => {
-                let sum = self.fresh();
+                let sum = self.new_slot();
                 self.write(ra, sum);
             }
-            // A call to the system returns in v0, a3 and a4; the others, in v0 if at all.
+            // A system call returns in v0, a3 and a4; other PAL calls at most in v0.
             Format::Pal => {
                 for register in [0, 19, 20] {
-                    let sum = self.fresh();
+                    let sum = self.new_slot();
                     self.write(register, sum);
                 }
             }
@@ -272,15 +280,18 @@ impl Derivation {
         }
     }
 
-    /// What an operation gives, if that is a value it is given plus a constant.
-    fn operate(&self, instruction: Instruction) -> Option<Sum> {
-        let constant = |sum: Sum| (sum.slot == ZERO).then_some(sum.constant);
+    /// The result of an operation, if it is an operand plus a constant.
+    fn operate(&self, instruction: Instruction) -> Option<SymbolicValue> {
+        let constant = |sum: SymbolicValue| (sum.slot == ZERO).then_some(sum.constant);
         let a = self.registers[instruction.ra() as usize];
         let b = match instruction.literal() {
-            Some(literal) => Sum { slot: ZERO, constant: literal.into() },
+            Some(literal) => SymbolicValue { slot: ZERO, constant: literal.into() },
             None => self.registers[instruction.rb() as usize],
         };
-        let plus = |sum: Sum, constant| Sum { constant: sum.constant.wrapping_add(constant), ..sum };
+        let plus = |sum: SymbolicValue, constant| SymbolicValue {
+            constant: sum.constant.wrapping_add(constant),
+            ..sum
+        };
         match instruction.op {
             Op::Addq => constant(b).map(|b| plus(a, b)).or_else(|| constant(a).map(|a| plus(b, a))),
             Op::Subq => constant(b).map(|b| plus(a, b.wrapping_neg())),
@@ -294,42 +305,42 @@ impl Derivation {
     fn access(&mut self, instruction: Instruction) {
         let (op, ra) = (instruction.op, instruction.ra());
         let mut base = self.plus(instruction.rb(), instruction.displacement().into());
-        let learns = if op.is_rounded() || base.slot == ZERO { UNKNOWN } else { base.slot };
-        if self.filled >> base.slot & 1 == 0 {
+        let inferred_slot = if op.is_rounded() || base.slot == ZERO { UNKNOWN } else { base.slot };
+        if self.known_slots >> base.slot & 1 == 0 {
             base.slot = UNKNOWN;
         }
-        self.filled |= 1 << learns;
+        self.known_slots |= 1 << inferred_slot;
         let is_quadword = matches!(op, Op::Ldq | Op::Stq | Op::LdqL | Op::StqC);
-        let (mut data, mut moves) = (Sum { slot: ZERO, constant: 0 }, Moves::Other);
+        let (mut data, mut transfer) = (SymbolicValue { slot: ZERO, constant: 0 }, Transfer::Other);
         if op.is(Flags::STORE) && is_quadword {
-            (data, moves) = (self.known(self.plus(ra, 0)), Moves::Store);
+            (data, transfer) = (self.known(self.plus(ra, 0)), Transfer::Store);
         } else if op.is(Flags::LOAD) && is_quadword && ra != ZERO {
-            (data, moves) = (self.fresh(), Moves::Load);
-            self.filled |= 1 << data.slot;
+            (data, transfer) = (self.new_slot(), Transfer::Load);
+            self.known_slots |= 1 << data.slot;
         }
         let mask = if op.is_rounded() { !7 } else { !0 };
-        self.accesses.push(Access { base, mask, learns, data, moves });
-        // A locked store returns whether it stored.
-        if moves == Moves::Load {
+        self.accesses.push(Access { base, mask, inferred_slot, data, transfer });
+        // A store-conditional writes its success to the register.
+        if transfer == Transfer::Load {
             self.write(ra, data);
         } else if !op.is_float() && (op.is(Flags::LOAD) || op.is(Flags::LOCKED)) {
-            let sum = self.fresh();
+            let sum = self.new_slot();
             self.write(ra, sum);
         }
     }
 
-    fn known(&self, sum: Sum) -> Sum {
-        if self.filled >> sum.slot & 1 == 0 { Sum { slot: UNKNOWN, constant: 0 } } else { sum }
+    fn known(&self, sum: SymbolicValue) -> SymbolicValue {
+        if self.known_slots >> sum.slot & 1 == 0 { SymbolicValue { slot: UNKNOWN, constant: 0 } } else { sum }
     }
 
-    /// What the registers hold in the end: assignments in an order in which none overwrites what a later one
-    /// needs, and the registers of which nothing is known.
-    fn outcome(&self) -> (Vec<Assignment>, u32) {
+    /// The values of the registers at the end: assignments in an order in which none overwrites the source of a later
+    /// one, and the mask of registers with unknown values.
+    fn result(&self) -> (Vec<Assignment>, u32) {
         let (mut pending, mut ordered, mut unknown) = (Vec::new(), Vec::new(), 0);
         for (register, &to) in (0..ZERO).zip(&self.registers) {
             if self.known(to).slot == UNKNOWN {
                 unknown |= 1 << register;
-            } else if to != (Sum { slot: register, constant: 0 }) {
+            } else if to != (SymbolicValue { slot: register, constant: 0 }) {
                 pending.push(Assignment::new(register, to));
             }
         }
@@ -339,7 +350,7 @@ impl Derivation {
             };
             match pending.iter().position(is_free) {
                 Some(index) => ordered.push(pending.remove(index)),
-                // They wait for one another: one is given up.
+                // The rest are a cycle: drop one assignment.
                 None => unknown |= 1 << pending.remove(0).register,
             }
         }
@@ -355,7 +366,8 @@ mod tests {
     use super::*;
     use isa::evaluate;
 
-    /// Executes an instruction: the address it accesses, from registers whose unknown values come from `values`.
+    /// Executes an instruction and returns the address it accesses. Results that are not modelled are taken from
+    /// `values`.
     fn execute(
         instruction: Instruction,
         pc: u64,
@@ -391,7 +403,7 @@ mod tests {
         is_access.then(|| instruction.effective_address(base))
     }
 
-    /// Words with few registers, so that they have much to do with one another.
+    /// Random instructions over few registers, so that many depend on each other.
     fn word() -> impl Strategy<Value = u32> {
         let register = || prop_oneof![0u32..4, Just(30), Just(31)];
         let opcode = prop::sample::select(vec![0x08, 0x09, 0x0b, 0x0f, 0x28, 0x29, 0x29, 0x2d, 0x2f, 0x2a]);
@@ -409,23 +421,23 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// What a recipe says of addresses and registers is what comes of executing the instructions.
+        /// The addresses and registers that follow from a summary equal those of executing the instructions.
         #[test]
-        fn recipes_do_what_instructions_do(
+        fn summaries_have_the_effect_of_instructions(
             words in vec(word(), 1..80),
             registers: [u64; 32],
             values in vec(any::<u64>(), 240),
         ) {
-            let mut recipes = Recipes::new(false);
-            recipes.push(0x1000, &words);
-            let recipe = recipes.get(0).unwrap();
+            let mut summaries = BlockSummaries::new(false);
+            summaries.push(0x1000, &words);
+            let summary = summaries.get(0).unwrap();
             let mut slots = [None; SLOTS];
             let mut r = registers;
             r[31] = 0;
             for (slot, value) in slots.iter_mut().zip(r) {
                 *slot = Some(value);
             }
-            let mut accesses = recipes.accesses(recipe).iter();
+            let mut accesses = summaries.accesses(summary).iter();
             for (index, &word) in words.iter().enumerate() {
                 let Some(instruction) = isa::decode(word) else { continue };
                 let pc = 0x1000 + 4 * index as u64;
@@ -436,24 +448,24 @@ mod tests {
                 if let Some(base) = slots_value(&slots, access.base) {
                     prop_assert_eq!(base & access.mask, address, "access of instruction {}", index);
                 }
-                if access.learns != UNKNOWN {
-                    slots[access.learns as usize] = Some(address.wrapping_sub(access.base.constant));
+                if access.inferred_slot != UNKNOWN {
+                    slots[access.inferred_slot as usize] = Some(address.wrapping_sub(access.base.constant));
                 }
-                if access.moves == Moves::Load {
+                if access.transfer == Transfer::Load {
                     slots[access.data.slot as usize] = Some(r[instruction.ra() as usize]);
                 }
             }
             prop_assert!(accesses.next().is_none());
-            for assignment in recipes.assignments(recipe) {
+            for assignment in summaries.assignments(summary) {
                 slots[assignment.register as usize] = slots_value(&slots, assignment.to);
             }
-            for register in (0..31).filter(|register| recipe.unknown >> register & 1 == 0) {
+            for register in (0..31).filter(|register| summary.unknown >> register & 1 == 0) {
                 prop_assert_eq!(slots[register], Some(r[register]), "register {}", register);
             }
         }
     }
 
-    fn slots_value(slots: &[Option<u64>; SLOTS], sum: Sum) -> Option<u64> {
+    fn slots_value(slots: &[Option<u64>; SLOTS], sum: SymbolicValue) -> Option<u64> {
         slots[sum.slot as usize].map(|value| value.wrapping_add(sum.constant))
     }
 }

@@ -1,19 +1,19 @@
-//! What is thought to be in memory.
+//! A model of the contents of memory, for prediction.
 
 use super::table::{Table, table};
 
-/// Quadwords in memory that were seen to be stored, or found out after they had been loaded.
-pub(super) struct Memory {
-    /// By a hash of the address: the address, and what is there.
+/// A direct-mapped table of quadwords that were stored, or whose values were inferred after a load.
+pub(super) struct MemoryModel {
+    /// By a hash of the address: the address and the quadword.
     words: Table<(u64, u64), MEMORY_SIZE>,
 }
 
 const MEMORY_BITS: u32 = 13;
 const MEMORY_SIZE: usize = 1 << MEMORY_BITS;
 
-impl Memory {
-    pub fn new() -> Memory {
-        Memory { words: table((0, 0)) }
+impl MemoryModel {
+    pub fn new() -> MemoryModel {
+        MemoryModel { words: table((0, 0)) }
     }
 
     #[inline(always)]

@@ -1,36 +1,37 @@
-//! Words that come again, or change by the same amount each time.
+//! Predicts words by their stride and by context: for words that repeat, or change by the same amount each time.
 
 use super::coder::{Coder, Section};
 use super::table::{Table, mixed, table};
 use crate::bytes::Malformed;
 
-/// Guesses words that do not follow from what is known.
-pub(super) struct Guesses {
+/// A hybrid of a stride predictor and a finite-context predictor (FCM), for words that cannot be derived from
+/// registers.
+pub(super) struct ContextPredictor {
     sites: Vec<Site>,
-    /// What followed when a site was reached after the words guessed last.
+    /// By a hash of instruction and history, the word that followed the last time.
     contexts: Table<u64, { 1 << GUESS_BITS }>,
-    /// The words guessed last, those long ago shifted out.
+    /// Hash of the most recent words.
     history: u64,
     last: u64,
 }
 
-/// An instruction that words come from.
+/// State of an instruction whose words are predicted.
 #[derive(Clone, Copy, Default)]
 struct Site {
     last: u64,
     stride: u64,
-    /// Above 0 if the stride was right more often than the context.
+    /// Positive if the stride was right more often than the context.
     prefers_stride: i8,
 }
 
 const GUESS_BITS: u32 = 14;
 
-impl Guesses {
-    pub fn new() -> Guesses {
-        Guesses { sites: Vec::new(), contexts: table(0), history: 0, last: 0 }
+impl ContextPredictor {
+    pub fn new() -> ContextPredictor {
+        ContextPredictor { sites: Vec::new(), contexts: table(0), history: 0, last: 0 }
     }
 
-    /// The next word; `is_sequel` if another prediction of it was wrong.
+    /// Codes and returns the next word. `is_sequel` if another predictor has already mispredicted it.
     #[inline(always)]
     pub fn next<C: Coder>(
         &mut self,
@@ -51,8 +52,8 @@ impl Guesses {
         let word = if !is_sequel && coder.hit(section, first) {
             first
         } else {
-            let near = if state.last == 0 { self.last } else { state.last };
-            coder.miss(section, [first, second, state.last], near)?
+            let reference = if state.last == 0 { self.last } else { state.last };
+            coder.miss(section, [first, second, state.last], reference)?
         };
         let vote = i8::from(by_stride == word) - i8::from(*context == word);
         state.prefers_stride = (state.prefers_stride + vote).clamp(-2, 2);

@@ -1,31 +1,35 @@
-//! Values: predicted by executing instructions one by one, as far as their operands are known. That is often, as
-//! every value is.
+//! Predicts values by executing instructions with the recorded operands. That is mostly possible, since all values
+//! are recorded.
 
 use isa::{Flags, Format, Instruction, Op, evaluate};
 
+use super::block_summary::BlockSummaries;
 use super::coder::{Coder, Section};
-use super::guesses::Guesses;
-use super::memory::Memory;
-use super::recipe::Recipes;
+use super::context_predictor::ContextPredictor;
+use super::memory_model::MemoryModel;
 use crate::bytes::Malformed;
 use events::BlockId;
 use events::record::has_value;
 
-/// The registers: the integer ones, then the floating-point ones.
+/// Number of registers: first the integer ones, then the floating-point ones.
 const REGISTERS: usize = 64;
 const FLOAT: usize = 32;
 const ZERO: u8 = 31;
 
-/// Follows values through registers and memory.
-pub(crate) struct Values {
+/// Models the contents of registers and memory.
+pub(crate) struct ValuePredictor {
     registers: [u64; REGISTERS],
-    memory: Memory,
-    guesses: Guesses,
+    memory: MemoryModel,
+    context_predictor: ContextPredictor,
 }
 
-impl Values {
-    pub fn new() -> Values {
-        Values { registers: [0; REGISTERS], memory: Memory::new(), guesses: Guesses::new() }
+impl ValuePredictor {
+    pub fn new() -> ValuePredictor {
+        ValuePredictor {
+            registers: [0; REGISTERS],
+            memory: MemoryModel::new(),
+            context_predictor: ContextPredictor::new(),
+        }
     }
 
     /// The integer registers.
@@ -33,19 +37,19 @@ impl Values {
         &self.registers[..FLOAT]
     }
 
-    /// The values of a block that was executed with these addresses; the first of its instructions is the
-    /// site `first_site`.
+    /// Codes the values of a block that was executed with these addresses. `first_site` is the index of its first
+    /// instruction's predictor state.
     pub fn execution<C: Coder>(
         &mut self,
         coder: &mut C,
-        recipes: &Recipes,
+        summaries: &BlockSummaries,
         id: BlockId,
         first_site: u32,
         addresses: &[u64],
     ) -> Result<(), Malformed> {
         let mut addresses = addresses.iter().copied();
-        let (mut site, mut pc) = (first_site, recipes.get(id)?.address);
-        for instruction in recipes.instructions(id) {
+        let (mut site, mut pc) = (first_site, summaries.get(id)?.address);
+        for instruction in summaries.instructions(id) {
             site = site.wrapping_add(1);
             pc = pc.wrapping_add(4);
             let Some(instruction) = *instruction else { continue };
@@ -56,7 +60,7 @@ impl Values {
                 let predicted = self.predict(instruction, address);
                 value = match predicted {
                     Some(value) if coder.hit(Section::Values, value) => value,
-                    _ => self.guesses.next(coder, Section::Values, site, predicted.is_some())?,
+                    _ => self.context_predictor.next(coder, Section::Values, site, predicted.is_some())?,
                 };
             }
             self.executed(instruction, address, value);
@@ -68,7 +72,7 @@ impl Values {
         self.registers[register as usize]
     }
 
-    /// The register that an instruction names as its first operand.
+    /// The value of an instruction's first operand.
     fn first(&self, instruction: Instruction) -> u64 {
         let bank = if instruction.op.is_float() { FLOAT } else { 0 };
         self.registers[bank + instruction.ra() as usize]
@@ -95,7 +99,7 @@ impl Values {
         }
     }
 
-    /// What an instruction does with its value, or the address behind it.
+    /// Applies the effect of an instruction with its actual value (or, without one, the next address).
     fn executed(&mut self, instruction: Instruction, address: u64, value: u64) {
         let op = instruction.op;
         let (ra, rc) = (instruction.ra(), instruction.rc());
@@ -126,7 +130,7 @@ impl Values {
     }
 }
 
-/// What a load of the same size would load that a store stored.
+/// The value that a load of the same size returns after a store.
 fn loaded(op: Op, value: u64) -> u64 {
     match op {
         Op::Stb => value as u8 as u64,
