@@ -1,8 +1,9 @@
 //! SIGSEGV and SIGBUS: one handler for the process, which asks the handlers that others [register](register).
 //!
-//! A crate that expects faults (accesses to guest memory, compiled code) or signals that carry the same numbers
-//! (the mailbox) registers a function that recognises its own and resolves them. A fault that none of them
-//! recognises is a bug of the engine and takes the course it had before.
+//! A crate that expects faults (accesses to guest memory, compiled code) registers a function that recognises its
+//! own and resolves them. A fault that none of them recognises is a bug of the engine and takes the course it had
+//! before. Signals with the same numbers that somebody sent arrive at any instruction, within an access as well:
+//! no handler of faults sees them, but the mailbox's.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -14,9 +15,12 @@ pub type Handler = fn(&libc::siginfo_t, &mut libc::ucontext_t) -> bool;
 /// More than there are crates that register one.
 const MOST_HANDLERS: usize = 8;
 
-/// In the order in which they were registered, null behind the last.
+/// Of faults: in the order in which they were registered, null behind the last.
 static HANDLERS: [AtomicPtr<()>; MOST_HANDLERS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST_HANDLERS];
+
+/// Of signals that were sent.
+static SENT_HANDLER: [AtomicPtr<()>; 1] = [AtomicPtr::new(std::ptr::null_mut())];
 
 /// The actions before ours, for SIGSEGV and SIGBUS.
 static mut PREVIOUS: [libc::sigaction; 2] =
@@ -25,8 +29,17 @@ static mut PREVIOUS: [libc::sigaction; 2] =
 
 /// Registers a handler, unless it is registered already, and installs the signal handlers with the first one.
 pub fn register(handler: Handler) {
+    register_in(&HANDLERS, handler);
+}
+
+/// Registers the handler of SIGSEGV and SIGBUS that were sent, and not raised by an access.
+pub(crate) fn register_sent(handler: Handler) {
+    register_in(&SENT_HANDLER, handler);
+}
+
+fn register_in(slots: &[AtomicPtr<()>], handler: Handler) {
     let new = handler as *mut ();
-    for slot in &HANDLERS {
+    for slot in slots {
         let free = std::ptr::null_mut();
         match slot.compare_exchange(free, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => return install(),
@@ -34,7 +47,7 @@ pub fn register(handler: Handler) {
             Err(_) => {}
         }
     }
-    panic!("more than {MOST_HANDLERS} fault handlers");
+    panic!("more than {} handlers", slots.len());
 }
 
 fn install() {
@@ -58,12 +71,14 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     allow_unaligned();
     // SAFETY: the kernel passes valid pointers to a SA_SIGINFO handler.
     let (info, context) = unsafe { (&*info, &mut *context.cast::<libc::ucontext_t>()) };
-    for slot in &HANDLERS {
+    // The kernel's own codes are positive (sigaction(2)).
+    let handlers = if info.si_code > 0 { &HANDLERS[..] } else { &SENT_HANDLER[..] };
+    for slot in handlers {
         let handler = slot.load(Ordering::Acquire);
         if handler.is_null() {
             break;
         }
-        // SAFETY: only `register` writes the slots, and it writes handlers.
+        // SAFETY: only `register_in` writes the slots, and it writes handlers.
         let handler = unsafe { std::mem::transmute::<*mut (), Handler>(handler) };
         if handler(info, context) {
             return;

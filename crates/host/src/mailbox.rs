@@ -179,11 +179,8 @@ pub fn take_attach_request() -> Option<u32> {
     u32::try_from(ATTACHING.swap(NONE, Ordering::Relaxed)).ok()
 }
 
-/// Recognises a SIGSEGV or SIGBUS that was sent, not raised by an access.
+/// Takes a SIGSEGV or SIGBUS that was sent, not raised by an access.
 fn on_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
-    if information.si_code > 0 {
-        return false;
-    }
     // SAFETY: a siginfo_t is 128 bytes of plain data, aligned to 8.
     let information = unsafe { &*(&raw const *information).cast::<SignalInformation>() };
     MAILBOX.with(|mailbox| {
@@ -283,7 +280,7 @@ pub(crate) extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, 
 
 /// Makes the calling thread one that runs the guest, whose signals are recorded; `first` if it is the only one.
 pub fn adopt_thread(first: bool) -> ThreadHandle {
-    fault::register(on_sent_fault);
+    fault::register_sent(on_sent_fault);
     // SAFETY: no arguments.
     let id = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
     if first {

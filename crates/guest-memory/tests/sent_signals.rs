@@ -1,0 +1,35 @@
+//! A SIGBUS or SIGSEGV that somebody sends to a thread is no fault of the access it interrupts.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pathlength_guest_memory::{Backing, MAP_BASE, Memory, PAGE};
+
+/// Kicks of the accessing thread, of which many interrupt an access.
+const KICKS: u32 = 100_000;
+
+#[test]
+fn an_access_that_a_sent_signal_interrupts_completes() {
+    let memory = Memory::new().expect("address space");
+    let (page, protection) = (MAP_BASE, libc::PROT_READ | libc::PROT_WRITE);
+    memory.map_anonymous(page, PAGE, protection, false, Backing::Anonymous).expect("a page");
+    let (thread, is_done) = (host::adopt_thread(true), AtomicBool::new(false));
+    let (mut accesses, mut kicks_seen) = (0_u64, 0_u32);
+    std::thread::scope(|scope| {
+        let is_done = &is_done;
+        scope.spawn(move || {
+            // SAFETY: the thread waits for the end of the scope.
+            (0..KICKS).for_each(|_| unsafe { thread.kick() });
+            is_done.store(true, Ordering::Relaxed);
+        });
+        while !is_done.load(Ordering::Relaxed) {
+            for _ in 0..100 {
+                memory.store::<8>(page, accesses).expect("a mapped page");
+                assert_eq!(memory.load::<8>(page), Ok(accesses));
+                accesses += 1;
+            }
+            kicks_seen += u32::from(host::pending());
+            host::take();
+        }
+    });
+    assert!(kicks_seen > 0, "no kick arrived during {accesses} accesses");
+}
