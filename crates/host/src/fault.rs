@@ -59,7 +59,9 @@ fn install() {
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = on_fault as *const () as usize;
-                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+                // Signals that somebody sends in quick succession wait, or they would fill the handler's stack.
+                libc::sigfillset(&raw mut action.sa_mask);
                 let previous = &raw mut PREVIOUS[slot];
                 libc::sigaction(signal, &action, previous);
             }
