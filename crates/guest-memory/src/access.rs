@@ -1,13 +1,13 @@
-//! Loads, stores and copies that may hit an unmapped or protected page: the host's SIGSEGV or
-//! SIGBUS becomes an error value at the access that caused it.
+//! Loads, stores and copies that may touch an unmapped or protected page: a SIGSEGV or SIGBUS of the host becomes an
+//! error value of the access that raised it.
 //!
-//! Every access to guest memory goes through the few assembly routines below. They stand between
-//! two labels; the fault handler sees that the faulting instruction lies between them and resumes
-//! at a landing routine that returns "fault" to the caller.
+//! Every access to guest memory is made by one of the assembly routines below, which lie between two labels. If the
+//! faulting instruction lies between the labels, the fault handler resumes at a routine that returns an error to the
+//! caller.
 
 use std::cell::Cell;
 
-/// What a routine returns: a value, and whether the access faulted (0 or 1).
+/// The result of a routine: a value, and whether the access faulted (0 or 1).
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Outcome {
@@ -15,8 +15,8 @@ struct Outcome {
     fault: u64,
 }
 
-/// Makes the routines visible to every object file of the program, into which their callers may be
-/// inlined, and to nobody outside it.
+/// Gives the routines hidden visibility: callers may be inlined into other object files of the program, but symbols
+/// are not exported.
 macro_rules! symbols {
     () => {
         symbols!(
@@ -59,7 +59,7 @@ std::arch::global_asm!(
     "pathlength_store8: mov qword ptr [rdi], rsi",
     "xor edx, edx",
     "ret",
-    // exchange(address, expected, new): value = what was there
+    // exchange(address, expected, new): value = the previous contents
     "pathlength_exchange4: mov eax, esi",
     "mov ecx, edx",
     "lock cmpxchg dword ptr [rdi], ecx",
@@ -155,7 +155,7 @@ unsafe extern "C" {
     fn pathlength_copy(to: *mut u8, from: *const u8, bytes: usize) -> Outcome;
 }
 
-/// Why an access failed, as the host's kernel told it.
+/// A fault of an access, as the host's kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostFault {
     /// The host address.
@@ -177,8 +177,8 @@ fn outcome(outcome: Outcome) -> Result<u64, HostFault> {
 /// Loads 1, 2, 4 or 8 bytes, zero-extended.
 ///
 /// # Safety
-/// `address` must lie in memory set aside for the guest, where any host fault is the guest's;
-/// [`catch_faults`] must have been called.
+/// `address` must lie in memory reserved for the guest, so that a host fault is a guest fault; [`catch_faults`] must
+/// have been called.
 #[inline(always)]
 pub unsafe fn load<const SIZE: usize>(address: *const u8) -> Result<u64, HostFault> {
     // SAFETY: the caller's promise; the routines touch nothing else.
@@ -210,8 +210,8 @@ pub unsafe fn store<const SIZE: usize>(address: *mut u8, value: u64) -> Result<(
     .map(drop)
 }
 
-/// Atomically replaces `expected` by `new` (4 or 8 bytes) and returns what was there before:
-/// `expected` if and only if it was replaced.
+/// Atomically replaces `expected` by `new` (4 or 8 bytes). Returns the previous contents, which equal `expected` if
+/// and only if they were replaced.
 ///
 /// # Safety
 /// As for [`load`]; `address` must be aligned to `SIZE`.
@@ -239,19 +239,19 @@ pub unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) -> Result<(), Hos
     outcome(unsafe { pathlength_copy(to, from, bytes) }).map(drop)
 }
 
-/// Has faults of the routines above end in their callers, as error values.
+/// Registers the handler that turns faults of the routines above into error values.
 pub fn catch_faults() {
     host::fault::register(on_fault);
 }
 
-/// Recognises a fault of the routines above: the thread continues where they return one.
+/// Handles a fault of the routines above: the thread resumes where they return an error.
 fn on_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
     let pc = host::fault::program_counter(context);
     let routines = (&raw const pathlength_access_begin as u64)..(&raw const pathlength_access_end as u64);
     if !routines.contains(pc) {
         return false;
     }
-    // SAFETY: a SIGSEGV or SIGBUS that an access raised has an address.
+    // SAFETY: the siginfo of a SIGSEGV or SIGBUS raised by an access has an address.
     let address = unsafe { information.si_addr() } as usize;
     LAST_FAULT.set(HostFault { address, signal: information.si_signo, code: information.si_code });
     *pc = &raw const pathlength_access_fault as u64;

@@ -1,5 +1,5 @@
-//! A guest program's address space inside the host's: a reserved window, the list of what is mapped in it, and loads
-//! and stores whose faults are values.
+//! A guest program's address space within the host's: a reserved window, the list of its mapped regions, and loads
+//! and stores that return faults as error values.
 
 mod access;
 mod layout;

@@ -1,13 +1,12 @@
-//! The guest's address space: one reserved window of the host's, so that a guest address is a host
-//! address minus a constant, plus a list of what is mapped where.
+//! The guest's address space: a reserved window of the host's address space, so that a guest address is a host
+//! address minus a constant, and a list of its mapped regions.
 //!
-//! Nothing outside the window can be reached: every access checks the address against
-//! [`ADDRESS_SPACE`] first, and inside the window only what the guest mapped is accessible.
+//! The guest cannot access memory outside the window, since every address is first compared with [`ADDRESS_SPACE`].
+//! Inside the window only mapped pages are accessible.
 //!
-//! The guest's threads share one `Memory`. Loads and stores need no lock. The list of regions has
-//! one; who changes it holds the kernel's lock as well, so that between two looks at the list nobody
-//! else changes it. At no time is there a hole in the window that the host could give to somebody
-//! else: what is unmapped is replaced by reserved space, never removed.
+//! The guest's threads share one `Memory`. Loads and stores need no lock. The list of regions has a lock; a thread
+//! that changes the list also holds the kernel's lock, so that the list does not change between two reads under that
+//! lock. Unmapped ranges stay reserved, so that the host never allocates memory inside the window.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,18 +16,18 @@ use crate::access::{self, HostFault};
 use crate::layout::{ADDRESS_SPACE, Fault, PAGE, Protection, SEGV_MAPERR};
 use crate::regions::{Backing, Region, Regions};
 
-/// The first address of the window that can be reserved where addresses are the host's own: what lies
-/// below, the host's kernel gives to nobody.
+/// The first address of a window in which guest addresses equal host addresses. The host's kernel maps nothing below
+/// it.
 const LOWEST: u64 = 1 << 16;
 
-/// Reserved behind the address space, so that an access that begins inside, and a displacement added to a
-/// checked address, stay inside.
+/// Guard space reserved after the address space: an access that begins in the address space, or at a small
+/// displacement from a checked address, stays within the reservation.
 const GUARD: u64 = 1 << 16;
 
 /// Reserves host addresses without access rights.
 fn reserve(start: *mut u8, bytes: usize, placement: i32) -> std::io::Result<*mut u8> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | placement;
-    // SAFETY: a reservation replaces nothing, but for the guest's own memory with MAP_FIXED.
+    // SAFETY: without MAP_FIXED a reservation replaces nothing; with it, only the guest's own memory.
     let mapped = unsafe { libc::mmap(start.cast(), bytes, libc::PROT_NONE, flags, -1, 0) };
     if mapped == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(mapped.cast()) }
 }
@@ -37,22 +36,22 @@ fn reserve(start: *mut u8, bytes: usize, placement: i32) -> std::io::Result<*mut
 pub struct Memory {
     base: *mut u8,
     regions: RwLock<Regions>,
-    /// Counts changes to executable mappings: the translated blocks of an older generation are void.
+    /// Counts changes to executable mappings. Blocks that were decoded in an older generation are invalid.
     code_generation: AtomicU64,
 }
 
-// SAFETY: `base` is the address of a reservation that lives as long as the value; the pages behind
-// it are the guest's alone and are only touched by the routines of `access` and by the host's
-// kernel, for which races between threads are as harmless as they are for the guest.
+// SAFETY: `base` is the address of a reservation that lives as long as the value. Its pages belong to the guest and
+// are accessed only by the routines of `access` and by the host's kernel, for which data races are as harmless as for
+// the guest.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Reserves the window. Costs address space only, no memory.
+    /// Reserves the window. This takes address space, but no memory.
     ///
-    /// If the host leaves it free, the window is where the addresses are the host's own: only then is
-    /// there compiled code, which need not add a base.
+    /// If the host's addresses of the window are free, guest addresses equal host addresses. Code is compiled only in
+    /// this case, since compiled code adds no base.
     pub fn new() -> std::io::Result<Memory> {
         access::catch_faults();
         let bytes = (ADDRESS_SPACE + GUARD - LOWEST) as usize;
@@ -64,8 +63,8 @@ impl Memory {
         Ok(Memory { base, regions, code_generation: AtomicU64::new(0) })
     }
 
-    /// The host address of a guest address range, if the range lies in the address space. What is
-    /// mapped there is not checked: meant for passing to the host's kernel, which checks.
+    /// The host address of a guest address range, if the range lies in the address space. Whether it is mapped is not
+    /// checked: the result is meant for the host's kernel, which checks that.
     #[inline(always)]
     pub fn host(&self, address: u64, bytes: u64) -> Option<*mut u8> {
         if address < ADDRESS_SPACE && bytes <= ADDRESS_SPACE - address {
@@ -75,12 +74,12 @@ impl Memory {
         }
     }
 
-    /// Whether guest addresses are host addresses.
+    /// Whether guest addresses equal host addresses.
     pub fn is_identity(&self) -> bool {
         self.base.is_null()
     }
 
-    /// The first guest address that there can be memory at.
+    /// The lowest guest address that can be mapped.
     pub fn lowest(&self) -> u64 {
         if self.is_identity() { LOWEST } else { 0 }
     }
@@ -92,7 +91,7 @@ impl Memory {
 
     #[cold]
     fn fault(&self, address: u64, write: bool, fault: HostFault) -> Fault {
-        // The kernel gives the exact byte, which for a misaligned access is not the first one.
+        // The kernel reports the exact byte, which is not the first one of a misaligned access that crosses a page.
         let exact = (fault.address as u64).wrapping_sub(self.base as u64);
         let address = if exact.wrapping_sub(address) < 8 { exact } else { address };
         Fault { address, write, signal: fault.signal, code: fault.code }
@@ -125,7 +124,7 @@ impl Memory {
             .map_err(|fault| self.fault(address, true, fault))
     }
 
-    /// Atomic compare-and-exchange of an aligned 4 or 8 bytes; true if it was replaced.
+    /// Atomic compare-and-exchange of an aligned 4 or 8 bytes; true if the exchange took place.
     pub fn compare_exchange<const SIZE: usize>(
         &self,
         address: u64,
@@ -178,7 +177,7 @@ impl Memory {
         self.regions.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the list; `change` tells whether code came or went.
+    /// Changes the list; `change` returns whether executable memory was added or removed.
     fn note(&self, change: impl FnOnce(&mut Regions) -> bool) {
         let code = change(&mut self.list());
         if code {
@@ -186,8 +185,7 @@ impl Memory {
         }
     }
 
-    /// Does something while no other thread looks at the list of regions: a fork, whose child would
-    /// find the list locked for ever otherwise.
+    /// Runs a fork while no other thread holds the lock of the list, which would stay locked in the child.
     pub fn undisturbed<T>(&self, what: impl FnOnce() -> T) -> T {
         let _list = self.list();
         what()
@@ -198,17 +196,17 @@ impl Memory {
         self.view(|regions| regions.iter().map(|(start, region)| (start, region.clone())).collect())
     }
 
-    /// How many bytes are mapped.
+    /// Number of mapped bytes.
     pub fn mapped_bytes(&self) -> u64 {
         self.view(|regions| regions.iter().map(|(start, region)| region.end - start).sum())
     }
 
-    /// The region that holds `address`: start and region.
+    /// The region that contains `address`: start and region.
     pub fn region_at(&self, address: u64) -> Option<(u64, Region)> {
         self.view(|regions| regions.at(address).map(|(start, region)| (start, region.clone())))
     }
 
-    /// True if something is mapped throughout.
+    /// True if the whole range is mapped.
     pub fn is_mapped(&self, start: u64, bytes: u64) -> bool {
         self.view(|regions| regions.covers(start, start + bytes))
     }
@@ -218,29 +216,29 @@ impl Memory {
         self.view(|regions| regions.hold_code(start, start + bytes))
     }
 
-    /// True if nothing is mapped in the range and it lies in the address space, above page 0.
+    /// True if nothing in the range is mapped and the range lies in the address space, above page 0.
     pub fn is_free(&self, start: u64, bytes: u64) -> bool {
         self.view(|regions| regions.is_free(start, bytes))
     }
 
-    /// A free range of `bytes` (a multiple of [`PAGE`]): at `hint` if it is free there and not 0,
-    /// else the first at or above the place where the last search ended.
+    /// Finds a free range of `bytes` (a multiple of [`PAGE`]): at `hint` if that is free and not 0, else the first
+    /// one at or above the end of the last range found.
     pub fn find_free(&self, hint: u64, bytes: u64) -> Option<u64> {
         self.list().find_free(hint, bytes)
     }
 
-    /// Grows each time executable memory is mapped, unmapped, protected anew or said to have
-    /// changed: code translated before may no longer be what is there.
+    /// The generation of executable memory. It grows when executable memory is mapped, unmapped or protected, or
+    /// reported as changed, so that code decoded before may be out of date.
     pub fn code_generation(&self) -> u64 {
         self.code_generation.load(Ordering::Acquire)
     }
 
-    /// Instructions in memory may have changed.
+    /// Reports that instructions in memory may have changed.
     pub fn code_changed(&self) {
         self.code_generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Maps fresh zeroed memory at exactly this range, replacing what was there.
+    /// Maps zeroed memory at exactly this range and replaces previous mappings.
     pub fn map_anonymous(
         &self,
         start: u64,
@@ -252,8 +250,8 @@ impl Memory {
         self.map(start, bytes, Region { end: start + bytes, protection, shared, backing }, -1, 0)
     }
 
-    /// Maps a file at exactly this range, replacing what was there. `offset` must be a multiple of
-    /// the host's page size. Bytes of the last page behind the end of a private file read as zeros.
+    /// Maps a file at exactly this range and replaces previous mappings. `offset` must be a multiple of the host's
+    /// page size. Bytes after the end of a private file in its last page are zero.
     #[allow(clippy::too_many_arguments)]
     pub fn map_file(
         &self,
@@ -270,8 +268,8 @@ impl Memory {
         if shared { Ok(()) } else { self.zero_last_page(start, bytes, protection, file, offset) }
     }
 
-    /// Where the file ends in the first half of a guest's page, the host has no page for the second
-    /// half and would raise SIGBUS: zeros go there.
+    /// If the file ends in the first half of a guest page, the host has no page for the second half and would raise
+    /// SIGBUS. Zeroed memory is mapped there.
     fn zero_last_page(
         &self,
         start: u64,
@@ -333,13 +331,13 @@ impl Memory {
         Ok(())
     }
 
-    /// Notes shared memory that the host's kernel has attached at exactly this range.
+    /// Records shared memory that the host's kernel has attached at exactly this range.
     pub fn adopt(&self, start: u64, bytes: u64, protection: Protection, backing: Backing) {
         let region = Region { end: start + bytes, protection, shared: true, backing };
         self.note(|regions| regions.insert(start, region));
     }
 
-    /// Unmaps a range; what was not mapped stays so.
+    /// Unmaps a range. Parts that are not mapped are ignored.
     pub fn unmap(&self, start: u64, bytes: u64) -> std::io::Result<()> {
         let host = self.host(start, bytes).ok_or_else(invalid)?;
         self.reserve(host, bytes)?;
@@ -347,7 +345,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Unmaps everything, as `execve` does. No other thread runs the guest any more.
+    /// Unmaps everything, as `execve` does. No other thread may run guest code any more.
     pub fn clear(&self) {
         let lowest = self.lowest();
         let start = self.base.wrapping_add(lowest as usize);
@@ -356,7 +354,7 @@ impl Memory {
         self.code_changed();
     }
 
-    /// Makes a range of the window reserved space again.
+    /// Replaces a range of the window by reserved space.
     fn reserve(&self, host: *mut u8, bytes: u64) -> std::io::Result<()> {
         // SAFETY: the range lies inside the reservation.
         let mapped = unsafe {
@@ -372,9 +370,8 @@ impl Memory {
         if mapped == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Moves, shrinks or grows what is mapped at `start`, as `mremap` does: `old` bytes become `new`
-    /// bytes at `to`, where what was mapped is replaced. `old` of 0 makes a second view of a shared
-    /// mapping.
+    /// Moves, shrinks or grows the mapping at `start`, as `mremap` does: `old` bytes become `new` bytes at `to`,
+    /// where previous mappings are replaced. If `old` is 0, a second mapping of shared memory is made.
     pub fn remap(&self, start: u64, old: u64, new: u64, to: u64) -> std::io::Result<()> {
         if to == start && new <= old {
             return if new == old { Ok(()) } else { self.unmap(start + new, old - new) };
@@ -400,13 +397,12 @@ impl Memory {
         Ok(())
     }
 
-    /// Shows `new` bytes of the shared mapping at `start` also, or instead, at `to`. The view is made
-    /// outside the window and then put into its place at once.
+    /// Maps `new` bytes of the shared mapping at `start` also, or instead, at `to`. The mapping is made outside the
+    /// window and then moved into place in one step.
     fn view_again(&self, start: u64, new: u64, to: u64) -> std::io::Result<()> {
         let (from, target) = (self.host(start, 0), self.host(to, new).ok_or_else(invalid)?);
         let from = from.ok_or_else(invalid)?.cast();
-        // SAFETY: the first call changes nothing that is mapped, the second moves its result into
-        // the reservation.
+        // SAFETY: the first call changes no existing mapping; the second one moves its result into the reservation.
         unsafe {
             let view = libc::mremap(from, 0, new as usize, libc::MREMAP_MAYMOVE);
             if view == libc::MAP_FAILED {
@@ -422,7 +418,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Moves private pages; what grows is mapped anew, which for a file cannot be done.
+    /// Moves private pages. Growth is mapped as new memory, which is not possible for a file.
     fn move_private(&self, start: u64, old: u64, new: u64, to: u64, region: &Region) -> std::io::Result<()> {
         if new > old {
             if matches!(region.backing, Backing::File { .. }) {
@@ -437,12 +433,12 @@ impl Memory {
         let from = self.host(start, bytes as u64).ok_or_else(invalid)?;
         let target = self.host(to, new).ok_or_else(invalid)?;
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
-        // SAFETY: both ranges lie inside the reservation, and neither leaves a hole in it.
+        // SAFETY: both ranges lie inside the reservation, and neither call leaves a part of it unreserved.
         let moved = unsafe { libc::mremap(from.cast(), bytes, bytes, flags, target) };
         if moved == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Changes the protection of a range that is mapped throughout (ENOMEM if it is not).
+    /// Changes the protection of a range. ENOMEM if it is not mapped completely.
     pub fn protect(&self, start: u64, bytes: u64, protection: Protection) -> std::io::Result<()> {
         let host = self.host(start, bytes).filter(|_| self.is_mapped(start, bytes));
         let host = host.ok_or_else(|| std::io::Error::from_raw_os_error(libc::ENOMEM))?;
@@ -468,7 +464,8 @@ fn invalid() -> std::io::Error {
     std::io::Error::from_raw_os_error(libc::EINVAL)
 }
 
-/// Guest code is data to the host: it is read, never executed. Alpha grants reading with writing.
+/// The host protection of a guest mapping. Guest code is only data to the host, so it is readable and not executable.
+/// Alpha makes writable pages readable.
 fn host_protection(guest: Protection) -> Protection {
     let read = guest & (libc::PROT_READ | libc::PROT_EXEC | libc::PROT_WRITE) != 0;
     (if read { libc::PROT_READ } else { 0 }) | guest & libc::PROT_WRITE

@@ -1,4 +1,4 @@
-//! What of an address space is mapped, as a list: no memory of its own.
+//! The list of mapped regions of an address space. It owns no memory.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,32 +6,32 @@ use std::sync::Arc;
 
 use crate::layout::{ADDRESS_SPACE, MAP_BASE, PAGE, Protection};
 
-/// What backs a region.
+/// The backing of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {
-    /// Zeros to begin with.
+    /// Anonymous memory, initially zero.
     Anonymous,
     /// A file, from an offset on.
     File {
         /// The file's path on the host.
         path: Arc<PathBuf>,
-        /// Where in the file the region begins, in bytes.
+        /// The file offset of the region's start in bytes.
         offset: u64,
     },
-    /// A name that `/proc/self/maps` shows: `[stack]`, `[heap]`.
+    /// The name shown by `/proc/self/maps`: `[stack]`, `[heap]`.
     Named(&'static str),
 }
 
-/// A run of pages mapped alike.
+/// A range of pages with the same mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// First address behind it.
+    /// First address after it.
     pub end: u64,
     /// `PROT_*` bits.
     pub protection: Protection,
     /// True for MAP_SHARED.
     pub shared: bool,
-    /// What is in it.
+    /// Its backing.
     pub backing: Backing,
 }
 
@@ -41,16 +41,16 @@ impl Region {
     }
 }
 
-/// Every region by its first address. They do not overlap.
+/// All regions by their first addresses. They do not overlap.
 #[derive(Debug)]
 pub struct Regions {
     regions: BTreeMap<u64, Region>,
-    /// Where the last search for a free range ended.
+    /// The end of the last free range that was found.
     next: u64,
 }
 
 impl Regions {
-    /// Nothing is mapped.
+    /// An empty list.
     pub fn new() -> Regions {
         Regions { regions: BTreeMap::new(), next: MAP_BASE }
     }
@@ -60,12 +60,12 @@ impl Regions {
         self.regions.iter().map(|(&start, region)| (start, region))
     }
 
-    /// The region that holds `address`: start and region.
+    /// The region that contains `address`: start and region.
     pub fn at(&self, address: u64) -> Option<(u64, &Region)> {
         self.regions.range(..=address).next_back().map(|(&s, r)| (s, r)).filter(|(_, r)| address < r.end)
     }
 
-    /// True if something is mapped throughout.
+    /// True if the whole range is mapped.
     pub fn covers(&self, start: u64, end: u64) -> bool {
         let mut at = start;
         while at < end {
@@ -83,8 +83,8 @@ impl Regions {
         regions.any(|(_, region)| region.executable())
     }
 
-    /// A free range of `bytes` (a multiple of [`PAGE`]): at `hint` if it is free there and not 0,
-    /// else the first at or above the place where the last search ended.
+    /// Finds a free range of `bytes` (a multiple of [`PAGE`]): at `hint` if that is free and not 0, else the first
+    /// one at or above the end of the last range found.
     pub fn find_free(&mut self, hint: u64, bytes: u64) -> Option<u64> {
         if hint != 0 && hint.is_multiple_of(PAGE) && self.is_free(hint, bytes) {
             if hint == self.next {
@@ -108,7 +108,7 @@ impl Regions {
         None
     }
 
-    /// True if nothing is mapped in the range and it lies in the address space, above page 0.
+    /// True if nothing in the range is mapped and the range lies in the address space, above page 0.
     pub fn is_free(&self, start: u64, bytes: u64) -> bool {
         let Some(end) = start.checked_add(bytes) else { return false };
         start >= PAGE
@@ -116,14 +116,14 @@ impl Regions {
             && self.regions.range(..end).next_back().is_none_or(|(_, region)| region.end <= start)
     }
 
-    /// Puts a region in the place of what was there; true if code came or went.
+    /// Inserts a region and removes what it overlaps; true if executable memory was added or removed.
     pub fn insert(&mut self, start: u64, region: Region) -> bool {
         let code = self.remove(start, region.end) | region.executable();
         self.regions.insert(start, region);
         code
     }
 
-    /// Forgets every region, and part of a region, between `start` and `end`; true if code went.
+    /// Removes regions, and parts of regions, between `start` and `end`; true if executable memory was removed.
     pub fn remove(&mut self, start: u64, end: u64) -> bool {
         self.split(start);
         self.split(end);
@@ -132,7 +132,7 @@ impl Regions {
         gone.fold(false, |code, region| code | region.executable())
     }
 
-    /// Changes the protection between `start` and `end`; true if code came or went.
+    /// Changes the protection between `start` and `end`; true if executable memory was added or removed.
     pub fn protect(&mut self, start: u64, end: u64, protection: Protection) -> bool {
         self.split(start);
         self.split(end);
@@ -144,7 +144,7 @@ impl Regions {
         code
     }
 
-    /// The region that would begin at `start` if what is mapped there were split.
+    /// The region that would begin at `start` after a split there.
     pub fn rest_at(&self, start: u64) -> Option<Region> {
         let (first, region) = self.at(start)?;
         let mut region = region.clone();
@@ -154,7 +154,7 @@ impl Regions {
         Some(region)
     }
 
-    /// Makes `at` a border between regions, if it lies inside one.
+    /// Splits the region that contains `at`, if `at` is not its start.
     fn split(&mut self, at: u64) {
         if let Some(upper) = self.rest_at(at)
             && let Some((_, region)) = self.regions.range_mut(..at).next_back()

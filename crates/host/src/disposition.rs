@@ -1,22 +1,22 @@
-//! What the host does upon a signal.
+//! The host's disposition of a signal.
 
 use crate::mailbox::record;
 use crate::signal::all_blockable;
 use crate::system_call::call;
 
-/// What the host does upon a signal.
+/// The host's disposition of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// SIG_DFL.
     Default,
     /// SIG_IGN.
     Ignore,
-    /// Records it.
+    /// The handler records it.
     Record,
 }
 
-/// `struct sigaction` as the kernel has it (asm-generic/signal.h). The C library's would keep signals
-/// 32 and 33, by which the guest's C library cancels threads, for itself.
+/// `struct sigaction` of the kernel (asm-generic/signal.h). The C library's version refuses signals 32 and 33, which
+/// the guest's C library uses to cancel threads.
 #[repr(C)]
 struct KernelAction {
     handler: usize,
@@ -25,14 +25,14 @@ struct KernelAction {
     mask: u64,
 }
 
-/// The flag that says there is a restorer, and the restorer.
+/// The flag that the structure has a restorer, and the restorer.
 #[cfg(target_arch = "x86_64")]
 fn restorer() -> (u64, usize) {
     const SA_RESTORER: u64 = 0x0400_0000;
     (SA_RESTORER, pathlength_sigreturn as *const () as usize)
 }
 
-/// The kernel has its own.
+/// This architecture's kernel provides the restorer.
 #[cfg(target_arch = "aarch64")]
 fn restorer() -> (u64, usize) {
     (0, 0)
@@ -53,7 +53,7 @@ unsafe extern "C" {
     fn pathlength_sigreturn();
 }
 
-/// Sets what the host does upon a signal; `flags` may hold SA_NOCLDSTOP and SA_NOCLDWAIT.
+/// Sets the host's disposition of a signal; `flags` may contain SA_NOCLDSTOP and SA_NOCLDWAIT.
 pub fn set_disposition(signal: i32, disposition: Disposition, flags: i32) {
     let handler = match disposition {
         Disposition::Default => libc::SIG_DFL,
@@ -64,7 +64,7 @@ pub fn set_disposition(signal: i32, disposition: Disposition, flags: i32) {
     let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK | flags) as u32;
     let action = KernelAction { handler, flags: u64::from(flags) | flag, restorer, mask: all_blockable() };
     let arguments = [signal as u64, &raw const action as u64, 0, 8, 0, 0];
-    // SAFETY: `record` is async-signal-safe and has the signature that SA_SIGINFO asks for. There is
-    // no such signal, or it cannot be caught: then nothing changes.
+    // SAFETY: `record` is async-signal-safe and has the signature for SA_SIGINFO. If the signal does not exist or
+    // cannot be caught, the call changes nothing.
     let _ = unsafe { call(libc::SYS_rt_sigaction, arguments) };
 }

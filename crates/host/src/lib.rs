@@ -1,5 +1,5 @@
-//! The host's system calls, signals and memory faults, as an engine needs them that runs a guest program in its
-//! own process: faults of guest accesses become values, and signals for the guest are recorded until it can take
+//! The host's system calls, signals and memory faults, for an engine that runs a guest program within its own
+//! process: faults of guest accesses become error values, and signals for the guest are recorded until it can handle
 //! them.
 
 mod disposition;

@@ -1,9 +1,9 @@
-//! The mailbox of each thread that runs the guest: what signal handlers and other threads leave there.
+//! The mailbox of each guest thread: what signal handlers and other threads leave for it.
 //!
-//! A signal that arrives for the guest is only recorded, in the mailbox of the thread that it arrived in: the handler
-//! keeps what the kernel told, blocks all further signals, and raises the thread's flag. The guest's handler is
-//! entered later, between two instructions. Other threads and processes raise the flag too: they **kick** the thread,
-//! so that it leaves compiled code, or a system call that blocks, and looks at what has changed.
+//! The handler of a signal for the guest only records it in the mailbox of the receiving thread: it keeps the
+//! siginfo, blocks all other signals, and sets the thread's flag. The guest's handler is entered later, between two
+//! instructions. Other threads and processes set the flag, too: they **kick** the thread, so that it leaves compiled
+//! code or a blocking system call, and checks what has changed.
 
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -13,11 +13,12 @@ use crate::fault;
 use crate::signal::{SignalInformation, all_blockable, requeue_to};
 use crate::system_call::{leave_wait, wait_unless};
 
-/// Says whether something waits for a thread: a signal, or a kick by another thread.
+/// Whether something is pending for a thread: a signal, or a kick by another thread.
 struct Flag {
     is_up: AtomicBool,
-    /// The stack limit that compiled code of the thread compares its stack pointer with; null while it runs none.
-    /// It is raised above every stack pointer when something waits, so that the code needs no check of its own.
+    /// The stack limit with which the thread's compiled code compares its stack pointer; null while no compiled code
+    /// runs. It is set above every stack pointer when something is pending, so that compiled code needs no other
+    /// check.
     stack_limit: AtomicPtr<AtomicUsize>,
 }
 
@@ -35,8 +36,8 @@ impl Flag {
     }
 }
 
-/// Names the stack limit that compiled code of the calling thread obeys from now on, and sets it to `end`, or above
-/// every stack pointer if something waits. Null for none.
+/// Sets the location of the stack limit that compiled code of the calling thread checks from now on. The limit is set
+/// to `end`, or above every stack pointer if something is pending. Null for none.
 ///
 /// # Safety
 /// The limit must live until the next call, or the end of the thread.
@@ -54,17 +55,18 @@ pub unsafe fn set_stack_limit(limit: *mut AtomicUsize, end: usize) {
     });
 }
 
-/// What signal handlers and other threads leave for a thread of the guest.
+/// What signal handlers and other threads leave for a guest thread.
 struct Mailbox {
     flag: Flag,
     /// True if `recorded` holds a signal.
     is_recorded: AtomicBool,
-    /// Written by the handler only while `is_recorded` is false, read by the thread only while it is
-    /// true; the handler runs in the same thread.
+    /// Written by the handler only while `is_recorded` is false, and read by the thread only while it is true. The
+    /// handler runs in the same thread.
     recorded: UnsafeCell<SignalInformation>,
-    /// SIGSEGV and SIGBUS that somebody sent: whether, and who (`si_pid` and `si_uid`).
+    /// For SIGSEGV and SIGBUS: whether another process or thread sent one, and its sender (`si_pid` and `si_uid`).
     sent_faults: [(AtomicBool, AtomicU64); 2],
-    /// The thread runs the guest. Any other thread of the engine sends its signals on to the first of these.
+    /// Whether the thread runs guest code. Other threads of the engine forward their signals to the first guest
+    /// thread.
     is_guest: Cell<bool>,
 }
 
@@ -80,10 +82,10 @@ thread_local! {
     };
 }
 
-/// The thread of the guest that gets the signals which other threads of the engine catch.
+/// The guest thread that receives signals which other threads of the engine catch.
 static FIRST_THREAD: AtomicI32 = AtomicI32::new(0);
 
-/// True if something waits for the calling thread: the guest must be left.
+/// True if something is pending for the calling thread, so that it must leave guest code.
 #[inline]
 pub fn pending() -> bool {
     MAILBOX.with(|mailbox| mailbox.flag.is_up.load(Ordering::Relaxed))
@@ -94,7 +96,7 @@ pub fn kick_self() {
     MAILBOX.with(|mailbox| mailbox.flag.raise());
 }
 
-/// True if a signal waits for the calling thread.
+/// True if a signal is pending for the calling thread.
 pub fn is_recorded() -> bool {
     MAILBOX.with(|mailbox| {
         mailbox.is_recorded.load(Ordering::Relaxed)
@@ -102,7 +104,7 @@ pub fn is_recorded() -> bool {
     })
 }
 
-/// The signal that waits for the calling thread, if one does.
+/// The signal that is pending for the calling thread, if there is one.
 pub fn recorded() -> Option<SignalInformation> {
     MAILBOX.with(|mailbox| {
         let is_recorded = mailbox.is_recorded.load(Ordering::Relaxed);
@@ -111,7 +113,7 @@ pub fn recorded() -> Option<SignalInformation> {
     })
 }
 
-/// Lowers the flag and takes a recorded signal. All signals stay blocked until [`set_mask`](crate::signal::set_mask).
+/// Clears the flag and takes a recorded signal. All signals stay blocked until [`set_mask`](crate::signal::set_mask).
 pub fn take() -> Option<SignalInformation> {
     MAILBOX.with(|mailbox| {
         if !mailbox.flag.is_up.swap(false, Ordering::AcqRel) {
@@ -143,19 +145,21 @@ pub fn is_fault(signal: i32) -> bool {
     FAULT_SIGNALS.contains(&signal)
 }
 
-/// `si_code` of the SIGBUS by which one thread of the engine kicks another. The host's kernel has no such code.
+/// `si_code` of the SIGBUS with which one thread of the engine kicks another. The host's kernel does not use this
+/// code.
 const KICK: i32 = -0x5041;
 
-/// `si_code` of the SIGBUS by which another process asks to attach to this one.
+/// `si_code` of the SIGBUS with which another process requests to attach to this one.
 const ATTACH_REQUEST: i32 = -0x5042;
 
-/// No process, in [`ATTACHING`].
+/// Value of [`ATTACHING`]: no process has requested to attach.
 const NONE: i64 = -1;
 
-/// The process that asked to attach last, 0 for one that did not say which it is.
+/// The process that requested to attach last; 0 if its number is unknown.
 static ATTACHING: AtomicI64 = AtomicI64::new(NONE);
 
-/// Asks a process on this engine, by a signal to one of its threads, to let the process `caller` attach.
+/// Requests that a process that runs on this engine lets the process `caller` attach, by a signal to one of its
+/// threads.
 pub fn send_attach_request(process: u32, thread: i32, caller: u32) {
     let information = SignalInformation::new(libc::SIGBUS, ATTACH_REQUEST, &[caller.into()]);
     // SAFETY: the pointer is to 128 bytes that outlive the call.
@@ -164,13 +168,13 @@ pub fn send_attach_request(process: u32, thread: i32, caller: u32) {
     }
 }
 
-/// Whether another process has asked to attach since that was [taken](take_attach_request).
+/// Whether another process has requested to attach since the last [request was taken](take_attach_request).
 #[inline]
 pub fn has_attach_request() -> bool {
     ATTACHING.load(Ordering::Relaxed) != NONE
 }
 
-/// The process that asked to attach, 0 for one that did not say which it is.
+/// The process that requested to attach; 0 if its number is unknown.
 #[inline]
 pub fn take_attach_request() -> Option<u32> {
     if !has_attach_request() {
@@ -179,7 +183,7 @@ pub fn take_attach_request() -> Option<u32> {
     u32::try_from(ATTACHING.swap(NONE, Ordering::Relaxed)).ok()
 }
 
-/// Takes a SIGSEGV or SIGBUS that was sent, not raised by an access.
+/// Handles a SIGSEGV or SIGBUS that was sent, rather than raised by an access.
 fn on_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
     // SAFETY: a siginfo_t is 128 bytes of plain data, aligned to 8.
     let information = unsafe { &*(&raw const *information).cast::<SignalInformation>() };
@@ -209,19 +213,19 @@ fn on_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) 
     true
 }
 
-/// A thread of the guest, as other threads reach it.
+/// A handle by which other threads reach a guest thread.
 #[derive(Clone, Copy)]
 pub struct ThreadHandle {
-    /// The host's id of it.
+    /// The host's thread ID.
     pub id: i32,
     flag: *const Flag,
 }
 
-// SAFETY: the flag is atomic; that its thread still exists is what the methods ask for.
+// SAFETY: the flag is atomic; the methods require that the thread still exists.
 unsafe impl Send for ThreadHandle {}
 
 impl ThreadHandle {
-    /// Makes the thread leave the guest, but not a system call that blocks.
+    /// Makes the thread leave guest code, but does not interrupt a blocking system call.
     ///
     /// # Safety
     /// The thread must not have ended.
@@ -230,7 +234,7 @@ impl ThreadHandle {
         unsafe { (*self.flag).raise() };
     }
 
-    /// Makes the thread leave the guest, or a system call that blocks, at once.
+    /// Makes the thread leave guest code or a blocking system call at once.
     ///
     /// # Safety
     /// As for [`ThreadHandle::notify`].
@@ -251,7 +255,7 @@ pub unsafe fn wait(number: libc::c_long, arguments: [u64; 6]) -> Result<u64, Err
     MAILBOX.with(|mailbox| unsafe { wait_unless(&mailbox.flag.is_up, number, arguments) })
 }
 
-/// The handler of the signals that are recorded for the guest.
+/// The handler of signals that are recorded for the guest.
 pub(crate) extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, context: *mut libc::c_void) {
     fault::allow_unaligned();
     // SAFETY: the kernel passes valid pointers; only async-signal-safe calls are made; the labels
@@ -260,12 +264,12 @@ pub(crate) extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, 
         let information = &*information.cast::<SignalInformation>();
         let mailbox = &*MAILBOX.with(|mailbox| &raw const *mailbox);
         if !mailbox.is_guest.get() {
-            // A thread that does not run the guest caught it.
+            // Caught by a thread that does not run guest code.
             requeue_to(FIRST_THREAD.load(Ordering::Relaxed), information);
             return;
         }
         if information.code() > 0 && [libc::SIGILL, libc::SIGFPE, libc::SIGTRAP].contains(&signal) {
-            // The engine's own instruction failed: the default action.
+            // An instruction of the engine itself failed: take the default action.
             libc::signal(signal, libc::SIG_DFL);
             return;
         }
@@ -278,7 +282,7 @@ pub(crate) extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, 
     }
 }
 
-/// Makes the calling thread one that runs the guest, whose signals are recorded; `first` if it is the only one.
+/// Makes the calling thread a guest thread, whose signals are recorded. `first` if there is no other one.
 pub fn adopt_thread(first: bool) -> ThreadHandle {
     fault::register_sent(on_sent_fault);
     // SAFETY: no arguments.

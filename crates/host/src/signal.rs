@@ -1,4 +1,4 @@
-//! The host's signals: masks, what the kernel tells of a signal, and sending one.
+//! The host's signals: masks, siginfo, and sending.
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use crate::system_call::call;
 pub struct SignalInformation(pub [u64; 16]);
 
 impl SignalInformation {
-    /// A signal with its code and the fields behind it.
+    /// A siginfo with signal, code and the fields that follow.
     pub fn new(signal: i32, code: i32, fields: &[u64]) -> SignalInformation {
         let mut words = [0; 16];
         words[0] = signal as u64;
@@ -36,7 +36,7 @@ pub const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// Every signal that may be blocked: not SIGSEGV and SIGBUS, by which memory reports its faults.
+/// Every signal that may be blocked: all but SIGSEGV and SIGBUS, which report memory faults.
 pub fn all_blockable() -> u64 {
     !(bit(libc::SIGSEGV) | bit(libc::SIGBUS))
 }
@@ -46,7 +46,7 @@ pub fn blockable(mask: u64) -> u64 {
     mask & all_blockable()
 }
 
-/// Sets the host's signal mask of the calling thread, and returns the one before.
+/// Sets the signal mask of the calling thread and returns the previous one.
 pub fn set_mask(mask: u64) -> u64 {
     let new = blockable(mask);
     let mut old = 0u64;
@@ -56,12 +56,12 @@ pub fn set_mask(mask: u64) -> u64 {
     old
 }
 
-/// Blocks every signal (but SIGSEGV and SIGBUS), and returns the mask before.
+/// Blocks every signal but SIGSEGV and SIGBUS, and returns the previous mask.
 pub fn block_all() -> u64 {
     set_mask(u64::MAX)
 }
 
-/// Does something while every signal is blocked, in the threads that begin meanwhile too.
+/// Runs `what` while every signal is blocked. Threads that it starts inherit the mask.
 pub fn without_signals<T>(what: impl FnOnce() -> T) -> T {
     let mask = block_all();
     let result = what();
@@ -69,11 +69,11 @@ pub fn without_signals<T>(what: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Queues a recorded signal anew, to be delivered when it is no longer blocked.
+/// Queues a recorded signal again, to be delivered when it is no longer blocked.
 pub fn requeue(information: &SignalInformation) {
     let process = std::process::id();
-    // What has a code that is not negative was sent to the process: another thread may have it. But
-    // the kernel lets only the first thread send such a one (`do_rt_sigqueueinfo`).
+    // A signal whose code is not negative was sent to the process, so that any thread may take it. The kernel lets
+    // only the first thread send it again with its code (`do_rt_sigqueueinfo`).
     let arguments = [process.into(), information.signal() as u64, &raw const *information as u64, 0, 0, 0];
     // SAFETY: the pointer is to 128 bytes that outlive the call.
     let sent = information.code() >= 0 && unsafe { call(libc::SYS_rt_sigqueueinfo, arguments) }.is_ok();
@@ -83,7 +83,7 @@ pub fn requeue(information: &SignalInformation) {
     }
 }
 
-/// Sends a signal to one thread of this process, with what is known about it if the kernel allows.
+/// Sends a signal to one thread of this process, with its siginfo if the kernel permits that.
 pub fn requeue_to(thread: i32, information: &SignalInformation) {
     let (process, signal) = (std::process::id(), information.signal());
     // SAFETY: the pointer is to 128 bytes that outlive the call.
@@ -95,14 +95,14 @@ pub fn requeue_to(thread: i32, information: &SignalInformation) {
     }
 }
 
-/// Names the calling thread, as `/proc` and `ps` show it.
+/// Sets the name of the calling thread, which `/proc` and `ps` show.
 pub fn name_thread(name: &OsStr) {
     let Ok(name) = CString::new(name.as_bytes()) else { return };
     // SAFETY: the name is NUL-terminated; the host's kernel takes its first 15 bytes.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// True if the host ignores the signal, as its parent may have asked.
+/// True if the host ignores the signal, as the parent process may have requested.
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: an all-zero sigaction is valid and only written to.
     unsafe {

@@ -1,15 +1,15 @@
-//! System calls to the host's kernel: those that return soon, and those that may block.
+//! System calls to the host's kernel: non-blocking ones, and ones that may block.
 //!
-//! A call that may block must not begin once the thread's flag is up, or the guest would sleep through a signal.
-//! [`wait_unless`] tests the flag and makes the call in a short assembly routine; a signal handler that
-//! interrupts the routine between test and call moves it on to its exit "not begun" ([`leave_wait`]).
+//! A call that may block must not begin if the thread's flag is set, or the guest would sleep through a signal.
+//! [`wait_unless`] tests the flag and makes the call in a short assembly routine. A signal handler that interrupts
+//! the routine between test and call moves the program counter to the routine's exit without a call ([`leave_wait`]).
 
 use std::sync::atomic::AtomicBool;
 
 use crate::errno::Errno;
 use crate::fault::program_counter;
 
-/// Makes the routine's labels visible to every object file of the crate, and to nobody outside.
+/// Gives the routine's labels hidden visibility: visible to every object file of the program, and not exported.
 macro_rules! symbols {
     () => {
         ".irp label, pathlength_wait, pathlength_wait_begin, pathlength_wait_end, pathlength_wait_not_begun
@@ -68,11 +68,10 @@ unsafe extern "C" {
     fn pathlength_wait(number: libc::c_long, arguments: &[u64; 6], flag: *const AtomicBool) -> i64;
 }
 
-/// Makes a system call that does not block for long.
+/// Makes a system call that does not block.
 ///
 /// # Safety
-/// The arguments must be such that the kernel touches no memory of the engine beyond what the
-/// caller owns.
+/// The arguments must be such that the kernel accesses no memory of the engine other than the caller's.
 pub unsafe fn call(number: libc::c_long, arguments: [u64; 6]) -> Result<u64, Errno> {
     let [a, b, c, d, e, f] = arguments;
     // SAFETY: the caller's promise.
@@ -80,8 +79,8 @@ pub unsafe fn call(number: libc::c_long, arguments: [u64; 6]) -> Result<u64, Err
     if result == -1 { Err(Errno::last()) } else { Ok(result as u64) }
 }
 
-/// Makes a system call that may block, unless `flag` is up. Fails with EINTR if a signal interrupted it, with
-/// [`Errno::RESTART_ALWAYS`] if the flag was up before it began.
+/// Makes a system call that may block, unless `flag` is set. Fails with EINTR if a signal interrupted the call, with
+/// [`Errno::RESTART_ALWAYS`] if the flag was set before the call began.
 ///
 /// # Safety
 /// As for [`call`].
@@ -95,7 +94,7 @@ pub unsafe fn wait_unless(
     if (-4095..0).contains(&result) { Err(Errno(-result as i32)) } else { Ok(result as u64) }
 }
 
-/// Called by a signal handler: if it interrupted [`wait_unless`] before the call began, the call does not begin.
+/// Called by a signal handler. If it interrupted [`wait_unless`] before the call, the call is skipped.
 pub fn leave_wait(context: &mut libc::ucontext_t) {
     let pc = program_counter(context);
     let routine = &raw const pathlength_wait_begin as u64..&raw const pathlength_wait_end as u64;
