@@ -1,4 +1,4 @@
-//! Where the calls of one function begin and end.
+//! Detects the beginnings and ends of a function's calls.
 
 use events::LoadedImage;
 
@@ -13,16 +13,16 @@ pub fn has_function(name: &str, image: &LoadedImage, file: &image::Image) -> boo
     calls.is_found()
 }
 
-/// The calls of one function in one thread. A call from within a call belongs to the outer one.
+/// The calls of one function in one thread. A nested call belongs to the outer one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
     function: Option<Name>,
-    /// Addresses at which the function is entered.
+    /// Entry addresses of the function.
     entries: Vec<u64>,
-    /// Addresses to which calls returned, or will.
+    /// Return addresses of calls so far.
     returns: Vec<u64>,
     open: Option<Open>,
-    /// Whether there are more blocks than before of which it must hear.
+    /// Whether [`Calls::must_report`] has become true for more blocks.
     requires_recompilation: bool,
     previous_end: u64,
 }
@@ -44,12 +44,12 @@ pub(crate) struct Ended {
     pub(crate) began: u64,
 }
 
-/// What a block is to the calls.
+/// The calls that end and begin at a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// The call that ended before it.
+    /// The call that ended before the block.
     pub(crate) ended: Option<Ended>,
-    /// A call begins with it.
+    /// Whether a call begins with the block.
     pub(crate) begins: bool,
 }
 
@@ -88,19 +88,19 @@ impl Calls {
         }
     }
 
-    /// Whether [`Calls::enter`] must hear of each execution of the block: where calls begin and end, and the
-    /// blocks that call.
+    /// Whether [`Calls::enter`] must be called for each execution of the block: for entries, for return addresses,
+    /// and for blocks that end with a call.
     pub(crate) fn must_report(&self, block: &Block) -> bool {
         self.entries.contains(&block.address)
             || self.returns.iter().any(|&back| block.address == back || block.end() == back)
     }
 
-    /// Whether [`Calls::must_report`] is true for more blocks than before.
+    /// Whether [`Calls::must_report`] has become true for more blocks since the last call.
     pub(crate) fn requires_recompilation(&mut self) -> bool {
         std::mem::take(&mut self.requires_recompilation)
     }
 
-    /// Control is at the first instruction of a block. New calls are looked for if they are `wanted`.
+    /// Control is at the first instruction of a block. A new call is opened only if `wanted` returns true.
     #[inline(always)]
     pub(crate) fn enter(&mut self, block: &Block, cpu: &Cpu, wanted: impl FnOnce() -> bool) -> Change {
         let mut change = Change::default();
@@ -117,14 +117,14 @@ impl Calls {
         change
     }
 
-    /// Control enters the function: a call begins, unless this one is from within another.
+    /// Control enters the function: opens a call, unless it is nested.
     #[cold]
     fn called(&mut self, cpu: &Cpu, change: &mut Change) {
         let stack_pointer = cpu.r[register::SP];
         if let Some(open) = &self.open {
-            // A call left by longjmp never returned. That it was left shows when the function is
-            // called from a frame that must have outlived it. A tail call of the function to itself
-            // looks alike, but is a jump: it leaves ra as it is.
+            // A call that was left by longjmp never returns. It is taken as left when the function is called from a
+            // frame that is older than the call. A tail call of the function to itself looks alike, but is a jump,
+            // which leaves ra unchanged.
             let by_call = cpu.r[register::RA] & !3 == self.previous_end;
             let outlived = stack_pointer > open.stack_pointer;
             if !(outlived || stack_pointer == open.stack_pointer && by_call) {
@@ -141,7 +141,7 @@ impl Calls {
         self.open = Some(Open { return_address, stack_pointer, instructions: cpu.instructions });
     }
 
-    /// Ends the call that is open.
+    /// Ends the open call.
     pub(crate) fn end(&mut self, returned: bool) -> Option<Ended> {
         self.open.take().map(|open| Ended { returned, began: open.instructions })
     }

@@ -1,4 +1,4 @@
-//! Exact counts: of every block, and of each call of one function apart.
+//! Exact counts of executed blocks, for the whole run and for each call of one function.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use alpha::cpu::Cpu;
 use alpha::observer::{InstrumentationLevel, Observer};
 use memory::Memory;
 
-/// A table of counts by small numbers that grows as needed.
+/// A growing array of counts.
 #[derive(Clone, Debug, Default)]
 struct Tally(Vec<u64>);
 
@@ -33,20 +33,20 @@ impl Tally {
         self.0.resize((index + 1).next_power_of_two(), 0);
     }
 
-    /// Adds executions. An execution by compiled code may be taken back before it is added.
+    /// Adds executions. The addition wraps, since an execution by compiled code may be subtracted before it is added.
     #[inline(always)]
     fn add(&mut self, id: u32, executions: u64) {
         let slot = self.slot(id);
         *slot = slot.wrapping_add(executions);
     }
 
-    /// What is not zero, by number.
+    /// The counts that are not zero, with their indexes.
     fn nonzero(&self) -> impl Iterator<Item = (u32, u64)> {
         (0..).zip(&self.0).filter(|(_, n)| **n != 0).map(|(id, n)| (id, *n))
     }
 }
 
-/// What takes an execution back when it is added.
+/// Adding this subtracts one execution.
 const ONE_LESS: u64 = u64::MAX;
 
 /// The blocks that the counts of all threads refer to, and the counts of the threads that have ended.
@@ -59,7 +59,7 @@ struct Totals {
 }
 
 impl Totals {
-    /// The number of a block of any thread's cache: the same instructions at the same address.
+    /// The number of a block in the totals. Blocks of all threads with equal addresses and instructions share it.
     fn id(&mut self, block: &Block) -> BlockId {
         let key = (block.address, block.words.clone());
         let next = self.blocks.len() as BlockId;
@@ -69,7 +69,7 @@ impl Totals {
         })
     }
 
-    /// Adds what a thread counted.
+    /// Adds the counts of a thread.
     fn add(&mut self, counter: &Counter, cache: &BlockCache) {
         let mut executions = counter.executions.clone();
         cache.executions(|id, times| executions.add(id, times));
@@ -94,7 +94,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// What was counted in this thread and in those that have ended, with the blocks it refers to.
+    /// The counts of this thread and of those that have ended.
     pub fn counts(&self, cache: &BlockCache) -> Counts {
         let mut totals = lock(&self.totals).clone();
         totals.add(self, cache);
@@ -109,7 +109,7 @@ impl Counter {
         Counts { images: self.images.clone(), blocks, executions, system_calls }
     }
 
-    /// The image mapped last at an address.
+    /// The image that was mapped last at an address.
     fn image_of(&self, address: u64) -> Option<u32> {
         let holds = |image: &LoadedImage| (image.start..image.end).contains(&address);
         self.images.iter().rposition(holds).map(|index| index as u32)
@@ -158,12 +158,12 @@ pub fn has_variable(name: &str, image: &LoadedImage, file: &image::Image) -> boo
     name.may_be_in(image) && !name.symbols_in(file).is_empty()
 }
 
-/// What to watch as a unit of work.
+/// The definition of a unit of work.
 #[derive(Clone, Debug, Default)]
 pub struct UnitOfWork {
-    /// The function whose calls are counted apart: `name` or `image!name`.
+    /// The function whose calls are the units: `name` or `image!name`.
     pub function: String,
-    /// Variables of 8 bytes whose values each unit records at its end.
+    /// 8-byte variables whose values are recorded at the end of each unit.
     pub gauges: Vec<String>,
 }
 
@@ -171,11 +171,11 @@ pub struct UnitOfWork {
 /// needs no more of them.
 pub type UnitSink<'a> = Box<dyn FnMut(Unit) -> bool + Send + 'a>;
 
-/// What the counters of all threads share.
+/// State shared by the counters of all threads.
 struct Units<'a> {
     sink: Mutex<UnitSink<'a>>,
     wanted: AtomicBool,
-    /// How many have begun: their numbers are in the order of their beginnings.
+    /// Number of units that have begun. Units are numbered in the order of their beginnings.
     begun: AtomicU64,
 }
 
@@ -190,7 +190,7 @@ impl<'a> Units<'a> {
         self.begun.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Hands a unit on that has ended.
+    /// Reports a unit that has ended.
     fn push(&self, unit: Unit) {
         let sink = &mut *lock(&self.sink);
         if !sink(unit) {
@@ -199,7 +199,7 @@ impl<'a> Units<'a> {
     }
 }
 
-/// Counts the whole run, and each unit of work apart. A unit belongs to the thread that it began in.
+/// Counts the whole run and each unit of work. A unit belongs to the thread in which it began.
 pub struct UnitCounter<'a> {
     /// The counts of the whole run.
     pub total: Counter,
@@ -209,9 +209,9 @@ pub struct UnitCounter<'a> {
     /// The number of the open unit, or of the last one.
     number: u64,
     gauges: Vec<Option<u64>>,
-    /// What ran in the open unit: not in the totals yet.
+    /// Executions in the open unit, which are not in the totals yet.
     executions: Tally,
-    /// The totals' numbers of the blocks, by the thread's own.
+    /// Maps the thread's block numbers to the totals'.
     ids: Vec<BlockId>,
     system_calls: Vec<(u32, u64)>,
 }
@@ -234,23 +234,23 @@ impl<'a> UnitCounter<'a> {
         UnitCounter { total, work, units, calls, number: 0, gauges, executions, ids, system_calls }
     }
 
-    /// Whether any image that was mapped has the unit's function.
+    /// Whether an image mapped so far has the unit's function.
     pub fn found(&self) -> bool {
         self.calls.is_found()
     }
 
-    /// The first gauge that no image that was mapped has.
+    /// The first gauge that no image mapped so far has.
     pub fn missing_gauge(&self) -> Option<&str> {
         let missing = self.gauges.iter().position(Option::is_none)?;
         Some(&self.work.gauges[missing])
     }
 
-    /// How many units began.
+    /// Number of units that have begun.
     pub fn begun(&self) -> u64 {
         self.units.begun.load(Ordering::Relaxed)
     }
 
-    /// The program has ended: a unit that is still open ends with it.
+    /// Ends the open unit, if there is one, at the end of the program.
     pub fn finish(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
         self.take(self.calls.is_open(), cache);
         if let Some(ended) = self.calls.end(false) {
@@ -258,14 +258,14 @@ impl<'a> UnitCounter<'a> {
         }
     }
 
-    /// Counts what compiled code has executed, within a unit or outside.
+    /// Adds the executions counted by compiled code to the open unit or to the totals.
     #[cold]
     fn take(&mut self, is_open: bool, cache: &BlockCache) {
         let executions = self.executions(is_open);
         cache.take_executions(|id, times| executions.add(id, times));
     }
 
-    /// Where executions are counted, within a unit or outside.
+    /// The counts of the open unit, or else the totals.
     #[inline(always)]
     fn executions(&mut self, is_open: bool) -> &mut Tally {
         if is_open { &mut self.executions } else { &mut self.total.executions }
@@ -290,7 +290,7 @@ impl<'a> UnitCounter<'a> {
         self.units.push(unit);
     }
 
-    /// Finds the totals' numbers of the blocks that are new.
+    /// Finds the totals' numbers of new blocks.
     fn number_new_blocks(&mut self, cache: &BlockCache) {
         let new = &cache.blocks()[self.ids.len()..];
         if !new.is_empty() {
@@ -374,7 +374,7 @@ impl<'a> Observer for UnitCounter<'a> {
         self.total.ended(cpu, memory, cache);
     }
 
-    /// A copy's units are not the program's.
+    /// Units of a forked process are not counted.
     fn forked(&mut self) {
         self.total.forked();
         self.ids.clear();

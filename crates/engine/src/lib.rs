@@ -34,7 +34,7 @@ pub use recording::{AttachError, Attached, Missing, Plan, Recorded, Recorder, Un
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks what no panic leaves half done.
+/// Locks a mutex. A panic leaves none of the protected data inconsistent.
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Places in a program, as people name them.
+//! Places in a program, as users name them.
 
 use events::LoadedImage;
 use image::{Symbol, SymbolPattern};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use alpha::cpu::register;
 
-/// A symbol, perhaps of one image, as users name it: `name` or `image!name`, mangled or not.
+/// A symbol as users name it, of any image or of one: `name` or `image!name`, mangled or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Name(String);
 
@@ -16,7 +16,7 @@ impl Name {
         Name(text.into())
     }
 
-    /// Whether the image, by its file's name or the beginning of that up to a dot, may have the symbol.
+    /// Whether the image may have the symbol, judged by its file name or the part of that before a dot.
     pub(crate) fn may_be_in(&self, image: &LoadedImage) -> bool {
         let file = image.path.file_name().unwrap_or_default();
         SymbolPattern::new(&self.0).may_be_in(&file.to_string_lossy())
@@ -40,7 +40,7 @@ enum Kind {
     Symbol { name: Name, offset: u64 },
 }
 
-/// Why a text names no place.
+/// Why a text is not a place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' names no place: give a symbol, symbol+0x10, image!symbol, an address as 0x120001000, or a number of \
@@ -68,7 +68,7 @@ impl std::str::FromStr for Place {
             None => (text, 0),
             Some((name, offset)) => match parse_offset(offset) {
                 Some(offset) => (name, offset),
-                // C++'s operators.
+                // Operators of C++.
                 None if name.trim_end_matches('+').ends_with("operator") => (text, 0),
                 None => return Err(wrong()),
             },
@@ -98,7 +98,7 @@ impl std::fmt::Display for Place {
 }
 
 impl Place {
-    /// The number of instructions after which it is, if it is not an address.
+    /// The number of instructions, if the place is one.
     pub(crate) fn instructions(&self) -> Option<u64> {
         match self.0 {
             Kind::Instruction(number) => Some(number),
@@ -106,7 +106,7 @@ impl Place {
         }
     }
 
-    /// Its address, if it is one whatever is mapped.
+    /// The address, if the place is an absolute one.
     pub(crate) fn address(&self) -> Option<u64> {
         match self.0 {
             Kind::Address(address) => Some(address),
@@ -114,7 +114,7 @@ impl Place {
         }
     }
 
-    /// The symbol as it was named, if it is one.
+    /// The name of the symbol, if there is one.
     pub fn symbol(&self) -> Option<&str> {
         match &self.0 {
             Kind::Symbol { name, .. } => Some(&name.0),
@@ -122,12 +122,12 @@ impl Place {
         }
     }
 
-    /// Whether an image has it.
+    /// Whether an image has the symbol.
     pub fn is_in(&self, image: &LoadedImage, file: &image::Image) -> bool {
         !self.addresses_in(image, file).is_empty()
     }
 
-    /// Its addresses in an image that was mapped. A function's are all that it is entered at.
+    /// The addresses of the place in a mapped image: all entries, if it is a function.
     pub(crate) fn addresses_in(&self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
         match &self.0 {
             Kind::Symbol { name, offset } if name.may_be_in(image) => {
@@ -142,8 +142,8 @@ impl Place {
     }
 }
 
-/// A function is entered at its address and, by callers that share its global pointer, behind the
-/// two instructions that compute the global pointer from the procedure value (Calling Standard for Alpha, 3.1).
+/// The entries of a function: its address, and for callers with the same global pointer the address after the two
+/// instructions that compute the global pointer from the procedure value (Calling Standard for Alpha, 3.1).
 pub(crate) fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
     let word = |at| {
         file.code().iter().find(|code| (code.address..code.end()).contains(&at)).and_then(|code| {
@@ -158,10 +158,10 @@ pub(crate) fn entries(file: &image::Image, address: u64) -> impl Iterator<Item =
     std::iter::once(address).chain(second.then_some(address + SECOND_ENTRY))
 }
 
-/// How far behind a function's address its second entry is, if it has one.
+/// Offset of a function's second entry, if it has one.
 pub(crate) const SECOND_ENTRY: u64 = 8;
 
-/// Whether two instructions, with which a function begins, are `ldah gp` and `lda gp`.
+/// Whether the two instructions at the start of a function are `ldah gp` and `lda gp`.
 pub(crate) fn computes_gp(first: u32, second: u32) -> bool {
     let is = |word, op, base| {
         isa::decode(word)

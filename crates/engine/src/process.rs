@@ -1,4 +1,4 @@
-//! A running program: processor, memory and kernel, tied together.
+//! A process: processor, memory and kernel together.
 
 mod guest_thread;
 mod load;
@@ -18,20 +18,20 @@ pub use load::Error;
 use load::load;
 use memory::Memory;
 
-/// What to run and how.
+/// The program to run, and its environment.
 #[derive(Clone, Debug)]
 pub struct Configuration {
     /// The executable.
     pub program: PathBuf,
-    /// What it finds as its own name (`argv[0]`), if not its path.
+    /// Its `argv[0]`, if that is not the path.
     pub name: Option<OsString>,
-    /// Its arguments, without its own name.
+    /// Its arguments, without `argv[0]`.
     pub arguments: Vec<OsString>,
-    /// `NAME=value` strings.
+    /// The environment: `NAME=value` strings.
     pub environment: Vec<OsString>,
     /// The processor: which instructions exist.
     pub model: isa::Cpu,
-    /// What the operating system is like.
+    /// Properties of the operating system.
     pub settings: Settings,
 }
 
@@ -41,15 +41,15 @@ pub struct Process {
     pub cpu: Cpu,
     /// The address space.
     pub memory: Arc<Memory>,
-    /// The blocks that ran in the first thread.
+    /// The block cache of the first thread.
     pub cache: BlockCache,
     /// Every image that was mapped.
     pub images: Vec<LoadedImage>,
-    /// Executions of a block after which it is compiled, if nobody watches; 0 for never.
+    /// Number of executions after which a block is compiled, unless the observer needs the interpreter; 0 for never.
     pub hot: u32,
-    /// Accesses that were not aligned, of all threads that have ended.
+    /// Number of unaligned accesses of all threads that have ended.
     pub unaligned: u64,
-    /// Processes that the program forked, and these in turn: their observers are not this one's.
+    /// Number of processes that the program and its children forked. Other observers observe those.
     pub forked: u64,
     thread: Thread,
     kernel: SharedKernel,
@@ -79,8 +79,8 @@ impl Process {
         })
     }
 
-    /// Runs the program to its end. Returns in the process that called it only: a child that the
-    /// program forks ends here. Each thread has an observer of its own, which this one makes.
+    /// Runs the program to its end. Returns only in the calling process: children that the program forks exit here.
+    /// Each thread has its own observer, which this one makes.
     pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<End, Error> {
         let Process { cpu, memory, cache, hot, thread, kernel, .. } = self;
         let memory: &Memory = memory;

@@ -1,4 +1,4 @@
-//! A thread's side of a debugger.
+//! A debugged thread: the thread's side of the debugger.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,8 +8,8 @@ use events::BlockId;
 use isa::Flags;
 
 use super::{
-    Accesses, Breakpoints, Entered, Event, Member, Order, Place, Reason, Registers, Session, State, Stopped,
-    Watchpoint,
+    Accesses, Breakpoints, DebuggedThread, Event, Order, Reason, Registers, SecondEntryStop, Session,
+    SessionState, Stopped, ThreadState, Watchpoint,
 };
 use crate::places::SECOND_ENTRY;
 use alpha::block::{Block, BlockCache};
@@ -19,79 +19,81 @@ use alpha::observer::{InstrumentationLevel, Observer};
 use host::ThreadHandle;
 use memory::Memory;
 
-/// A thread under a debugger: its observer, which wants to hear of breakpoints only, and of each instruction
-/// while the thread is stepped or watched.
+/// The observer of a debugged thread. It observes blocks at breakpoints only, and every instruction while the thread
+/// is stepped or has watchpoints.
 #[derive(Default)]
 pub struct Attached {
-    /// None when the debugger has gone.
+    /// None after the debugger has detached.
     session: Option<Arc<Session>>,
     thread: i32,
     order: Order,
-    /// The order is this turn's.
-    turn: u64,
-    /// An instruction was executed since it was given.
+    /// The resume count for which the order was given.
+    resume_count: u64,
+    /// An instruction was executed since the order was given.
     has_stepped: bool,
     breakpoints: Arc<Breakpoints>,
     watchpoints: Arc<BTreeSet<Watchpoint>>,
-    /// The breakpoints that compiled code heeds, and their addresses in order.
-    heeded_breakpoints: Arc<Breakpoints>,
-    heeded: Vec<u64>,
-    /// A watched access by the last instruction.
+    /// The breakpoints that compiled code was made for, and their addresses in ascending order.
+    compiled_breakpoints: Arc<Breakpoints>,
+    compiled_addresses: Vec<u64>,
+    /// The watched access of the last instruction.
     access: Option<Reason>,
-    /// Why the thread is to stop.
+    /// The reason for which the thread stops.
     reason: Option<Reason>,
-    /// The breakpoint for which it is to stop at the second entry of a function, if it is before that; and the last
-    /// one for which it has.
+    /// The breakpoint before a function's second entry for which the thread stops at the second entry, if it is
+    /// there; and the last breakpoint for which it has stopped so.
     before_entry: Option<u64>,
     passed: Option<u64>,
-    /// Where the last block ended that the interpreter executed. If the thread is there it fell through, for the
-    /// interpreter asks [`Attached::holds`] before whatever comes next.
+    /// The end of the last interpreted block. If the thread is at this address it fell through, since the interpreter
+    /// calls [`Attached::holds`] before each block.
     fell_through_to: Option<u64>,
 }
 
 impl Attached {
-    /// For the first thread of a program.
+    /// The observer of the first thread of a program.
     pub fn new(session: &Arc<Session>) -> Attached {
         Attached { session: Some(session.clone()), ..Attached::default() }
     }
 
-    /// The thread goes on in the guest, when it may, with what it is to do.
-    fn go_on(&mut self, session: &Session, state: MutexGuard<State>, cpu: &mut Cpu) {
+    /// Waits until the thread may continue in the guest, and takes its order.
+    fn resume(&mut self, session: &Session, state: MutexGuard<SessionState>, cpu: &mut Cpu) {
         let mut state = session.hold(state, self.thread, cpu);
         if state.is_detached {
-            state.members.remove(&self.thread);
-            self.let_go();
+            state.threads.remove(&self.thread);
+            self.detach();
             return;
         }
         (self.breakpoints, self.watchpoints) = (state.breakpoints.clone(), state.watchpoints.clone());
-        let turn = state.turn;
-        let Some(member) = state.members.get_mut(&self.thread) else { return };
-        member.place = Place::Guest;
-        self.order = member.order.clone();
-        if let Some(signal) = member.signal.take() {
-            member.sent = Some(signal);
+        let resume_count = state.resume_count;
+        let Some(debugged) = state.threads.get_mut(&self.thread) else { return };
+        debugged.thread_state = ThreadState::Guest;
+        self.order = debugged.order.clone();
+        if let Some(signal) = debugged.signal.take() {
+            debugged.sent = Some(signal);
             linux::send_to_caller(signal);
         }
-        if turn != self.turn {
-            // A step to a signal's handler ends before the handler's first instruction.
-            (self.turn, self.has_stepped) = (turn, std::mem::take(&mut member.is_signalled));
+        if resume_count != self.resume_count {
+            // A step into a signal handler ends before the handler's first instruction.
+            (self.resume_count, self.has_stepped) =
+                (resume_count, std::mem::take(&mut debugged.is_signalled));
             self.access = self.access.take().filter(|_| !self.watchpoints.is_empty());
         }
     }
 
-    /// The debugger has gone: the thread is like any other.
-    fn let_go(&mut self) {
+    /// The debugger has detached: the thread runs without restrictions.
+    fn detach(&mut self) {
         (self.session, self.order, self.access) = (None, Order::Run, None);
         (self.breakpoints, self.watchpoints) = Default::default();
     }
 
-    /// The access of an instruction that is watched, if it is one.
+    /// The stop reason for an instruction's access, if a watchpoint covers it.
     fn watched(&self, block: &Block, cpu: &Cpu) -> Option<Reason> {
         let step = block.steps.first()?;
         let first = step.address(cpu.r[usize::from(step.b)]);
-        let behind = first.saturating_add(step.op.access_size()? as u64);
+        let access_end = first.saturating_add(step.op.access_size()? as u64);
         let other = if step.op.is(Flags::STORE) { Accesses::Loads } else { Accesses::Stores };
-        let hit = |&&(start, end, accesses): &&Watchpoint| accesses != other && first < end && start < behind;
+        let hit =
+            |&&(start, end, accesses): &&Watchpoint| accesses != other && first < end && start < access_end;
         let &(start, _, watched) = self.watchpoints.iter().find(hit)?;
         Some(Reason::Access { address: first.max(start), watched })
     }
@@ -107,7 +109,7 @@ impl DebuggerHook for Attached {
     }
 
     fn holds(&mut self, pc: u64) -> bool {
-        // Who falls through to the second entry has been stopped at the first.
+        // A thread that falls through to the second entry has already stopped at the first.
         self.fell_through_to = self.fell_through_to.filter(|&end| end == pc);
         self.passed = self.passed.filter(|&passed| passed < pc && pc - passed <= SECOND_ENTRY);
         let has_entered = self.fell_through_to.is_none();
@@ -126,40 +128,41 @@ impl DebuggerHook for Attached {
         self.thread = address.id;
         let mut state = session.lock();
         let (order, registers) = (state.default.clone(), Registers::of(cpu));
-        let member = Member::new(address, registers, order);
-        state.members.insert(self.thread, member);
-        self.go_on(&session, state, cpu);
+        let debugged = DebuggedThread::new(address, registers, order);
+        state.threads.insert(self.thread, debugged);
+        self.resume(&session, state, cpu);
     }
 
     fn stop(&mut self, cpu: &mut Cpu) {
         let Some(session) = self.session.clone() else { return };
         let mut state = session.lock();
-        // Another thread may have stopped the program first: then the reason is found again.
+        // Another thread may have stopped the program first. The reason is then found again after the program is
+        // resumed.
         if let Some(reason) = self.reason.take().filter(|_| !state.is_held && !state.is_detached) {
             self.access = None;
-            let seems = self.before_entry.filter(|_| reason == Reason::Breakpoint);
-            self.passed = seems.or(self.passed);
-            let entered = seems.map(|seems| Entered::new(seems, cpu));
-            session.stop(&mut state, self.thread, cpu, reason, entered);
+            let reported_pc = self.before_entry.filter(|_| reason == Reason::Breakpoint);
+            self.passed = reported_pc.or(self.passed);
+            let second_entry_stop = reported_pc.map(|reported_pc| SecondEntryStop::new(reported_pc, cpu));
+            session.stop(&mut state, self.thread, cpu, reason, second_entry_stop);
         }
-        self.go_on(&session, state, cpu);
+        self.resume(&session, state, cpu);
     }
 
     fn leave_guest(&mut self, cpu: &Cpu) {
         let Some(session) = &self.session else { return };
-        session.place(&mut session.lock(), self.thread, Place::Kernel, cpu);
+        session.set_thread_state(&mut session.lock(), self.thread, ThreadState::Kernel, cpu);
     }
 
     fn enter_guest(&mut self, cpu: &mut Cpu) {
         let Some(session) = self.session.clone() else { return };
-        self.go_on(&session, session.lock(), cpu);
+        self.resume(&session, session.lock(), cpu);
     }
 
     fn end_all(&mut self, cpu: &Cpu) {
         let Some(session) = &self.session else { return };
         let mut state = session.lock();
-        session.place(&mut state, self.thread, Place::Kernel, cpu);
-        state.let_all_run();
+        session.set_thread_state(&mut state, self.thread, ThreadState::Kernel, cpu);
+        state.run_all();
         session.changed.notify_all();
     }
 
@@ -196,33 +199,33 @@ impl Observer for Attached {
 
     fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {
         if let Some(session) = &self.session {
-            session.lock().members.remove(&self.thread);
+            session.lock().threads.remove(&self.thread);
             session.changed.notify_all();
         }
     }
 
     fn must_report(&self, block: &Block) -> bool {
-        self.heeded.binary_search(&block.address).is_ok()
+        self.compiled_addresses.binary_search(&block.address).is_ok()
     }
 
     fn block_boundaries(&self) -> &[u64] {
-        &self.heeded
+        &self.compiled_addresses
     }
 
     fn requires_recompilation(&mut self) -> bool {
-        // What is stepped is not compiled code.
-        if self.steps() || Arc::ptr_eq(&self.heeded_breakpoints, &self.breakpoints) {
+        // Compiled code is not executed while the thread is stepped.
+        if self.steps() || Arc::ptr_eq(&self.compiled_breakpoints, &self.breakpoints) {
             return false;
         }
-        self.heeded_breakpoints = self.breakpoints.clone();
+        self.compiled_breakpoints = self.breakpoints.clone();
         let addresses = self.breakpoints.addresses();
-        let has_changed = self.heeded != addresses;
-        self.heeded = addresses;
+        let has_changed = self.compiled_addresses != addresses;
+        self.compiled_addresses = addresses;
         has_changed
     }
 
     fn forked(&mut self) {
-        self.let_go();
+        self.detach();
     }
 
     fn debugger(&mut self) -> Option<&mut dyn DebuggerHook> {
@@ -231,46 +234,58 @@ impl Observer for Attached {
 }
 
 impl Session {
-    /// Stops the program for a thread's reason, which is perhaps that it has entered a function.
-    fn stop(&self, state: &mut State, thread: i32, cpu: &Cpu, reason: Reason, entered: Option<Entered>) {
-        self.place(state, thread, Place::Held, cpu);
-        if let Some(entered) = entered
-            && let Some(member) = state.members.get_mut(&thread)
+    /// Stops the program because of this thread. `second_entry_stop` if it stopped at a function's second entry.
+    fn stop(
+        &self,
+        state: &mut SessionState,
+        thread: i32,
+        cpu: &Cpu,
+        reason: Reason,
+        second_entry_stop: Option<SecondEntryStop>,
+    ) {
+        self.set_thread_state(state, thread, ThreadState::Held, cpu);
+        if let Some(second_entry_stop) = second_entry_stop
+            && let Some(debugged) = state.threads.get_mut(&thread)
         {
-            (member.registers.pc, member.entered) = (entered.seems, Some(entered));
+            (debugged.registers.pc, debugged.second_entry_stop) =
+                (second_entry_stop.reported_pc, Some(second_entry_stop));
         }
         state.hold();
-        (self.tell)(Event::Stopped(Stopped { thread, reason }));
+        (self.report)(Event::Stopped(Stopped { thread, reason }));
     }
 
-    /// Notes where a thread is.
-    fn place(&self, state: &mut State, thread: i32, place: Place, cpu: &Cpu) {
-        if let Some(member) = state.members.get_mut(&thread) {
-            (member.place, member.registers) = (place, Registers::of(cpu));
+    /// Records the state of a thread.
+    fn set_thread_state(&self, state: &mut SessionState, thread: i32, thread_state: ThreadState, cpu: &Cpu) {
+        if let Some(debugged) = state.threads.get_mut(&thread) {
+            (debugged.thread_state, debugged.registers) = (thread_state, Registers::of(cpu));
             self.changed.notify_all();
         }
     }
 
-    /// Holds a thread until it may go on, and gives it the registers that the debugger set. What was in a
-    /// system call when the program stopped stays there for the debugger, whatever the call has done since.
+    /// Blocks a thread until it may continue, then gives it the registers that the debugger set. A thread that was in
+    /// a system call when the program stopped is shown as in the call, even if the call has returned since.
     fn hold<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, SessionState>,
         thread: i32,
         cpu: &mut Cpu,
-    ) -> MutexGuard<'a, State> {
-        while state.stays(thread) {
-            let place = state.members.get(&thread).map(|member| member.place);
-            if place == Some(Place::Guest) || place == Some(Place::Kernel) && !state.is_held {
-                self.place(&mut state, thread, Place::Held, cpu);
+    ) -> MutexGuard<'a, SessionState> {
+        while state.must_stay(thread) {
+            let thread_state = state.threads.get(&thread).map(|debugged| debugged.thread_state);
+            if thread_state == Some(ThreadState::Guest)
+                || thread_state == Some(ThreadState::Kernel) && !state.is_held
+            {
+                self.set_thread_state(&mut state, thread, ThreadState::Held, cpu);
             }
             state = self.wait(state);
         }
-        if let Some(member) = state.members.get_mut(&thread)
-            && std::mem::take(&mut member.is_changed)
+        if let Some(debugged) = state.threads.get_mut(&thread)
+            && std::mem::take(&mut debugged.is_changed)
         {
-            member.registers.write_to(cpu);
-            if let Some(pc) = member.entered.and_then(|entered| entered.pc(cpu)) {
+            debugged.registers.write_to(cpu);
+            if let Some(pc) =
+                debugged.second_entry_stop.and_then(|second_entry_stop| second_entry_stop.pc(cpu))
+            {
                 cpu.pc = pc;
             }
         }
@@ -281,19 +296,21 @@ impl Session {
 impl SignalHook for Session {
     fn signal(&self, thread: i32, cpu: &mut Cpu, signal: i32) -> Option<i32> {
         let mut state = self.lock();
-        let Some(place) = state.members.get(&thread).map(|member| member.place) else { return Some(signal) };
+        let Some(thread_state) = state.threads.get(&thread).map(|debugged| debugged.thread_state) else {
+            return Some(signal);
+        };
         state = self.hold(state, thread, cpu);
-        let sent = state.members.get_mut(&thread).and_then(|member| member.sent.take());
+        let sent = state.threads.get_mut(&thread).and_then(|debugged| debugged.sent.take());
         let is_known = state.is_detached || sent == Some(signal);
         if !is_known {
             self.stop(&mut state, thread, cpu, Reason::Signal(signal), None);
             state = self.hold(state, thread, cpu);
         }
         let is_known = is_known || state.is_detached;
-        let Some(member) = state.members.get_mut(&thread) else { return Some(signal) };
-        member.place = place;
-        let answer = if is_known { Some(signal) } else { member.signal.take() };
-        member.is_signalled = answer.is_some();
+        let Some(debugged) = state.threads.get_mut(&thread) else { return Some(signal) };
+        debugged.thread_state = thread_state;
+        let answer = if is_known { Some(signal) } else { debugged.signal.take() };
+        debugged.is_signalled = answer.is_some();
         answer
     }
 }

@@ -1,8 +1,9 @@
-//! Where a debugger wants threads to stop.
+//! The breakpoints of a debugger.
 //!
-//! A function that computes its global pointer has a second entry, behind that, for callers that share it. Who enters
-//! there is, to the debugger, at the first entry, and comes to the second one without executing what lies between: so
-//! it stops at breakpoints there, also at those of a debugger that steps with breakpoints, as GDB does on Alpha.
+//! A function that computes its global pointer has a second entry after that code, for callers with the same global
+//! pointer. A thread that enters there is reported to the debugger as being at the first entry, and skips the
+//! instructions between the entries. It stops at breakpoints on these instructions nevertheless, including those that
+//! a debugger sets to step, as GDB does on Alpha.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +13,19 @@ use crate::places::SECOND_ENTRY;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Breakpoints {
     set: BTreeSet<u64>,
-    /// The second entries of functions that have breakpoints before these.
+    /// The second entries of functions that have breakpoints on instructions before these.
     second_entries: BTreeSet<u64>,
 }
 
 impl Breakpoints {
-    /// Adds one. `second_entry` is that of the function, if the address is before it. False if there is one.
+    /// Adds a breakpoint. `second_entry` is the function's second entry if the address is before it. False if the
+    /// address has a breakpoint already.
     pub(super) fn insert(&mut self, address: u64, second_entry: Option<u64>) -> bool {
         self.second_entries.extend(second_entry);
         self.set.insert(address)
     }
 
-    /// Removes one. False if there is none.
+    /// Removes a breakpoint. False if the address has none.
     pub(super) fn remove(&mut self, address: u64) -> bool {
         let was_there = self.set.remove(&address);
         let set = &self.set;
@@ -31,12 +33,12 @@ impl Breakpoints {
         was_there
     }
 
-    /// Whether there is one at an address.
+    /// Whether the address has a breakpoint.
     pub(super) fn contains(&self, address: u64) -> bool {
         self.set.contains(&address)
     }
 
-    /// The first breakpoint before a second entry, behind `passed` if that is given.
+    /// The first breakpoint between the function's start and this second entry, after `passed` if that is given.
     pub(super) fn before_second_entry(&self, address: u64, passed: Option<u64>) -> Option<u64> {
         if !self.second_entries.contains(&address) {
             return None;
@@ -44,13 +46,13 @@ impl Breakpoints {
         before(address).find(|at| passed.is_none_or(|passed| *at > passed) && self.contains(*at))
     }
 
-    /// Where threads may have to stop, in order.
+    /// The addresses at which threads may have to stop, in ascending order.
     pub(super) fn addresses(&self) -> Vec<u64> {
         self.set.union(&self.second_entries).copied().collect()
     }
 }
 
-/// The instructions before a second entry.
+/// The addresses between a function's start and its second entry.
 fn before(second_entry: u64) -> impl Iterator<Item = u64> {
     (1..=SECOND_ENTRY / 4).rev().map(move |back| second_entry.wrapping_sub(4 * back))
 }

@@ -1,13 +1,12 @@
-//! A debugger's side of a running program: it stops all threads, looks at them, changes them, and lets
-//! them go on.
+//! The debugger's side of a running program: it stops all threads, reads and changes their state, and resumes them.
 //!
-//! Each thread of the program has an [`Attached`], its observer. When the program is to be held, a thread
-//! stops where it is in the guest, or when it comes back from the kernel: a system call under way is left
-//! alone. The first thread that has a reason to stop tells so; the others wait, and look for their reasons
-//! again when the program goes on.
+//! Each thread of the program has an [`Attached`] as its observer. When the program is to stop, a thread in guest
+//! code stops where it is, and a thread in a system call stops when the call returns; the call is not interrupted.
+//! The first thread with a reason to stop reports it. The others wait, and determine their reasons again when the
+//! program is resumed.
 //!
-//! Between breakpoints compiled code runs. Blocks begin at breakpoints, and those blocks are never compiled.
-//! A thread that is stepped, or watched, executes blocks of one instruction.
+//! Compiled code runs between breakpoints. Blocks begin at breakpoints, and such blocks are never compiled. A thread
+//! that is stepped or has watchpoints executes blocks of one instruction.
 
 mod attached;
 mod breakpoints;
@@ -59,57 +58,57 @@ impl Registers {
     }
 }
 
-/// Why a thread stopped.
+/// The reason for which a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It is at a breakpoint.
+    /// A breakpoint.
     Breakpoint,
-    /// It has done its step.
+    /// The end of a step.
     Step,
-    /// It has accessed this address, which is watched.
+    /// An access to this address, which is watched.
     Access {
         /// The address.
         address: u64,
-        /// For what accesses it was watched.
+        /// The accesses that are watched.
         watched: Accesses,
     },
-    /// This signal, by Alpha's number, is about to reach it.
+    /// A signal, by Alpha's number, that is about to be delivered.
     Signal(i32),
-    /// It is at the beginning of another program, which took the place of the one before.
+    /// The start of another program, which replaced the previous one.
     Program,
 }
 
 /// A stop of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// The thread that is the reason.
+    /// The thread that caused it.
     pub thread: i32,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// What the program tells its debugger.
+/// An event that the program reports to its debugger.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// It is about to stop: [`Session::settle`] waits until it has.
+    /// The program is stopping: [`Session::settle`] waits until it has stopped.
     Stopped(Stopped),
-    /// It has ended.
+    /// The program has ended.
     Ended(End),
 }
 
-/// What a thread is to do when the program goes on.
+/// What a thread does when the program is resumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// Run.
     #[default]
     Run,
-    /// Execute one instruction, and then on for as long as the next one is in the range.
+    /// Execute one instruction, and continue while the next one is in the range.
     Step(Range<u64>),
-    /// Wait.
+    /// Stay stopped.
     Stay,
 }
 
-/// The accesses that are watched for.
+/// The accesses that a watchpoint watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Accesses {
     /// Loads.
@@ -120,59 +119,59 @@ pub enum Accesses {
     All,
 }
 
-/// A place that is watched: its first address, the one behind it, and for what.
+/// A watchpoint: its first address, the address after it, and the accesses.
 type Watchpoint = (u64, u64, Accesses);
 
-/// Why the debugger cannot do something to a thread.
+/// Why an operation on a thread failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// There is no such thread.
     #[error("there is no such thread")]
     NoThread,
-    /// Its registers belong to the call until that returns.
+    /// Its registers cannot be set before the system call returns.
     #[error("the thread is in a system call")]
     InCall,
 }
 
-/// Where a thread is.
+/// The execution state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ThreadState {
     /// It executes instructions.
     Guest,
     /// It is in a system call.
     Kernel,
-    /// It waits to go on.
+    /// It is stopped.
     Held,
 }
 
-/// A thread as the debugger knows it.
-struct Member {
+/// A debugged thread.
+struct DebuggedThread {
     address: ThreadHandle,
-    place: Place,
-    /// Those it had when it came to its place.
+    thread_state: ThreadState,
+    /// Its registers when it came to its present state.
     registers: Registers,
-    /// The debugger has set them since.
+    /// The debugger has set the registers since.
     is_changed: bool,
-    /// The last stop behind the address that the debugger was told of.
-    entered: Option<Entered>,
+    /// The last stop at a second entry that was reported as a stop before it.
+    second_entry_stop: Option<SecondEntryStop>,
     order: Order,
-    /// The signal that is to reach it when it goes on.
+    /// The signal to deliver when the thread is resumed.
     signal: Option<i32>,
-    /// A signal reaches it now.
+    /// A signal is being delivered.
     is_signalled: bool,
-    /// The debugger sent this signal: it need not be told of it.
+    /// The debugger sent this signal, so its delivery is not reported.
     sent: Option<i32>,
 }
 
-impl Member {
-    /// One that begins.
-    fn new(address: ThreadHandle, registers: Registers, order: Order) -> Member {
-        Member {
+impl DebuggedThread {
+    /// A thread that begins.
+    fn new(address: ThreadHandle, registers: Registers, order: Order) -> DebuggedThread {
+        DebuggedThread {
             address,
-            place: Place::Guest,
+            thread_state: ThreadState::Guest,
             registers,
             is_changed: false,
-            entered: None,
+            second_entry_stop: None,
             order,
             signal: None,
             is_signalled: false,
@@ -181,57 +180,59 @@ impl Member {
     }
 }
 
-/// A thread has come into a function by its second entry, and stopped for a breakpoint before it, where the debugger is
-/// told that it is. The instructions there compute the global pointer from the procedure value, which such a call does
-/// not pass: they must not be executed.
+/// The state of a thread that entered a function by its second entry and stopped there for a breakpoint on an
+/// instruction before it. The debugger is told that the thread is at that breakpoint. The instructions between the
+/// entries compute the global pointer from the procedure value, which this caller did not pass: they must not be
+/// executed.
 #[derive(Clone, Copy)]
-struct Entered {
-    /// Where the debugger believes it.
-    seems: u64,
-    /// Where it is.
+struct SecondEntryStop {
+    /// The program counter that the debugger is told.
+    reported_pc: u64,
+    /// The actual program counter.
     pc: u64,
-    /// The call, by its return address and its stack pointer: the debugger may set the registers to those of the stop
-    /// when it has called a function of the program's.
+    /// Return address and stack pointer, which identify the call: a debugger that calls a function of the program
+    /// restores the registers of the stop afterwards.
     call: (u64, u64),
 }
 
-impl Entered {
-    fn new(seems: u64, cpu: &Cpu) -> Entered {
-        Entered { seems, pc: cpu.pc, call: (cpu.r[register::RA], cpu.r[register::SP]) }
+impl SecondEntryStop {
+    fn new(reported_pc: u64, cpu: &Cpu) -> SecondEntryStop {
+        SecondEntryStop { reported_pc, pc: cpu.pc, call: (cpu.r[register::RA], cpu.r[register::SP]) }
     }
 
-    /// Where the thread goes on that the debugger has put where it seemed to be, if it is in that call.
+    /// The actual program counter, if the thread is in that call and the debugger has set the program counter to the
+    /// one it was told.
     fn pc(&self, cpu: &Cpu) -> Option<u64> {
-        let is_it = cpu.pc == self.seems && (cpu.r[register::RA], cpu.r[register::SP]) == self.call;
+        let is_it = cpu.pc == self.reported_pc && (cpu.r[register::RA], cpu.r[register::SP]) == self.call;
         is_it.then_some(self.pc)
     }
 }
 
-/// What the debugger and the threads share.
-struct State {
-    members: BTreeMap<i32, Member>,
-    /// All threads are to stop.
+/// State shared by the debugger and the threads.
+struct SessionState {
+    threads: BTreeMap<i32, DebuggedThread>,
+    /// All threads must stop.
     is_held: bool,
     is_detached: bool,
-    /// How often the program went on.
-    turn: u64,
-    /// What new threads do.
+    /// How often the program was resumed.
+    resume_count: u64,
+    /// The order of new threads.
     default: Order,
     breakpoints: Arc<Breakpoints>,
     watchpoints: Arc<BTreeSet<Watchpoint>>,
     executable: PathBuf,
-    /// The first thread's stack pointer when the program began.
+    /// The first thread's stack pointer at the start of the program.
     stack: u64,
 }
 
-impl State {
-    /// Of a program that has not begun.
-    fn new(executable: PathBuf, stack: u64) -> State {
-        State {
-            members: BTreeMap::new(),
+impl SessionState {
+    /// The state of a program that has not started.
+    fn new(executable: PathBuf, stack: u64) -> SessionState {
+        SessionState {
+            threads: BTreeMap::new(),
             is_held: true,
             is_detached: false,
-            turn: 0,
+            resume_count: 0,
             default: Order::Run,
             breakpoints: Arc::default(),
             watchpoints: Arc::default(),
@@ -240,139 +241,139 @@ impl State {
         }
     }
 
-    /// Nobody stays where it is, and who begins does not either.
-    fn let_all_run(&mut self) {
+    /// Lets all threads run, including new ones.
+    fn run_all(&mut self) {
         self.default = Order::Run;
-        self.members.values_mut().for_each(|member| member.order = Order::Run);
+        self.threads.values_mut().for_each(|debugged| debugged.order = Order::Run);
     }
 
-    /// Makes all threads stop, as soon as they can.
+    /// Makes all threads stop as soon as they can.
     fn hold(&mut self) {
         self.is_held = true;
-        self.summon();
+        self.kick_all();
     }
 
-    /// Makes all threads look at what has changed.
-    fn summon(&self) {
-        for member in self.members.values().filter(|member| member.place == Place::Guest) {
-            // SAFETY: a thread that ends takes itself from the list first, under the lock that we have.
-            unsafe { member.address.notify() };
+    /// Makes all threads leave compiled code and check what has changed.
+    fn kick_all(&self) {
+        for debugged in self.threads.values().filter(|debugged| debugged.thread_state == ThreadState::Guest) {
+            // SAFETY: a thread that ends removes itself from the list first, under the lock that is held here.
+            unsafe { debugged.address.notify() };
         }
     }
 
-    fn stays(&self, thread: i32) -> bool {
-        self.is_held || self.members.get(&thread).is_some_and(|member| member.order == Order::Stay)
+    fn must_stay(&self, thread: i32) -> bool {
+        self.is_held || self.threads.get(&thread).is_some_and(|debugged| debugged.order == Order::Stay)
     }
 }
 
 /// A program under a debugger.
 pub struct Session {
-    state: Mutex<State>,
-    /// Something changed that a thread, or the debugger, may wait for.
+    state: Mutex<SessionState>,
+    /// Signalled when a state changes for which threads or the debugger wait.
     changed: Condvar,
     memory: Arc<Memory>,
-    tell: Box<dyn Fn(Event) + Send + Sync>,
+    report: Box<dyn Fn(Event) + Send + Sync>,
 }
 
 impl Session {
-    /// For a program that was loaded and has not begun. It stops before its first instruction. `tell` hears
-    /// of events, and must not wait.
-    pub fn new(process: &Process, tell: impl Fn(Event) + Send + Sync + 'static) -> Arc<Session> {
+    /// A session for a program that was loaded and has not started. It stops before its first instruction. `report` is
+    /// called for each event and must not block.
+    pub fn new(process: &Process, report: impl Fn(Event) + Send + Sync + 'static) -> Arc<Session> {
         let executable = process.images.first().map(|image| image.path.clone()).unwrap_or_default();
-        let state = State::new(executable, process.cpu.r[register::SP]);
-        let (memory, tell) = (process.memory.clone(), Box::new(tell));
-        Arc::new(Session { state: Mutex::new(state), changed: Condvar::new(), memory, tell })
+        let state = SessionState::new(executable, process.cpu.r[register::SP]);
+        let (memory, report) = (process.memory.clone(), Box::new(report));
+        Arc::new(Session { state: Mutex::new(state), changed: Condvar::new(), memory, report })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&self, state: MutexGuard<'a, SessionState>) -> MutexGuard<'a, SessionState> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no thread executes instructions, after it was told of a stop, or before the program has
-    /// begun.
+    /// Waits until no thread executes instructions, after a stop was reported or before the program starts.
     pub fn settle(&self) {
         let mut state = self.lock();
-        let settled = |state: &State| {
-            !state.members.is_empty() && state.members.values().all(|member| member.place != Place::Guest)
+        let settled = |state: &SessionState| {
+            !state.threads.is_empty()
+                && state.threads.values().all(|debugged| debugged.thread_state != ThreadState::Guest)
         };
         while !settled(&state) {
             state = self.wait(state);
         }
     }
 
-    /// Stops the program. Returns a thread of it, preferably one that executes instructions; None if the
-    /// program was about to stop anyway.
+    /// Stops the program. Returns a thread, preferably one that executes instructions; None if the program was
+    /// stopping already.
     pub fn interrupt(&self) -> Option<i32> {
         let mut state = self.lock();
         if state.is_held {
             return None;
         }
-        let members = &state.members;
-        let busy = members.iter().find(|(_, member)| member.place == Place::Guest);
-        let thread = busy.or(members.iter().next()).map(|(&id, _)| id);
+        let threads = &state.threads;
+        let busy = threads.iter().find(|(_, debugged)| debugged.thread_state == ThreadState::Guest);
+        let thread = busy.or(threads.iter().next()).map(|(&id, _)| id);
         state.hold();
         drop(state);
         self.settle();
         thread
     }
 
-    /// Lets the program go on: the threads named as ordered, each with the signal that is to reach it first,
-    /// the others as `default` says.
+    /// Resumes the program: the named threads with their orders, each with the signal to deliver first, and the
+    /// others with `default`.
     pub fn resume(&self, orders: &BTreeMap<i32, (Order, Option<i32>)>, default: &Order) {
         let mut state = self.lock();
-        for (id, member) in &mut state.members {
+        for (id, debugged) in &mut state.threads {
             let (order, signal) = orders.get(id).cloned().unwrap_or((default.clone(), None));
-            // One that the thread has not taken yet, for it was stopped again at once, is not lost.
-            (member.order, member.signal) = (order, signal.or(member.signal));
-            member.sent = None;
+            // Keep a signal that the thread has not taken because it was stopped again at once.
+            (debugged.order, debugged.signal) = (order, signal.or(debugged.signal));
+            debugged.sent = None;
         }
         state.default = default.clone();
-        state.turn += 1;
+        state.resume_count += 1;
         state.is_held = false;
         self.changed.notify_all();
     }
 
-    /// Lets the program go on by itself: no thread stops any more.
+    /// Detaches: no thread stops any more.
     pub fn detach(&self) {
         let mut state = self.lock();
         state.is_detached = true;
         state.is_held = false;
-        state.let_all_run();
-        state.summon();
+        state.run_all();
+        state.kick_all();
         self.changed.notify_all();
     }
 
-    /// Tells that the program has ended.
+    /// Reports that the program has ended.
     pub fn end(&self, end: End) {
-        (self.tell)(Event::Ended(end));
+        (self.report)(Event::Ended(end));
     }
 
-    /// The threads' ids, which are the host's.
+    /// The threads' IDs, which are the host's.
     pub fn threads(&self) -> Vec<i32> {
-        self.lock().members.keys().copied().collect()
+        self.lock().threads.keys().copied().collect()
     }
 
-    /// The registers of a thread that has stopped. In a system call they are what they were when it began.
+    /// The registers of a stopped thread. For a thread in a system call they are those at the start of the call.
     pub fn registers(&self, thread: i32) -> Result<Registers, Refusal> {
-        self.lock().members.get(&thread).map(|member| member.registers.clone()).ok_or(Refusal::NoThread)
+        self.lock().threads.get(&thread).map(|debugged| debugged.registers.clone()).ok_or(Refusal::NoThread)
     }
 
-    /// Sets the registers of a thread that has stopped.
+    /// Sets the registers of a stopped thread.
     pub fn set_registers(&self, thread: i32, registers: &Registers) -> Result<(), Refusal> {
         let mut state = self.lock();
-        let member = state.members.get_mut(&thread).ok_or(Refusal::NoThread)?;
-        if member.place != Place::Held {
+        let debugged = state.threads.get_mut(&thread).ok_or(Refusal::NoThread)?;
+        if debugged.thread_state != ThreadState::Held {
             return Err(Refusal::InCall);
         }
-        (member.registers, member.is_changed) = (registers.clone(), true);
+        (debugged.registers, debugged.is_changed) = (registers.clone(), true);
         Ok(())
     }
 
-    /// Reads memory: as many bytes as are there, from the first on.
+    /// Reads memory, up to the first byte that is not mapped.
     pub fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
         let mut done = 0;
         while done < buffer.len() {
@@ -386,28 +387,28 @@ impl Session {
         done
     }
 
-    /// Writes memory, and be it code or constants. If that fails, nothing was written.
+    /// Writes memory, including code and constants. On failure nothing was written.
     pub fn write(&self, address: u64, bytes: &[u8]) -> std::io::Result<()> {
         let length = bytes.len() as u64;
         let end = address.checked_add(length).filter(|&end| self.memory.is_mapped(address, end - address));
         let host = end.and_then(|_| self.memory.host(address, length));
         let host = host.ok_or_else(|| std::io::Error::from_raw_os_error(libc::EFAULT))?;
-        // The host's kernel writes where the protection forbids it to the program.
+        // The host's kernel writes even if the page's protection forbids the program to.
         let memory = OpenOptions::new().write(true).open("/proc/self/mem")?;
         memory.write_all_at(bytes, host as u64)?;
         self.memory.code_changed();
         Ok(())
     }
 
-    /// Lets the program stop before the instruction at an address. Where a function begins there, callers that share
-    /// its global pointer enter behind: they stop, too, and seem to be at the address. False if it does already.
+    /// Sets a breakpoint. If a function begins at the address, callers that use its second entry stop there and are
+    /// reported at the address. False if there is a breakpoint already.
     pub fn add_breakpoint(&self, address: u64) -> bool {
-        let second_entry = self.second_entry_behind(address);
+        let second_entry = self.second_entry_of(address);
         Arc::make_mut(&mut self.lock().breakpoints).insert(address, second_entry)
     }
 
     /// The second entry of a function, if the address is before it.
-    fn second_entry_behind(&self, address: u64) -> Option<u64> {
+    fn second_entry_of(&self, address: u64) -> Option<u64> {
         let word = |at| self.memory.load::<4>(at).ok().map(|word| word as u32);
         let begins = |at: &u64| {
             let words = word(*at).zip(at.checked_add(4).and_then(word));
@@ -416,22 +417,22 @@ impl Session {
         [address, address.wrapping_sub(4)].into_iter().find(begins).map(|entry| entry + SECOND_ENTRY)
     }
 
-    /// Undoes that. False if there is nothing to undo.
+    /// Removes a breakpoint. False if there is none.
     pub fn remove_breakpoint(&self, address: u64) -> bool {
         Arc::make_mut(&mut self.lock().breakpoints).remove(address)
     }
 
-    /// Lets the program stop behind an instruction that accesses so many bytes at an address. False if it
-    /// does already.
+    /// Sets a watchpoint: the program stops after an instruction that accesses this range. False if there is one
+    /// already.
     pub fn add_watchpoint(&self, address: u64, bytes: u64, accesses: Accesses) -> bool {
-        let place = (address, address.saturating_add(bytes), accesses);
-        Arc::make_mut(&mut self.lock().watchpoints).insert(place)
+        let watchpoint = (address, address.saturating_add(bytes), accesses);
+        Arc::make_mut(&mut self.lock().watchpoints).insert(watchpoint)
     }
 
-    /// Undoes that. False if there is nothing to undo.
+    /// Removes a watchpoint. False if there is none.
     pub fn remove_watchpoint(&self, address: u64, bytes: u64, accesses: Accesses) -> bool {
-        let place = (address, address.saturating_add(bytes), accesses);
-        Arc::make_mut(&mut self.lock().watchpoints).remove(&place)
+        let watchpoint = (address, address.saturating_add(bytes), accesses);
+        Arc::make_mut(&mut self.lock().watchpoints).remove(&watchpoint)
     }
 
     /// The executable.
@@ -439,13 +440,13 @@ impl Session {
         self.lock().executable.clone()
     }
 
-    /// The auxiliary vector, as it is on the program's stack.
+    /// The auxiliary vector, read from the program's stack.
     pub fn auxiliary_vector(&self) -> Vec<u8> {
         const MOST_WORDS: u64 = 1 << 20;
         const LONGEST: usize = 64;
         let stack = self.lock().stack;
         let mut words = (0..MOST_WORDS).map_while(|index| self.memory.load::<8>(stack + 8 * index).ok());
-        // The number of arguments; those, and the environment's strings, each with a 0 behind.
+        // Skip argc, the arguments and the environment, each of which ends with a 0.
         words.next();
         for _ in 0..2 {
             words.by_ref().find(|&word| word == 0);

@@ -1,4 +1,4 @@
-//! What a debugger does while threads begin.
+//! Tests of a debugger's control over threads that begin.
 
 use alpha::debugger::DebuggerHook;
 use std::sync::mpsc::channel;
@@ -7,22 +7,22 @@ use std::time::Duration;
 use super::*;
 use linux::Thread;
 
-/// A program that goes on, its new threads only when that is ordered.
+/// Starts a program whose new threads run only if `default` is `Order::Run`.
 fn session() -> Arc<Session> {
     let session = Arc::new(Session {
-        state: Mutex::new(State::new(PathBuf::new(), 0)),
+        state: Mutex::new(SessionState::new(PathBuf::new(), 0)),
         changed: Condvar::new(),
         memory: Arc::new(Memory::new().expect("memory")),
-        tell: Box::new(|_| {}),
+        report: Box::new(|_| {}),
     });
     session.resume(&BTreeMap::new(), &Order::Stay);
     session
 }
 
-/// Long enough for a thread to begin on a busy machine.
+/// Long enough for a thread to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether a thread of the program that begins is let into the guest in so much time.
+/// Whether a thread that begins enters guest code within this time.
 fn begins(session: &Arc<Session>, patience: Duration) -> bool {
     let (goes_on, has_gone_on) = channel();
     let mut attached = Attached::new(session);
@@ -38,7 +38,7 @@ fn a_new_thread_stays_if_others_are_to() {
     assert!(!begins(&session(), Duration::from_millis(500)));
 }
 
-/// It was started before the debugger went.
+/// The thread was started before the debugger detached.
 #[test]
 fn a_thread_that_begins_when_the_debugger_has_gone_goes_on() {
     let session = session();
@@ -46,7 +46,7 @@ fn a_thread_that_begins_when_the_debugger_has_gone_goes_on() {
     assert!(begins(&session, PATIENCE));
 }
 
-/// Or else it could not end.
+/// Otherwise it could not end.
 #[test]
 fn a_thread_that_begins_when_the_program_ends_goes_on() {
     let session = session();

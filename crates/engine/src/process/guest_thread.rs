@@ -1,4 +1,4 @@
-//! A thread of the program at work: what it, the operating system's kernel and the observer have to tell each other.
+//! The execution of a guest thread: calls the interpreter or compiled code, the kernel, and the observer in turn.
 
 mod code;
 
@@ -18,12 +18,12 @@ use linux::{self, Control, Ending, Kernel, KernelGuard, SharedKernel, Start, Thr
 use linux::{Crash, End};
 use memory::Memory;
 
-/// What the threads of a process share.
+/// State shared by the threads of a process.
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'scope, 'env> {
     pub(super) memory: &'env Memory,
     pub(super) kernel: &'env SharedKernel,
-    /// The process that called [`Process::run`]: a child that the program forks is another.
+    /// The process that called [`Process::run`], as opposed to children that the program forks.
     pub(super) host_process: u32,
     /// As in [`Process`].
     pub(super) hot: u32,
@@ -31,43 +31,43 @@ pub(super) struct Shared<'scope, 'env> {
     pub(super) scope: &'scope Scope<'scope, 'env>,
 }
 
-/// One thread of the program at work, on a thread of the host.
+/// A running guest thread, on a thread of the host.
 pub(super) struct GuestThread<'a, 'scope, 'env, O> {
     shared: Shared<'scope, 'env>,
     thread: &'a mut Thread,
     cpu: &'a mut Cpu,
     cache: &'a mut BlockCache,
     observer: &'a mut O,
-    /// The process as the thread knows it; another after a fork.
+    /// The process number as of the last check; it differs after a fork.
     process: u32,
-    /// The blocks in the cache are those of this generation of the code in memory.
+    /// The generation of executable memory for which the blocks in the cache are valid.
     code_generation: u64,
-    /// How many images the observer has heard of.
+    /// Number of images that have been reported to the observer.
     images: usize,
-    /// Blocks of one instruction, for a debugger's steps.
+    /// Cache of one-instruction blocks, for stepping.
     steps: Option<BlockCache>,
-    /// The code of the blocks in the cache.
+    /// The code compiled from the blocks in the cache.
     code: Code,
-    /// Blocks and their code for another interest of the observer's.
+    /// Cache and code of the previous level of instrumentation.
     other_level: Option<(BlockCache, Code)>,
-    /// What the observer wants to hear of from here on, if that is something else.
+    /// The requested level, if compiled code has yet to be left.
     new_level: Option<InstrumentationLevel>,
-    /// It said so of the block that comes next.
+    /// The observer was already asked for the level at the next block.
     is_level_checked: bool,
-    /// For an observer of accesses.
+    /// The record buffer, if the observer takes records.
     records: Option<Records>,
-    /// Compiled code must be forgotten.
+    /// Compiled code must be discarded.
     stale: bool,
-    /// How many calls of [`GuestThread::go`] are at work, one within the other with compiled code between.
+    /// Recursion depth of [`GuestThread::go`], with compiled code between the activations.
     depth: u32,
-    /// The thread's end, when it has come: [`GuestThread::go`] is to be left.
+    /// Set when the thread has ended, so that [`GuestThread::go`] returns.
     ended: Option<Option<Result<End, Error>>>,
 }
 
-/// Stack of a host's thread in bytes: address space only, as long as it is not used.
+/// Stack size of a host thread in bytes. Unused pages take address space only.
 const HOST_STACK: usize = 8 << 20;
 
-/// No instruction has this address.
+/// An address that no instruction has, as it is odd.
 const NEVER: u64 = 1;
 
 impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
@@ -103,7 +103,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         }
     }
 
-    /// Runs until the thread ends. None if the process does not end with it.
+    /// Runs the thread to its end. None if the process continues.
     pub(super) fn run(mut self) -> Option<Result<End, Error>> {
         if let Some(records) = &mut self.records {
             records.attach(self.cpu);
@@ -121,7 +121,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         }
     }
 
-    /// Tells the observer what was executed.
+    /// Reports the records in the buffer to the observer.
     fn flush_records(&mut self) {
         if let Some(records) = &mut self.records {
             let records = records.take(self.cpu);
@@ -131,13 +131,13 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         }
     }
 
-    /// Control goes on elsewhere.
+    /// Reports a discontinuity to the observer.
     fn divert(&mut self) {
         self.flush_records();
         self.observer.discontinuity();
     }
 
-    /// Lets the debugger, if there is one, do something with the registers. It may set other breakpoints.
+    /// Runs an operation of the debugger, if there is one. It may change breakpoints.
     fn with_debugger(&mut self, what: impl FnOnce(&mut dyn DebuggerHook, &mut Cpu)) {
         if let Some(debugger) = self.observer.debugger() {
             what(debugger, self.cpu);
@@ -145,7 +145,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         }
     }
 
-    /// Follows up on a stop of the interpreter.
+    /// Handles a stop of the interpreter.
     fn stop(&mut self, stop: Stop) {
         if stop == Stop::SystemCall {
             self.flush_records();
@@ -164,7 +164,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         let mut status = None;
         match control {
             Control::Continue => {}
-            // The thread would not hear of the end.
+            // The process is ending, which a new thread would miss.
             Control::Start(_) if kernel.is_ending() => {}
             Control::Start(start) => {
                 let id = self.start(&mut kernel, &start);
@@ -182,7 +182,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
             self.process = kernel.process();
             self.observer.forked();
             if let Some(records) = &mut self.records {
-                // They are the parent's.
+                // Discard the parent's records.
                 records.take(self.cpu);
             }
         }
@@ -207,7 +207,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         self.observer.resumed();
     }
 
-    /// Does what the operating system's kernel does when the guest stops.
+    /// Does the kernel's part of a stop.
     fn serve(&mut self, kernel: &mut KernelGuard, stop: Stop) -> Control {
         let (thread, cpu, memory) = (&mut *self.thread, &mut *self.cpu, self.shared.memory);
         match stop {
@@ -221,7 +221,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         }
     }
 
-    /// Hears of what this thread, or another, did to the code in memory.
+    /// Handles changes to executable memory by this thread or another one.
     fn follow_code_changes(&mut self, kernel: &Kernel) {
         if self.shared.memory.code_generation() != self.code_generation {
             self.report_images(kernel);
@@ -235,31 +235,30 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         self.stale |= self.update_boundaries();
     }
 
-    /// Starts a thread; its id. It begins when the calling one gives the lock back.
+    /// Starts a thread and returns its ID. The new thread runs once the caller releases the kernel lock.
     fn start(&mut self, kernel: &mut KernelGuard, start: &Start) -> std::io::Result<i32> {
         let (shared, images) = (self.shared, self.images);
-        // It is told before anything that the other thread does.
+        // Everything so far is reported before anything that the new thread does.
         self.report_all();
         let (mut cpu, mut cache) = (start.registers(self.cpu), self.cache.for_thread());
         let mut observer = self.observer.thread();
         let begins = start.clone();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let body = move || {
             let mut thread = Thread::start(&begins);
-            tell.send(thread.address()).expect("the thread that starts another waits for it");
+            sender.send(thread.address()).expect("the thread that starts another waits for it");
             let process = thread.begin(&shared.kernel.lock());
             let runner = GuestThread::new(shared, &mut thread, &mut cpu, &mut cache, &mut observer);
-            // If the process ends with this thread it is a child, and does not return here.
+            // If the process ends with this thread, it is a forked child, and `run` does not return.
             GuestThread { images, process, ..runner }.run();
         };
         host::without_signals(|| Builder::new().stack_size(HOST_STACK).spawn_scoped(shared.scope, body))?;
-        let address = told.recv().expect("a thread begins by telling its address");
+        let address = receiver.recv().expect("a thread first sends its address");
         kernel.add(address, start, shared.memory);
         Ok(address.id)
     }
 
-    /// The thread ends. The first one waits for the others, and goes on if another program takes the
-    /// place of this one.
+    /// Ends the thread. The first thread waits for the others, and continues if another program replaces this one.
     fn end(&mut self, status: i32) -> After {
         self.report_all();
         let memory = self.shared.memory;
@@ -296,7 +295,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         }
     }
 
-    /// The process ends, and here if the program forked it.
+    /// Ends the process. A forked child exits here.
     fn leave(&mut self, end: Result<End, Error>) -> Result<End, Error> {
         let mut kernel = self.shared.kernel.lock();
         kernel.unaligned += self.cpu.unaligned;
@@ -305,7 +304,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
             return end;
         }
         drop(kernel);
-        // No signal that comes now changes how it ends.
+        // Signals that arrive from now on must not change the exit status.
         host::block_all();
         self.observer.ended(self.cpu, self.shared.memory, self.cache);
         match end {
@@ -332,11 +331,11 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
     }
 }
 
-/// What comes after a thread's end.
+/// What follows the end of a thread.
 enum After {
-    /// Nothing: it is gone.
+    /// Nothing: the process continues without it.
     Gone,
-    /// The first thread goes on with another program, this one.
+    /// The first thread continues with another program, this one.
     Program(PathBuf),
     /// The process has ended.
     Ended(Result<End, Error>),

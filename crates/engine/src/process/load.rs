@@ -8,13 +8,13 @@ use linux::Kernel;
 use linux::loader::{self, LoadError, Program};
 use memory::Memory;
 
-/// Why a program could not be run.
+/// Why a program could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It could not be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// No address space for the guest.
+    /// The guest's address space could not be reserved.
     #[error(
         "cannot reserve 4 TiB of address space for the program: {0}; raise the limit (ulimit -v unlimited) and \
          allow overcommitment (sysctl vm.overcommit_memory=0)"
@@ -41,7 +41,7 @@ pub(super) fn load(
     };
     let loaded = loader::load(&program, memory, kernel.sysroot(), |path| kernel.locate(path))?;
     kernel.started(path, arguments, &loaded);
-    // Compiled code that waits for the system call that brought us here has yet to be left.
+    // Compiled code below this system call has yet to be left.
     let (instructions, unaligned, host) = (cpu.instructions, cpu.unaligned, cpu.host.clone());
     *cpu = Cpu { instructions, unaligned, host, ..Cpu::default() };
     cpu.pc = loaded.entry;

@@ -1,11 +1,11 @@
 //! Records a program that runs already.
 //!
-//! Who wants that listens at an abstract socket named after his process and sends each thread of the program
-//! a SIGBUS with a code of ours ([`host::send_attach_request`]); so nothing is paid before, and nothing need be open. One
-//! of the threads connects and gets a request, a line of JSON, with the descriptors of the trace's file and
-//! of the memory that numbers what several processes record. It answers `begun` or `refused: REASON`, later
-//! `over` if the plan is carried out, and each process `done INSTRUCTIONS UNITS` or `failed: REASON` at its
-//! end. The recording ends when the connection does.
+//! The client listens at an abstract socket named after its process ID, and sends each thread of the program a SIGBUS
+//! with a code of ours ([`host::send_attach_request`]). So a program that can be attached to has no cost and no open
+//! socket before. One of its threads connects and receives a request, a line of JSON, with the descriptors of the
+//! trace's file and of the counters that several processes share. It answers `begun` or `refused: REASON`, later
+//! `over` if the plan is carried out; each process sends `done INSTRUCTIONS UNITS` or `failed: REASON` at its end.
+//! The recording ends with the connection.
 
 mod client;
 mod connection;
@@ -22,17 +22,17 @@ pub use self::client::{AttachError, Attached, attach};
 pub(super) use self::connection::{Connection, End};
 use self::request::Request;
 use super::Tracer;
-use super::session::{Session, SharedCounters, State};
+use super::session::{RecordingState, Session, SharedCounters};
 use crate::lock;
 
-/// Where those come who want a process recorded that runs already.
+/// Accepts requests to record this process.
 pub(super) struct AttachServer {
-    /// The program's.
+    /// The program's arguments.
     arguments: Vec<String>,
-    /// The processor that runs it.
+    /// The model of its processor.
     model: isa::Cpu,
     session: Mutex<Option<Arc<Session>>>,
-    /// How many sessions there were.
+    /// Number of sessions so far.
     sessions: AtomicU64,
 }
 
@@ -41,15 +41,15 @@ impl AttachServer {
         AttachServer { arguments, model, session: Mutex::default(), sessions: AtomicU64::new(0) }
     }
 
-    /// The desk of a process that this one forked.
+    /// The server of a forked process.
     pub(super) fn forked(&self, sessions: u64, session: Option<Arc<Session>>) -> AttachServer {
         let (arguments, model) = (self.arguments.clone(), self.model);
         AttachServer { arguments, model, session: Mutex::new(session), sessions: AtomicU64::new(sessions) }
     }
 
-    /// Looks whether somebody has come, or gone. The process has mapped these images.
+    /// Checks for an attach request. The process has mapped these images.
     #[inline]
-    pub(super) fn attend(&self, images: &[LoadedImage]) {
+    pub(super) fn check_requests(&self, images: &[LoadedImage]) {
         if let Some(caller) = host::take_attach_request() {
             self.answer(caller, images);
         }
@@ -58,25 +58,25 @@ impl AttachServer {
     #[cold]
     fn answer(&self, caller: u32, images: &[LoadedImage]) {
         let mut current = lock(&self.session);
-        if let Some(session) = current.as_ref().filter(|session| session.state() != State::Over) {
+        if let Some(session) = current.as_ref().filter(|session| session.state() != RecordingState::Over) {
             if session.is_abandoned() {
-                session.set_state(State::Over);
+                session.set_state(RecordingState::Over);
             } else if caller != 0
-                && let Ok(mut line) = Connection::connect(caller)
+                && let Ok(mut connection) = Connection::connect(caller)
             {
-                line.say("refused: somebody else records it");
+                connection.send("refused: somebody else records it");
             }
             return;
         }
         if caller == 0 {
             return;
         }
-        let Ok(mut line) = Connection::connect(caller) else { return };
-        match self.open(&mut line, images) {
-            Err(reason) => line.say(&format!("refused: {reason}")),
+        let Ok(mut connection) = Connection::connect(caller) else { return };
+        match self.open(&mut connection, images) {
+            Err(reason) => connection.send(&format!("refused: {reason}")),
             Ok(session) => {
-                line.say("begun");
-                session.set_line(line);
+                connection.send("begun");
+                session.set_connection(connection);
                 watch(&session);
                 *current = Some(session);
                 self.sessions.fetch_add(1, Ordering::Release);
@@ -84,9 +84,9 @@ impl AttachServer {
         }
     }
 
-    /// Begins a session as somebody asks for.
-    fn open(&self, line: &mut Connection, images: &[LoadedImage]) -> io::Result<Arc<Session>> {
-        let (request, [file, numbers]) = line.request()?;
+    /// Begins a session as requested.
+    fn open(&self, connection: &mut Connection, images: &[LoadedImage]) -> io::Result<Arc<Session>> {
+        let (request, [file, numbers]) = connection.request()?;
         let Request { plan, begins } = serde_json::from_str(&request)?;
         let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
         let header = plan.header(program, self.arguments.clone(), self.model);
@@ -95,25 +95,25 @@ impl AttachServer {
         if let Some(missing) = Tracer::new(session.clone(), images).missing() {
             return Err(io::Error::other(missing.to_string()));
         }
-        // A file in which nothing will be recorded stays empty.
+        // A file into which nothing will be recorded stays empty.
         if begins {
             writer.begin(&header)?;
         }
         Ok(session)
     }
 
-    /// How many sessions there were.
+    /// Number of sessions so far.
     #[inline]
     pub(super) fn sessions(&self) -> u64 {
         self.sessions.load(Ordering::Acquire)
     }
 
-    /// The session, if there is one.
+    /// The present session.
     pub(super) fn session(&self) -> Option<Arc<Session>> {
         lock(&self.session).clone()
     }
 
-    /// A thread has no more to do with its session.
+    /// A thread leaves its session.
     pub(super) fn leave(&self, session: &Arc<Session>) {
         let mut current = lock(&self.session);
         if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
@@ -122,18 +122,18 @@ impl AttachServer {
     }
 }
 
-/// Ends the session when the other end of the line does.
+/// Ends the session when the connection ends.
 fn watch(session: &Arc<Session>) {
-    let (Some(ended), session) = (session.line_end(), Arc::downgrade(session)) else { return };
+    let (Some(ended), session) = (session.connection_end(), Arc::downgrade(session)) else { return };
     let body = move || {
         ended.wait();
         if let Some(session) = Weak::upgrade(&session) {
-            session.set_state(State::Over);
+            session.set_state(RecordingState::Over);
             drop(session);
-            client::summon_family(std::process::id(), 0);
+            client::kick_family(std::process::id(), 0);
         }
     };
     let spawn = || std::thread::Builder::new().name("attached".into()).spawn(body);
-    // Without it the other end must summon us.
+    // If the thread cannot be started, the client must kick this process.
     let _ = host::without_signals(spawn);
 }

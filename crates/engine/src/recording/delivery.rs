@@ -1,4 +1,4 @@
-//! Brings records to a consumer while the program runs: at once, or by a thread of the host's.
+//! Delivers records to a consumer while the program runs: directly, or on a thread of the host.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -9,48 +9,48 @@ use std::thread::{Builder, JoinHandle};
 use events::{BlockId, Consumer, HitFilter, Thread};
 use trace::{DefinitionCursor, Process};
 
-use super::encoder::Piece;
+use super::encoder::RecordBuffer;
 use crate::lock;
 
-/// Words after which a piece goes to the other thread: so many that it is rarely woken.
-const PIECE: usize = 64 << 10;
-/// Pieces that may wait there: what is under way fits the caches that the host's processors share.
-const WAITING: usize = 2;
+/// Words after which a buffer is sent to the consumer's thread. It is large, so that the thread is rarely woken.
+const BUFFER_WORDS: usize = 64 << 10;
+/// Maximum number of queued buffers. They fit into the host's shared cache.
+const QUEUED_BUFFERS: usize = 2;
 
-/// The way from all threads of a process to a consumer.
+/// Delivers the records of all threads of a process to a consumer.
 pub(super) struct Delivery {
-    target: Arc<Target>,
-    courier: Option<Courier>,
-    /// The consumer's hit filter, if the program's only thread reports to it.
+    target: Arc<ConsumerTarget>,
+    consumer_thread: Option<ConsumerThread>,
+    /// The consumer's hit filter, if a single thread reports directly.
     hit_filter: Option<HitFilter>,
     has_threads: AtomicBool,
-    /// Threads that had something to deliver.
+    /// Number of threads that have delivered records.
     threads: AtomicU32,
 }
 
-/// The consumer.
-struct Target {
+/// The consumer, and the process that it observes.
+struct ConsumerTarget {
     process: Arc<Process>,
     consumer: Arc<Mutex<dyn Consumer>>,
-    /// What it has heard of.
-    known: Mutex<DefinitionCursor>,
+    /// The definitions that it has received.
+    defined: Mutex<DefinitionCursor>,
 }
 
 /// A thread that calls the consumer.
-struct Courier {
-    /// With the thread's number; an empty one is the last.
-    pieces: SyncSender<(u32, Piece)>,
-    used: Mutex<Receiver<Piece>>,
+struct ConsumerThread {
+    /// Buffers with their threads' numbers; an empty one ends the thread.
+    buffers: SyncSender<(u32, RecordBuffer)>,
+    returned: Mutex<Receiver<RecordBuffer>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Target {
-    fn executed(&self, number: u32, pieces: [&[u64]; 2]) {
+impl ConsumerTarget {
+    fn executed(&self, number: u32, buffers: [&[u64]; 2]) {
         let mut consumer = lock(&self.consumer);
-        self.process.define(&mut lock(&self.known), &mut *consumer);
-        // Processes that the program forks are not heard.
+        self.process.define(&mut lock(&self.defined), &mut *consumer);
+        // Forked processes are not reported.
         let thread = Thread { process: 0, number };
-        pieces
+        buffers
             .into_iter()
             .filter(|records| !records.is_empty())
             .for_each(|records| consumer.executed(thread, records));
@@ -58,103 +58,106 @@ impl Target {
 }
 
 impl Delivery {
-    /// To a consumer, by a thread of its own if that `is_parallel`.
+    /// Delivers to a consumer, on a thread of its own if `is_parallel`.
     pub(super) fn new(
         process: &Arc<Process>,
         consumer: Arc<Mutex<dyn Consumer>>,
         is_parallel: bool,
     ) -> io::Result<Delivery> {
         let hit_filter = if is_parallel { None } else { lock(&consumer).hit_filter() };
-        let target = Arc::new(Target { process: process.clone(), consumer, known: Mutex::default() });
-        let courier = is_parallel.then(|| Courier::new(target.clone())).transpose()?;
+        let target =
+            Arc::new(ConsumerTarget { process: process.clone(), consumer, defined: Mutex::default() });
+        let consumer_thread = is_parallel.then(|| ConsumerThread::new(target.clone())).transpose()?;
         let (has_threads, threads) = (AtomicBool::new(false), AtomicU32::new(0));
-        Ok(Delivery { target, courier, hit_filter, has_threads, threads })
+        Ok(Delivery { target, consumer_thread, hit_filter, has_threads, threads })
     }
 
-    /// The consumer's hit filter, while only one thread executes.
+    /// The consumer's hit filter, while there is only one thread.
     pub(super) fn hit_filter(&self) -> Option<&HitFilter> {
         self.hit_filter.as_ref().filter(|_| !self.has_threads.load(Ordering::Relaxed))
     }
 
-    /// The calling thread, which has told all, starts another one.
+    /// The calling thread starts another one, after reporting everything so far.
     pub(super) fn add_thread(&self) {
         self.has_threads.store(true, Ordering::Relaxed);
-        // From now on it tells more.
+        // Filtering ends: the thread must change its level.
         host::kick_self();
     }
 
-    /// Lets the consumer know the blocks that have numbers now.
+    /// Reports definitions of all numbered blocks to the consumer.
     pub(super) fn define(&self) {
-        let Target { process, consumer, known } = &*self.target;
-        process.define(&mut lock(known), &mut *lock(consumer));
+        let ConsumerTarget { process, consumer, defined } = &*self.target;
+        process.define(&mut lock(defined), &mut *lock(consumer));
     }
 
-    /// The number that a block's first instruction has for the consumer.
+    /// The consumer's number of a block's first instruction.
     pub(super) fn first_instruction(&self, block: BlockId) -> u32 {
         lock(&self.target.consumer).first_instruction(block)
     }
 
-    /// Delivers how often blocks were executed without records.
+    /// Delivers counts of executions whose accesses were filtered.
     pub(super) fn executed_filtered(&self, executions: &[(BlockId, u64)]) {
         let mut consumer = lock(&self.target.consumer);
         executions.iter().for_each(|&(block, times)| consumer.executed_filtered(block, times));
     }
 
-    /// The number of a thread that delivers for the first time.
+    /// A number for a thread that delivers for the first time.
     pub(super) fn next_thread(&self) -> u32 {
         self.threads.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Delivers a thread's piece, and the records behind it; what waits for more stays in the piece.
-    pub(super) fn deliver(&self, thread: u32, piece: &mut Piece, records: &[u64]) -> io::Result<()> {
-        if self.courier.is_some() {
-            piece.extend_from_slice(records);
-            return if piece.len() < PIECE { Ok(()) } else { self.flush(thread, piece) };
+    /// Delivers a thread's buffer and the records after it. Records that are not sent yet stay in the buffer.
+    pub(super) fn deliver(&self, thread: u32, buffer: &mut RecordBuffer, records: &[u64]) -> io::Result<()> {
+        if self.consumer_thread.is_some() {
+            buffer.extend_from_slice(records);
+            return if buffer.len() < BUFFER_WORDS { Ok(()) } else { self.flush(thread, buffer) };
         }
-        self.target.executed(thread, [piece, records]);
-        piece.clear();
+        self.target.executed(thread, [buffer, records]);
+        buffer.clear();
         Ok(())
     }
 
-    /// Delivers a thread's piece, which is empty then.
-    pub(super) fn flush(&self, thread: u32, piece: &mut Piece) -> io::Result<()> {
-        let Some(courier) = &self.courier else { return self.deliver(thread, piece, &[]) };
-        if piece.is_empty() {
+    /// Delivers a thread's buffer, and empties it.
+    pub(super) fn flush(&self, thread: u32, buffer: &mut RecordBuffer) -> io::Result<()> {
+        let Some(consumer_thread) = &self.consumer_thread else { return self.deliver(thread, buffer, &[]) };
+        if buffer.is_empty() {
             return Ok(());
         }
-        let empty = lock(&courier.used).try_recv().unwrap_or_default();
-        let full = std::mem::replace(piece, empty);
-        courier.pieces.send((thread, full)).map_err(|_| failed())
+        let empty = lock(&consumer_thread.returned).try_recv().unwrap_or_default();
+        let full = std::mem::replace(buffer, empty);
+        consumer_thread.buffers.send((thread, full)).map_err(|_| failed())
     }
 
-    /// Waits until the consumer has heard all.
+    /// Waits until the consumer has received everything.
     pub(super) fn finish(&self) -> io::Result<()> {
-        let Some(courier) = &self.courier else { return Ok(()) };
-        let Some(thread) = lock(&courier.thread).take() else { return Ok(()) };
-        let is_sent = courier.pieces.send((0, Piece::new())).is_ok();
+        let Some(consumer_thread) = &self.consumer_thread else { return Ok(()) };
+        let Some(thread) = lock(&consumer_thread.thread).take() else { return Ok(()) };
+        let is_sent = consumer_thread.buffers.send((0, RecordBuffer::new())).is_ok();
         if thread.join().is_ok() && is_sent { Ok(()) } else { Err(failed()) }
     }
 }
 
 fn failed() -> io::Error {
-    io::Error::other("the thread that hears what is executed failed")
+    io::Error::other("the thread that runs the consumer failed")
 }
 
-impl Courier {
-    fn new(target: Arc<Target>) -> io::Result<Courier> {
-        let (pieces, waiting) = sync_channel::<(u32, Piece)>(WAITING);
-        let (give_back, used) = sync_channel(WAITING + 2);
+impl ConsumerThread {
+    fn new(target: Arc<ConsumerTarget>) -> io::Result<ConsumerThread> {
+        let (buffers, waiting) = sync_channel::<(u32, RecordBuffer)>(QUEUED_BUFFERS);
+        let (give_back, returned) = sync_channel(QUEUED_BUFFERS + 2);
         let body = move || {
-            // A consumer may read images.
+            // Files that the consumer opens must not appear among the guest's descriptors.
             linux::leave_guests_table();
-            while let Some((thread, mut piece)) = waiting.recv().ok().filter(|(_, piece)| !piece.is_empty()) {
-                target.executed(thread, [&piece, &[]]);
-                piece.clear();
-                let _ = give_back.try_send(piece);
+            while let Some((thread, mut buffer)) =
+                waiting.recv().ok().filter(|(_, buffer)| !buffer.is_empty())
+            {
+                target.executed(thread, [&buffer, &[]]);
+                buffer.clear();
+                let _ = give_back.try_send(buffer);
             }
         };
-        // The guest's signals are its own threads'.
+        // Guest signals must be delivered to guest threads.
         let thread = host::without_signals(|| Builder::new().name("consumer".into()).spawn(body))?;
-        Ok(Courier { pieces, used: Mutex::new(used), thread: Mutex::new(Some(thread)) })
+        Ok(ConsumerThread { buffers, returned: Mutex::new(returned), thread: Mutex::new(Some(thread)) })
     }
 }

@@ -1,5 +1,5 @@
-//! Brings a thread's records to the trace's file: on other threads of the host, as they take longer to pack
-//! than they took to be made. Two pack chunks in turn, and append them in order.
+//! Encodes a thread's records and writes them to the file, on threads of the host, since encoding takes longer than
+//! recording. Two threads encode alternate chunks, which are appended in order.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,77 +10,82 @@ use trace::{ChunkPacker, Process, Seal, StreamWriter};
 
 use crate::lock;
 
-/// Words in a piece.
-pub(super) const PIECE: usize = 64 << 10;
-/// Pieces in a chunk: some million instructions.
-const CHUNK: usize = 24;
-/// Threads that pack, if there are chunks enough.
-const PACKERS: usize = 2;
+/// Words of a record buffer.
+pub(super) const BUFFER_WORDS: usize = 64 << 10;
+/// Buffers in a chunk, which make some million instructions.
+const CHUNK_BUFFERS: usize = 24;
+/// Maximum number of encoder threads.
+const ENCODER_THREADS: usize = 2;
 
 /// Records.
-pub(super) type Piece = Vec<u64>;
+pub(super) type RecordBuffer = Vec<u64>;
 
-/// The way to the file for the records of one thread.
+/// Encodes the records of one thread.
 pub(super) struct Encoder {
     process: Arc<Process>,
-    packers: Vec<Packer>,
-    file: Arc<File>,
-    /// Pieces handed on.
-    pieces: usize,
+    threads: Vec<EncoderThread>,
+    appender: Arc<ChunkAppender>,
+    /// Number of buffers sent.
+    buffers: usize,
 }
 
-/// A thread that packs every so many-th chunk.
-struct Packer {
-    pieces: SyncSender<(Piece, Seal)>,
-    used: Receiver<Piece>,
+/// An encoder thread.
+struct EncoderThread {
+    buffers: SyncSender<(RecordBuffer, Seal)>,
+    returned: Receiver<RecordBuffer>,
     thread: JoinHandle<()>,
 }
 
-/// Where chunks are appended, in turn.
-struct File {
-    state: Mutex<State>,
-    has_turned: Condvar,
+/// Appends chunks in order.
+struct ChunkAppender {
+    state: Mutex<AppendState>,
+    order_changed: Condvar,
 }
 
-struct State {
+struct AppendState {
     stream: StreamWriter,
-    /// The chunk whose turn it is.
+    /// The chunk that is appended next.
     next: usize,
     error: Option<io::Error>,
 }
 
-impl File {
-    /// Packs the pieces of every `PACKERS`-th chunk, from `chunk` on.
-    fn pack(&self, chunk: usize, pieces: &Receiver<(Piece, Seal)>, used: &SyncSender<Piece>) {
-        if let Err(error) = self.try_pack(chunk, pieces, used) {
+impl ChunkAppender {
+    /// Encodes the buffers of every `ENCODER_THREADS`-th chunk, from `chunk` on.
+    fn encode(
+        &self,
+        chunk: usize,
+        buffers: &Receiver<(RecordBuffer, Seal)>,
+        returned: &SyncSender<RecordBuffer>,
+    ) {
+        if let Err(error) = self.try_encode(chunk, buffers, returned) {
             lock(&self.state).error.get_or_insert(error);
-            self.has_turned.notify_all();
+            self.order_changed.notify_all();
         }
     }
 
-    fn try_pack(
+    fn try_encode(
         &self,
         mut chunk: usize,
-        pieces: &Receiver<(Piece, Seal)>,
-        used: &SyncSender<Piece>,
+        buffers: &Receiver<(RecordBuffer, Seal)>,
+        returned: &SyncSender<RecordBuffer>,
     ) -> io::Result<()> {
         let mut packer = ChunkPacker::new(lock(&self.state).stream.process());
         let mut packed = 0;
         let mut last = None;
-        while let Ok((mut piece, seal)) = pieces.recv() {
-            self.add(&mut packer, &piece, seal, chunk)?;
+        while let Ok((mut buffer, seal)) = buffers.recv() {
+            self.add(&mut packer, &buffer, seal, chunk)?;
             (packed, last) = (packed + 1, Some(seal));
-            if packed % CHUNK == 0 {
+            if packed % CHUNK_BUFFERS == 0 {
                 self.append(&mut packer, seal, chunk, true)?;
-                (chunk, last) = (chunk + PACKERS, None);
+                (chunk, last) = (chunk + ENCODER_THREADS, None);
             }
-            piece.clear();
-            let _ = used.try_send(piece);
+            buffer.clear();
+            let _ = returned.try_send(buffer);
         }
         last.map_or(Ok(()), |seal| self.append(&mut packer, seal, chunk, true))
     }
 
-    /// Adds a piece to a chunk, which may take more than one of the file.
+    /// Adds a buffer to a chunk. A chunk here may become several in the file.
     fn add(&self, packer: &mut ChunkPacker, mut words: &[u64], seal: Seal, chunk: usize) -> io::Result<()> {
         while !words.is_empty() {
             words = packer.add(words)?;
@@ -91,7 +96,7 @@ impl File {
         Ok(())
     }
 
-    /// Appends what was packed, when it is the chunk's turn; the next one's after it, if it is complete.
+    /// Appends what was encoded when it is the chunk's turn. If the chunk is complete, the next one follows.
     fn append(
         &self,
         packer: &mut ChunkPacker,
@@ -100,8 +105,8 @@ impl File {
         is_complete: bool,
     ) -> io::Result<()> {
         let packed = packer.finish()?;
-        let waits = |state: &mut State| state.next != chunk && state.error.is_none();
-        let state = self.has_turned.wait_while(lock(&self.state), waits);
+        let waits = |state: &mut AppendState| state.next != chunk && state.error.is_none();
+        let state = self.order_changed.wait_while(lock(&self.state), waits);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         if state.error.is_some() {
             return Err(io::Error::other("another chunk was not written"));
@@ -110,60 +115,59 @@ impl File {
             state.stream.append(packed, seal)?;
         }
         state.next += usize::from(is_complete);
-        self.has_turned.notify_all();
+        self.order_changed.notify_all();
         Ok(())
     }
 }
 
 impl Encoder {
-    /// Feeds a stream.
+    /// Encodes a stream.
     pub(super) fn new(stream: StreamWriter) -> Encoder {
         let process = stream.process().clone();
-        let state = Mutex::new(State { stream, next: 0, error: None });
+        let state = Mutex::new(AppendState { stream, next: 0, error: None });
         Encoder {
             process,
-            packers: Vec::new(),
-            file: Arc::new(File { state, has_turned: Condvar::new() }),
-            pieces: 0,
+            threads: Vec::new(),
+            appender: Arc::new(ChunkAppender { state, order_changed: Condvar::new() }),
+            buffers: 0,
         }
     }
 
-    /// Hands a piece on, and returns an empty one. None if the file could not be written: see
-    /// [`Encoder::finish`].
-    pub(super) fn send(&mut self, piece: Piece) -> io::Result<Option<Piece>> {
-        let chunk = self.pieces / CHUNK;
-        self.pieces += 1;
-        if chunk == self.packers.len() && chunk < PACKERS {
-            self.packers.push(Packer::new(&self.file, chunk)?);
+    /// Sends a buffer, and returns an empty one. None if the file could not be written: see [`Encoder::finish`].
+    pub(super) fn send(&mut self, buffer: RecordBuffer) -> io::Result<Option<RecordBuffer>> {
+        let chunk = self.buffers / CHUNK_BUFFERS;
+        self.buffers += 1;
+        if chunk == self.threads.len() && chunk < ENCODER_THREADS {
+            self.threads.push(EncoderThread::new(&self.appender, chunk)?);
         }
-        let packer = &self.packers[chunk % PACKERS];
-        let is_taken = packer.pieces.send((piece, self.process.seal())).is_ok()
-            && lock(&self.file.state).error.is_none();
-        Ok(is_taken.then(|| packer.used.try_recv().unwrap_or_default()))
+        let packer = &self.threads[chunk % ENCODER_THREADS];
+        let is_taken = packer.buffers.send((buffer, self.process.seal())).is_ok()
+            && lock(&self.appender.state).error.is_none();
+        Ok(is_taken.then(|| packer.returned.try_recv().unwrap_or_default()))
     }
 
-    /// Waits until all is in the file; the stream may go on.
+    /// Waits until everything is in the file. Returns the stream, to which more may be written later.
     pub(super) fn finish(self) -> io::Result<StreamWriter> {
-        let threads: Vec<JoinHandle<()>> = self.packers.into_iter().map(|packer| packer.thread).collect();
+        let threads: Vec<JoinHandle<()>> = self.threads.into_iter().map(|packer| packer.thread).collect();
         let failed = || io::Error::other("a thread that writes the trace failed");
         for thread in threads {
             thread.join().map_err(|_| failed())?;
         }
-        let file = Arc::into_inner(self.file).ok_or_else(failed)?;
-        let state = file.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let appender = Arc::into_inner(self.appender).ok_or_else(failed)?;
+        let state = appender.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         state.error.map_or(Ok(state.stream), Err)
     }
 }
 
-impl Packer {
-    /// A thread that begins with a chunk.
-    fn new(file: &Arc<File>, chunk: usize) -> io::Result<Packer> {
-        let (pieces, waiting) = sync_channel(CHUNK);
-        let (give_back, used) = sync_channel(CHUNK + 1);
-        let file = file.clone();
-        let body = move || file.pack(chunk, &waiting, &give_back);
-        // The guest's signals are its own threads'.
+impl EncoderThread {
+    /// Starts an encoder thread, with its first chunk.
+    fn new(appender: &Arc<ChunkAppender>, chunk: usize) -> io::Result<EncoderThread> {
+        let (buffers, waiting) = sync_channel(CHUNK_BUFFERS);
+        let (give_back, returned) = sync_channel(CHUNK_BUFFERS + 1);
+        let appender = appender.clone();
+        let body = move || appender.encode(chunk, &waiting, &give_back);
+        // Guest signals must be delivered to guest threads.
         let thread = host::without_signals(|| Builder::new().name("trace".into()).spawn(body))?;
-        Ok(Packer { pieces, used, thread })
+        Ok(EncoderThread { buffers, returned, thread })
     }
 }

@@ -1,4 +1,4 @@
-//! Follows the calls of functions that allocate memory and free it, whoever has them.
+//! Tracks the calls of allocation functions, whichever image they are in.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use alpha::block::Block;
 use alpha::cpu::{Cpu, register};
 use memory::Memory;
 
-/// A function that allocates or frees memory. Arguments are numbered from 0.
+/// An allocation function. Arguments are numbered from 0.
 #[derive(Debug)]
 struct Function {
     name: &'static str,
-    /// The block that it frees, or makes larger or smaller.
+    /// The argument with the block that it frees or reallocates.
     frees: Option<usize>,
-    /// Those whose product is the number of bytes that it allocates; none if it only frees.
+    /// The arguments whose product is the size of the allocated block; none if it only frees.
     size: &'static [usize],
-    /// Where it stores the block's address, if it does not return that.
+    /// The argument with the address to which it stores the block's address, unless it returns that.
     stores: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ const fn allocates(name: &'static str, size: &'static [usize]) -> Function {
     Function { name, frees: None, size, stores: None }
 }
 
-/// The C library's, and the operators new of C++, which call those.
+/// The functions of the C library, and C++'s operators new, which call those.
 const FUNCTIONS: [Function; 16] = [
     allocates("malloc", &[0]),
     allocates("calloc", &[0, 1]),
@@ -47,52 +47,52 @@ const FUNCTIONS: [Function; 16] = [
     allocates("_ZnamRKSt9nothrow_t", &[0]),
 ];
 
-/// What is to be heard of at an address.
+/// An instruction of an allocation function that must be observed.
 #[derive(Clone, Copy, Debug)]
-enum Site {
-    /// A function is entered.
+enum AllocatorSite {
+    /// Its entry.
     Entry(&'static Function),
-    /// The return of one, or of a function that it goes on as.
+    /// Its return, or the return of a function that it tail-calls.
     Return,
 }
 
-/// The calls of such functions in one thread. What is called from within a call belongs to the outer one.
+/// The calls of allocation functions in one thread. A nested call belongs to the outer one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Allocations {
-    sites: BTreeMap<u64, Site>,
-    open: Option<Open>,
-    /// What is to be recorded.
+    sites: BTreeMap<u64, AllocatorSite>,
+    open_call: Option<OpenAllocation>,
+    /// Marks that have not been recorded.
     pub(super) marks: Vec<Mark>,
 }
 
 /// A call that has not returned.
 #[derive(Clone, Debug)]
-struct Open {
+struct OpenAllocation {
     function: &'static Function,
     return_address: u64,
     stack_pointer: u64,
     size: u64,
-    /// Where the block's address will be stored, if anywhere.
-    place: u64,
-    /// The block that it got.
-    old: u64,
+    /// The address to which the block's address will be stored, or 0.
+    result_address: u64,
+    /// The block that was passed to it.
+    old_block: u64,
 }
 
 impl Allocations {
-    /// The calls of another thread.
+    /// The tracker of another thread.
     pub(super) fn thread(&self) -> Allocations {
         Allocations { sites: self.sites.clone(), ..Allocations::default() }
     }
 
-    /// An image was mapped; the addresses at which blocks must begin.
+    /// An image was mapped. Returns the addresses at which blocks must begin.
     pub(super) fn mapped(&mut self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
         let mut sites = Vec::new();
         for function in &FUNCTIONS {
             for symbol in file.symbols(function.name).iter().filter(|symbol| symbol.function) {
-                // Whoever enters at the beginning comes by there, too.
+                // Callers of the first entry pass the second one, too.
                 let entry = entries(file, symbol.address).last().unwrap_or(symbol.address);
-                sites.extend(returns(file, symbol.address).into_iter().map(|at| (at, Site::Return)));
-                sites.push((entry, Site::Entry(function)));
+                sites.extend(returns(file, symbol.address).into_iter().map(|at| (at, AllocatorSite::Return)));
+                sites.push((entry, AllocatorSite::Entry(function)));
             }
         }
         let sites = sites.into_iter().map(|(at, site)| (at.wrapping_add(image.bias), site));
@@ -109,8 +109,8 @@ impl Allocations {
     /// Control is at the first instruction of a block.
     pub(super) fn enter(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) {
         match self.sites.get(&block.address) {
-            Some(Site::Entry(function)) => self.called(function, cpu),
-            Some(Site::Return) => self.returned(block, cpu, memory),
+            Some(AllocatorSite::Entry(function)) => self.called(function, cpu),
+            Some(AllocatorSite::Return) => self.returned(block, cpu, memory),
             None => {}
         }
     }
@@ -118,44 +118,54 @@ impl Allocations {
     fn called(&mut self, function: &'static Function, cpu: &Cpu) {
         let [return_address, stack_pointer] = [register::RA, register::SP].map(|number| cpu.r[number]);
         let argument = |number: usize| cpu.r[register::A0 + number];
-        let is_within = self.open.as_ref().is_some_and(|open| {
-            let is_same = stack_pointer == open.stack_pointer && return_address == open.return_address;
-            stack_pointer < open.stack_pointer || is_same
+        let is_within = self.open_call.as_ref().is_some_and(|open_call| {
+            let is_same =
+                stack_pointer == open_call.stack_pointer && return_address == open_call.return_address;
+            stack_pointer < open_call.stack_pointer || is_same
         });
-        let old = function.frees.map_or(0, argument);
-        if old != 0 && (function.size.is_empty() || !is_within) {
-            self.marks.push(Mark::Heap(Heap::Freed(old)));
+        let old_block = function.frees.map_or(0, argument);
+        if old_block != 0 && (function.size.is_empty() || !is_within) {
+            self.marks.push(Mark::Heap(Heap::Freed(old_block)));
         }
         if !function.size.is_empty() && !is_within {
             let size = function.size.iter().map(|&number| argument(number)).fold(1, u64::saturating_mul);
             let size = size.min(record::LARGEST);
-            let place = function.stores.map_or(0, argument);
-            self.open = Some(Open { function, return_address, stack_pointer, size, place, old });
+            let result_address = function.stores.map_or(0, argument);
+            self.open_call = Some(OpenAllocation {
+                function,
+                return_address,
+                stack_pointer,
+                size,
+                result_address,
+                old_block,
+            });
         }
     }
 
-    /// A return that may be that of the call.
+    /// Handles a return, which may end the open call.
     fn returned(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) {
         let to =
             block.words.first().and_then(|&word| isa::decode(word)).map(|one| cpu.r[usize::from(one.rb())]);
-        let is_its =
-            |open: &mut Open| to == Some(open.return_address) && cpu.r[register::SP] == open.stack_pointer;
-        let Some(open) = self.open.take_if(is_its) else { return };
+        let is_its = |open_call: &mut OpenAllocation| {
+            to == Some(open_call.return_address) && cpu.r[register::SP] == open_call.stack_pointer
+        };
+        let Some(open_call) = self.open_call.take_if(is_its) else { return };
         let result = cpu.r[register::V0];
-        let block = match open.function.stores {
+        let block = match open_call.function.stores {
             None => result,
-            Some(_) if result == 0 => memory.load::<8>(open.place).unwrap_or(0),
+            Some(_) if result == 0 => memory.load::<8>(open_call.result_address).unwrap_or(0),
             Some(_) => 0,
         };
-        // What could not be made larger is as it was.
-        if block != 0 || open.old != 0 && open.size != 0 {
-            let heap = [Heap::Caller(open.return_address & !3), Heap::Size(open.size), Heap::Block(block)];
+        // A failed reallocation leaves the block as it was.
+        if block != 0 || open_call.old_block != 0 && open_call.size != 0 {
+            let heap =
+                [Heap::Caller(open_call.return_address & !3), Heap::Size(open_call.size), Heap::Block(block)];
             self.marks.extend(heap.map(Mark::Heap));
         }
     }
 }
 
-/// Where a function returns; and where those return that it goes on as by a branch.
+/// The addresses of a function's returns, and of those of the functions that it tail-calls.
 fn returns(file: &image::Image, address: u64) -> Vec<u64> {
     let mut functions: Vec<&image::Function> = file.function_at(address).into_iter().collect();
     let mut returns = Vec::new();

@@ -1,5 +1,5 @@
-//! Records traces: of a whole program, between two places, or of units of work; from its beginning, or of one
-//! that runs already (`attach`). What is not to be recorded runs as fast as if nobody watched.
+//! Records traces: of a whole program, between two places, or of units of work, from its start or after attaching
+//! (`attach`). Parts that are not recorded run nearly as fast as without recording.
 
 mod attach;
 mod delivery;
@@ -27,16 +27,16 @@ use alpha::cpu::Cpu;
 use alpha::observer::{InstrumentationLevel, Observer};
 use memory::Memory;
 
-/// Records a thread, when somebody wants that.
+/// The observer that records a thread, if a recording is active.
 pub struct Recorder {
     images: Vec<LoadedImage>,
     tracer: Option<Tracer>,
-    /// What was said to be of interest last.
+    /// The level of instrumentation returned last.
     level: InstrumentationLevel,
-    /// Where those come who want a program recorded that runs already.
+    /// Accepts requests to attach.
     attach_server: Option<Arc<AttachServer>>,
-    /// The last session at the desk that is known here.
-    known: u64,
+    /// The number of the last attach session that this thread has seen.
+    session_number: u64,
 }
 
 impl Recorder {
@@ -46,9 +46,9 @@ impl Recorder {
         Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
     }
 
-    /// Lets a consumer hear what is planned, while the program runs: in its threads, or by one of the
-    /// consumer's own if that `is_parallel`. Processes that the program forks are not heard. What the records
-    /// refer to goes to a trace that has been begun, which gets no records.
+    /// Reports the planned part of the execution to a consumer while the program runs: on the program's threads or,
+    /// if `is_parallel`, on a thread of its own. Forked processes are not reported. The dictionary is written to a
+    /// trace that has been begun, which has no records.
     pub fn live(
         plan: Plan,
         writer: Arc<Writer>,
@@ -59,8 +59,8 @@ impl Recorder {
         Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
     }
 
-    /// Records nothing until somebody calls [`attach`]. The program has these arguments, and runs on this
-    /// processor.
+    /// Records nothing until another process calls [`attach`]. The program has these arguments, and runs on this
+    /// processor model.
     pub fn idle(arguments: Vec<String>, model: isa::Cpu) -> Recorder {
         Recorder::with(None, Some(Arc::new(AttachServer::new(arguments, model))), 0, Vec::new())
     }
@@ -68,19 +68,19 @@ impl Recorder {
     fn with(
         tracer: Option<Tracer>,
         attach_server: Option<Arc<AttachServer>>,
-        known: u64,
+        session_number: u64,
         images: Vec<LoadedImage>,
     ) -> Recorder {
         let level = tracer.as_ref().map_or(InstrumentationLevel::Off, Tracer::idle_level);
-        Recorder { images, tracer, level, attach_server, known }
+        Recorder { images, tracer, level, attach_server, session_number }
     }
 
-    /// What the plan names that no image has which was mapped so far.
+    /// The first symbol of the plan that no image mapped so far has.
     pub fn missing(&self) -> Option<Missing> {
         self.tracer.as_ref().and_then(Tracer::missing)
     }
 
-    /// The program has ended: brings all that was recorded to the file.
+    /// The program has ended: writes everything that was recorded to the file.
     pub fn finish(mut self) -> io::Result<Recorded> {
         let Some(mut tracer) = self.tracer.take() else { return Ok(Recorded::default()) };
         tracer.end();
@@ -92,13 +92,13 @@ impl Recorder {
         }
     }
 
-    /// Looks whether somebody has come, or gone.
-    fn attend(&mut self) {
+    /// Checks for new or ended attach sessions.
+    fn check_attach_requests(&mut self) {
         let Some(attach_server) = &self.attach_server else { return };
-        attach_server.attend(&self.images);
+        attach_server.check_requests(&self.images);
         let sessions = attach_server.sessions();
-        if sessions != self.known {
-            self.known = sessions;
+        if sessions != self.session_number {
+            self.session_number = sessions;
             self.tracer = attach_server.session().map(|session| Tracer::new(session, &self.images));
         }
     }
@@ -113,7 +113,7 @@ impl Observer for Recorder {
     }
 
     fn level(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> Option<InstrumentationLevel> {
-        self.attend();
+        self.check_attach_requests();
         let (level, has_news) = match &mut self.tracer {
             Some(tracer) => tracer.level(block, cpu, memory),
             None => (InstrumentationLevel::Off, false),
@@ -161,7 +161,7 @@ impl Observer for Recorder {
 
     fn thread(&self) -> Recorder {
         let tracer = self.tracer.as_ref().map(Tracer::thread);
-        Recorder::with(tracer, self.attach_server.clone(), self.known, self.images.clone())
+        Recorder::with(tracer, self.attach_server.clone(), self.session_number, self.images.clone())
     }
 
     fn executed(&mut self, records: &[u64], cache: &BlockCache) {
@@ -191,7 +191,7 @@ impl Observer for Recorder {
     fn resumed(&mut self) {
         let Some(tracer) = &mut self.tracer else { return };
         tracer.resumed();
-        // Who came to attach wants to leave.
+        // The recording that a client requested has ended.
         if let Some(attach_server) = &self.attach_server
             && tracer.is_over()
         {
@@ -218,7 +218,8 @@ impl Observer for Recorder {
     fn forked(&mut self) {
         let is_live = |tracer: &Tracer| tracer.session().delivery().is_some();
         if self.tracer.as_ref().is_some_and(is_live) {
-            // The consumer hears the parent. Nothing of it is touched here: its thread may have locked it.
+            // The consumer observes only the parent. The tracer is leaked, since the consumer's thread may have held
+            // its locks.
             std::mem::forget(self.tracer.take());
             host::kick_self();
         }
@@ -227,7 +228,7 @@ impl Observer for Recorder {
         }
         if let Some(attach_server) = &self.attach_server {
             let session = self.tracer.as_ref().map(|tracer| tracer.session().clone());
-            self.attach_server = Some(Arc::new(attach_server.forked(self.known, session)));
+            self.attach_server = Some(Arc::new(attach_server.forked(self.session_number, session)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is to be recorded of a program.
+//! The plan of a recording.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -9,25 +9,24 @@ use trace::Header;
 
 use crate::places::Place;
 
-/// What is to be recorded of a program: all of it, if nothing else is said.
+/// What to record of a program; by default all of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
-    /// Recording begins when control is here first: after so many instructions of a thread, if it is a number.
+    /// Recording begins when control first reaches this place; a number counts the instructions of a thread.
     pub from: Option<Place>,
-    /// Recording ends when control is here next: after so many recorded instructions of a thread, if it is a
-    /// number.
+    /// Recording ends when control next reaches this place; a number counts the recorded instructions of a thread.
     pub until: Option<Place>,
-    /// Only calls of a function are recorded.
+    /// Record only calls of a function.
     pub unit: Option<UnitPlan>,
-    /// The values that instructions write, store and test are recorded, too. The program runs some ten times
-    /// as long while they are.
+    /// Also record the values that instructions write, store and test. Recording then slows the program down some ten
+    /// times.
     pub values: bool,
-    /// Where blocks of the heap are allocated and freed is recorded, too, from the program's beginning on.
+    /// Also record allocation and release of heap blocks, from the start of the program on.
     pub heap: bool,
 }
 
 impl Plan {
-    /// The header of a trace of what is planned, recorded by this process from now on.
+    /// The header of a trace recorded by this process from now on.
     pub fn header(&self, program: PathBuf, arguments: Vec<String>, model: isa::Cpu) -> Header {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Header {
@@ -43,7 +42,7 @@ impl Plan {
     }
 }
 
-/// What a plan names that no image of the program has.
+/// A symbol of a plan that no image of the program has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// The unit's function.
@@ -62,19 +61,19 @@ impl std::fmt::Display for Missing {
     }
 }
 
-/// Which calls of a function are recorded, each with all that it calls.
+/// The calls of a function to record, each with everything that it calls.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnitPlan {
     /// The function: `name` or `image!name`.
     pub function: String,
-    /// How many calls are left out first.
+    /// Number of calls to skip first.
     pub skip: u64,
-    /// How many are recorded then; all if None.
+    /// Number of calls to record then; all if None.
     pub units: Option<u64>,
 }
 
 impl UnitPlan {
-    /// Whether a unit is to be recorded.
+    /// Whether the unit with this number is to be recorded.
     pub(super) fn wants(&self, number: u64) -> bool {
         number >= self.skip && !self.is_over(number)
     }
@@ -85,12 +84,12 @@ impl UnitPlan {
     }
 }
 
-/// A plan's places as addresses, as far as the images that hold them are mapped.
+/// The addresses of a plan's places, as far as their images are mapped.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
     pub(super) from: Vec<u64>,
     pub(super) until: Vec<u64>,
-    /// These, and where else blocks must begin.
+    /// These, and all other addresses at which blocks must begin.
     pub(super) all: Vec<u64>,
 }
 

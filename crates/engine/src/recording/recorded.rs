@@ -1,12 +1,12 @@
-//! What a recording says of itself.
+//! The summary of a recording.
 
 /// What was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// Instructions, of all threads; 0 if they went to a consumer as they were.
+    /// Number of instructions of all threads; 0 if a consumer received them unchanged.
     pub instructions: u64,
-    /// Units of work that began, whether they were recorded or not.
+    /// Number of units of work that began, recorded or not.
     pub units: u64,
-    /// Whether the place at which recording was to begin was reached.
+    /// Whether the place at which recording begins was reached.
     pub has_begun: bool,
 }

@@ -1,4 +1,4 @@
-//! What the recorders of all threads, and of all processes, share.
+//! State shared by the recorders of all threads and processes.
 
 use std::fs::File;
 use std::io;
@@ -16,16 +16,16 @@ use super::delivery::Delivery;
 use super::plan::Plan;
 use crate::lock;
 
-/// What the processes share, in memory that they all see.
+/// Counters shared by the recorded processes, in shared memory.
 #[repr(C)]
 struct Shared {
-    /// The last one of [`events::record::Mark::Order`].
+    /// The last order number ([`events::record::Mark::Order`]).
     order: AtomicU64,
-    /// Units that have begun.
+    /// Number of units that have begun.
     units: AtomicU64,
-    /// Processes that were recorded.
+    /// Number of recorded processes.
     processes: AtomicU32,
-    /// Why one of them could not go on: the host's number of the error, or 0.
+    /// The host's error number of a process that could not continue recording, or 0.
     error: AtomicI32,
 }
 
@@ -33,20 +33,20 @@ struct Shared {
 #[derive(Clone, Copy)]
 pub(super) struct SharedCounters(*const Shared);
 
-// SAFETY: the mapping is never removed, and all in it is atomic.
+// SAFETY: the mapping is never removed, and its fields are atomic.
 unsafe impl Send for SharedCounters {}
 // SAFETY: as above.
 unsafe impl Sync for SharedCounters {}
 
 impl SharedCounters {
-    /// A file that processes can map which are not relatives.
+    /// A file for the counters that unrelated processes can map.
     pub(super) fn shared() -> io::Result<File> {
         let file = File::from(rustix::fs::memfd_create("numbers", rustix::fs::MemfdFlags::CLOEXEC)?);
         file.set_len(size_of::<Shared>() as u64)?;
         Ok(file)
     }
 
-    /// Maps them: those of such a file, or of this process and those that it will fork.
+    /// Maps the counters of such a file; without one, makes new ones, which forked processes share.
     pub(super) fn map(file: Option<&OwnedFd>) -> io::Result<SharedCounters> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let (kind, descriptor) = file.map_or((libc::MAP_ANONYMOUS, -1), |file| (0, file.as_raw_fd()));
@@ -72,59 +72,59 @@ impl SharedCounters {
     }
 }
 
-/// Where a process is between the places at which recording begins and ends.
+/// The progress of a recording between its beginning and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum State {
+pub(super) enum RecordingState {
     /// Recording has not begun.
     Before,
-    /// It has.
+    /// Recording is active.
     Active,
-    /// It has ended.
+    /// Recording has ended.
     Over,
 }
 
-/// What the recorders of a process share.
+/// State shared by the recorders of a process.
 pub(super) struct Session {
     pub(super) plan: Plan,
     pub(super) process: Arc<Process>,
-    /// Where records go if not to the file.
+    /// The delivery to a consumer, if records do not go to the file.
     delivery: Option<Delivery>,
     writer: Arc<Writer>,
     numbers: SharedCounters,
     state: AtomicU8,
-    /// To who wanted a program recorded that ran already.
-    line: Mutex<Option<Connection>>,
-    /// The images that the trace knows.
+    /// The connection to the attach client.
+    connection: Mutex<Option<Connection>>,
+    /// The images in the trace's dictionary.
     images: Mutex<Vec<LoadedImage>>,
-    /// Instructions recorded by the threads that have ended.
+    /// Number of instructions recorded by threads that have ended.
     instructions: AtomicU64,
     /// Why recording ended early.
     failure: Mutex<Option<io::Error>>,
 }
 
 impl Session {
-    /// Of the first process.
+    /// The session of the first process.
     pub(super) fn new(plan: Plan, writer: Arc<Writer>) -> io::Result<Arc<Session>> {
         Ok(Session::attached(plan, writer, SharedCounters::map(None)?))
     }
 
-    /// Of the first process, whose records go to a consumer; the writer gets what they refer to.
+    /// The session of the first process, whose records go to a consumer. The writer gets only the dictionary.
     pub(super) fn live(
         plan: Plan,
         writer: Arc<Writer>,
         consumer: Arc<Mutex<dyn Consumer>>,
         is_parallel: bool,
     ) -> io::Result<Arc<Session>> {
-        let state = if plan.from.is_some() { State::Before } else { State::Active };
+        let state = if plan.from.is_some() { RecordingState::Before } else { RecordingState::Active };
         let mut session = Session::of(plan, writer, SharedCounters::map(None)?, state, None);
         session.delivery = Some(Delivery::new(&session.process, consumer, is_parallel)?);
         Ok(Arc::new(session))
     }
 
-    /// Of a process that runs already, and may not be the first.
+    /// The session of an attached process, which may not be the first one.
     pub(super) fn attached(plan: Plan, writer: Arc<Writer>, numbers: SharedCounters) -> Arc<Session> {
-        let state = if plan.from.is_some() { State::Before } else { State::Active };
+        let state = if plan.from.is_some() { RecordingState::Before } else { RecordingState::Active };
         Arc::new(Session::of(plan, writer, numbers, state, None))
     }
 
@@ -132,81 +132,80 @@ impl Session {
         plan: Plan,
         writer: Arc<Writer>,
         numbers: SharedCounters,
-        state: State,
-        line: Option<Connection>,
+        state: RecordingState,
+        connection: Option<Connection>,
     ) -> Session {
         let number = numbers.get().processes.fetch_add(1, Ordering::Relaxed);
         let process = Process::new(&writer, number, std::process::id());
         let (images, instructions, failure) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
-        let (state, line) = (AtomicU8::new(state as u8), Mutex::new(line));
+        let (state, connection) = (AtomicU8::new(state as u8), Mutex::new(connection));
         let delivery = None;
-        Session { plan, process, delivery, writer, numbers, state, line, images, instructions, failure }
+        Session { plan, process, delivery, writer, numbers, state, connection, images, instructions, failure }
     }
 
-    /// Of a process that this one forked.
+    /// The session of a forked process.
     pub(super) fn forked(&self) -> Arc<Session> {
-        // Another thread of the parent's may hold the lock for ever.
-        let line = self.line.try_lock().ok().and_then(|mut line| line.take());
-        Arc::new(Session::of(self.plan.clone(), self.writer.clone(), self.numbers, self.state(), line))
+        // Another thread of the parent may have held the lock at the fork.
+        let connection = self.connection.try_lock().ok().and_then(|mut connection| connection.take());
+        Arc::new(Session::of(self.plan.clone(), self.writer.clone(), self.numbers, self.state(), connection))
     }
 
-    /// Where records go if not to the file.
+    /// The delivery to a consumer, if records do not go to the file.
     pub(super) fn delivery(&self) -> Option<&Delivery> {
         self.delivery.as_ref()
     }
 
-    /// All threads have ended: waits until the consumer has heard all, and brings what records refer to to the
-    /// file.
+    /// All threads have ended: waits until the consumer has received everything, and writes the dictionary.
     pub(super) fn finish_delivery(&self) -> io::Result<()> {
         let Some(delivery) = &self.delivery else { return Ok(()) };
         delivery.finish()?;
         self.process.write_dictionary()
     }
 
-    /// To whom the session tells its end.
-    pub(super) fn set_line(&self, line: Connection) {
-        *lock(&self.line) = Some(line);
+    /// Sets the connection on which the session reports its end.
+    pub(super) fn set_connection(&self, connection: Connection) {
+        *lock(&self.connection) = Some(connection);
     }
 
-    /// Whether who wanted the recording wants no more.
+    /// Whether the attach client has ended the recording.
     pub(super) fn is_abandoned(&self) -> bool {
-        lock(&self.line).as_ref().is_some_and(Connection::is_ended)
+        lock(&self.connection).as_ref().is_some_and(Connection::is_ended)
     }
 
-    /// To wait for that.
-    pub(super) fn line_end(&self) -> Option<End> {
-        lock(&self.line).as_ref().and_then(Connection::end)
+    /// A handle to wait for that.
+    pub(super) fn connection_end(&self) -> Option<End> {
+        lock(&self.connection).as_ref().and_then(Connection::end)
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> RecordingState {
         match self.state.load(Ordering::Relaxed) {
-            0 => State::Before,
-            1 => State::Active,
-            _ => State::Over,
+            0 => RecordingState::Before,
+            1 => RecordingState::Active,
+            _ => RecordingState::Over,
         }
     }
 
-    pub(super) fn set_state(&self, state: State) {
+    pub(super) fn set_state(&self, state: RecordingState) {
         let before = self.state.swap(state as u8, Ordering::Relaxed);
-        if state == State::Over
+        if state == RecordingState::Over
             && before != state as u8
-            && let Some(line) = &mut *lock(&self.line)
+            && let Some(connection) = &mut *lock(&self.connection)
         {
-            line.say("over");
+            connection.send("over");
         }
     }
 
-    /// A number greater than all before; the first is 1.
+    /// The next order number; the first is 1.
     pub(super) fn next_order(&self) -> u64 {
         self.numbers.get().order.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The number of a unit that begins now.
+    /// The number of a unit that begins.
     pub(super) fn next_unit(&self) -> u64 {
         self.numbers.get().units.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// How many units have begun.
+    /// Number of units that have begun.
     pub(super) fn units(&self) -> u64 {
         self.numbers.get().units.load(Ordering::Relaxed)
     }
@@ -228,24 +227,24 @@ impl Session {
         self.instructions.fetch_add(instructions, Ordering::Relaxed);
     }
 
-    /// What was recorded so far by the threads that have ended.
+    /// What was recorded so far by threads that have ended.
     pub(super) fn recorded(&self) -> Recorded {
         Recorded {
             instructions: self.instructions.load(Ordering::Relaxed),
             units: self.units(),
-            has_begun: self.state() != State::Before,
+            has_begun: self.state() != RecordingState::Before,
         }
     }
 
-    /// Nothing more can be recorded.
+    /// Ends the recording after an error.
     pub(super) fn fail(&self, error: io::Error) {
-        self.set_state(State::Over);
+        self.set_state(RecordingState::Over);
         let number = error.raw_os_error().unwrap_or(libc::EIO);
         let _ = self.numbers.get().error.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
         lock(&self.failure).get_or_insert(error);
     }
 
-    /// Why nothing more could be recorded, of this process or of one that is recorded with it.
+    /// Why recording ended early, in this process or in another one of the recording.
     pub(super) fn failure(&self) -> Option<io::Error> {
         let number = self.numbers.get().error.load(Ordering::Relaxed);
         lock(&self.failure).take().or_else(|| (number != 0).then(|| io::Error::from_raw_os_error(number)))
@@ -255,10 +254,10 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let (failure, Recorded { instructions, units, .. }) = (self.failure(), self.recorded());
-        if let Some(line) = &mut *lock(&self.line) {
+        if let Some(connection) = &mut *lock(&self.connection) {
             match failure {
-                None => line.say(&format!("done {instructions} {units}")),
-                Some(error) => line.say(&format!("failed: {error}")),
+                None => connection.send(&format!("done {instructions} {units}")),
+                Some(error) => connection.send(&format!("failed: {error}")),
             }
         }
     }

@@ -11,16 +11,16 @@ use events::{BlockId, LoadedImage};
 use image::Image;
 use trace::StreamWriter;
 
-use super::encoder::{Encoder, PIECE, Piece};
+use super::encoder::{BUFFER_WORDS, Encoder, RecordBuffer};
 use super::heap::Allocations;
 use super::plan::{Addresses, Missing};
-use super::session::{Session, State};
+use super::session::{RecordingState, Session};
 use crate::calls::Calls;
 use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
 use alpha::observer::InstrumentationLevel;
 
-/// A block of the cache whose number in the trace is not known yet.
+/// The number of a block that has no number in the trace yet.
 const UNKNOWN: BlockId = BlockId::MAX;
 
 /// An image as it was mapped, and its file if that can be read.
@@ -31,43 +31,43 @@ pub(super) struct Tracer {
     session: Arc<Session>,
     addresses: Addresses,
     calls: Calls,
-    /// If the plan wants that.
+    /// Allocations, if the plan records the heap.
     heap: Option<Allocations>,
-    /// The number of the unit that is recorded.
+    /// The number of the recorded unit.
     unit: Option<u64>,
     images: Vec<Mapped>,
     is_recording: bool,
-    /// Of the plan's `until`, if that is a number of instructions: how many are still to be recorded.
-    left: Option<u64>,
-    /// Something was executed behind the last of those.
-    is_cut: bool,
-    /// How many of the instructions that are told next come before the plan's `from`, if that is a number.
-    before_from: u64,
-    /// The cache whose blocks are known.
+    /// If the plan's `until` is a number of instructions: how many remain to be recorded.
+    remaining: Option<u64>,
+    /// An instruction after the last of those was executed.
+    is_truncated: bool,
+    /// If the plan's `from` is a number of instructions: how many of the next ones to skip.
+    to_skip: u64,
+    /// The number of the cache to which `ids` refers.
     cache: Option<u64>,
-    /// Their numbers in the trace, by the cache's own, and the numbers of instructions.
+    /// By the cache's block number: the trace's number, and the number of instructions.
     ids: Vec<(BlockId, u32)>,
-    /// Whether the trace's numbers are the cache's own.
+    /// Whether the trace's block numbers equal the cache's.
     has_same_numbers: bool,
-    /// Not handed on yet.
-    piece: Piece,
-    /// The thread's number for a consumer, if it has delivered to one.
+    /// Records that have not been sent to the encoder or the consumer.
+    buffer: RecordBuffer,
+    /// The thread's number for the consumer, once it has delivered records.
     number: Option<u32>,
-    /// Where the records go, when none are under way.
+    /// The stream in the file, while no encoder has it.
     stream: Option<StreamWriter>,
-    feed: Option<Encoder>,
-    /// Nothing more can be recorded.
+    encoder: Option<Encoder>,
+    /// An error occurred: nothing is recorded any more.
     has_failed: bool,
-    /// What is to be recorded behind what was executed so far.
+    /// Marks to record after everything executed so far.
     marks: Vec<Mark>,
-    /// When what is executed now began, among what other threads execute.
+    /// The order number of the records that come next.
     order: u64,
-    /// Recorded so far.
+    /// Number of instructions recorded.
     instructions: u64,
 }
 
 impl Tracer {
-    /// Of a thread of a process that has mapped these images so far.
+    /// A tracer of a thread whose process has mapped these images so far.
     pub(super) fn new(session: Arc<Session>, images: &[LoadedImage]) -> Tracer {
         let plan = &session.plan;
         let calls = plan.unit.as_ref().map_or_else(Calls::default, |unit| Calls::new(&unit.function));
@@ -80,7 +80,7 @@ impl Tracer {
 
     fn of(session: Arc<Session>, addresses: Addresses, calls: Calls, images: Vec<Mapped>) -> Tracer {
         Tracer {
-            left: session.plan.until.as_ref().and_then(|place| place.instructions()),
+            remaining: session.plan.until.as_ref().and_then(|place| place.instructions()),
             session,
             addresses,
             calls,
@@ -88,15 +88,15 @@ impl Tracer {
             unit: None,
             images,
             is_recording: false,
-            is_cut: false,
-            before_from: 0,
+            is_truncated: false,
+            to_skip: 0,
             cache: None,
             ids: Vec::new(),
             has_same_numbers: true,
-            piece: Piece::default(),
+            buffer: RecordBuffer::default(),
             number: None,
             stream: None,
-            feed: None,
+            encoder: None,
             has_failed: false,
             marks: Vec::new(),
             order: 0,
@@ -104,7 +104,7 @@ impl Tracer {
         }
     }
 
-    /// What the plan names that no image has which was mapped so far.
+    /// The first symbol of the plan that no image mapped so far has.
     pub(super) fn missing(&self) -> Option<Missing> {
         let plan = &self.session.plan;
         if let Some(unit) = plan.unit.as_ref().filter(|_| !self.calls.is_found()) {
@@ -117,17 +117,17 @@ impl Tracer {
             .map(|(place, _)| Missing::Place(place.clone()))
     }
 
-    /// The session that it records for.
+    /// The session to which it belongs.
     pub(super) fn session(&self) -> &Arc<Session> {
         &self.session
     }
 
-    /// Whether there is nothing more to record, and all that was recorded is handed on.
+    /// Whether recording has ended and all records were flushed.
     pub(super) fn is_over(&self) -> bool {
-        self.session.state() == State::Over && !self.is_recording
+        self.session.state() == RecordingState::Over && !self.is_recording
     }
 
-    /// The thread ends, or is no longer recorded.
+    /// The thread ends, or its recording does.
     pub(super) fn end(&mut self) {
         if let Some(number) = self.unit.take() {
             self.mark(Mark::UnitLeft(number));
@@ -136,11 +136,11 @@ impl Tracer {
         self.session.add_instructions(std::mem::take(&mut self.instructions));
     }
 
-    /// Brings everything to the file.
+    /// Writes all records to the file, and waits until they are written.
     fn flush(&mut self) {
         self.flush_records();
-        if let Some(feed) = self.feed.take() {
-            match feed.finish() {
+        if let Some(encoder) = self.encoder.take() {
+            match encoder.finish() {
                 Ok(stream) => self.stream = Some(stream),
                 Err(error) => self.fail(error),
             }
@@ -151,35 +151,35 @@ impl Tracer {
     fn fail(&mut self, error: io::Error) {
         self.has_failed = true;
         self.session.fail(error);
-        // Nobody need go on recording.
+        // Makes the thread stop recording.
         host::kick_self();
     }
 
     fn mark(&mut self, mark: Mark) {
-        self.piece.push(Event::Mark(mark).word());
+        self.buffer.push(Event::Mark(mark).word());
     }
 
-    /// Hands the piece on.
+    /// Sends the buffered records to the consumer or the encoder.
     fn flush_records(&mut self) {
-        if self.piece.is_empty() || self.has_failed {
-            return self.piece.clear();
+        if self.buffer.is_empty() || self.has_failed {
+            return self.buffer.clear();
         }
         if let Some(delivery) = self.session.delivery() {
             let thread = *self.number.get_or_insert_with(|| delivery.next_thread());
-            if let Err(error) = delivery.flush(thread, &mut self.piece) {
+            if let Err(error) = delivery.flush(thread, &mut self.buffer) {
                 self.fail(error);
             }
             return;
         }
         let stream = &mut self.stream;
         let process = &self.session.process;
-        let mut feed = self
-            .feed
+        let mut encoder = self
+            .encoder
             .take()
             .unwrap_or_else(|| Encoder::new(stream.take().unwrap_or_else(|| StreamWriter::new(process))));
-        match feed.send(std::mem::take(&mut self.piece)) {
-            Ok(Some(empty)) => (self.piece, self.feed) = (empty, Some(feed)),
-            Ok(None) => match feed.finish() {
+        match encoder.send(std::mem::take(&mut self.buffer)) {
+            Ok(Some(empty)) => (self.buffer, self.encoder) = (empty, Some(encoder)),
+            Ok(None) => match encoder.finish() {
                 Ok(_) => {}
                 Err(error) => self.fail(error),
             },
@@ -187,7 +187,7 @@ impl Tracer {
         }
     }
 
-    /// What is told next is of the blocks of a cache: another one than before, if the observer has turned.
+    /// Resets the block numbers if the next records refer to another cache, after a change of level.
     fn follow_cache(&mut self, cache: &BlockCache) {
         if self.cache != Some(cache.number()) {
             self.cache = Some(cache.number());
@@ -199,7 +199,7 @@ impl Tracer {
     /// Finds the number of a block in the trace.
     #[cold]
     fn define_block(&mut self, id: BlockId, block: &Block) -> io::Result<()> {
-        let number = self.define(block.address, &block.words)?;
+        let number = self.number_of_block(block.address, &block.words)?;
         if self.ids.len() <= id as usize {
             self.ids.resize(id as usize + 1, (UNKNOWN, 0));
         }
@@ -208,19 +208,19 @@ impl Tracer {
         Ok(())
     }
 
-    /// Learns the blocks that the cache has now. In its order they get its numbers, if no other thread has blocks.
+    /// Numbers the cache's new blocks, in its order: the numbers are equal if no other thread defines blocks.
     fn define_new(&mut self, cache: &BlockCache) -> io::Result<()> {
         let mut more = cache.blocks().iter().enumerate().skip(self.ids.len());
         more.try_for_each(|(id, block)| self.define_block(id as BlockId, block))
     }
 
-    /// The number in the trace of these instructions at this address.
-    fn define(&self, address: u64, words: &[u32]) -> io::Result<BlockId> {
+    /// The trace's number of a block with these instructions at this address.
+    fn number_of_block(&self, address: u64, words: &[u32]) -> io::Result<BlockId> {
         let mut number = None;
         let mut mapped = None;
         for one in &self.images {
             let image = self.session.image(&one.0, one.1.as_deref());
-            // What was mapped last is there.
+            // Images mapped later take precedence.
             if (one.0.start..one.0.end).contains(&address) {
                 (number, mapped) = (Some(image), Some(one));
             }
@@ -229,21 +229,21 @@ impl Tracer {
         self.session.process.block(entry, || function(mapped?, number?, address))
     }
 
-    /// Delivers records to a consumer: as they are, if nothing in them need be changed.
+    /// Delivers records to a consumer, without copying them if no word must be changed.
     fn deliver(&mut self, records: &[u64], cache: &BlockCache) -> io::Result<()> {
         self.define_new(cache)?;
         let mut records = records;
-        if !self.has_same_numbers || self.left.is_some() || self.before_from > 0 {
-            self.add(records, cache)?;
+        if !self.has_same_numbers || self.remaining.is_some() || self.to_skip > 0 {
+            self.add_records(records, cache)?;
             records = &[];
         }
         let Some(delivery) = self.session.delivery() else { return Ok(()) };
         let thread = *self.number.get_or_insert_with(|| delivery.next_thread());
-        delivery.deliver(thread, &mut self.piece, records)
+        delivery.deliver(thread, &mut self.buffer, records)
     }
 
-    /// Adds records to the piece, blocks by their numbers in the trace.
-    fn add(&mut self, records: &[u64], cache: &BlockCache) -> io::Result<()> {
+    /// Appends records to the buffer, with the trace's block numbers.
+    fn add_records(&mut self, records: &[u64], cache: &BlockCache) -> io::Result<()> {
         let mut at = 0;
         while let Some(&word) = records.get(at) {
             let Event::Block(id) = Event::new(word) else {
@@ -257,60 +257,61 @@ impl Tracer {
             let values = if self.session.plan.values { block.values().count() } else { 0 };
             let record = &records[at + 1..at + 1 + block.accesses as usize + values];
             at += 1 + record.len();
-            let wanted = self.wanted_of(instructions);
-            if wanted.len() == instructions as usize {
-                self.piece.push(Event::Block(number).word());
-                self.piece.extend_from_slice(record);
-            } else if !wanted.is_empty() {
-                self.add_part(block, wanted.start as usize..wanted.end as usize, record)?;
+            let part = self.recorded_part(instructions);
+            if part.len() == instructions as usize {
+                self.buffer.push(Event::Block(number).word());
+                self.buffer.extend_from_slice(record);
+            } else if !part.is_empty() {
+                self.add_part(block, part.start as usize..part.end as usize, record)?;
             }
-            self.instructions += wanted.len() as u64;
-            if self.is_cut {
+            self.instructions += part.len() as u64;
+            if self.is_truncated {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Which of so many instructions that follow each other are to be recorded: recording can begin and end in the
-    /// middle of a block.
+    /// Which part of a block with this number of instructions is recorded: recording can begin and end in the middle
+    /// of a block.
     #[inline]
-    fn wanted_of(&mut self, instructions: u32) -> Range<u32> {
-        let first = self.before_from.min(instructions.into()) as u32;
-        self.before_from -= u64::from(first);
+    fn recorded_part(&mut self, instructions: u32) -> Range<u32> {
+        let first = self.to_skip.min(instructions.into()) as u32;
+        self.to_skip -= u64::from(first);
         let mut end = instructions;
-        if let Some(left) = &mut self.left {
-            let count = (*left).min((instructions - first).into()) as u32;
-            *left -= u64::from(count);
+        if let Some(remaining) = &mut self.remaining {
+            let count = (*remaining).min((instructions - first).into()) as u32;
+            *remaining -= u64::from(count);
             end = first + count;
-            self.is_cut |= end < instructions;
+            self.is_truncated |= end < instructions;
         }
         first..end
     }
 
-    /// Adds a part of a block's record, which is a block of its own in the trace.
+    /// Appends the record of a part of a block, which is a block of its own in the trace.
     #[cold]
     fn add_part(&mut self, block: &Block, part: Range<usize>, record: &[u64]) -> io::Result<()> {
-        let number = self.define(block.address + 4 * part.start as u64, &block.words[part.clone()])?;
+        let number =
+            self.number_of_block(block.address + 4 * part.start as u64, &block.words[part.clone()])?;
         let before = |end: usize| Shape::new(&block.words[..end], self.session.plan.values);
         let (before, until) = (before(part.start), before(part.end));
         let (addresses, values) = record.split_at(block.accesses as usize);
-        self.piece.push(Event::Block(number).word());
-        self.piece.extend_from_slice(&addresses[before.accesses as usize..until.accesses as usize]);
-        self.piece.extend_from_slice(&values[before.values as usize..until.values as usize]);
+        self.buffer.push(Event::Block(number).word());
+        self.buffer.extend_from_slice(&addresses[before.accesses as usize..until.accesses as usize]);
+        self.buffer.extend_from_slice(&values[before.values as usize..until.values as usize]);
         Ok(())
     }
 
-    /// The interest while nothing is recorded.
+    /// The level of instrumentation while nothing is recorded.
     pub(super) fn idle_level(&self) -> InstrumentationLevel {
         let plan = &self.session.plan;
         match plan.from.as_ref().and_then(|place| place.instructions()) {
-            Some(_) if self.session.state() == State::Before => InstrumentationLevel::Limited,
+            Some(_) if self.session.state() == RecordingState::Before => InstrumentationLevel::Limited,
             _ => InstrumentationLevel::Instructions,
         }
     }
 
-    /// Adds what became of the heap, in its place among what other threads do.
+    /// Appends heap marks, ordered among the events of other threads.
     fn add_heap(&mut self) {
         let Some(heap) = self.heap.as_mut().filter(|heap| !heap.marks.is_empty()) else { return };
         let marks = std::mem::take(&mut heap.marks);
@@ -320,18 +321,18 @@ impl Tracer {
             self.order = self.session.next_order();
         }
         marks.into_iter().for_each(|mark| self.mark(mark));
-        if is_live || self.piece.len() >= PIECE {
+        if is_live || self.buffer.len() >= BUFFER_WORDS {
             self.flush_records();
         }
     }
 
-    /// All that was to be recorded is. That was not known when the marks were made that wait: a unit has not ended of
-    /// which something was left out, and no other one begins.
-    fn cut_units(&mut self) {
-        let (is_cut, mut begins) = (self.is_cut, false);
+    /// The last instruction was recorded. Corrects the marks that were made before that was known: a unit that was
+    /// truncated did not end by its return, and no other unit begins.
+    fn correct_unit_marks(&mut self) {
+        let (is_truncated, mut begins) = (self.is_truncated, false);
         self.marks.retain_mut(|mark| {
             match *mark {
-                Mark::UnitEnds(number) if is_cut => *mark = Mark::UnitLeft(number),
+                Mark::UnitEnds(number) if is_truncated => *mark = Mark::UnitLeft(number),
                 Mark::UnitBegins(_) => begins = true,
                 _ => {}
             }
@@ -342,25 +343,26 @@ impl Tracer {
         }
     }
 
-    /// Follows the program from before a block: whether the block is to be recorded.
-    fn follow(&mut self, block: &Block, cpu: &Cpu) -> bool {
+    /// Updates the state of the session before a block. Returns whether the block is to be recorded.
+    fn update_state(&mut self, block: &Block, cpu: &Cpu) -> bool {
         let (session, addresses) = (&*self.session, &self.addresses);
         let plan = &session.plan;
-        if session.state() == State::Before {
+        if session.state() == RecordingState::Before {
             let number = plan.from.as_ref().and_then(|place| place.instructions());
             let is_late = number.is_some_and(|number| cpu.instructions + block.steps.len() as u64 > number);
             if is_late || addresses.from.contains(&block.address) {
-                session.set_state(State::Active);
-                // Units begin where their function does.
+                session.set_state(RecordingState::Active);
+                // With units, recording begins at the function's entry instead.
                 let number = number.filter(|_| plan.unit.is_none());
-                self.before_from = number.map_or(0, |number| number.saturating_sub(cpu.instructions));
+                self.to_skip = number.map_or(0, |number| number.saturating_sub(cpu.instructions));
             }
         }
-        let is_end = self.left == Some(0) || self.is_recording && addresses.until.contains(&block.address);
-        if is_end && session.state() == State::Active {
-            session.set_state(State::Over);
+        let is_end =
+            self.remaining == Some(0) || self.is_recording && addresses.until.contains(&block.address);
+        if is_end && session.state() == RecordingState::Active {
+            session.set_state(RecordingState::Over);
         }
-        let is_active = session.state() == State::Active;
+        let is_active = session.state() == RecordingState::Active;
         let Some(unit) = &plan.unit else { return is_active };
         let change = self.calls.enter(block, cpu, || is_active && !unit.is_over(session.units()));
         if let Some(ended) = change.ended
@@ -369,7 +371,7 @@ impl Tracer {
             let mark = if ended.returned { Mark::UnitEnds } else { Mark::UnitLeft };
             self.marks.push(mark(number));
             if unit.is_over(number + 1) {
-                session.set_state(State::Over);
+                session.set_state(RecordingState::Over);
             }
         }
         if change.begins {

@@ -280,7 +280,7 @@ impl<'a> StreamChecker<'a> {
             Mark::Heap(Heap::Size(_)) if self.heap == HeapMark::Caller => self.heap = HeapMark::Size,
             Mark::Heap(Heap::Block(_)) if self.heap == HeapMark::Size => self.heap = HeapMark::Other,
             Mark::Heap(Heap::Size(_) | Heap::Block(_)) => {
-                let what = "a block of the heap is not told by its caller, size and address".into();
+                let what = "a heap block lacks a mark of its caller, size or address".into();
                 self.violation(Rule::Heap, self.place(), what);
             }
             Mark::Heap(Heap::Freed(_) | Heap::Copied(_) | Heap::Gone) => {}

@@ -1,4 +1,4 @@
-//! How a thread executes code: interpreted, or compiled once it is hot; and when the code must be forgotten.
+//! Executes guest code: interprets it, compiles it once it is hot, and discards code that is out of date.
 
 use events::{BlockId, HitFilter};
 
@@ -12,18 +12,18 @@ use memory::Memory;
 
 /// How the blocks in a cache are executed.
 pub(super) struct Code {
-    /// Of what the observer hears.
+    /// The level of instrumentation.
     level: InstrumentationLevel,
-    /// Executions of a block after which it is compiled; 0 for never.
+    /// Number of executions after which a block is compiled; 0 for never.
     hot: u32,
-    /// Made for the first block that is.
+    /// Created for the first hot block.
     compiler: Option<Compiler>,
 }
 
 impl Code {
     pub(super) fn new(level: InstrumentationLevel, shared: &Shared) -> Code {
         let is_compilable = match level {
-            // A clock that counts instructions needs all of them counted.
+            // The virtual clock counts instructions, so they must all be counted.
             InstrumentationLevel::Off => !shared.is_clock_virtual,
             InstrumentationLevel::Instructions
             | InstrumentationLevel::Limited
@@ -35,7 +35,7 @@ impl Code {
         Code { level, hot: if is_compilable { shared.hot } else { 0 }, compiler: None }
     }
 
-    /// The compiler, if there can be one.
+    /// The compiler; None if the host or the level has none.
     fn compiler(&mut self, memory: &Memory, hit_filter: Option<&HitFilter>) -> Option<&mut Compiler> {
         if self.compiler.is_none() && self.hot > 0 {
             self.compiler = Compiler::new(memory, self.level, hit_filter);
@@ -48,12 +48,12 @@ impl Code {
 }
 
 impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
-    /// Runs until control reaches `until`, and returns that; or [`UNWIND`] if no compiled code may go
-    /// on that waits for it.
+    /// Runs until control reaches `until`, and returns that; or returns [`UNWIND`] if the compiled code that called
+    /// must be left.
     pub(super) fn go(&mut self, until: u64) -> u64 {
         let (mut interpret_first, mut resume) = (false, None);
         loop {
-            // After a fault of compiled code its block is executed to the end.
+            // After a fault in compiled code the interpreter resumes in the middle of the block.
             let steps = self.is_stepped() && resume.is_none();
             let (hot, level) = (if steps { 0 } else { self.code.hot }, self.code.level);
             let is_level_checked = std::mem::take(&mut self.is_level_checked);
@@ -73,10 +73,10 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
                     let from = self.cpu.pc;
                     match self.execute(id) {
                         Some(Exit::At(UNWIND)) => return UNWIND,
-                        // What compiled code leaves at once is the interpreter's.
+                        // If compiled code leaves at its first instruction, the interpreter executes the block.
                         Some(Exit::At(next)) => (self.cpu.pc, interpret_first) = (next, next == from),
                         Some(Exit::Fault(host)) => resume = Some(self.fault(host)),
-                        // The observer was asked of the block already.
+                        // The observer was already asked for the level at this block.
                         None => (interpret_first, self.is_level_checked) = (true, true),
                     }
                 }
@@ -84,7 +84,7 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
                 Next::ChangeLevel(level) => (self.new_level, self.is_level_checked) = (Some(level), true),
                 Next::Stop(stop) => self.stop(stop),
             }
-            // After a fault the block comes first.
+            // After a fault the rest of the block is executed first.
             if resume.is_none() && self.must_unwind() {
                 return UNWIND;
             }
@@ -94,7 +94,7 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
         }
     }
 
-    /// Whether no compiled code may go on that waits for this runner.
+    /// Whether the compiled code that called this activation must be left, rather than returned to.
     fn must_unwind(&mut self) -> bool {
         self.ended.is_some()
             || self.stale
@@ -103,24 +103,25 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
             || self.shared.memory.code_generation() != self.code_generation
     }
 
-    /// Whether a debugger wants to hear of each instruction.
+    /// Whether the debugger steps the thread.
     fn is_stepped(&mut self) -> bool {
         self.observer.debugger().is_some_and(|debugger| debugger.steps())
     }
 
-    /// Where the interpreter takes over after a fault of compiled code.
+    /// Locates the guest instruction of a fault in compiled code, where the interpreter resumes.
     fn fault(&mut self, host: usize) -> (BlockId, usize) {
         let compiler = self.code.compiler.as_ref().expect("compiled code has a compiler");
         let site = compiler.site(host);
         site.complete(self.cpu, self.cache);
         if self.code.level == InstrumentationLevel::Off {
-            // What does not count compiled code counts what the interpreter goes on with.
+            // At level Off, compiled code does not count instructions, but the interpreter counts those of the whole
+            // block.
             self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
         }
         (site.block, site.index as usize)
     }
 
-    /// Runs the compiled code of a block, made now if there is none. None if there can be none.
+    /// Runs the compiled code of a block, and compiles it if necessary. None if it cannot be compiled.
     fn execute(&mut self, id: BlockId) -> Option<Exit> {
         if self.stale {
             return Some(Exit::At(UNWIND));
@@ -155,14 +156,14 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
         self.cpu.host.runner = (&raw mut *self).cast();
         self.flush_filtered();
         self.depth += 1;
-        // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code comes
-        // back to this runner by `go_on` only, while this call waits.
+        // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code calls back only
+        // by `go_on`, while this call is suspended.
         let left = unsafe { jit::enter(self.cpu, code, self.depth == 1) };
         self.depth -= 1;
         Some(left)
     }
 
-    /// Forgets the code that is not what memory holds now. No compiled code is at work.
+    /// Discards code that is out of date, and switches to the requested level. No compiled code may be active.
     pub(super) fn update_code(&mut self) {
         let generation = self.shared.memory.code_generation();
         if generation != self.code_generation || self.stale {
@@ -190,21 +191,22 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
                 if self.update_boundaries() {
                     forget(self.cache, &mut self.code);
                 }
-                // What one thread decided may be for all.
+                // The session's state may have changed for all threads.
                 self.shared.kernel.lock().notify_others(self.thread);
             }
             self.observer.resumed();
         }
     }
 
-    /// Compiled code continues and filters accesses: everything before must have been reported.
+    /// Compiled code that filters accesses continues: flush the records so that all earlier events have been
+    /// reported.
     fn flush_filtered(&mut self) {
         if self.code.level == InstrumentationLevel::Unfiltered {
             self.flush_records();
         }
     }
 
-    /// Tells the observer all that was executed.
+    /// Reports everything executed so far to the observer.
     pub(super) fn report_all(&mut self) {
         self.flush_records();
         if self.code.level == InstrumentationLevel::Unfiltered {
@@ -212,7 +214,7 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
         }
     }
 
-    /// Has blocks begin where the observer wants; whether that is news.
+    /// Makes blocks begin at the observer's boundaries. True if there are new ones.
     pub(super) fn update_boundaries(&mut self) -> bool {
         let block_boundaries = self.observer.block_boundaries();
         if let Some((cache, _)) = &mut self.other_level {
@@ -222,7 +224,7 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
     }
 }
 
-/// The code in memory has changed, or the observer wants to be told of other blocks.
+/// Discards blocks and code after memory has changed or the observer must be told of other blocks.
 fn forget(cache: &mut BlockCache, code: &mut Code) {
     cache.invalidate();
     if let Some(compiler) = &mut code.compiler {
@@ -230,18 +232,17 @@ fn forget(cache: &mut BlockCache, code: &mut Code) {
     }
 }
 
-/// What compiled code calls when there is no room for another record.
+/// Called by compiled code when the record buffer is full.
 extern "C" fn flush_records<O: Observer>(cpu: *mut Cpu) {
     // SAFETY: as for `go_on`.
     let runner = unsafe { &mut *(*cpu).host.runner.cast::<GuestThread<'_, '_, '_, O>>() };
     runner.flush_records();
 }
 
-/// What compiled code calls where it does not go on itself: runs the program from one address until
-/// another, and returns where it goes on. The other address's lowest bit says that the first instruction is
-/// a system call.
+/// Called by compiled code to have the interpreter run from one address until control reaches another. Returns the
+/// address at which to continue. If the lowest bit of `until` is set, the first instruction is a system call.
 extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
-    // SAFETY: `execute` set the runner before it entered the code that calls, and waits meanwhile.
+    // SAFETY: `execute` set the runner before it entered the calling code, and is suspended meanwhile.
     let runner = unsafe { &mut *(*cpu).host.runner.cast::<GuestThread<'_, '_, '_, O>>() };
     let (until, is_system_call) = (until & !3, until & 1 != 0);
     runner.cpu.pc = from;
@@ -252,7 +253,7 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
             return UNWIND;
         }
     }
-    // A signal that the call raised comes before what is behind it, and so does who wants something.
+    // Signals that the call raised, and attach requests, are handled before the next instruction.
     let is_quiet = !host::pending() && !host::has_attach_request();
     let next = if is_system_call && runner.cpu.pc == until && is_quiet {
         until

@@ -1,4 +1,4 @@
-//! The side of who wants a process recorded that runs already.
+//! The client of an attach session: requests that running processes are recorded.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -13,29 +13,29 @@ use super::request::Request;
 use crate::recording::plan::Plan;
 use crate::recording::session::SharedCounters;
 
-/// How long a process may take to answer: it may be in a system call that must not be interrupted.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked whether the user wants no more.
-const PAUSE: Duration = Duration::from_millis(50);
-/// How often it is looked whether a process has come.
-const INSTANT: Duration = Duration::from_millis(2);
+/// Timeout of an answer. The process may be in a system call that must not be interrupted.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval of checks whether the user has stopped the recording.
+const READ_TIMEOUT: Duration = Duration::from_millis(50);
+/// Interval of checks for a connection.
+const ACCEPT_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Why a process could not be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// There is none.
+    /// The process does not exist.
     #[error("there is no process {0}")]
     NoProcess(u32),
     /// It is a zombie.
     #[error("process {0} has ended; its parent has not waited for it yet")]
     Ended(u32),
-    /// It is no program on this engine.
+    /// It does not run on this engine.
     #[error(
         "process {0} ({1}) is no Alpha program that this pathlength runs: start it with pathlength run, and give \
          the number of that process"
     )]
     NotOurs(u32, String),
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error("process {0} belongs to another user")]
     NotPermitted(u32),
     /// It does not answer.
@@ -44,30 +44,30 @@ pub enum AttachError {
          cannot be attached to"
     )]
     Silent(u32),
-    /// It said why it cannot be recorded.
+    /// It refused, for this reason.
     #[error("process {0} cannot be recorded: {1}")]
     Refused(u32, String),
     /// Recording ended early.
     #[error("process {0} could not go on recording: {1}")]
     Failed(u32, String),
-    /// The host refused something.
+    /// The host refused an operation.
     #[error("cannot reach process {0}: {1}")]
     Host(u32, io::Error),
 }
 
-/// What was recorded of processes that ran already.
+/// What was recorded of attached processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
-    /// Instructions.
+    /// Number of instructions.
     pub instructions: u64,
-    /// Units of work that began.
+    /// Number of units of work that began.
     pub units: u64,
-    /// Processes, those among them that were forked meanwhile.
+    /// Number of processes, including those forked meanwhile.
     pub processes: u64,
 }
 
-/// Records a process that runs already into an empty file, opened for appending: until the plan is carried
-/// out, the process has ended, or `is_enough` says so. With `family`, the processes that it has forked, too.
+/// Records a running process into an empty file that was opened for appending, until the plan is carried out, the
+/// process has ended, or `is_enough` returns true. With `family`, records the processes that it has forked, too.
 pub fn attach(
     process: u32,
     family: bool,
@@ -80,36 +80,38 @@ pub fn attach(
     let listener = address(std::process::id()).and_then(|address| UnixListener::bind_addr(&address));
     let listener = listener.map_err(host)?;
     listener.set_nonblocking(true).map_err(host)?;
-    let numbers = SharedCounters::shared().map_err(host)?;
-    let mut lines = Vec::new();
+    let counters = SharedCounters::shared().map_err(host)?;
+    let mut recorded = Vec::new();
     let members = if family { members(process) } else { vec![process] };
     for member in members {
-        let begins = lines.is_empty();
+        let begins = recorded.is_empty();
         let request = serde_json::to_string(&Request { plan: plan.clone(), begins });
         let request = request.map_err(|error| host(error.into()))?;
-        match ask(member, &listener, &request, file, &numbers, is_enough) {
-            Ok(Some(line)) => lines.push(Member { process: member, line, partial: String::new() }),
+        match ask(member, &listener, &request, file, &counters, is_enough) {
+            Ok(Some(connection)) => {
+                recorded.push(RecordedProcess { process: member, connection, partial: String::new() })
+            }
             Ok(None) => break,
             Err(error) if begins => return Err(error),
-            // It has ended, or ends.
+            // The process has ended or is ending.
             Err(_) => {}
         }
     }
     drop(listener);
-    listen(process, lines, is_enough)
+    listen(process, recorded, is_enough)
 }
 
-/// Asks a process; None if the user wants no more.
+/// Sends a request to a process; None if the user has stopped the recording.
 fn ask(
     process: u32,
     listener: &UnixListener,
     request: &str,
     file: &File,
-    numbers: &File,
+    counters: &File,
     is_enough: &dyn Fn() -> bool,
 ) -> Result<Option<BufReader<UnixStream>>, AttachError> {
     let host = |error| AttachError::Host(process, error);
-    summon(process, std::process::id());
+    kick(process, std::process::id());
     let asked = Instant::now();
     let stream = loop {
         match listener.accept() {
@@ -120,48 +122,51 @@ fn ask(
         if is_enough() {
             return Ok(None);
         }
-        if asked.elapsed() > PATIENCE {
+        if asked.elapsed() > ANSWER_TIMEOUT {
             return Err(AttachError::Silent(process));
         }
-        std::thread::sleep(INSTANT);
+        std::thread::sleep(ACCEPT_INTERVAL);
     };
     stream.set_nonblocking(false).map_err(host)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(host)?;
-    send(&stream, request, file, numbers.as_fd()).map_err(host)?;
-    let mut lines = BufReader::new(stream);
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(host)?;
+    send(&stream, request, file, counters.as_fd()).map_err(host)?;
+    let mut recorded = BufReader::new(stream);
     let mut answer = String::new();
-    lines.read_line(&mut answer).map_err(host)?;
+    recorded.read_line(&mut answer).map_err(host)?;
     match answer.trim_end().split_once(": ") {
-        _ if answer == "begun\n" => Ok(Some(lines)),
+        _ if answer == "begun\n" => Ok(Some(recorded)),
         Some(("refused", reason)) => Err(AttachError::Refused(process, reason.to_string())),
         _ => Err(AttachError::Silent(process)),
     }
 }
 
-/// A process that is recorded.
-struct Member {
+/// A recorded process.
+struct RecordedProcess {
     process: u32,
-    line: BufReader<UnixStream>,
-    /// What it said of a line so far.
+    connection: BufReader<UnixStream>,
+    /// The beginning of a line received from it.
     partial: String,
 }
 
-/// Hears what the processes have to say until all have ended, or are recorded no more.
+/// Receives messages until all processes have ended or their recordings have.
 fn listen(
     process: u32,
-    mut lines: Vec<Member>,
+    mut recorded: Vec<RecordedProcess>,
     is_enough: &dyn Fn() -> bool,
 ) -> Result<Attached, AttachError> {
     let mut attached = Attached::default();
     let mut failure = None;
     let mut is_over = false;
-    for Member { line, .. } in &lines {
-        line.get_ref().set_read_timeout(Some(PAUSE)).map_err(|error| AttachError::Host(process, error))?;
+    for RecordedProcess { connection, .. } in &recorded {
+        connection
+            .get_ref()
+            .set_read_timeout(Some(READ_TIMEOUT))
+            .map_err(|error| AttachError::Host(process, error))?;
     }
-    while !lines.is_empty() {
+    while !recorded.is_empty() {
         let mut ended = is_enough();
-        lines.retain_mut(|Member { process, line, partial }| {
-            let alive = match line.read_line(partial) {
+        recorded.retain_mut(|RecordedProcess { process, connection, partial }| {
+            let alive = match connection.read_line(partial) {
                 Ok(bytes) => bytes > 0,
                 Err(error) => matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
             };
@@ -185,14 +190,14 @@ fn listen(
         });
         if ended && !is_over {
             is_over = true;
-            lines.iter().for_each(|member| drop(member.line.get_ref().shutdown(Shutdown::Write)));
-            summon_family(process, 0);
+            recorded.iter().for_each(|member| drop(member.connection.get_ref().shutdown(Shutdown::Write)));
+            kick_family(process, 0);
         }
     }
     failure.map_or(Ok(attached), Err)
 }
 
-/// Whether a process runs on this very engine.
+/// Whether a process runs on this engine.
 fn check(process: u32) -> Result<(), AttachError> {
     let folder = format!("/proc/{process}");
     let name = fs::read_to_string(format!("{folder}/comm")).map_err(|_| AttachError::NoProcess(process))?;
@@ -203,8 +208,8 @@ fn check(process: u32) -> Result<(), AttachError> {
     if state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')) {
         return Err(AttachError::Ended(process));
     }
-    // A program of another user's may be an Alpha program, which cannot be seen from here. Root sees all that can be
-    // attached to, and what root may not look at is none.
+    // Another user's program may be an Alpha program, but that cannot be seen. Root can see every program; one that
+    // root cannot inspect is not attachable.
     let user = rustix::process::geteuid();
     let owner = fs::metadata(&folder).map_err(|_| AttachError::NoProcess(process))?.uid();
     match fs::metadata(format!("{folder}/exe")) {
@@ -219,7 +224,8 @@ fn check(process: u32) -> Result<(), AttachError> {
     }
 }
 
-/// Whether a process is the same program as we are, and has its handler for SIGBUS: the signal ends others.
+/// Whether a process runs the same executable as this one and has its SIGBUS handler: the signal would end other
+/// processes.
 fn is_ours(process: u32) -> bool {
     let identity = |process: &str| {
         fs::metadata(format!("/proc/{process}/exe")).map(|file| (file.dev(), file.ino())).ok()
@@ -230,19 +236,19 @@ fn is_ours(process: u32) -> bool {
     identity("self") == identity(&process.to_string()) && caught >> (libc::SIGBUS - 1) & 1 != 0
 }
 
-/// Makes all threads of a process look at the desk: for `caller`, or 0 for no new one.
-fn summon(process: u32, caller: u32) {
+/// Makes all threads of a process check for attach requests: of `caller`, or 0 for the end of a session.
+fn kick(process: u32, caller: u32) {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let numbers = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.for_each(|thread| host::send_attach_request(process, thread, caller));
+    let counters = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    counters.for_each(|thread| host::send_attach_request(process, thread, caller));
 }
 
-/// The same with all processes on this engine that descend from it.
-pub(super) fn summon_family(process: u32, caller: u32) {
-    members(process).into_iter().for_each(|member| summon(member, caller));
+/// The same for the process and its descendants on this engine.
+pub(super) fn kick_family(process: u32, caller: u32) {
+    members(process).into_iter().for_each(|member| kick(member, caller));
 }
 
-/// A process and those that descend from it and run on this engine.
+/// A process and its descendants that run on this engine.
 fn members(process: u32) -> Vec<u32> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let all: Vec<(u32, u32)> = processes

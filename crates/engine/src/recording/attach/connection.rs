@@ -1,4 +1,4 @@
-//! The connection between a process that is recorded and the one that wants it.
+//! The connection between a recorded process and its client.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Write};
@@ -12,22 +12,22 @@ use rustix::net::{
     SendFlags, recv, recvmsg, sendmsg, sockopt,
 };
 
-/// Bytes in a request, at most.
+/// Maximum size of a request in bytes.
 const LONGEST: usize = 16 << 10;
 
-/// The address at which a process listens.
+/// The address at which the client listens.
 pub(super) fn address(process: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("pathlength-attach-{process}"))
 }
 
-/// Our end.
+/// Our end of the connection.
 #[derive(Debug)]
 pub(in super::super) struct Connection {
     stream: UnixStream,
 }
 
 impl Connection {
-    /// To a process that listens, if it belongs to the same user, or to root.
+    /// Connects to a listening process, if that belongs to the same user or to root.
     pub(super) fn connect(process: u32) -> io::Result<Connection> {
         let stream = UnixStream::connect_addr(&address(process)?)?;
         let peer = sockopt::socket_peercred(&stream)?;
@@ -38,12 +38,12 @@ impl Connection {
         Ok(Connection { stream: linux::out_of_reach(stream.into()).into() })
     }
 
-    /// Says something; nobody need hear it.
-    pub(in super::super) fn say(&mut self, what: &str) {
+    /// Sends a message. Errors are ignored.
+    pub(in super::super) fn send(&mut self, what: &str) {
         let _ = self.stream.write_all(format!("{what}\n").as_bytes());
     }
 
-    /// The request, and the file and the memory that come with it.
+    /// Receives the request, with the trace's file and the shared memory.
     pub(super) fn request(&self) -> io::Result<(String, [OwnedFd; 2])> {
         let mut bytes = vec![0; LONGEST];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
@@ -61,7 +61,7 @@ impl Connection {
         Ok((request, [file, numbers].map(linux::out_of_reach)))
     }
 
-    /// Whether the other end is there no more, or wants no more.
+    /// Whether the other end has disconnected or has ended the session.
     pub(in super::super) fn is_ended(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         match recv(&self.stream, &mut [0u8; 1], flags) {
@@ -70,20 +70,20 @@ impl Connection {
         }
     }
 
-    /// To wait for that elsewhere.
+    /// A handle to wait for that on another thread.
     pub(in super::super) fn end(&self) -> Option<End> {
         let stream = linux::high_copy(self.stream.as_raw_fd())?;
         Some(End { stream: stream.into() })
     }
 }
 
-/// The end of a connection, to be waited for.
+/// A handle to wait for the end of a connection.
 pub(in super::super) struct End {
     stream: UnixStream,
 }
 
 impl End {
-    /// Waits until the other end is there no more, or wants no more.
+    /// Waits until the other end has disconnected or has ended the session.
     pub(super) fn wait(&self) {
         while recv(&self.stream, &mut [0u8; 1], RecvFlags::empty()) == Err(rustix::io::Errno::INTR) {}
     }
@@ -95,7 +95,7 @@ pub(super) fn send(stream: &UnixStream, request: &str, file: &File, numbers: Bor
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-    let line = format!("{request}\n");
-    let sent = sendmsg(stream, &[IoSlice::new(line.as_bytes())], &mut ancillary, SendFlags::empty())?;
-    if sent == line.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    let connection = format!("{request}\n");
+    let sent = sendmsg(stream, &[IoSlice::new(connection.as_bytes())], &mut ancillary, SendFlags::empty())?;
+    if sent == connection.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }

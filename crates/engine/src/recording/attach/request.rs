@@ -1,13 +1,13 @@
-//! What a process that attaches asks for.
+//! The request of an attach client.
 
 use serde::{Deserialize, Serialize};
 
 use crate::recording::plan::Plan;
 
-/// What somebody wants recorded.
+/// A request to record a process.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) plan: Plan,
-    /// Whether the trace has to be begun; if not, this process is one more.
+    /// Whether this process writes the header of the trace; false if another one has.
     pub(super) begins: bool,
 }

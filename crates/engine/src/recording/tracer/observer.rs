@@ -1,13 +1,13 @@
-//! What a tracer does as an observer of its thread.
+//! The tracer's part of the observer.
 
 use std::sync::Arc;
 
 use events::record::{Event, Heap, Mark};
 use events::{BlockId, HitFilter, LoadedImage};
 
-use super::super::encoder::PIECE;
+use super::super::encoder::BUFFER_WORDS;
 use super::super::heap::Allocations;
-use super::super::session::State;
+use super::super::session::RecordingState;
 use super::{Tracer, UNKNOWN};
 use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
@@ -15,16 +15,16 @@ use alpha::observer::InstrumentationLevel;
 use memory::Memory;
 
 impl Tracer {
-    /// What must be heard of from before a block on; and whether what was executed before must be told first.
+    /// The level of instrumentation from a block on; and whether everything before must be reported first.
     pub(in crate::recording) fn level(
         &mut self,
         block: &Block,
         cpu: &Cpu,
         memory: &Memory,
     ) -> (InstrumentationLevel, bool) {
-        let is_recorded = self.follow(block, cpu);
+        let is_recorded = self.update_state(block, cpu);
         let mut has_news = false;
-        if let Some(heap) = self.heap.as_mut().filter(|_| self.session.state() != State::Over) {
+        if let Some(heap) = self.heap.as_mut().filter(|_| self.session.state() != RecordingState::Over) {
             heap.enter(block, cpu, memory);
             has_news = !heap.marks.is_empty();
         }
@@ -32,8 +32,8 @@ impl Tracer {
             self.marks.push(Mark::Gap);
         }
         self.is_recording = is_recorded;
-        // Unfiltered accesses are reported at once, and cannot be left out afterwards.
-        let is_whole = self.left.is_none() && self.before_from == 0;
+        // Unfiltered accesses are reported at once and cannot be dropped later.
+        let is_whole = self.remaining.is_none() && self.to_skip == 0;
         let level = match is_recorded {
             false => self.idle_level(),
             true if self.session.plan.values => InstrumentationLevel::Values,
@@ -43,12 +43,12 @@ impl Tracer {
         (level, has_news || !self.marks.is_empty())
     }
 
-    /// The hit filter of a consumer that gets only unfiltered accesses.
+    /// The hit filter of a consumer that takes only unfiltered accesses.
     pub(in crate::recording) fn hit_filter(&self) -> Option<&HitFilter> {
         self.session.delivery()?.hit_filter()
     }
 
-    /// Reports how often blocks were executed whose accesses were filtered.
+    /// Reports counts of executions whose accesses were filtered.
     pub(in crate::recording) fn collect_counts(&mut self, cache: &BlockCache) {
         self.define_all(cache);
         let Some(delivery) = self.session.delivery() else { return };
@@ -57,7 +57,7 @@ impl Tracer {
         delivery.executed_filtered(&executed_filtered);
     }
 
-    /// Makes all blocks of the cache known to the consumer.
+    /// Defines all blocks of the cache for the consumer.
     pub(in crate::recording) fn define_all(&mut self, cache: &BlockCache) {
         self.follow_cache(cache);
         if let Err(error) = self.define_new(cache) {
@@ -68,12 +68,12 @@ impl Tracer {
         }
     }
 
-    /// The number that a block's first instruction has for the consumer.
+    /// The consumer's number of a block's first instruction.
     pub(in crate::recording) fn first_instruction(&self, id: BlockId) -> u32 {
         self.session.delivery().map_or(0, |delivery| delivery.first_instruction(self.number(id)))
     }
 
-    /// The number of a block in the trace.
+    /// The trace's number of a block.
     fn number(&self, id: BlockId) -> BlockId {
         self.ids.get(id as usize).map_or(UNKNOWN, |known| known.0)
     }
@@ -115,24 +115,24 @@ impl Tracer {
             self.deliver(records, cache)
         } else {
             self.mark(Mark::Order(self.order));
-            self.add(records, cache)
+            self.add_records(records, cache)
         };
         if let Err(error) = added {
             self.fail(error);
         }
-        if self.left == Some(0) {
+        if self.remaining == Some(0) {
             host::kick_self();
         }
         self.order = self.session.next_order();
-        if !is_live && self.piece.len() >= PIECE {
+        if !is_live && self.buffer.len() >= BUFFER_WORDS {
             self.flush_records();
         }
     }
 
     pub(in crate::recording) fn system_call(&mut self, number: u32) {
-        /// execve and execveat: what comes after may not be ours.
+        /// execve and execveat: another program may follow, which is not recorded.
         const REPLACING: [u32; 2] = [59, 513];
-        if self.is_recording && !self.is_cut {
+        if self.is_recording && !self.is_truncated {
             self.mark(Mark::SystemCall(number));
         }
         if REPLACING.contains(&number) && self.instructions > 0 {
@@ -141,7 +141,7 @@ impl Tracer {
     }
 
     pub(in crate::recording) fn discontinuity(&mut self) {
-        if self.is_recording && !self.is_cut {
+        if self.is_recording && !self.is_truncated {
             self.mark(Mark::Discontinuity);
         }
     }
@@ -149,12 +149,12 @@ impl Tracer {
     pub(in crate::recording) fn resumed(&mut self) {
         self.order = self.session.next_order();
         self.add_heap();
-        if self.left == Some(0) {
-            self.cut_units();
+        if self.remaining == Some(0) {
+            self.correct_unit_marks();
         }
-        self.piece.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
+        self.buffer.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
         if self.hit_filter().is_some() {
-            // Compiled code may tell what is behind them before there is another record.
+            // Compiled code may report accesses that come after these marks before there is another record.
             self.flush_records();
         }
     }
@@ -166,7 +166,7 @@ impl Tracer {
             self.calls.mapped(image, file);
             self.addresses.mapped(&self.session.plan, image, file);
             if let Some(heap) = &mut self.heap {
-                // Whoever hears of callers knows where they are.
+                // A consumer of heap marks needs the images of callers.
                 self.session.image(image, Some(file));
                 self.addresses.all.extend(heap.mapped(image, file));
             }
@@ -182,8 +182,8 @@ impl Tracer {
     }
 
     pub(in crate::recording) fn forked(&mut self) {
-        // Nobody feeds from here: the other thread is the parent's.
-        std::mem::forget(self.feed.take());
+        // The encoder's thread exists only in the parent.
+        std::mem::forget(self.encoder.take());
         let session = self.session.forked();
         let (addresses, calls) = (self.addresses.clone(), self.calls.clone());
         let images = std::mem::take(&mut self.images);
@@ -193,7 +193,7 @@ impl Tracer {
             heap.marks = vec![Mark::Heap(Heap::Copied(parent))];
         }
         *self = Tracer { is_recording, order, heap, ..Tracer::of(session, addresses, calls, images) };
-        // The number is from before the parent goes on.
+        // The order number precedes everything that the parent does from now on.
         self.add_heap();
         if is_recording {
             self.marks.push(Mark::Gap);
