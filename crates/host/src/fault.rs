@@ -60,7 +60,7 @@ fn install() {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = on_fault as *const () as usize;
                 action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-                // Both signals are blocked in the handler: several sent in quick succession must not nest and fill
+                // All signals are blocked in the handler: several sent in quick succession must not nest and fill
                 // its stack.
                 libc::sigfillset(&raw mut action.sa_mask);
                 let previous = &raw mut PREVIOUS[slot];

@@ -1,4 +1,4 @@
-//! System calls, by their numbers.
+//! Dispatches system calls by number.
 
 use alpha::cpu::{Cpu, register};
 use host::Errno;
@@ -13,16 +13,16 @@ use crate::state::lock::KernelGuard;
 use crate::state::threads::Thread;
 use crate::table::{self, Action};
 
-/// The name of a system call, or its number if it has none.
+/// The name of a system call, or its number if it has no name.
 pub fn system_call_name(number: u32) -> String {
     let number = u64::from(number);
     let name = table::find(number).map(|row| row.name).or_else(|| unimplemented::name(number));
     name.map_or_else(|| number.to_string(), String::from)
 }
 
-/// Carries out the system call whose number is in v0 and whose arguments are in a0 to a5; the
-/// program counter is already behind the callsys. The result is in v0 and a3 as Alpha's Linux
-/// has it: a3 is 0 and v0 the result, or a3 is 1 and v0 the error's number.
+/// Executes the system call whose number is in v0 and whose arguments are in a0 to a5. The program counter is already
+/// after the callsys. The result is returned as by Linux on Alpha: a3 is 0 and v0 the result, or a3 is 1 and v0 the
+/// error number.
 pub fn system_call(kernel: &mut KernelGuard, thread: &mut Thread, cpu: &mut Cpu, memory: &Memory) -> Control {
     let number = cpu.r[register::V0];
     let before = Returning { v0: number, a3: cpu.r[register::A3], error: None };
@@ -53,7 +53,7 @@ pub fn system_call(kernel: &mut KernelGuard, thread: &mut Thread, cpu: &mut Cpu,
     thread.after_call(kernel, cpu, memory, returning)
 }
 
-/// Puts a system call's outcome into v0 and a3.
+/// Writes a system call's result to v0 and a3.
 fn set_result(cpu: &mut Cpu, outcome: Outcome) {
     match outcome {
         Ok(value) => (cpu.r[register::V0], cpu.r[register::A3]) = (value, 0),
@@ -61,12 +61,12 @@ fn set_result(cpu: &mut Cpu, outcome: Outcome) {
     }
 }
 
-/// Ends the call that asked for a thread: its id, or the reason why there is none.
+/// Completes a call that started a thread: returns the thread's ID or the error.
 pub fn started_thread(cpu: &mut Cpu, id: std::io::Result<i32>) {
     set_result(cpu, id.map(|id| id as u64).map_err(Errno::from));
 }
 
-/// Names a system call that does not exist here, once.
+/// Reports a system call that does not exist, once.
 fn name_unknown(kernel: &mut Kernel, number: u64) {
     let row = table::find(number);
     if row.is_some_and(|row| matches!(row.action, Action::Refuse)) || !kernel.named.insert(number) {

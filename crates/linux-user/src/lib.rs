@@ -1,9 +1,8 @@
-//! Linux as a guest's program sees it: system calls and signals, carried out by the host's Linux with Alpha's numbers
-//! and structures converted both ways; threads; the loader.
+//! Linux as a guest program sees it: system calls and signals, carried out by the host's Linux after conversion of
+//! Alpha's numbers and structures; threads; the loader.
 //!
-//! `table` has one line a system call. Most are passed to the host by a description of their
-//! arguments; the rest are handlers in the modules named by topic. What a process has in the kernel is a [`Kernel`],
-//! behind one lock.
+//! `table` has one line for each system call. Most calls are passed to the host by a description of their arguments;
+//! others have handlers in the modules of `calls`. The state of a process is a [`Kernel`], protected by one lock.
 
 mod abi;
 mod calls;

@@ -1,9 +1,8 @@
-//! Puts a program into memory as Linux's `execve` does: its segments, those of the dynamic loader
-//! it names, and the initial stack.
+//! Loads a program as Linux's `execve` does: its segments, those of its dynamic loader, and the initial stack.
 //!
-//! The layout is qemu-alpha's, so that the two can be compared register by register: room for the
-//! heap behind the program, then from [`MAP_BASE`](memory::MAP_BASE) on the stack, the
-//! dynamic loader and a page that stands where qemu keeps its signal trampoline.
+//! The layout is qemu-alpha's, so that registers can be compared with qemu-alpha's: room for the heap after the
+//! program; from [`MAP_BASE`](memory::MAP_BASE) on the stack, the dynamic loader, and a page in the place of qemu's
+//! signal trampoline.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,7 +20,7 @@ use memory::{Backing, Memory, PAGE};
 /// Why a program could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The file is not an image that can run.
+    /// The file is not an executable image.
     #[error(transparent)]
     Image(#[from] image::Error),
     /// The program's dynamic loader is missing.
@@ -30,31 +29,31 @@ pub enum LoadError {
          (Debian: apt-get install libc6.1-alpha-cross) or name a sysroot with --sysroot DIR", sysroot.display()
     )]
     NoInterpreter {
-        /// As the program names it.
+        /// Its path as the program states it.
         interpreter: String,
-        /// Where it was looked for.
+        /// The host path that was tried.
         sysroot: PathBuf,
     },
-    /// The arguments and the environment do not fit the stack.
+    /// The arguments and the environment do not fit into the stack.
     #[error("the arguments and the environment take {0} bytes: more than a quarter of the stack")]
     ArgumentsTooLong(u64),
-    /// The host refused memory.
+    /// The host failed to map memory.
     #[error("cannot map {}: {error}", path.display())]
     Map {
-        /// The image or what else was to be mapped.
+        /// The image or other region that was to be mapped.
         path: PathBuf,
-        /// The host's reason.
+        /// The host's error.
         error: std::io::Error,
     },
 }
 
-/// What to load and what to tell it.
+/// A program to load, with its arguments.
 pub struct Program<'a> {
     /// The executable on the host.
     pub path: &'a Path,
     /// Its name as the program sees it (`AT_EXECFN`).
     pub name: &'a std::ffi::OsStr,
-    /// `argv`, its first element included.
+    /// `argv`, including `argv[0]`.
     pub arguments: &'a [OsString],
     /// `NAME=value` strings, in the order of `environ`.
     pub environment: &'a [OsString],
@@ -66,19 +65,19 @@ pub struct Program<'a> {
 
 /// A loaded program, ready to start.
 pub struct Loaded {
-    /// Where it starts: in the dynamic loader, if it has one.
+    /// The entry address: the dynamic loader's, if there is one.
     pub entry: u64,
-    /// What the stack begins with.
+    /// The initial contents of the stack.
     pub stack: Stack,
     /// The initial end of the heap.
     pub heap: u64,
-    /// Whether the program wants its stack to be executable; its heap is then, too.
+    /// Whether the program requests an executable stack; its heap is then executable, too.
     pub executable_stack: bool,
     /// The images mapped.
     pub images: Vec<LoadedImage>,
 }
 
-/// Where the stack's first contents are.
+/// Addresses of the stack's initial contents.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
     /// The initial stack pointer.
@@ -89,13 +88,13 @@ pub struct Stack {
     pub vector: Range<u64>,
 }
 
-/// Address space that is kept free behind the program for the heap to grow, in bytes.
+/// Address space in bytes that is kept free after the program for its heap.
 const HEAP_ROOM: u64 = 32 << 20;
 
 /// The name of the stack's region.
 pub const STACK: &str = "[stack]";
 
-/// Loads `program` into empty `memory`. `locate` finds the host path of an absolute guest path.
+/// Loads `program` into empty `memory`. `locate` maps an absolute guest path to a host path.
 pub fn load(
     program: &Program,
     memory: &Memory,
@@ -125,7 +124,7 @@ pub fn load(
         interpreter_base = mapped.bias;
         images.push(mapped);
     }
-    // Where qemu keeps its trampoline; the C library brings its own.
+    // The place of qemu's trampoline. It stays unused, as the C library has its own.
     let trampoline = memory.find_free(0, PAGE).ok_or_else(|| no_room(program.path))?;
     map_anonymous(memory, trampoline, PAGE, libc::PROT_READ, "[trampoline]")?;
     let header = image.program_header_address().map_or(0, |address| address.wrapping_add(images[0].bias));
@@ -135,7 +134,7 @@ pub fn load(
     Ok(Loaded { entry, stack, heap, executable_stack, images })
 }
 
-/// Opens an image that is to run. Without usable section headers it does, but nobody knows its functions.
+/// Opens an executable image. Without usable section headers it runs, but has no symbols.
 fn open(path: &Path) -> Result<Image, LoadError> {
     let image = Image::open(path)?;
     if let Some(damage) = image.damage() {
@@ -164,15 +163,14 @@ fn map_stack(memory: &Memory, bytes: u64, executable: bool) -> Result<u64, LoadE
     let bytes = bytes.next_multiple_of(PAGE);
     let execute = if executable { libc::PROT_EXEC } else { 0 };
     let protection = libc::PROT_READ | libc::PROT_WRITE | execute;
-    // A guard page below, never mapped accessible.
+    // A guard page below, which is never accessible.
     let low = memory.find_free(0, bytes + PAGE).ok_or_else(|| no_room(Path::new(STACK)))?;
     map_anonymous(memory, low, PAGE, libc::PROT_NONE, "[guard]")?;
     map_anonymous(memory, low + PAGE, bytes, protection, STACK)?;
     Ok(low + PAGE + bytes)
 }
 
-/// Maps an image's segments; a position-independent one where there is room. `room` bytes behind it
-/// are left free.
+/// Maps an image's segments; a position-independent image at a free range. `room` bytes after it are left free.
 fn map_image(image: &Image, memory: &Memory, room: u64) -> Result<LoadedImage, LoadError> {
     let failed = |error| LoadError::Map { path: image.path().into(), error };
     let segments = image.segments();
@@ -197,9 +195,9 @@ fn map_image(image: &Image, memory: &Memory, room: u64) -> Result<LoadedImage, L
     })
 }
 
-/// The pages that hold bytes of the file are the file's, private and the last one too, so that what the program
-/// discards comes back from there (elf_map in fs/binfmt_elf.c). Where memory goes on behind the file's bytes
-/// there are zeros. A segment whose place in the file is none for a page is copied.
+/// Pages that contain bytes of the file are private mappings of the file, including the last one, so that pages which
+/// the program discards are read from the file again (elf_map in fs/binfmt_elf.c). Memory beyond the file's bytes is
+/// zeroed. A segment whose file offset does not allow a mapping is copied.
 fn map_segment(
     image: &Image,
     segment: &Segment,
@@ -243,8 +241,8 @@ fn protection(segment: &Segment) -> i32 {
         | bit(segment.executable, libc::PROT_EXEC)
 }
 
-/// The entries of the auxiliary vector (include/uapi/linux/auxvec.h) that are known before the
-/// stack is; those that point into the stack are added with it.
+/// The entries of the auxiliary vector (include/uapi/linux/auxvec.h) that do not point into the stack; the others are
+/// added with the stack.
 fn auxiliary_vector(header: u64, headers: u16, base: u64, entry: u64) -> Vec<(u64, u64)> {
     const SIZE_OF_PROGRAM_HEADER: u64 = 56;
     const TICKS_PER_SECOND: u64 = 100;
@@ -267,8 +265,7 @@ fn auxiliary_vector(header: u64, headers: u16, base: u64, entry: u64) -> Vec<(u6
     ]
 }
 
-/// Writes strings, random bytes, auxiliary vector, environment and arguments; at the stack pointer
-/// stands `argc`.
+/// Writes strings, random bytes, auxiliary vector, environment and arguments; `argc` is at the stack pointer.
 fn build_stack(
     program: &Program,
     memory: &Memory,

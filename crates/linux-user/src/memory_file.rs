@@ -1,26 +1,26 @@
-//! /proc/PID/mem: a process's memory as a file. The host's file would show the engine's memory too, so that the
-//! guest never gets a descriptor of it. What it gets instead is an empty, sealed file in memory that has the name
-//! as its own and keeps the offset; duplicates, and what others inherit or are sent, are that file too. Reading and
-//! writing it is done here, in the guest's window only.
+//! /proc/PID/mem: a process's memory as a file. The host's file would also show the engine's memory, so the guest
+//! never gets a descriptor of it. It gets an empty, sealed memory file instead, whose name identifies the process and
+//! whose offset is used. Duplicates, inherited descriptors and descriptors sent to other processes refer to that
+//! file, too. Reads and writes are done here, within the guest's window only.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::reserved;
 
-/// What /proc/self/fd says of a file in memory in front of and behind its name.
+/// The text before and after the name of a memory file in /proc/self/fd.
 const IN_MEMORY: (&[u8], &[u8]) = (b"/memfd:", b" (deleted)");
 
-/// The name of the file of /proc that a file in memory stands for, if what /proc/self/fd says is of such a one.
+/// The /proc file for which a memory file stands, by the memory file's link in /proc/self/fd.
 pub fn stands_for(link: &[u8]) -> Option<&[u8]> {
     let name = link.strip_prefix(IN_MEMORY.0)?.strip_suffix(IN_MEMORY.1)?;
     name.starts_with(b"/proc/").then_some(name)
 }
 
-/// The file that stands for a process's memory, opened as `flags` say.
+/// Creates the file that stands for a process's memory, with the given open flags.
 pub fn open(process: u32, flags: i32) -> io::Result<OwnedFd> {
     let name = format!("/proc/{process}/mem\0");
-    // SAFETY: the name is NUL-terminated; the descriptor, if there is one, is nobody else's.
+    // SAFETY: the name is NUL-terminated; the new descriptor has no other owner.
     let file = unsafe {
         let descriptor =
             libc::memfd_create(name.as_ptr().cast(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
@@ -34,7 +34,7 @@ pub fn open(process: u32, flags: i32) -> io::Result<OwnedFd> {
     };
     let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
     let flags = flags & (libc::O_ACCMODE | libc::O_CLOEXEC | libc::O_NONBLOCK);
-    // SAFETY: the path is NUL-terminated; the descriptor, if there is one, is nobody else's.
+    // SAFETY: the path is NUL-terminated; the new descriptor has no other owner.
     unsafe {
         let descriptor = libc::open(path.as_ptr().cast(), flags);
         if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }

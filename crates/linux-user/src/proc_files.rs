@@ -1,5 +1,5 @@
-//! The files of /proc that must speak of the guest, not of the engine. What decides is what was opened, not by
-//! which of its many names.
+//! Files of /proc that must describe the guest instead of the engine. They are recognised by what was opened, since
+//! they have many names.
 
 use std::fmt::Write as _;
 use std::io::{Read, Seek, Write};
@@ -13,15 +13,15 @@ use crate::{memory_file, reserved};
 use host::Errno;
 use memory::{Backing, Memory, Region};
 
-/// Files that tell of the engine's memory and registers, and that kernels can be built without.
+/// Files that show the engine's memory and registers, and that a kernel may be built without.
 const ABSENT: [&str; 8] =
     ["smaps", "smaps_rollup", "numa_maps", "pagemap", "clear_refs", "syscall", "stack", "map_files"];
-/// The fields of stat, the first of which is 1, that are addresses (proc_pid_stat(5)).
+/// The fields of stat that are addresses (proc_pid_stat(5)), counted from 1.
 const ADDRESSES: [usize; 12] = [26, 27, 28, 29, 30, 45, 46, 47, 48, 49, 50, 51];
-/// The field of stat with the bytes of address space.
+/// The field of stat with the size of the address space in bytes.
 const ADDRESS_SPACE_BYTES: usize = 23;
 
-/// A process and one of its files, by what /proc/self/fd says of an open one: `/proc/PID/NAME` or
+/// Process and file name of an open file, by its link in /proc/self/fd: `/proc/PID/NAME` or
 /// `/proc/PID/task/TID/NAME`, wherever /proc is mounted.
 fn process_file(link: &[u8]) -> Option<(u32, &str)> {
     let mut parts = std::str::from_utf8(link).ok()?.rsplit('/');
@@ -33,12 +33,12 @@ fn process_file(link: &[u8]) -> Option<(u32, &str)> {
     }
 }
 
-/// True for this process by its id, or that of one of its threads.
+/// True for the ID of this process or of one of its threads.
 fn is_own(process: u32) -> bool {
     process == std::process::id() || Path::new(&format!("/proc/self/task/{process}")).exists()
 }
 
-/// The flags that a descriptor was opened with, so far as they can be asked for.
+/// The flags with which a descriptor was opened, as far as they can be queried.
 fn flags_of(descriptor: RawFd) -> i32 {
     // SAFETY: no pointers are passed.
     let (flags, own) =
@@ -46,7 +46,7 @@ fn flags_of(descriptor: RawFd) -> i32 {
     flags | if own & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 }
 }
 
-/// Puts what the guest may see in the place of a file of /proc that it has just opened.
+/// Replaces a /proc file that the guest has just opened by one with the contents that the guest may see.
 pub fn replace(kernel: &mut Kernel, memory: &Memory, descriptor: u64) -> Result<u64, Errno> {
     let number = descriptor as RawFd;
     if !reserved::is_proc_file(number) {
@@ -62,7 +62,7 @@ pub fn replace(kernel: &mut Kernel, memory: &Memory, descriptor: u64) -> Result<
     if !own && !runs_engine(process) {
         return Ok(descriptor);
     }
-    // SAFETY: the guest has not got it yet; if nothing takes its place it shall not be open.
+    // SAFETY: the guest has not received the descriptor yet. If it cannot be replaced it must be closed.
     let mut opened = unsafe { std::fs::File::from_raw_fd(number) };
     let instead = match name {
         "mem" => {
@@ -83,13 +83,13 @@ pub fn replace(kernel: &mut Kernel, memory: &Memory, descriptor: u64) -> Result<
             None => return Ok(opened.into_raw_fd() as u64),
         },
     };
-    // SAFETY: both are open and ours; the number is the one that the guest would have got.
+    // SAFETY: both descriptors are open and ours; the number is the one that the guest receives.
     let placed = unsafe { libc::dup3(instead.as_raw_fd(), number, flags & libc::O_CLOEXEC) };
     if placed < 0 { Err(Errno::last()) } else { Ok(opened.into_raw_fd() as u64) }
 }
 
 impl Kernel {
-    /// What a file of the process's own shows.
+    /// The contents of a file of this process.
     fn own_contents(&self, memory: &Memory, name: &str) -> Option<Vec<u8>> {
         match name {
             "maps" => Some(maps(memory).into_bytes()),
@@ -104,16 +104,16 @@ impl Kernel {
     }
 }
 
-/// What memory holds now, which the program may have overwritten or unmapped.
+/// The present contents of memory, which the program may have overwritten or unmapped.
 fn contents(memory: &Memory, range: &Range<u64>) -> Vec<u8> {
     let mut bytes = vec![0; (range.end - range.start) as usize];
     memory.read(range.start, &mut bytes).map_or(Vec::new(), |()| bytes)
 }
 
-/// A process's stat without the engine's addresses: 0, as for who may not see them.
+/// A process's stat with 0 for the engine's addresses, as a reader without permission sees it.
 fn guest_stat(told: &[u8], bytes: Option<u64>) -> Vec<u8> {
     let text = String::from_utf8_lossy(told);
-    // The second field is a name in parentheses that may hold anything.
+    // The second field is a name in parentheses that may contain any character.
     let Some((name, rest)) = text.rsplit_once(')') else { return Vec::new() };
     let fields = rest.split_ascii_whitespace().enumerate().map(|(index, value)| match index + 3 {
         field if ADDRESSES.contains(&field) => "0".into(),
@@ -123,7 +123,7 @@ fn guest_stat(told: &[u8], bytes: Option<u64>) -> Vec<u8> {
     format!("{name}) {}\n", fields.collect::<Vec<_>>().join(" ")).into_bytes()
 }
 
-/// A file in memory with the name of the one that it stands for.
+/// A memory file with the name of the file for which it stands.
 fn in_memory(name: &[u8], contents: &[u8], flags: i32) -> Result<OwnedFd, Errno> {
     let name = [name, b"\0"].concat();
     let close_on_exec = if flags & libc::O_CLOEXEC != 0 { libc::MFD_CLOEXEC } else { 0 };
@@ -139,7 +139,7 @@ fn in_memory(name: &[u8], contents: &[u8], flags: i32) -> Result<OwnedFd, Errno>
     Ok(file.into())
 }
 
-/// The guest's memory in the form of /proc/PID/maps (proc(5)).
+/// The guest's regions in the format of /proc/PID/maps (proc(5)).
 fn maps(memory: &Memory) -> String {
     let mut text = String::new();
     for (start, region) in memory.regions() {

@@ -1,19 +1,19 @@
-//! What may be reached of a process: another guest's memory, but nothing of its engine.
+//! Access control to other processes' memory: guests' memory is accessible, their engines' is not.
 
 use host::Errno;
 use memory::Memory;
 
-/// What may be reached of a process.
+/// The accessible part of a process's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// The guest's memory: this process, or another on the engine.
+    /// The guest's memory, of this process or another one on the engine.
     Guest,
-    /// All, as far as the host allows: a program of the host's.
+    /// Everything that the host permits: the process is a host program.
     Host,
 }
 
 impl Target {
-    /// What may be reached of a process: EPERM if it is the engine's, but no guest is where this one is.
+    /// The accessible part of a process's memory; EPERM if it runs on the engine with its guest at other addresses.
     pub fn of(memory: &Memory, process: u32) -> Result<Target, Errno> {
         if process == std::process::id() {
             return Ok(Target::Guest);
@@ -21,14 +21,14 @@ impl Target {
         if !runs_engine(process) {
             return Ok(Target::Host);
         }
-        // Its window is where ours is if nothing of its engine is there.
+        // The window of the process equals ours if none of its engine's mappings lies there.
         let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
         let first = maps.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok());
         let is_alike = memory.is_identity() && first == Some(memory.lowest());
         if is_alike { Ok(Target::Guest) } else { Err(Errno(libc::EPERM)) }
     }
 
-    /// The host's address of a range of the target's: one where nothing is for what cannot be reached.
+    /// The host address of a range of the target; an unmapped address for what is not accessible.
     pub fn address(self, memory: &Memory, address: u64, bytes: u64) -> u64 {
         match self {
             Target::Host => address,
@@ -37,7 +37,7 @@ impl Target {
     }
 }
 
-/// Whether a process is a program on this very engine.
+/// Whether a process runs on this engine.
 pub fn runs_engine(process: u32) -> bool {
     use std::os::unix::fs::MetadataExt;
     let identity = |process: &str| {

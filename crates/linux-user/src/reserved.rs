@@ -1,9 +1,9 @@
-//! Descriptors of the engine's own: which numbers they have, and that no call of the guest's reaches them.
+//! The engine's own descriptors: their numbers, and the checks that keep the guest's calls away from them.
 //!
-//! They lie above every number that the guest can have. Its limit of descriptors ends where they begin, as if
-//! that were the kernel's own upper limit (fs.nr_open), so that no new descriptor of the guest's gets there. Each
-//! host call that is made for the guest goes through [`check`], which knows which of a host call's arguments are
-//! descriptors and which are paths; to the guest the reserved numbers are not open, and /proc does not have them.
+//! Reserved numbers lie above every number that the guest can have. The guest's maximum limit of descriptors ends
+//! where they begin, as if it were the kernel's upper limit (fs.nr_open), so that new descriptors of the guest are
+//! below. Every host call that is made for the guest passes [`check`], which knows which arguments are descriptors
+//! and which are paths. To the guest the reserved numbers appear as not open, and are not listed in /proc.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -17,11 +17,12 @@ use libc as h;
 
 use host::Errno;
 
-/// How many numbers are kept back, if the limit allows.
+/// Number of reserved descriptors, if the limit allows so many.
 const COUNT: u64 = 64;
-/// The first number that nobody uses: a fork copies the table of descriptors up to the highest.
+/// The first number above all descriptors in use. It is kept low, since fork copies the table up to the highest
+/// descriptor.
 const TOP: u64 = 1 << 14;
-/// Most symbolic links in a path (path_resolution(7)).
+/// Maximum number of symbolic links in a path (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 /// `f_type` of the file system of /proc (linux/magic.h).
 const PROC: h::__fsword_t = 0x9fa0;
@@ -29,7 +30,7 @@ const PROC: h::__fsword_t = 0x9fa0;
 /// A soft and a hard limit of descriptors.
 pub type Limit = [u64; 2];
 
-/// What the engine began with: its limit, and from that the first reserved number.
+/// The limit with which the engine started, and the first reserved number, which follows from it.
 static BEGINNING: OnceLock<(Limit, RawFd)> = OnceLock::new();
 
 fn beginning() -> (Limit, RawFd) {
@@ -40,7 +41,7 @@ fn beginning() -> (Limit, RawFd) {
     })
 }
 
-/// The limit that the engine began with.
+/// The limit with which the engine started.
 pub fn inherited_limit() -> Limit {
     beginning().0
 }
@@ -50,17 +51,17 @@ pub fn first() -> RawFd {
     beginning().1
 }
 
-/// Whether an argument is a descriptor that the guest cannot have.
+/// Whether an argument is a descriptor with a reserved number.
 pub fn is_reserved(descriptor: u64) -> bool {
     descriptor as i32 >= first()
 }
 
-/// Fails for a descriptor that the guest cannot have.
+/// Fails for a descriptor with a reserved number.
 pub fn check_descriptor(descriptor: u64) -> Result<(), Errno> {
     if is_reserved(descriptor) { Err(Errno(h::EBADF)) } else { Ok(()) }
 }
 
-/// Sets the host's limit of descriptors; the one before.
+/// Sets the host's limit of descriptors, and returns the previous one.
 pub fn change_limit(new: Option<Limit>) -> Limit {
     let mut old = [0u64; 2];
     let new = new.as_ref().map_or(0, |new| new.as_ptr() as u64);
@@ -69,18 +70,18 @@ pub fn change_limit(new: Option<Limit>) -> Limit {
     old
 }
 
-/// A duplicate with a reserved number; exec closes it. None if the descriptor is not open, or the limit of
-/// descriptors is too low.
+/// Duplicates a descriptor to a reserved number, with close-on-exec. None if the descriptor is not open or the limit
+/// is too low.
 pub fn high_copy(descriptor: RawFd) -> Option<OwnedFd> {
     let first = first();
-    // SAFETY: duplicates a number; the new descriptor, if there is one, is nobody else's.
+    // SAFETY: duplicates a number; the new descriptor has no other owner.
     beyond_limit(|| unsafe {
         let number = h::fcntl(descriptor, h::F_DUPFD_CLOEXEC, first);
         (number >= 0).then(|| OwnedFd::from_raw_fd(number))
     })
 }
 
-/// Does something for which the guest's limit of descriptors, which it may have used up, does not count.
+/// Runs a function with the engine's limit of descriptors, since the guest may have used up its own.
 pub fn beyond_limit<T>(what: impl FnOnce() -> T) -> T {
     let limit = change_limit(None);
     change_limit(Some([limit[1], limit[1]]));
@@ -89,35 +90,35 @@ pub fn beyond_limit<T>(what: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Moves a descriptor to a reserved number. If that cannot be had it stays where it is.
+/// Moves a descriptor to a reserved number. If there is none, it keeps its number.
 pub fn out_of_reach(descriptor: OwnedFd) -> OwnedFd {
     high_copy(descriptor.as_raw_fd()).unwrap_or(descriptor)
 }
 
-/// Gives the calling thread, which must not be the guest's, a table of descriptors of its own that has the engine's
-/// alone: what it opens from now on the guest never sees, not even while it is open.
+/// Gives the calling thread, which must not be a guest thread, its own table of descriptors with only the engine's.
+/// The guest never sees descriptors that the thread opens from now on.
 pub fn leave_guests_table() {
     const FIRST: h::c_uint = h::STDERR_FILENO as h::c_uint + 1;
     let last = first() as h::c_uint - 1;
-    // SAFETY: no pointers are passed; nobody else uses the table that is changed. A host that cannot do it leaves
-    // the thread with the table that it had.
+    // SAFETY: no pointers are passed; no other thread uses the changed table. On a host that does not support this
+    // the thread keeps the shared table.
     unsafe { h::syscall(h::SYS_close_range, FIRST, last, h::CLOSE_RANGE_UNSHARE) };
 }
 
-/// Reads an image without a descriptor that the guest's other threads could see for as long as it is open.
+/// Reads an image without opening a descriptor that other guest threads could see.
 pub fn read_image(path: &Path) -> Result<Image, image::Error> {
     apart(|| Image::open(path))
 }
 
-/// Does something in a thread with a table of descriptors of its own, or if there can be no more threads in this
-/// one. No descriptor may be handed back.
+/// Runs a function in a new thread with its own table of descriptors, or in this thread if no thread can be started.
+/// No descriptor may be returned.
 fn apart<T: Send>(what: impl Fn() -> T + Sync) -> T {
     let body = || {
         leave_guests_table();
         what()
     };
     std::thread::scope(|scope| {
-        // The guest's signals are its own threads'.
+        // Guest signals must be delivered to guest threads.
         let thread = host::without_signals(|| std::thread::Builder::new().spawn_scoped(scope, body));
         match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
@@ -126,9 +127,10 @@ fn apart<T: Send>(what: impl Fn() -> T + Sync) -> T {
     })
 }
 
-/// What the arguments of the host's calls are, in their order: `d` a descriptor, `a` a directory's, to which the
-/// path behind it is relative; `p` a path, `l` one whose last part is not followed if it is a link, `f` flags that
-/// say whether that of the first path is. What has no letter, or `-`, is none of these.
+/// The kinds of the arguments of the host's calls, in order: `d` a descriptor; `a` a directory, to which the
+/// following path is relative; `p` a path; `l` a path whose last component is not followed if it is a link; `f` flags
+/// that say whether the first path's last component is followed. Arguments without a letter, or with `-`, are none of
+/// these.
 #[rustfmt::skip]
 const KINDS: &[(&str, &[h::c_long])] = &[
     ("d", &[
@@ -196,7 +198,7 @@ const KINDS: &[(&str, &[h::c_long])] = &[
     ]),
 ];
 
-/// The same by the host's number.
+/// The same by the host's call number.
 static BY_NUMBER: [Option<&str>; 512] = {
     let mut by_number = [None; 512];
     let mut group = 0;
@@ -218,13 +220,13 @@ fn kinds(number: h::c_long) -> Option<&'static str> {
     usize::try_from(number).ok().and_then(|number| *BY_NUMBER.get(number)?)
 }
 
-/// Fails if a host call for the guest names a descriptor of the engine's: EBADF, or by a path: ENOENT.
+/// Fails if a host call for the guest names a descriptor of the engine: EBADF, or ENOENT if a path does.
 ///
 /// # Safety
-/// Where the host's call takes a path there must be a NUL-terminated string, or null.
+/// Path arguments of the host's call must be NUL-terminated strings or null.
 pub unsafe fn check(number: h::c_long, arguments: &[u64; 6]) -> Result<(), Errno> {
     let Some(kinds) = kinds(number) else {
-        // Nobody has said which of its arguments are descriptors: none of them may be one of ours.
+        // A call without an entry: no argument may be a reserved descriptor.
         let ours = |&argument: &u64| is_reserved(argument) && argument < TOP;
         return if arguments.iter().any(ours) { Err(Errno(h::EBADF)) } else { Ok(()) };
     };
@@ -248,7 +250,7 @@ pub unsafe fn check(number: h::c_long, arguments: &[u64; 6]) -> Result<(), Errno
     Ok(())
 }
 
-/// Fails if a path leads to a descriptor of the engine's; `follows` if it does so through a last link too.
+/// Fails if a path leads to a descriptor of the engine; `follows` if a link in the last component is followed.
 pub fn check_path(directory: RawFd, path: &CStr, follows: bool) -> Result<(), Errno> {
     let mut path = path.to_bytes().to_vec();
     if path.first() != Some(&b'/') {
@@ -271,7 +273,8 @@ pub fn check_path(directory: RawFd, path: &CStr, follows: bool) -> Result<(), Er
     Ok(())
 }
 
-/// Whether a part of a path is the number of a descriptor of the engine's in a folder of /proc: what is
+/// Whether a path component in a folder of /proc is the number of a descriptor of the engine: an existing entry with
+/// such a number that is not a folder, unlike those of processes and threads.
 /// there and has such a number, and is not itself a folder, as those of processes and threads are.
 fn names_ours(directory: RawFd, path: &[u8]) -> bool {
     let mut start = 0;
@@ -299,7 +302,7 @@ fn is_in_proc(directory: RawFd, folder: &[u8]) -> bool {
     }
     whole.extend(if folder.is_empty() { b"." } else { folder });
     let mut told = MaybeUninit::<h::statfs>::uninit();
-    // SAFETY: the path is NUL-terminated; the answer is there if the call succeeds.
+    // SAFETY: the path is NUL-terminated; the result is valid if the call succeeds.
     CString::new(whole).is_ok_and(|path| unsafe {
         h::statfs(path.as_ptr(), told.as_mut_ptr()) == 0 && told.assume_init().f_type == PROC
     })
@@ -308,14 +311,14 @@ fn is_in_proc(directory: RawFd, folder: &[u8]) -> bool {
 /// Whether a descriptor is of a file in /proc.
 pub fn is_proc_file(descriptor: RawFd) -> bool {
     let mut told = MaybeUninit::<h::statfs>::uninit();
-    // SAFETY: the answer is there if the call succeeds.
+    // SAFETY: the result is valid if the call succeeds.
     unsafe { h::fstatfs(descriptor, told.as_mut_ptr()) == 0 && told.assume_init().f_type == PROC }
 }
 
 fn status(directory: RawFd, path: &[u8]) -> Option<h::stat> {
     let path = CString::new(path).ok()?;
     let mut told = MaybeUninit::<h::stat>::uninit();
-    // SAFETY: the path is NUL-terminated; the answer is there if the call succeeds.
+    // SAFETY: the path is NUL-terminated; the result is valid if the call succeeds.
     unsafe {
         let result = h::fstatat(directory, path.as_ptr(), told.as_mut_ptr(), h::AT_SYMLINK_NOFOLLOW);
         (result == 0).then(|| told.assume_init())
@@ -325,13 +328,13 @@ fn status(directory: RawFd, path: &[u8]) -> Option<h::stat> {
 fn read_link(directory: RawFd, path: &[u8]) -> Option<Vec<u8>> {
     let path = CString::new(path).ok()?;
     let mut target = vec![0u8; h::PATH_MAX as usize];
-    // SAFETY: the path is NUL-terminated, and there is room for as much as is said.
+    // SAFETY: the path is NUL-terminated, and the buffer has the stated size.
     let bytes = unsafe { h::readlinkat(directory, path.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
     target.truncate(usize::try_from(bytes).ok()?);
     Some(target)
 }
 
-/// The file of a descriptor, as /proc shows it.
+/// The path of a descriptor's file, as /proc shows it.
 pub fn link_of(descriptor: RawFd) -> Option<Vec<u8>> {
     let link = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
     Some(link.as_os_str().as_bytes().to_vec())

@@ -1,5 +1,5 @@
-//! The system calls: number, name, and what is done for each, in numeric order. The numbers are
-//! those of `asm/unistd_32.h` for Alpha.
+//! The table of system calls in numeric order: number, name and implementation. The numbers are those of Alpha's
+//! `asm/unistd_32.h`.
 
 use libc as h;
 
@@ -13,20 +13,20 @@ use crate::calls::{
 };
 use host::Errno;
 
-/// What is done for a system call.
+/// The implementation of a system call.
 pub enum Action {
-    /// The host's call with the arguments converted as listed.
+    /// Makes the host's call with the arguments converted as listed.
     Pass(h::c_long, &'static [Argument]),
-    /// The same for a call that may block.
+    /// As `Host`, for a call that may block.
     Wait(h::c_long, &'static [Argument], Interrupted),
-    /// A function.
+    /// Calls a function.
     Handle(fn(&mut Call) -> Outcome),
-    /// ENOSYS, which programs know to live with.
+    /// Fails with ENOSYS, which programs can handle.
     Refuse,
 }
 
 impl Action {
-    /// Does it.
+    /// Executes it.
     pub fn carry_out(&self, call: &mut Call) -> Outcome {
         match self {
             Action::Pass(number, arguments) => call.pass(*number, arguments),
@@ -37,13 +37,13 @@ impl Action {
     }
 }
 
-/// One system call.
+/// A row of the table.
 pub struct Row {
     /// Alpha's number.
     pub number: u64,
     /// Its name in the kernel's header, without `__NR_`.
     pub name: &'static str,
-    /// What is done.
+    /// Its implementation.
     pub action: Action,
 }
 
@@ -74,11 +74,11 @@ pub fn find(number: u64) -> Option<&'static Row> {
     ROWS.binary_search_by_key(&number, |row| row.number).ok().map(|index| &ROWS[index])
 }
 
-/// AT_FDCWD, for the calls that the host has in their `*at` form only.
+/// AT_FDCWD, for calls that the host has only in their `*at` form.
 const CWD: Argument = Is(h::AT_FDCWD as i64);
 const NO_FOLLOW: Argument = Is(h::AT_SYMLINK_NOFOLLOW as i64);
 
-/// Every system call there is an answer to.
+/// All supported system calls.
 #[rustfmt::skip]
 pub static ROWS: &[Row] = &[
     call(1, "exit", threads::exit),

@@ -1,5 +1,5 @@
-//! The conversion tables against the C library's headers: the same names compiled for the host and
-//! for Alpha must have the numbers that the tables say.
+//! Compares the conversion tables with the C library's headers: the same names compiled for the host and for Alpha
+//! must have the numbers in the tables.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -16,8 +16,8 @@ fn run(command: &mut Command, what: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The macros of some headers whose names `wanted` accepts, with their values on Alpha and on the
-/// host; only those that both have.
+/// The macros of some headers whose names `wanted` accepts, with their values on Alpha and on the host; only macros
+/// that both define.
 fn constants(headers: &[&str], wanted: impl Fn(&str) -> bool) -> BTreeMap<String, (u64, u64)> {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
@@ -93,7 +93,7 @@ fn signal_numbers() {
 fn flag_words() {
     type Check =
         (&'static [&'static str], &'static [&'static str], &'static flags::Bits, &'static [&'static str]);
-    // MAP_FIXED and its kin never reach the host; the rest of those left out only advise it.
+    // MAP_FIXED and MAP_FIXED_NOREPLACE never reach the host; the other omitted flags are only hints.
     let checks: [Check; 5] = [
         (&["fcntl.h"], &["O_"], &flags::OPEN, &["O_LARGEFILE"]),
         (
@@ -154,7 +154,7 @@ fn numbers_that_name_something() {
 #[test]
 fn terminal_requests() {
     let headers = ["sys/types.h", "sys/ioctl.h", "linux/fs.h"];
-    // Structures whose sizes the headers do not know.
+    // Structures whose sizes are not in the headers.
     const UNSIZED: [&str; 8] = ["ISO7816", "RS485", "S2", "W2", "F2", "ETP", "ETN", "ETC"];
     let names = constants(&headers, |name| {
         has_prefix(name, &["TIOC", "TCS", "TCX", "TCF", "FIO", "FICLONE"])
@@ -163,7 +163,7 @@ fn terminal_requests() {
     });
     let known: BTreeMap<u64, u64> = terminal::request_numbers().collect();
     for (name, (alpha, host)) in names {
-        // termios2 is set on the host, where Alpha has one structure for both.
+        // The host uses termios2 where Alpha has one structure for both.
         let termios = ["TCSETS", "TCSETSW", "TCSETSF"].contains(&name.as_str());
         if let Some(&converted) = known.get(&alpha).filter(|_| !termios) {
             assert_eq!(converted, host, "{name}");
@@ -172,7 +172,7 @@ fn terminal_requests() {
     assert!(known.contains_key(&0x402c_7413), "TCGETS");
 }
 
-/// Every flag of a termios, alone in its word, and every speed and control character.
+/// Every flag of a termios, alone in its word; every speed; every control character.
 #[test]
 fn terminal_modes() {
     let words: [(&str, usize); 4] = [

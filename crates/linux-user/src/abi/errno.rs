@@ -11,7 +11,7 @@ pub fn alpha(error: Errno) -> u64 {
     found.map_or(error.0, |(_, alpha)| *alpha) as u64
 }
 
-/// Host and Alpha numbers where they differ; all below 35 but EAGAIN and EDEADLK are the same.
+/// Host and Alpha numbers where they differ. Numbers below 35 are the same, except EAGAIN and EDEADLK.
 #[rustfmt::skip]
 const ALPHA: &[(i32, i32)] = &[
     (libc::EDEADLK, 11), (libc::EAGAIN, 35), (libc::EINPROGRESS, 36), (libc::EALREADY, 37),

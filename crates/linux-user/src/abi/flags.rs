@@ -1,22 +1,22 @@
-//! Flag words whose bits Alpha numbers in its own way, as tables.
+//! Conversion tables of flag words whose bits differ on Alpha.
 
-/// How a flag word is converted: pairs of single bits, Alpha's and the host's, and the bits that
-/// are the same on both. Bits of neither kind are dropped.
+/// The conversion of a flag word: pairs of single bits, Alpha's and the host's, and the bits that are the same on
+/// both sides. Other bits are dropped.
 pub struct Bits {
     /// Alpha's bit and the host's.
     pub pairs: &'static [(u64, u64)],
-    /// Bits that mean the same.
+    /// Bits that are the same on both sides.
     pub same: u64,
 }
 
 impl Bits {
-    /// The host's word for Alpha's.
+    /// Converts Alpha's word to the host's.
     pub fn host(&self, alpha: u64) -> u64 {
         let set = self.pairs.iter().filter(|(bit, _)| alpha & bit != 0);
         set.fold(alpha & self.same, |word, (_, bit)| word | bit)
     }
 
-    /// Alpha's word for the host's.
+    /// Converts the host's word to Alpha's.
     pub fn alpha(&self, host: u64) -> u64 {
         let set = self.pairs.iter().filter(|(_, bit)| host & bit != 0);
         set.fold(host & self.same, |word, (bit, _)| word | bit)
@@ -27,9 +27,9 @@ impl Bits {
 const HOST_LARGEFILE: u64 = 0o100000;
 #[cfg(target_arch = "aarch64")]
 const HOST_LARGEFILE: u64 = 0o400000;
-/// The bit of O_SYNC that is not O_DSYNC's.
+/// The bit of O_SYNC that is not in O_DSYNC.
 const HOST_SYNC: u64 = (libc::O_SYNC & !libc::O_DSYNC) as u64;
-/// The bit of O_TMPFILE that is not O_DIRECTORY's.
+/// The bit of O_TMPFILE that is not in O_DIRECTORY.
 const HOST_TMPFILE: u64 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
 
 /// `O_*` of open and fcntl.

@@ -1,11 +1,11 @@
 //! Structures of the guest, written and read field by field.
 
-/// A structure being laid out, little-endian, without implied padding.
+/// Builds a structure, little-endian, without implicit padding.
 #[derive(Default)]
 pub struct Record(Vec<u8>);
 
 impl Record {
-    /// An empty one.
+    /// An empty structure.
     pub fn new() -> Record {
         Record::default()
     }
@@ -28,13 +28,13 @@ impl Record {
         self
     }
 
-    /// Appends zeros up to `size` bytes in all.
+    /// Appends zeros up to a total of `size` bytes.
     pub fn zeros_to(mut self, size: usize) -> Record {
         self.0.resize(size, 0);
         self
     }
 
-    /// What was laid out.
+    /// The bytes of the structure.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

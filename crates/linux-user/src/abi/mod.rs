@@ -1,4 +1,4 @@
-//! Alpha's binary interface: numbers, flags and structures.
+//! Alpha's ABI: numbers, flags and structures.
 
 pub(crate) mod errno;
 pub(crate) mod flags;

@@ -1,4 +1,4 @@
-//! Names of the system calls that have no row in the table: OSF/1's own and rare ones of Linux.
+//! Names of the system calls without a row in the table: OSF/1's, and rare ones of Linux.
 
 /// The name of a system call that is not implemented.
 pub fn name(number: u64) -> Option<&'static str> {

@@ -1,10 +1,8 @@
-//! Asynchronous input and output (io_setup and its kin). The host's kernel does it; what it is given are copies
-//! of the guest's control blocks, which no other thread of the guest can change between the check of an
-//! address and its use.
+//! Asynchronous input and output (io_setup and related calls) by the host's kernel. It gets copies of the guest's
+//! control blocks, so that other guest threads cannot change an address between its check and its use.
 //!
-//! A context's id is, for the guest, the address of a page of zeros. The C library that knows such contexts
-//! (libaio) looks there for the ring in which the kernel leaves events, finds no ring, and makes the system
-//! calls.
+//! The guest's ID of a context is the address of a page of zeros. The C library that uses contexts (libaio) looks
+//! there for the ring in which the kernel stores events, finds no valid ring, and falls back to system calls.
 
 use std::collections::BTreeMap;
 
@@ -20,21 +18,21 @@ use memory::{Backing, PAGE};
 const EINVAL: Errno = Errno(libc::EINVAL);
 const EFAULT: Errno = Errno(libc::EFAULT);
 
-/// io_pgetevents, of which the crate libc does not know the number.
+/// io_pgetevents, whose number the crate libc lacks.
 #[cfg(target_arch = "x86_64")]
 const PGETEVENTS: libc::c_long = 333;
 #[cfg(target_arch = "aarch64")]
 const PGETEVENTS: libc::c_long = 292;
 
-// linux/aio_abi.h, the same on both: a control block's command, and bytes of it and of an event.
+// linux/aio_abi.h, the same on both sides: a control block's command; sizes of a control block and of an event.
 const READ_VECTORS: u16 = 7;
 const WRITE_VECTORS: u16 = 8;
 const READ: u16 = 0;
 const WRITE: u16 = 1;
 const EVENT_BYTES: usize = 32;
-/// Where in a control block the key is, which the kernel sets.
+/// Offset in a control block of the key, which the kernel sets.
 const KEY: usize = 8;
-/// The descriptor to read or write, flags, and the one that is told of the end if a flag says so.
+/// Offsets of the descriptor, the flags, and the eventfd that is notified if a flag says so.
 const DESCRIPTOR: usize = 20;
 const FLAGS: usize = 56;
 const TELL_END: u32 = 1;
@@ -73,7 +71,7 @@ pub fn io_setup(call: &mut Call) -> Outcome {
 pub fn io_destroy(call: &mut Call) -> Outcome {
     let id = call.arguments[0];
     let context = call.kernel.contexts.0.remove(&id).ok_or(EINVAL)?;
-    // What it waits for may take a while; the control blocks stay until then.
+    // The kernel may wait for operations in progress; the control blocks are kept until then.
     call.host_unlocked(libc::SYS_io_destroy, [context.host, 0, 0, 0, 0, 0])?;
     call.memory.unmap(id, PAGE)?;
     Ok(0)
@@ -97,7 +95,7 @@ pub fn io_submit(call: &mut Call) -> Outcome {
     Ok(submitted)
 }
 
-/// Submits the control block that the word at `place` points to.
+/// Submits the control block to which the word at `place` points.
 fn submit(call: &mut Call, id: u64, host: u64, place: u64) -> Result<(), Errno> {
     let guest = call.read_u64(place)?;
     let mut bytes: [u8; BLOCK_BYTES] = call.read(guest)?;
@@ -107,7 +105,7 @@ fn submit(call: &mut Call, id: u64, host: u64, place: u64) -> Result<(), Errno> 
         check_descriptor(u32_at(&bytes, END_DESCRIPTOR).into())?;
     }
     let (buffer, size) = (u64_at(&bytes, 24), u64_at(&bytes, 32));
-    // The kernel copies the vectors when it is given the block.
+    // The kernel copies the vectors when the block is submitted.
     let vectors = match command {
         READ_VECTORS | WRITE_VECTORS => Some(call.vectors(buffer, size)?),
         _ => None,
@@ -120,14 +118,14 @@ fn submit(call: &mut Call, id: u64, host: u64, place: u64) -> Result<(), Errno> 
     bytes[24..32].copy_from_slice(&pointer.to_le_bytes());
     let block = Box::new(Block(bytes));
     let address = &raw const *block as u64;
-    // Before it is submitted: another thread may take its event at once.
+    // It is registered before it is submitted, since another thread may take its event at once.
     context(call, id)?.under_way.insert(address, (guest, block));
     let submitted = call.host_unlocked(libc::SYS_io_submit, [host, 1, &raw const address as u64, 0, 0, 0]);
     if let Err(error) = submitted {
         context(call, id)?.under_way.remove(&address);
         return Err(error);
     }
-    // As Linux sets it; a program that took the memory away does not care.
+    // As Linux, ignore a failure: the program has unmapped the block.
     let _ = call.write(guest.wrapping_add(KEY as u64), &Record::new().u32s(&[0]));
     Ok(())
 }
@@ -145,7 +143,7 @@ pub fn io_cancel(call: &mut Call) -> Outcome {
     Ok(outcome)
 }
 
-/// An event as the guest has it; its control block is no longer under way.
+/// Converts an event to the guest's. Its control block is no longer in progress.
 fn taken(call: &mut Call, id: u64, event: &[u8]) -> Result<Record, Errno> {
     let block = context(call, id)?.under_way.remove(&u64_at(event, 8));
     let guest = block.map_or(0, |(guest, _)| guest);

@@ -1,4 +1,4 @@
-//! One system call under way: its arguments, and how they are passed on to the host.
+//! A system call in progress: its arguments, and their conversion for the host.
 
 use std::ffi::CString;
 
@@ -13,50 +13,50 @@ use alpha::cpu::Cpu;
 use host::Errno;
 use memory::Memory;
 
-/// What a system call returns.
+/// The result of a system call.
 pub type Outcome = Result<u64, Errno>;
 
-/// Longest path, with its NUL, as Linux has it.
+/// Maximum length of a path with its NUL, as in Linux.
 const PATH_MAX: usize = 4096;
 
-/// The host's calls that open a file by its path: what they opened may be one that shows the engine.
+/// The host's calls that open a file by path: the file may be one of /proc that must be replaced.
 const OPENS: [libc::c_long; 2] = [libc::SYS_openat, libc::SYS_openat2];
 
-/// How an argument of the host's call comes about.
+/// The conversion of an argument for the host.
 #[derive(Clone, Copy)]
 pub enum Argument {
-    /// A constant; no argument of the guest's is used up.
+    /// A constant; uses up no argument of the guest.
     Is(i64),
-    /// The guest's next argument as it is.
+    /// The guest's next argument, unchanged.
     Number,
     /// A path: looked up under the sysroot first. NULL stays NULL.
     Path,
     /// A string. NULL stays NULL.
     Text,
-    /// A pointer to as many bytes as the guest's argument behind it says.
+    /// A pointer to a buffer whose size is the guest's following argument.
     Buffer,
-    /// A pointer to so many bytes; NULL stays NULL.
+    /// A pointer to this many bytes; NULL stays NULL.
     Bytes(u64),
-    /// A flag word.
+    /// Flags.
     Flags(&'static Bits),
-    /// A `clockid_t`, a resource ... numbered alike, but only the low 32 bits count.
+    /// A `clockid_t`, resource or the like with the same numbers on both sides, of which only the low 32 bits count.
     Int,
 }
 
-/// Whether a call that a signal interrupted is repeated.
+/// Whether a call that a signal interrupted is restarted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Interrupted {
-    /// With SA_RESTART (signal(7)).
+    /// If the handler has SA_RESTART (signal(7)).
     Restarts,
     /// Never: EINTR.
     Fails,
 }
 
-/// One system call under way.
+/// A system call in progress.
 pub struct Call<'a, 'b> {
-    /// The process's kernel side.
+    /// The process's kernel state.
     pub kernel: &'a mut KernelGuard<'b>,
-    /// The thread's.
+    /// The thread's kernel state.
     pub thread: &'a mut Thread,
     /// The processor.
     pub cpu: &'a mut Cpu,
@@ -64,13 +64,14 @@ pub struct Call<'a, 'b> {
     pub memory: &'a Memory,
     /// a0 to a5.
     pub arguments: [u64; 6],
-    /// What the virtual clock showed when the call began.
+    /// The time of the virtual clock when the call began.
     pub began: u64,
-    /// Nanoseconds of the host's that it waited for somebody else and that the virtual clock does not know yet.
+    /// Nanoseconds of the host that the call has waited for other processes or users, and that have not been added to
+    /// the virtual clock.
     pub waited: u64,
-    /// What the engine is to do next.
+    /// The action for the engine after the call.
     pub control: Control,
-    /// Set if v0 and a3 already hold what they should (sigreturn).
+    /// Whether v0 and a3 are set already, as by sigreturn.
     pub registers_set: bool,
 }
 
@@ -80,7 +81,7 @@ impl Call<'_, '_> {
         self.arguments[index] as i32
     }
 
-    /// The host's pointer for a guest's; NULL stays NULL.
+    /// The host's pointer for a guest pointer; NULL stays NULL.
     pub fn pointer(&self, address: u64, bytes: u64) -> Result<u64, Errno> {
         if address == 0 {
             return Ok(0);
@@ -88,14 +89,14 @@ impl Call<'_, '_> {
         self.memory.host(address, bytes).map(|pointer| pointer as u64).ok_or(Errno(libc::EFAULT))
     }
 
-    /// A string argument; EFAULT for NULL, ENAMETOOLONG if it is longer than a path may be.
+    /// A string argument; EFAULT for NULL, ENAMETOOLONG if it exceeds the maximum of a path.
     pub fn text(&self, index: usize) -> Result<CString, Errno> {
         let bytes = self.memory.read_string(self.arguments[index], PATH_MAX)?;
-        // A NUL ends the string, so there is none inside.
+        // The string ends at its first NUL, so it contains none.
         bytes.and_then(|bytes| CString::new(bytes).ok()).ok_or(Errno(libc::ENAMETOOLONG))
     }
 
-    /// A path argument, translated to the host's.
+    /// A path argument, converted to the host's path.
     pub fn path(&self, index: usize) -> Result<CString, Errno> {
         Ok(self.kernel.host_path(self.text(index)?))
     }
@@ -122,7 +123,7 @@ impl Call<'_, '_> {
         Ok(self.memory.write(address, record.bytes())?)
     }
 
-    /// Converts the guest's arguments as listed and makes the host's call.
+    /// Converts the guest's arguments as listed, and makes the host's call.
     pub fn pass(&mut self, number: libc::c_long, arguments: &[Argument]) -> Outcome {
         let converted = self.convert(arguments)?;
         self.host_unlocked(number, converted.words)
@@ -139,8 +140,8 @@ impl Call<'_, '_> {
         self.wait(number, converted.words, interrupted)
     }
 
-    /// A host call that may block, made without the kernel's lock; its arguments point into the
-    /// guest's window or to memory of the caller that outlives it.
+    /// Makes a host call that may block, without the kernel lock. Its arguments point into the guest's window, or to
+    /// memory of the caller that outlives the call.
     pub fn wait(&mut self, number: libc::c_long, arguments: [u64; 6], interrupted: Interrupted) -> Outcome {
         Self::check(number, &arguments)?;
         let is_timed = self.kernel.is_virtual() && for_somebody_else(number, &arguments, self.memory);
@@ -151,13 +152,13 @@ impl Call<'_, '_> {
             self.waited += host_time(libc::CLOCK_MONOTONIC).saturating_sub(from);
             let expiry = host::recorded().and_then(|information| self.kernel.expiry(&information));
             if self.kernel.note_readable_timers() || expiry.is_some() {
-                // It lasted until that time.
+                // It lasted until the end of the timeout.
                 self.waited = 0;
             }
         }
         match result {
             Err(Errno(libc::EINTR)) if interrupted == Interrupted::Restarts => Err(Errno::RESTART),
-            // No signal of the guest's, but somebody who wants the thread to look up: the guest must not notice.
+            // No signal for the guest but a kick by another thread, which the guest must not notice.
             Err(Errno(libc::EINTR)) if host::pending() && !host::is_recorded() => Err(Errno::RESTART_ALWAYS),
             Ok(descriptor) if OPENS.contains(&number) => {
                 proc_files::replace(self.kernel, self.memory, descriptor)
@@ -166,8 +167,8 @@ impl Call<'_, '_> {
         }
     }
 
-    /// A host call that does not wait for anybody but may take a while: made without the kernel's
-    /// lock, under the same promise as [`Call::wait`].
+    /// Makes a host call that does not wait for other processes but may take long, without the kernel lock. The
+    /// caller promises the same as for [`Call::wait`].
     pub fn host_unlocked(&mut self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
         Self::check(number, &arguments)?;
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
@@ -180,7 +181,7 @@ impl Call<'_, '_> {
         }
     }
 
-    /// A short host call, under the same promise as [`Call::wait`].
+    /// Makes a short host call. The caller promises the same as for [`Call::wait`].
     pub fn host(&self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
         debug_assert!(!OPENS.contains(&number), "files are opened by `wait`, which looks at what was opened");
         Self::check(number, &arguments)?;
@@ -188,9 +189,9 @@ impl Call<'_, '_> {
         unsafe { host::call(number, arguments) }
     }
 
-    /// Fails if a call names a descriptor of the engine's own.
+    /// Fails if a call names a descriptor of the engine.
     fn check(number: libc::c_long, arguments: &[u64; 6]) -> Result<(), Errno> {
-        // SAFETY: the paths that the host gets are strings of the engine's: `Argument::Path` and `Call::path`.
+        // SAFETY: paths for the host are strings of the engine: `Argument::Path` and `Call::path`.
         unsafe { reserved::check(number, arguments) }
     }
 
@@ -224,9 +225,9 @@ impl Call<'_, '_> {
     }
 }
 
-/// Arguments for the host.
+/// Converted arguments for the host.
 struct Converted {
     words: [u64; 6],
-    /// What pointers among the words point to.
+    /// The memory to which pointers among the words point.
     _strings: Vec<CString>,
 }

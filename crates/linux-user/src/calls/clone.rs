@@ -1,8 +1,8 @@
-//! clone: which flags the kernel refuses, which it cannot be asked for here, and what the rest do.
+//! clone: which flags the kernel refuses, which ones the engine cannot support, and the effect of the others.
 //!
-//! A process begins as a fork of the engine, which the C library makes, as its locks must be sound in the child. So
-//! the child has a copy of everything, and whatever the flags let it share with its parent, but for memory in
-//! vfork's way, is refused, as a kernel that does not know a flag refuses it.
+//! A new process is a fork of the engine, made by the C library, whose locks must be consistent in the child. So the
+//! child has a copy of everything. Flags by which it would share state with its parent, other than memory as in
+//! vfork, are refused as by a kernel that does not know them.
 
 use crate::abi::layout::Record;
 use crate::calls::call::{Call, Outcome};
@@ -16,7 +16,7 @@ use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
-/// The byte with the signal that the parent gets when the process ends.
+/// The byte with the signal that the parent receives when the process ends.
 const EXIT_SIGNAL: u64 = 0xff;
 /// New namespaces.
 const NAMESPACES: i32 = libc::CLONE_NEWNS
@@ -26,11 +26,11 @@ const NAMESPACES: i32 = libc::CLONE_NEWNS
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET;
-/// What a thread has in common with the others.
+/// The flags of what threads of a process share.
 const COMMON: i32 = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND;
 
-/// A combination of flags that the kernel refuses: all of the first with one of the second, or, if the third
-/// says so, with none of them.
+/// A combination of flags that the kernel refuses: all of the first ones with any of the second, or, if the third
+/// field is true, with none of the second.
 type Refused = (i32, i32, bool);
 
 /// kernel/fork.c: copy_process, and the call itself for the last.
@@ -44,12 +44,12 @@ const REFUSED: [Refused; 7] = [
     (libc::CLONE_PIDFD, libc::CLONE_PARENT_SETTID | libc::CLONE_DETACHED, false),
 ];
 
-/// The flags without which a process can only begin as it does here.
+/// The flags without which a process can be created by a fork of the engine.
 fn check_process(call: &mut Call, flags: i32) -> Result<(), Errno> {
     if flags & NAMESPACES != 0 {
         // SAFETY: no preconditions.
         let privileged = unsafe { libc::geteuid() } == 0 || flags & libc::CLONE_NEWUSER != 0;
-        // As a kernel without namespaces.
+        // Fail as a kernel without namespaces.
         return Err(if privileged { EINVAL } else { Errno(libc::EPERM) });
     }
     let shares = libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND | libc::CLONE_SYSVSEM;
@@ -71,7 +71,7 @@ fn check_process(call: &mut Call, flags: i32) -> Result<(), Errno> {
 /// clone(flags, stack, parent's id address, child's id address, thread pointer)
 pub fn clone(call: &mut Call) -> Outcome {
     let [flags, stack, parent_id, child_id, thread_pointer, _] = call.arguments;
-    // The upper half is clone3's.
+    // The upper half is used by clone3 only.
     let flags = flags as i32;
     let has = |flag: i32| flags & flag != 0;
     let if_has = |flag, value| if has(flag) { value } else { 0 };
@@ -81,7 +81,7 @@ pub fn clone(call: &mut Call) -> Outcome {
     }
     let clear_at_end = if_has(libc::CLONE_CHILD_CLEARTID, child_id);
     if has(libc::CLONE_THREAD) {
-        // A thread that has not all in common with the others is none of the host's either.
+        // A thread that does not share everything cannot be a thread of the host either.
         if flags & COMMON != COMMON || has(libc::CLONE_PIDFD) {
             return Err(EINVAL);
         }

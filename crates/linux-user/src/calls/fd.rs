@@ -11,7 +11,7 @@ use crate::state::signals;
 use alpha::cpu::register;
 use host::{Errno, SignalInformation};
 
-/// Whether a descriptor is special now: its number may have been closed and used again.
+/// Whether a descriptor still needs special reads: its number may have been closed and reused.
 fn special(call: &Call, descriptor: i32) -> Option<Special> {
     let noted = *call.kernel.special.get(&descriptor)?;
     Special::file(&reserved::link_of(descriptor)?).filter(|&special| special == noted)
@@ -40,7 +40,7 @@ pub fn read(call: &mut Call) -> Outcome {
     Ok(bytes)
 }
 
-/// Renumbers `ssi_signo`, and for a child's end by a signal `ssi_status`, of each 128 bytes.
+/// Converts the signal numbers of each 128-byte entry: `ssi_signo`, and `ssi_status` of a child that a signal ended.
 fn convert_signals(call: &mut Call, buffer: u64, bytes: u64) -> Result<(), Errno> {
     const CODE: u64 = 8;
     const TIMER: u64 = 24;
@@ -64,7 +64,7 @@ fn convert_signals(call: &mut Call, buffer: u64, bytes: u64) -> Result<(), Errno
     Ok(())
 }
 
-/// pipe(): both descriptors are results, in v0 and a4.
+/// pipe(): the descriptors are returned in v0 and a4.
 pub fn pipe(call: &mut Call) -> Outcome {
     let mut ends = [0i32; 2];
     call.host(libc::SYS_pipe2, [ends.as_mut_ptr() as u64, 0, 0, 0, 0, 0])?;
@@ -78,11 +78,11 @@ pub fn close(call: &mut Call) -> Outcome {
     call.host(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0])
 }
 
-/// close_range(first, last, flags): what the guest can have of it.
+/// close_range(first, last, flags), restricted to numbers that the guest can have.
 pub fn close_range(call: &mut Call) -> Outcome {
     let [first, last, flags, ..] = call.arguments.map(|argument| argument as u32);
     let most = reserved::first() as u32 - 1;
-    // Whole ranges beyond lie where nothing is open, so that only the flags are checked.
+    // Nothing is open in a range beyond those numbers, so that only the flags are checked.
     let range = if first > last || last <= most {
         [first, last]
     } else if first > most {
@@ -103,14 +103,14 @@ pub fn dup3(call: &mut Call) -> Outcome {
 pub fn dup2(call: &mut Call) -> Outcome {
     let [old, new, ..] = call.arguments;
     if old as i32 == new as i32 {
-        // dup3 would refuse; dup2 only checks that it is open.
+        // dup3 would fail for equal numbers; dup2 only checks that the descriptor is open.
         call.host(libc::SYS_fcntl, [old, libc::F_GETFD as u64, 0, 0, 0, 0])?;
         return Ok(u64::from(new as u32));
     }
     call.host(libc::SYS_dup3, [old, new, 0, 0, 0, 0])
 }
 
-/// What the third argument of an fcntl command is.
+/// The kind of an fcntl command's third argument.
 enum Third {
     /// A number, or nothing.
     Value,
@@ -128,7 +128,7 @@ enum Third {
     LockTypeOut,
     /// A `struct flock`; true if the call waits for the lock.
     Lock(bool),
-    /// A pointer to so many bytes that are the same on both.
+    /// A pointer to this many bytes, with the same layout on both sides.
     Bytes(u64),
 }
 
@@ -200,7 +200,7 @@ pub fn fcntl(call: &mut Call) -> Outcome {
     }
 }
 
-/// The fcntl commands with a `struct flock`, whose layout is the host's but for the type.
+/// The fcntl commands with a `struct flock`, whose layout is the host's except for the type.
 fn lock(call: &mut Call, command: i32, waits: bool) -> Outcome {
     let [descriptor, _, address, ..] = call.arguments;
     let mut lock: [u8; 32] = call.read(address)?;

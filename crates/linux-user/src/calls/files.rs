@@ -14,7 +14,7 @@ use crate::state::fd::Special;
 use crate::state::settings::Random;
 use host::Errno;
 
-/// The most vectors that readv and its kin take (UIO_MAXIOV).
+/// Maximum number of vectors of readv and similar calls (UIO_MAXIOV).
 const MOST_VECTORS: u64 = 1024;
 
 /// open(path, flags, mode)
@@ -37,7 +37,7 @@ fn open_at(call: &mut Call, directory: u64, first: usize) -> Outcome {
 
 /// openat2(directory, path, how, size of how)
 pub fn openat2(call: &mut Call) -> Outcome {
-    /// `struct open_how`: flags, mode and what names on the way may be.
+    /// `struct open_how`: flags, mode and restrictions on path resolution.
     const HOW_BYTES: u64 = 24;
     let [directory, _, how, size, ..] = call.arguments;
     let path = call.text(1)?;
@@ -59,7 +59,7 @@ pub fn openat2(call: &mut Call) -> Outcome {
     open_path(call, path, |path| (libc::SYS_openat2, [directory, path, how, size, 0, 0]))
 }
 
-/// Opens what the path names for the guest by the host's call that `arguments` gives for the path's address.
+/// Opens a path for the guest with the host call that `arguments` returns for the path's address.
 fn open_path(
     call: &mut Call,
     path: CString,
@@ -111,7 +111,7 @@ fn read_link(call: &mut Call, directory: u64, first: usize) -> Outcome {
 }
 
 impl Call<'_, '_> {
-    /// An array of `struct iovec` with the host's pointers.
+    /// An array of `struct iovec` with host pointers.
     pub fn vectors(&self, address: u64, count: u64) -> Result<Vec<[u64; 2]>, Errno> {
         let mut vectors = self.guest_vectors(address, count)?;
         for [base, length] in &mut vectors {
@@ -120,7 +120,7 @@ impl Call<'_, '_> {
         Ok(vectors)
     }
 
-    /// An array of `struct iovec` as the guest has it.
+    /// An array of `struct iovec` of the guest.
     pub fn guest_vectors(&self, address: u64, count: u64) -> Result<Vec<[u64; 2]>, Errno> {
         if count > MOST_VECTORS {
             return Err(Errno(libc::EINVAL));
@@ -135,13 +135,13 @@ impl Call<'_, '_> {
     }
 }
 
-/// Where a call with vectors reads or writes.
+/// The position of a vectored read or write.
 enum Place {
-    /// At the file's own offset.
+    /// The file's own offset.
     Own,
-    /// At an offset.
+    /// This offset.
     Given,
-    /// At an offset, or at the file's own for -1.
+    /// This offset, or the file's own if it is -1.
     Either,
 }
 
@@ -222,8 +222,8 @@ pub fn pwritev2(call: &mut Call) -> Outcome {
     vectored(call, libc::SYS_pwritev2, Place::Either, true)
 }
 
-/// Entries of a directory in the host's form, without those of the engine: its descriptors in a process's `fd`
-/// and `fdinfo`, its threads in this one's `task`.
+/// Directory entries in the host's format, without the engine's: its descriptors in a process's `fd` and `fdinfo`,
+/// its threads in this process's `task`.
 fn entries(call: &mut Call, descriptor: u64, size: u64) -> Result<Vec<u8>, Errno> {
     const NAME: usize = 19;
     let mut entries = vec![0u8; (size as usize).min(1 << 16)];
@@ -251,7 +251,7 @@ fn entries(call: &mut Call, descriptor: u64, size: u64) -> Result<Vec<u8>, Errno
             }
             at += entry.len();
         }
-        // Nothing would be the end.
+        // An empty result would mean the end of the directory.
         if !kept.is_empty() {
             return Ok(kept);
         }
@@ -263,7 +263,7 @@ fn entry_bytes(entries: &[u8], at: usize) -> usize {
     usize::from(u16::from_le_bytes([entries[at + 16], entries[at + 17]]))
 }
 
-/// A folder of /proc in which the engine shows.
+/// A folder of /proc with entries of the engine.
 enum ProcFolder {
     Descriptors,
     Threads,
@@ -298,18 +298,18 @@ pub fn vmsplice(call: &mut Call) -> Outcome {
     call.wait(libc::SYS_vmsplice, [descriptor, vectors.as_ptr() as u64, count, flags, 0, 0], Restarts)
 }
 
-/// osf_getdirentries(descriptor, buffer, size, base): entries of OSF/1's form, and where in the directory the
-/// first of them was.
+/// osf_getdirentries(descriptor, buffer, size, base): entries in OSF/1's format, and the first one's offset in the
+/// directory.
 pub fn osf_getdirentries(call: &mut Call) -> Outcome {
-    /// An entry before its name: the file's number, the entry's length, the name's.
+    /// The header of an entry: the file's number, the entry's length, the name's length.
     const NAME: usize = 8;
-    /// The host's entry before its name.
+    /// Size of the header of a host entry.
     const HOST_NAME: usize = 19;
     let [descriptor, buffer, size, base, ..] = call.arguments;
     let size = u64::from(size as u32);
     let mut position = call.host(libc::SYS_lseek, [descriptor, 0, libc::SEEK_CUR as u64, 0, 0, 0])?;
     let begin = position;
-    // The host's entries are up to thrice as long.
+    // Host entries are up to three times as long.
     let entries = entries(call, descriptor, 3 * size.min(1 << 14) + 512)?;
     let (mut record, mut at) = (Record::new(), 0);
     while at < entries.len() {
@@ -346,8 +346,8 @@ fn set_position(call: &Call, descriptor: u64, position: u64) -> Outcome {
     call.host(libc::SYS_lseek, [descriptor, position, libc::SEEK_SET as u64, 0, 0, 0])
 }
 
-/// getdents(descriptor, buffer, size): the older form of an entry has its type in its last byte and
-/// its name one byte earlier; both forms are equally long.
+/// getdents(descriptor, buffer, size): in this older format the type is an entry's last byte and the name begins one
+/// byte earlier; the lengths of entries are equal.
 pub fn getdents(call: &mut Call) -> Outcome {
     let [descriptor, buffer, size, ..] = call.arguments;
     let mut entries = entries(call, descriptor, u64::from(size as u32))?;
@@ -361,7 +361,7 @@ pub fn getdents(call: &mut Call) -> Outcome {
     Ok(entries.len() as u64)
 }
 
-/// Two times as the host's utimensat takes them, from microseconds; None for NULL: now.
+/// Two times for the host's utimensat, from microseconds; None for NULL, which means now.
 fn times(
     call: &Call,
     address: u64,

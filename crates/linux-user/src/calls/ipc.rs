@@ -8,7 +8,7 @@ use host::Errno;
 use memory::{Backing, PAGE};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
-/// Alpha's programs ask for the present structures by this bit; the host has no others.
+/// Alpha's programs request the current structures by this flag; the host has no others.
 const IPC_64: u64 = 0x100;
 
 // linux/ipc.h, linux/shm.h, linux/msg.h, linux/sem.h: the same on both.
@@ -32,8 +32,8 @@ const SEM_STAT: u64 = 18;
 const SEM_INFO: u64 = 19;
 const SEM_STAT_ANY: u64 = 20;
 
-/// Bytes of the structures that are the same on both: shmid64_ds and shminfo64, msqid64_ds and
-/// msginfo, seminfo.
+/// Sizes of the structures with the same layout on both sides: shmid64_ds and shminfo64, msqid64_ds and msginfo,
+/// seminfo.
 const SHARED_MEMORY_BYTES: u64 = 112;
 const QUEUE_BYTES: u64 = 120;
 const SEMAPHORE_INFO_BYTES: u64 = 40;
@@ -42,7 +42,7 @@ fn command(call: &Call, index: usize) -> u64 {
     u64::from(call.arguments[index] as u32) & !IPC_64
 }
 
-/// shmat(id, address, flags): the address is the result.
+/// shmat(id, address, flags): the result is the address.
 pub fn shmat(call: &mut Call) -> Outcome {
     let [id, address, flags, ..] = call.arguments;
     let flag = |bit: i32| flags & bit as u64 != 0;
@@ -90,7 +90,7 @@ fn segment_size(call: &Call, id: u64) -> Result<u64, Errno> {
 pub fn shmdt(call: &mut Call) -> Outcome {
     let start = call.arguments[0];
     let bytes = call.kernel.attached.remove(&start).ok_or(EINVAL)?;
-    // Renewing the reservation detaches the segment.
+    // Replacing the range by reserved space detaches the segment.
     call.memory.unmap(start, bytes)?;
     Ok(0)
 }
@@ -123,7 +123,7 @@ pub fn msgctl(call: &mut Call) -> Outcome {
     call.host(libc::SYS_msgctl, [id, command, buffer, 0, 0, 0])
 }
 
-/// A message of `size` bytes behind its type.
+/// A message of `size` bytes after its type.
 fn message(call: &Call, address: u64, size: u64) -> Result<u64, Errno> {
     if size > i64::MAX as u64 {
         return Err(EINVAL);
@@ -196,7 +196,7 @@ pub fn semctl(call: &mut Call) -> Outcome {
     }
 }
 
-// struct semid64_ds: x86 has a word of padding behind each time, Alpha and all others have none.
+// struct semid64_ds: only x86 has a word of padding after each time.
 const HOST_SET_BYTES: usize = 104;
 #[cfg(target_arch = "x86_64")]
 const HOST_CHANGE_TIME: usize = 64;

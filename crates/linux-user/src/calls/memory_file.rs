@@ -1,4 +1,4 @@
-//! Reading and writing the files that stand for a process's memory.
+//! Reads and writes the files that stand for a process's memory.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, RawFd};
@@ -13,8 +13,8 @@ use memory::PAGE;
 
 const EIO: Errno = Errno(libc::EIO);
 
-/// Reads or writes the memory that a descriptor, the call's first argument, stands for: from its offset on, or
-/// from `offset` on, to or from the guest's `buffers`. None if it stands for no process's memory.
+/// Reads or writes the memory for which the descriptor in the first argument stands, at its offset or at `offset`, to
+/// or from the guest's `buffers`. None if the descriptor is not such a file.
 pub fn transfer(call: &mut Call, buffers: &[[u64; 2]], offset: Option<u64>, writes: bool) -> Option<Outcome> {
     if !call.kernel.opened_memory {
         return None;
@@ -64,7 +64,7 @@ fn transfer_from(
     Ok(done)
 }
 
-/// The process's own memory, whatever its protection forbids, as far as something is mapped.
+/// Accesses this process's own memory, regardless of its protection, up to the first unmapped byte.
 fn own(call: &mut Call, at: u64, buffer: u64, bytes: u64, writes: bool) -> Outcome {
     let mapped = mapped_bytes(call, at, bytes);
     if mapped == 0 {
@@ -75,16 +75,16 @@ fn own(call: &mut Call, at: u64, buffer: u64, bytes: u64, writes: bool) -> Outco
     let file: File = reserved::out_of_reach(reserved::beyond_limit(open)?.into()).into();
     let number = if writes { libc::SYS_pwrite64 } else { libc::SYS_pread64 };
     let arguments = [file.as_raw_fd() as u64, buffer, mapped, from, 0, 0];
-    // SAFETY: what is read or written lies in the window on both sides, and the descriptor is ours.
+    // SAFETY: the range lies in the window on both sides, and the descriptor is ours.
     let outcome = unsafe { host::call(number, arguments) };
     if writes && call.memory.holds_code(at, mapped) {
-        // As the kernel, which makes the processor forget what it had fetched.
+        // Discard decoded instructions, as the kernel flushes the instruction cache.
         call.memory.code_changed();
     }
     outcome
 }
 
-/// How many bytes from an address on, at most so many, something is mapped at.
+/// Number of bytes from an address on that are mapped, at most this many.
 fn mapped_bytes(call: &Call, start: u64, bytes: u64) -> u64 {
     let end = start.saturating_add(bytes);
     let mut at = start;
@@ -96,7 +96,7 @@ fn mapped_bytes(call: &Call, start: u64, bytes: u64) -> u64 {
     at.min(end) - start
 }
 
-/// Another guest's memory.
+/// Accesses another guest's memory.
 fn others(call: &mut Call, process: u32, at: u64, buffer: [u64; 2], writes: bool) -> Outcome {
     let number = if writes { libc::SYS_process_vm_writev } else { libc::SYS_process_vm_readv };
     let local = [[call.pointer(buffer[0], buffer[1])?, buffer[1]]];

@@ -8,7 +8,7 @@ use crate::state::clock::{host_time, timespec};
 use crate::state::signals;
 use host::Errno;
 
-/// `struct mq_attr`: flags, of which O_NONBLOCK is one, and seven more words.
+/// `struct mq_attr`: flags, which may contain O_NONBLOCK, and seven more words.
 const ATTRIBUTE_BYTES: usize = 64;
 
 fn host_attributes(call: &Call, address: u64) -> Result<[u64; 8], Errno> {
@@ -51,7 +51,7 @@ pub fn mq_getsetattr(call: &mut Call) -> Outcome {
 /// mq_notify(queue, event)
 pub fn mq_notify(call: &mut Call) -> Outcome {
     const EVENT_BYTES: usize = 64;
-    /// Bytes of the cookie that SIGEV_THREAD's notification brings.
+    /// Size of the cookie in a notification by SIGEV_THREAD.
     const COOKIE_BYTES: u64 = 32;
     const SIGNAL: u32 = 0;
     const THREAD: u32 = 2;
@@ -75,7 +75,7 @@ pub fn mq_notify(call: &mut Call) -> Outcome {
     call.host(libc::SYS_mq_notify, [queue, bytes.as_ptr() as u64, 0, 0, 0, 0])
 }
 
-/// Sends or receives: the fourth argument is the priority, or where it goes; the fifth a point in time.
+/// Sends or receives. The fourth argument is the priority or the address for it; the fifth is an absolute time.
 fn timed(call: &mut Call, number: libc::c_long, priority: u64) -> Outcome {
     let [queue, message, size, _, timeout, _] = call.arguments;
     let message = call.pointer(message, size)?;

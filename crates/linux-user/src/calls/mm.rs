@@ -1,4 +1,4 @@
-//! System calls on the address space: mmap and its kin, and the heap.
+//! System calls on the address space: mmap and related calls, and the heap.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,12 +21,12 @@ const PROTECTIONS: u64 = 0xf;
 const EINVAL: Errno = Errno(libc::EINVAL);
 const ENOMEM: Errno = Errno(libc::ENOMEM);
 
-/// A length in whole pages; `error` if it wraps around or exceeds the address space.
+/// A length rounded up to whole pages; `error` if it wraps around or exceeds the address space.
 fn pages(bytes: u64, error: Errno) -> Result<u64, Errno> {
     bytes.checked_next_multiple_of(PAGE).filter(|&bytes| bytes <= ADDRESS_SPACE).ok_or(error)
 }
 
-/// A range of whole pages that begins at a page; an address that is none is EINVAL.
+/// A range of whole pages; EINVAL if the address is not page-aligned.
 pub fn range(start: u64, bytes: u64, too_long: Errno) -> Result<u64, Errno> {
     if !start.is_multiple_of(PAGE) {
         return Err(EINVAL);
@@ -62,7 +62,7 @@ pub fn brk(call: &mut Call) -> Outcome {
     Ok(call.kernel.heap.end)
 }
 
-/// ENOMEM if `more` bytes of address space would exceed RLIMIT_AS.
+/// Fails with ENOMEM if `more` bytes of address space would exceed RLIMIT_AS.
 fn check_space(call: &Call, more: u64) -> Result<(), Errno> {
     let limit = call.kernel.own_limit(libc::RLIMIT_AS);
     if limit == u64::MAX {
@@ -86,7 +86,7 @@ pub fn mmap(call: &mut Call) -> Outcome {
     }
     let anonymous = host_flags & libc::MAP_ANONYMOUS != 0;
     if anonymous && host_flags & libc::MAP_HUGETLB != 0 {
-        // Alpha has none.
+        // Alpha has no huge pages.
         return Err(EINVAL);
     }
     let file = if anonymous { None } else { Some(File::examine(descriptor as i32, protection, shared)?) };
@@ -106,7 +106,7 @@ pub fn mmap(call: &mut Call) -> Outcome {
     }
     if host_flags & libc::MAP_LOCKED != 0 {
         let host = call.pointer(start, bytes)?;
-        // As Linux: locking is tried, a failure is not reported.
+        // As Linux: a failure to lock is not reported.
         let _ = call.host(libc::SYS_mlock, [host, bytes, 0, 0, 0, 0]);
     }
     Ok(start)
@@ -132,13 +132,13 @@ fn choose_address(call: &mut Call, address: u64, bytes: u64, flags: u64) -> Resu
     Ok(address)
 }
 
-/// What mmap must know of a descriptor.
+/// Properties of a descriptor that mmap checks.
 struct File {
     path: PathBuf,
 }
 
 impl File {
-    /// The checks that Linux makes before it takes away what is mapped at a fixed address.
+    /// The checks that Linux makes before it unmaps the range of a fixed mapping.
     fn examine(descriptor: i32, protection: u64, shared: bool) -> Result<File, Errno> {
         reserved::check_descriptor(descriptor as u64)?;
         // SAFETY: no pointers are passed.
@@ -160,7 +160,7 @@ impl File {
     }
 }
 
-/// The image whose code a new mapping shows, if the file is one.
+/// The image whose code a new mapping contains, if the file is one.
 fn image_at(path: &Path, start: u64, bytes: u64, offset: u64) -> Option<LoadedImage> {
     let image = reserved::read_image(path).ok()?;
     let segment = image.segments().iter().find(|segment| {
@@ -202,13 +202,13 @@ pub fn mprotect(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// With PROT_GROWSDOWN a range of the stack reaches down to the stack's lowest address; of other memory it is
-/// EINVAL. The C library makes stacks executable so.
+/// With PROT_GROWSDOWN a range of the stack is extended down to the stack's lowest address; EINVAL for other memory.
+/// The C library uses it to make stacks executable.
 fn down_to_stack_end(memory: &Memory, start: u64, bytes: u64) -> Result<(u64, u64), Errno> {
     let is_stack =
         |address| memory.region_at(address).filter(|(_, region)| region.backing == Backing::Named(STACK));
     let (mut low, _) = is_stack(start).ok_or(EINVAL)?;
-    // Parts of the stack may be protected in different ways.
+    // Parts of the stack may have different protections.
     while let Some((lower, _)) = is_stack(low - 1) {
         low = lower;
     }
@@ -246,7 +246,7 @@ pub fn mremap(call: &mut Call) -> Outcome {
         call.memory.unmap(target, new)?;
         target
     } else if may_move {
-        // Even if it could stay, as qemu-alpha does: the two can be compared address by address.
+        // Move even if it could stay, as qemu-alpha does, so that addresses can be compared.
         call.memory.find_free(0, new).ok_or(ENOMEM)?
     } else if new <= old || call.memory.is_free(start + old, new - old) {
         start
@@ -258,7 +258,7 @@ pub fn mremap(call: &mut Call) -> Outcome {
     Ok(to)
 }
 
-/// Linux keeps neighbours that are mapped alike as one mapping.
+/// Linux merges adjacent mappings with the same properties.
 fn is_one_mapping(memory: &Memory, start: u64, bytes: u64) -> bool {
     let Some((_, first)) = memory.region_at(start) else { return false };
     let alike = |region: &memory::Region| {
@@ -279,7 +279,7 @@ pub fn madvise(call: &mut Call) -> Outcome {
     let [start, length, advice, ..] = call.arguments;
     let bytes = range(start, length, EINVAL)?;
     let host_advice = match advice {
-        // Alpha's MADV_DONTNEED and the advice that changes what a later access or fork finds.
+        // Alpha's MADV_DONTNEED, and other advice with an effect on later accesses or forks.
         6 => libc::MADV_DONTNEED,
         8 => libc::MADV_FREE,
         9 => libc::MADV_REMOVE,
@@ -289,7 +289,7 @@ pub fn madvise(call: &mut Call) -> Outcome {
         19 => libc::MADV_KEEPONFORK,
         22 => libc::MADV_POPULATE_READ,
         23 => libc::MADV_POPULATE_WRITE,
-        // Only a matter of speed.
+        // Affects only performance.
         0..=3 | 5 | 12..=17 | 20 | 21 => return mapped_or_enomem(call, start, bytes),
         _ => return Err(EINVAL),
     };
@@ -300,7 +300,7 @@ pub fn madvise(call: &mut Call) -> Outcome {
     let host = call.pointer(start, bytes)?;
     let outcome = call.host(libc::SYS_madvise, [host, bytes, host_advice as u64, 0, 0, 0]);
     if call.memory.holds_code(start, bytes) {
-        // Even if it failed, for then it may have got part of the way.
+        // Even after a failure, since part of the range may have changed.
         call.memory.code_changed();
     }
     outcome
@@ -310,7 +310,7 @@ fn mapped_or_enomem(call: &Call, start: u64, bytes: u64) -> Outcome {
     mapped_or(call, start, bytes, ENOMEM)
 }
 
-/// `error` unless something is mapped throughout.
+/// `error` unless the whole range is mapped.
 pub fn mapped_or(call: &Call, start: u64, bytes: u64, error: Errno) -> Outcome {
     if call.memory.is_mapped(start, bytes) { Ok(0) } else { Err(error) }
 }
@@ -360,14 +360,14 @@ pub fn munlock(call: &mut Call) -> Outcome {
     lock(call, libc::SYS_munlock, 0)
 }
 
-/// mlockall(flags): checked, then granted without effect, for the engine's memory and the guest's
-/// untouched reservation would be locked with it.
+/// mlockall(flags): checked, then granted without an effect, since the host would also lock the engine's memory and
+/// the guest's unused reservation.
 pub fn mlockall(call: &mut Call) -> Outcome {
     let flags = LOCK_ALL.host(call.arguments[0]);
     if flags == 0 || flags == 4 || LOCK_ALL.alpha(flags) != call.arguments[0] { Err(EINVAL) } else { Ok(0) }
 }
 
-/// mincore(address, length, vector): one byte a page of Alpha's.
+/// mincore(address, length, vector): one byte for each of Alpha's pages.
 pub fn mincore(call: &mut Call) -> Outcome {
     let [start, length, vector, ..] = call.arguments;
     let bytes = range(start, length, ENOMEM)?;

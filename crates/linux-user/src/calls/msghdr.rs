@@ -9,21 +9,21 @@ use crate::calls::sockets::SOL_SOCKET;
 use crate::reserved;
 use host::Errno;
 
-/// Bytes of a msghdr, and of an mmsghdr: a msghdr and how many bytes went.
+/// Size of a msghdr, and of an mmsghdr, which adds the number of bytes transferred.
 const HEADER: usize = 56;
 const NUMBERED_HEADER: u64 = 64;
-/// Bytes of a control message's header: length, level, type.
+/// Size of a control message's header: length, level, type.
 const CONTROL_HEADER: usize = 16;
-/// The most control bytes taken (net.core.optmem_max is 128 KiB or less).
+/// Maximum size of control data (net.core.optmem_max is 128 KiB or less).
 const MOST_CONTROL: u64 = 1 << 17;
 
-/// A guest's msghdr with the memory that the host's points to.
+/// A guest's msghdr, converted to the host's with the memory that it points to.
 struct Message {
     vectors: Vec<[u64; 2]>,
     control: Vec<u8>,
     /// Name, its size, vectors, their number, control, its size, flags.
     header: [u64; 7],
-    /// Where the guest wants control data.
+    /// The guest's address for control data.
     control_address: u64,
 }
 
@@ -52,7 +52,7 @@ impl Message {
         Ok(Message { vectors, control, header, control_address })
     }
 
-    /// The host's header; valid while the message is not moved or changed.
+    /// The host's header; valid until the message is moved or changed.
     fn host(&mut self) -> u64 {
         self.header[2] = self.vectors.as_ptr() as u64;
         self.header[3] = self.vectors.len() as u64;
@@ -61,7 +61,7 @@ impl Message {
         self.header.as_mut_ptr() as u64
     }
 
-    /// Writes what was received beside the data.
+    /// Writes back what was received in addition to the data.
     fn write_back(&mut self, call: &mut Call, address: u64) -> Result<(), Errno> {
         let used = (self.header[5] as usize).min(self.control.len());
         let control = &mut self.control[..used];
@@ -75,7 +75,7 @@ impl Message {
     }
 }
 
-/// Where each control message begins, and where it ends.
+/// The start of each control message, and the end of the last.
 fn control_messages(control: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -83,14 +83,14 @@ fn control_messages(control: &[u8]) -> impl Iterator<Item = Range<usize>> {
             return None;
         }
         let (start, length) = (at, u64_at(control, at) as usize);
-        // What is too short is the last one.
+        // A message that is too short is the last one.
         let bytes = if length < CONTROL_HEADER { control.len() } else { length.saturating_add(7) & !7 };
         at = at.saturating_add(bytes);
         Some(start..start.saturating_add(length).clamp(start + CONTROL_HEADER, control.len()))
     })
 }
 
-/// Renames the level `from` in each control message.
+/// Replaces the level `from` in each control message.
 fn convert_levels(control: &mut [u8], from: u32, to: u32) {
     let starts: Vec<usize> = control_messages(control).map(|message| message.start).collect();
     for at in starts {
@@ -100,7 +100,7 @@ fn convert_levels(control: &mut [u8], from: u32, to: u32) {
     }
 }
 
-/// Fails if a descriptor of the engine's would be sent.
+/// Fails if a descriptor of the engine would be sent.
 fn check_rights(control: &[u8]) -> Result<(), Errno> {
     let rights = [libc::SOL_SOCKET as u32, libc::SCM_RIGHTS as u32];
     control_messages(control)
@@ -135,7 +135,7 @@ pub fn recvmsg(call: &mut Call) -> Outcome {
     receive(call, message, flags)
 }
 
-/// One message after the other; an error behind the first is not reported.
+/// Sends or receives messages one by one; an error after the first one is not reported.
 fn several(call: &mut Call, mut one: impl FnMut(&mut Call, u64, u64) -> Outcome) -> Outcome {
     let [_, messages, count, ..] = call.arguments;
     let count = u64::from(count as u32).min(1024);
@@ -159,8 +159,8 @@ pub fn sendmmsg(call: &mut Call) -> Outcome {
     several(call, |call, address, _| send(call, address, flags))
 }
 
-/// recvmmsg(socket, messages, count, flags, timeout): the timeout is looked at between messages
-/// only (recvmmsg(2)), so it does not matter to a receiver of one.
+/// recvmmsg(socket, messages, count, flags, timeout): the timeout is checked only between messages (recvmmsg(2)), and
+/// so has no effect on the receipt of one.
 pub fn recvmmsg(call: &mut Call) -> Outcome {
     let [_, _, _, flags, timeout, _] = call.arguments;
     let deadline = call.read_timeout(timeout)?.map(std::time::Duration::from_nanos);

@@ -1,4 +1,4 @@
-//! On which of the host's memory nodes the guest's pages lie.
+//! NUMA policy: the host's memory nodes of the guest's pages.
 
 use crate::abi::errno;
 use crate::abi::layout::{Record, u64_at};
@@ -9,9 +9,9 @@ use host::Errno;
 const EINVAL: Errno = Errno(libc::EINVAL);
 const EFAULT: Errno = Errno(libc::EFAULT);
 
-/// The host's pointer to a mask of `bits` nodes, of which the kernel takes one less (mm/mempolicy.c, get_nodes).
+/// The host pointer to a mask of `bits` nodes; the kernel uses one bit less (mm/mempolicy.c, get_nodes).
 fn mask(call: &Call, address: u64, bits: u64) -> Result<u64, Errno> {
-    /// The kernel takes no more than a page of them.
+    /// The kernel accepts at most a page of mask.
     const MOST_BITS: u64 = 8 * 4096;
     if address != 0 && bits > MOST_BITS {
         return Err(EINVAL);
@@ -69,7 +69,7 @@ pub fn migrate_pages(call: &mut Call) -> Outcome {
 
 /// move_pages(process, number, pages, nodes, statuses, flags)
 pub fn move_pages(call: &mut Call) -> Outcome {
-    /// Pages at once: the rest takes another call.
+    /// Maximum number of pages in a call; a longer list takes several.
     const AT_ONCE: u64 = 1024;
     let [process, count, pages, nodes, statuses, flags] = call.arguments;
     let mut at = 0;
@@ -77,7 +77,7 @@ pub fn move_pages(call: &mut Call) -> Outcome {
         let some = (count - at).min(AT_ONCE);
         let mut bytes = vec![0u8; 8 * some as usize];
         call.memory.read(pages.wrapping_add(8 * at), &mut bytes)?;
-        // What the guest has not mapped is nowhere, reserved as it may be.
+        // Pages that the guest has not mapped are reported as absent, although they are reserved.
         let host = |bytes: &[u8]| {
             let page = u64_at(bytes, 0);
             call.memory.region_at(page).and_then(|_| call.pointer(page, 1).ok()).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! process_vm_readv, process_vm_writev and process_madvise: the memory of processes, other guests' among them, of
-//! whose engines nothing can be reached.
+//! process_vm_readv, process_vm_writev and process_madvise: access to memory of processes, which may be other guests,
+//! but never their engines.
 
 use crate::calls::call::{Call, Outcome};
 use crate::process_memory::{Target, runs_engine};
@@ -7,7 +7,7 @@ use crate::reserved;
 use host::Errno;
 use memory::ADDRESS_SPACE;
 
-/// The host's call with vectors on both sides.
+/// Makes the host's call with vectors on both sides.
 pub fn transfer(
     call: &Call,
     number: libc::c_long,
@@ -20,11 +20,11 @@ pub fn transfer(
     call.host(number, [process, here, local.len() as u64, there, remote.len() as u64, flags])
 }
 
-/// Vectors of addresses of a target.
+/// Vectors of addresses in a target process.
 fn remote_vectors(call: &Call, address: u64, count: u64, target: Target) -> Result<Vec<[u64; 2]>, Errno> {
     let mut vectors = call.guest_vectors(address, count)?;
     for [start, length] in &mut vectors {
-        // What begins inside ends there.
+        // A range that begins inside the window also ends there.
         if matches!(target, Target::Guest) && *start < ADDRESS_SPACE {
             *length = (*length).min(ADDRESS_SPACE - *start);
         }
@@ -54,7 +54,7 @@ pub fn process_vm_writev(call: &mut Call) -> Outcome {
     between(call, libc::SYS_process_vm_writev)
 }
 
-/// The process of a descriptor that stands for one.
+/// The process to which a pidfd refers.
 fn process_of(descriptor: u64) -> Result<u32, Errno> {
     const BAD: Errno = Errno(libc::EBADF);
     reserved::check_descriptor(descriptor)?;
@@ -64,8 +64,7 @@ fn process_of(descriptor: u64) -> Result<u32, Errno> {
     process.and_then(|process| process.trim().parse().ok()).ok_or(BAD)
 }
 
-/// process_madvise(process's descriptor, vectors, count, advice, flags): the host takes only advice that is a
-/// matter of speed.
+/// process_madvise(pidfd, vectors, count, advice, flags): the host accepts only advice that affects performance.
 pub fn process_madvise(call: &mut Call) -> Outcome {
     const HASTEN: [u64; 4] = [3, 20, 21, 25];
     let [descriptor, vectors, count, advice, flags, _] = call.arguments;
@@ -78,7 +77,7 @@ pub fn process_madvise(call: &mut Call) -> Outcome {
     call.host(libc::SYS_process_madvise, arguments)
 }
 
-/// pidfd_getfd(process's descriptor, descriptor there, flags): none of an engine's own.
+/// pidfd_getfd(pidfd, its descriptor, flags): refuses descriptors of engines.
 pub fn pidfd_getfd(call: &mut Call) -> Outcome {
     let [descriptor, wanted, flags, ..] = call.arguments;
     if reserved::is_reserved(wanted) && runs_engine(process_of(descriptor)?) {

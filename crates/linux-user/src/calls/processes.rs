@@ -1,4 +1,4 @@
-//! Processes: replacement by another program, waiting, identity.
+//! Processes: execve, waiting, identity.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -18,13 +18,12 @@ use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
-/// Most bytes of arguments and environment: what the loader puts on the stack beside the auxiliary
-/// vector must fit a quarter of it.
+/// Maximum size of arguments and environment: with the auxiliary vector they must fit into a quarter of the stack.
 fn most_argument_bytes(call: &Call) -> u64 {
     (call.kernel.stack_bytes() / 4).saturating_sub(4096)
 }
 
-/// A NULL-terminated array of strings; `budget` is what is left of the bytes allowed.
+/// A NULL-terminated array of strings; `budget` is the remaining number of bytes allowed.
 fn strings(call: &Call, mut address: u64, budget: &mut u64) -> Result<Vec<Vec<u8>>, Errno> {
     let mut strings = Vec::new();
     if address == 0 {
@@ -90,11 +89,11 @@ fn execute(call: &mut Call, path: CString, arguments: u64, environment: u64) -> 
     }
 }
 
-/// An Alpha image and the arguments to run it with.
+/// An Alpha image and the arguments with which to run it.
 type AlphaProgram = (PathBuf, Vec<Vec<u8>>);
 
-/// The Alpha image to run for a path, and its arguments: the path itself, or the interpreter that a
-/// script names. None if it is no Alpha image: the host may know what to do with it.
+/// The Alpha image to run for a path, with its arguments: the path itself, or the interpreter that a script names.
+/// None if it is not an Alpha image, but perhaps one of the host's.
 fn alpha_program(
     kernel: &Kernel,
     path: &Path,
@@ -140,8 +139,8 @@ fn alpha_program(
 }
 
 impl Kernel {
-    /// The image to load for a program, and its arguments: those of a script's interpreter, if that is
-    /// an Alpha image; for any other file the program itself.
+    /// The image to load for a program, with its arguments: a script's interpreter, if that is an Alpha image;
+    /// otherwise the program itself.
     pub fn program(&self, path: &Path, arguments: Vec<OsString>) -> (PathBuf, Vec<OsString>) {
         let bytes = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
         match alpha_program(self, path, bytes, 0) {
@@ -153,7 +152,7 @@ impl Kernel {
     }
 }
 
-/// Lets the host run one of its own programs in the engine's place.
+/// Replaces the engine by a program of the host.
 fn execute_host(
     call: &Call,
     path: &CString,
@@ -234,14 +233,14 @@ pub fn waitid(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// getxpid(): the process's id, and its parent's in a4.
+/// getxpid(): returns the process's ID, and its parent's in a4.
 pub fn getxpid(call: &mut Call) -> Outcome {
     // SAFETY: no preconditions.
     call.cpu.r[register::A4] = unsafe { libc::getppid() } as u64;
     Ok(u64::from(std::process::id()))
 }
 
-/// getxuid(): the real user, and the effective one in a4.
+/// getxuid(): returns the real user, and the effective one in a4.
 pub fn getxuid(call: &mut Call) -> Outcome {
     // SAFETY: no preconditions.
     let (real, effective) = unsafe { (libc::getuid(), libc::geteuid()) };
@@ -249,7 +248,7 @@ pub fn getxuid(call: &mut Call) -> Outcome {
     Ok(u64::from(real))
 }
 
-/// getxgid(): the real group, and the effective one in a4.
+/// getxgid(): returns the real group, and the effective one in a4.
 pub fn getxgid(call: &mut Call) -> Outcome {
     // SAFETY: no preconditions.
     let (real, effective) = unsafe { (libc::getgid(), libc::getegid()) };
@@ -273,7 +272,7 @@ pub fn setgroups(call: &mut Call) -> Outcome {
     groups(call, libc::SYS_setgroups)
 }
 
-/// getpriority(which, who): Alpha's call returns the nice value itself, negative ones included.
+/// getpriority(which, who): Alpha's call returns the nice value itself, which may be negative.
 pub fn getpriority(call: &mut Call) -> Outcome {
     let raised = call.pass(libc::SYS_getpriority, &[Argument::Int, Argument::Int])?;
     Ok(20u64.wrapping_sub(raised))
@@ -286,7 +285,7 @@ pub fn sched_getaffinity(call: &mut Call) -> Outcome {
     call.host(libc::SYS_sched_getaffinity, [process, size, mask, 0, 0, 0])
 }
 
-/// prctl(option, ...): the options that make sense for the guest.
+/// prctl(option, ...): the options that are supported.
 pub fn prctl(call: &mut Call) -> Outcome {
     const NAME_BYTES: u64 = 16;
     let [option, argument, ..] = call.arguments;

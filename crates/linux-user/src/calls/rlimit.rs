@@ -1,4 +1,4 @@
-//! Resource limits. Those on memory are the guest's alone: the host's would hit the engine.
+//! Resource limits. Those on memory are emulated: the host's would apply to the engine.
 
 use crate::abi::layout::{Record, u64_at};
 use crate::calls::call::{Call, Outcome};
@@ -9,7 +9,7 @@ use memory::{Backing, Memory, PAGE, Region};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
-/// Resource limits that Alpha numbers otherwise: its number and the host's.
+/// Resource limits with different numbers: Alpha's and the host's.
 const RESOURCES: [(u64, u32); 4] =
     [(6, libc::RLIMIT_NOFILE), (7, libc::RLIMIT_AS), (8, libc::RLIMIT_NPROC), (9, libc::RLIMIT_MEMLOCK)];
 /// Alpha's RLIM_INFINITY.
@@ -25,7 +25,7 @@ pub fn host_resource(alpha: u64) -> Result<u32, Errno> {
     Ok(found.map_or(alpha as u32, |(_, host)| *host))
 }
 
-/// Limits that would hit the engine instead of the guest; the guest has its own.
+/// Limits that are emulated, since the host's would apply to the engine.
 fn is_guests_own(resource: u32) -> bool {
     [libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_STACK].contains(&resource)
 }
@@ -110,8 +110,8 @@ pub fn prlimit64(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// A stack grows as it is used, up to the limit of the moment. Ours are mapped whole: a higher limit
-/// adds to the stack at once, if nothing is in its way.
+/// In Linux a stack grows on demand up to the current limit. The engine maps it completely, so a higher limit extends
+/// it at once if there is room.
 fn grow_stack(memory: &Memory, bytes: u64) {
     let stack = |(_, region): &&(u64, Region)| matches!(region.backing, Backing::Named("[stack]"));
     let regions = memory.regions();
@@ -120,12 +120,12 @@ fn grow_stack(memory: &Memory, bytes: u64) {
         return;
     };
     let low = last.end.saturating_sub(bytes.next_multiple_of(PAGE));
-    // Below it a page that is never mapped accessible: the present one becomes part of the stack.
+    // The old guard page becomes part of the stack, and there is a new one below.
     let (guard, present) = (low.saturating_sub(PAGE), start - PAGE);
     if low >= *start || !memory.is_free(guard, present - guard) {
         return;
     }
-    // Without room the stack stays as it is.
+    // Without room the stack keeps its size.
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let _ = memory
         .map_anonymous(low, start - low, protection, false, Backing::Named("[stack]"))

@@ -32,8 +32,8 @@ impl Call<'_, '_> {
         self.read_u64(self.arguments[index])
     }
 
-    /// Waits with another signal mask in effect: `wait` makes the host's call, which takes the host's
-    /// mask it is given. A signal that interrupts it is delivered under that mask.
+    /// Waits with another signal mask in effect: `wait` makes the host's call with the host's mask that it is given.
+    /// A signal that interrupts the call is delivered under that mask.
     pub fn with_mask(
         &mut self,
         mask: Option<u64>,
@@ -63,7 +63,7 @@ fn change_action(call: &mut Call, signal: i32, action: SignalAction) -> Result<(
         return Err(EINVAL);
     }
     if action.handler == IGNORE || action.handler == DEFAULT && default(signal) == Default::Ignore {
-        // A pending signal that becomes ignored is forgotten.
+        // A pending signal that becomes ignored is discarded.
         call.thread.signals.held.retain(|held| alpha(held.signal()) != signal);
     }
     call.kernel.actions.set(signal, action);
@@ -118,7 +118,7 @@ fn change_mask(call: &mut Call, how: i32, set: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// osf_sigprocmask(how, set): the old mask is the result.
+/// osf_sigprocmask(how, set): the result is the old mask.
 pub fn osf_sigprocmask(call: &mut Call) -> Outcome {
     let before = call.thread.signals.mask;
     let set = call.arguments[1];
@@ -225,8 +225,7 @@ fn await_signal(call: &mut Call, set: u64, timeout: Option<u64>) -> Result<Signa
     }
 }
 
-/// Sending SIGSEGV or SIGBUS to oneself stays inside: the host's would look like a fault of the
-/// engine's.
+/// Sending SIGSEGV or SIGBUS to oneself is emulated: a signal of the host would look like a fault of the engine.
 fn sent_to_self(call: &mut Call, signal: i32, code: i32) -> bool {
     if !host::is_fault(signal) {
         return false;

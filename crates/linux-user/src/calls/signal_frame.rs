@@ -1,6 +1,6 @@
-//! How signals reach the guest: the default action, or a frame on the stack and the handler's
-//! address in the program counter. The frames are laid out as `arch/alpha/kernel/signal.c` of Linux
-//! does (`struct sigframe`, `struct rt_sigframe`, `asm/sigcontext.h`).
+//! Delivers signals to the guest: takes the default action, or writes a frame on the stack and sets the program
+//! counter to the handler. Frames have the layout of Linux's `arch/alpha/kernel/signal.c` (`struct sigframe`, `struct
+//! rt_sigframe`, `asm/sigcontext.h`).
 
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::{Call, Outcome};
@@ -17,21 +17,20 @@ use memory::{Memory, SEGV_ACCERR, SEGV_MAPERR};
 /// The host's SIGFPE.
 pub const SIGFPE: i32 = libc::SIGFPE;
 
-/// A system call that is about to return, in case a signal makes it start anew.
+/// A system call that is about to return, which a signal may restart.
 pub struct Returning {
-    /// v0 as the call found it.
+    /// v0 before the call.
     pub v0: u64,
-    /// a3 as the call found it.
+    /// a3 before the call.
     pub a3: u64,
-    /// How the call failed.
+    /// The error of the call.
     pub error: Option<Errno>,
 }
 
 impl Returning {
     const NOTHING: Returning = Returning { v0: 0, a3: 0, error: None };
 
-    /// Puts the registers back so that the call is made again, if the handler (None: there is none)
-    /// lets it.
+    /// Restores the registers so that the call is made again, if the handler (None: there is none) permits it.
     fn restart(&mut self, cpu: &mut Cpu, action: Option<&SignalAction>) {
         let Some(error) = self.error.take().filter(|error| error.is_restart()) else { return };
         let wanted = action.is_none_or(|action| action.flags & flag::RESTART != 0);
@@ -47,7 +46,7 @@ impl Returning {
 const CONTEXT_BYTES: usize = 648;
 const INFORMATION_BYTES: u64 = 128;
 const USER_CONTEXT_BYTES: usize = 704;
-/// Where the sigcontext is in a ucontext: behind flags, link, mask and stack.
+/// Offset of the sigcontext in a ucontext: after flags, link, mask and stack.
 const CONTEXT_IN_USER_CONTEXT: u64 = 48;
 const PC: usize = 2;
 const INTEGERS: usize = 4;
@@ -56,13 +55,12 @@ const FPCR: usize = 69;
 const MASK: usize = 1;
 
 impl Thread {
-    /// Delivers what was recorded; called between two instructions when
-    /// [`host::pending`] says so.
+    /// Delivers the recorded signal. Called between two instructions when [`host::pending`] is true.
     pub fn deliver(&mut self, kernel: &mut KernelGuard, cpu: &mut Cpu, memory: &Memory) -> Control {
         self.after_call(kernel, cpu, memory, Returning::NOTHING)
     }
 
-    /// Delivers what is pending before a system call returns to the guest.
+    /// Delivers pending signals before a system call returns to the guest.
     pub(crate) fn after_call(
         &mut self,
         kernel: &mut KernelGuard,
@@ -74,7 +72,7 @@ impl Thread {
             let (signal, pc) = (signals::alpha(information.signal()), cpu.pc);
             let wanted = self.consult(kernel, cpu, signal);
             if cpu.pc != pc {
-                // The debugger has sent the thread elsewhere: the call is not made again.
+                // The debugger has set the program counter: the call is not restarted.
                 call.error = None;
             }
             match wanted {
@@ -104,7 +102,7 @@ impl Thread {
             if again && host::is_fault(information.signal()) {
                 self.signals.hold(&kernel.actions, information);
             } else if again {
-                // Blocked since it was recorded: back to the host's kernel, which keeps it.
+                // It was blocked after it was recorded: queue it in the host's kernel again.
                 host::requeue(&information);
             }
             self.signals.set_mask(mask);
@@ -118,7 +116,7 @@ impl Thread {
         Some(held.remove(index))
     }
 
-    /// Tells the debugger, if there is one, of a signal. Returns the one that shall reach the thread.
+    /// Reports a signal to the debugger, if there is one. Returns the signal to deliver.
     fn consult(&self, kernel: &mut KernelGuard, cpu: &mut Cpu, signal: i32) -> Option<i32> {
         match kernel.debugger.clone() {
             Some(debugger) => kernel.released(|| debugger.signal(self.address().id, cpu, signal)),
@@ -126,7 +124,7 @@ impl Thread {
         }
     }
 
-    /// Does what the guest wants upon a signal.
+    /// Takes the guest's action for a signal.
     fn act(
         &mut self,
         kernel: &mut Kernel,
@@ -155,9 +153,9 @@ impl Thread {
         }
     }
 
-    /// Turns an exception into its signal. The program counter is at the instruction that raised it,
-    /// or behind it for an arithmetic trap, as hardware has it. Linux's handlers find it behind the
-    /// instruction also for illegal instructions and traps of PALcode.
+    /// Raises the signal of an exception. The program counter is at the instruction that raised it, or, for an
+    /// arithmetic trap, after it, as in hardware. Linux passes handlers the address after the instruction also for
+    /// illegal instructions and PALcode traps.
     pub fn raise(
         &mut self,
         kernel: &mut KernelGuard,
@@ -185,12 +183,12 @@ impl Thread {
         self.enter(kernel, cpu, memory, signal, &action, &information, fault.arguments)
     }
 
-    /// Raises a fault's signal after the system call under way.
+    /// Raises a fault's signal after the current system call.
     pub(crate) fn send_fault(&mut self, kernel: &Kernel, signal: i32, code: i32, address: u64) {
         self.signals.hold(&kernel.actions, SignalInformation::new(signal, code, &[address]));
     }
 
-    /// Builds the frame and sets the registers for the handler.
+    /// Writes the frame and sets the registers for the handler.
     #[allow(clippy::too_many_arguments)]
     fn enter(
         &mut self,
@@ -230,7 +228,7 @@ impl Thread {
         Control::Continue
     }
 
-    /// There is no room for a frame: SIGSEGV, and if that is what failed, the end.
+    /// There is no room for a frame: raises SIGSEGV, or ends the process if the signal was SIGSEGV.
     fn no_frame(&mut self, kernel: &mut Kernel, cpu: &mut Cpu, memory: &Memory, signal: i32) -> Control {
         let action = kernel.actions.get(number::SEGV);
         let blocked = self.signals.mask & host::bit(number::SEGV) != 0;
@@ -242,13 +240,13 @@ impl Thread {
     }
 }
 
-/// Where a frame and the code in it are.
+/// Addresses of a frame and of the code in it.
 struct Placed {
     frame: u64,
     return_code: u64,
 }
 
-/// What goes into a frame beside the registers.
+/// The contents of a frame other than registers.
 struct Frame<'a> {
     saved: u64,
     stack: AlternateStack,
@@ -257,7 +255,7 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Where a frame of `bytes` goes.
+    /// The address for a frame of `bytes`.
     fn place(&self, cpu: &Cpu, bytes: usize) -> u64 {
         let stack_pointer = cpu.r[register::SP];
         let on_alternate =
@@ -318,7 +316,7 @@ fn return_code(number: u32) -> [u32; 3] {
     [0x47fe_0410, 0x201f_0000 + number, 0x0000_0083]
 }
 
-/// Takes the registers back from a sigcontext.
+/// Restores the registers from a sigcontext.
 fn restore(call: &mut Call, context: u64, mask: Option<u64>) -> Result<(), Errno> {
     let bytes: [u8; CONTEXT_BYTES] = call.read(context)?;
     let word = |index: usize| u64_at(&bytes, 8 * index);
@@ -333,7 +331,7 @@ fn restore(call: &mut Call, context: u64, mask: Option<u64>) -> Result<(), Errno
     Ok(())
 }
 
-/// A frame that is not there ends the process, as Linux has it.
+/// An unreadable frame ends the process, as in Linux.
 fn or_killed(call: &mut Call, restored: Result<(), Errno>) -> Outcome {
     if restored.is_err() {
         call.control = crate::Control::Killed { signal: number::SEGV };
@@ -367,7 +365,7 @@ fn restore_all(call: &mut Call, user_context: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// An exception as a signal.
+/// The signal of an exception.
 struct Fault {
     /// The host's number.
     signal: i32,
@@ -375,7 +373,7 @@ struct Fault {
     address: u64,
     /// The trap's number (`si_trapno`).
     trap: u64,
-    /// Where the handler finds the program counter.
+    /// The program counter that the handler is passed.
     pc: u64,
     /// `sc_traparg_a0` to `a2`.
     arguments: [u64; 3],
@@ -395,13 +393,13 @@ const FPE_FLTRES: i32 = 6;
 const FPE_FLTINV: i32 = 7;
 const FPE_FLTUNK: i32 = 14;
 
-/// As `arch/alpha/kernel/traps.c` and `mm/fault.c` choose signal, code and address.
+/// Signal, code and address are chosen as in `arch/alpha/kernel/traps.c` and `mm/fault.c`.
 fn fault_of(cpu: &Cpu, memory: &Memory, exception: Exception) -> Fault {
-    // Behind the instruction, where the others leave the program counter by themselves.
+    // The address after the instruction; for other exceptions the program counter is there already.
     let behind = cpu.pc.wrapping_add(4);
     let (signal, code, address, trap, pc, arguments) = match exception {
         Exception::Memory(fault) => {
-            // The host has its reservation mapped where the guest has nothing.
+            // The host reports SEGV_ACCERR for reserved pages, which are unmapped for the guest.
             let mapped = memory.region_at(fault.address).is_some();
             let code = match fault.signal {
                 libc::SIGSEGV if mapped => SEGV_ACCERR,
@@ -427,7 +425,7 @@ fn fault_of(cpu: &Cpu, memory: &Memory, exception: Exception) -> Fault {
     Fault { signal, code, address, trap, pc, arguments }
 }
 
-/// Signal and code of a software trap by its number (`asm/gentrap.h`).
+/// Signal and code of a software trap, by its number (`asm/gentrap.h`).
 fn gentrap(trap: i64) -> (i32, i32) {
     const CODES: [i32; 7] =
         [FPE_INTOVF, FPE_INTDIV, FPE_FLTOVF, FPE_FLTDIV, FPE_FLTUND, FPE_FLTINV, FPE_FLTRES];

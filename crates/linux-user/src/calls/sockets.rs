@@ -1,5 +1,5 @@
-//! Sockets: addresses and options. Families, types, protocols and addresses are the same on both;
-//! the options of SOL_SOCKET and the flags in a type are not.
+//! Sockets: addresses and options. Families, types, protocols and addresses have the same encoding on both sides;
+//! options of SOL_SOCKET and flags in a type have not.
 
 use crate::abi::errno;
 use crate::abi::flags::SOCKET_TYPE;
@@ -11,8 +11,8 @@ use host::Errno;
 /// SOL_SOCKET.
 pub const SOL_SOCKET: u64 = 0xffff;
 
-/// Options of SOL_SOCKET: Alpha's number and the host's. Those whose value holds pointers (socket
-/// filters) are left out.
+/// Options of SOL_SOCKET: Alpha's number and the host's. Options whose values contain pointers (socket filters) are
+/// omitted.
 #[rustfmt::skip]
 pub const OPTIONS: &[(u64, i32)] = &[
     (0x0001, libc::SO_DEBUG), (0x0004, libc::SO_REUSEADDR), (0x0008, libc::SO_KEEPALIVE),
@@ -31,11 +31,11 @@ pub const OPTIONS: &[(u64, i32)] = &[
     (57, libc::SO_COOKIE), (59, libc::SO_PEERGROUPS), (60, libc::SO_ZEROCOPY), (62, libc::SO_BINDTOIFINDEX),
 ];
 
-/// An option at its level in the host's numbering.
+/// Converts an option at its level to the host's number.
 fn option(level: u64, option: u64) -> Result<[u64; 2], Errno> {
     const UNKNOWN: Errno = Errno(libc::ENOPROTOOPT);
     if u64::from(level as u32) != SOL_SOCKET {
-        // Its value holds addresses to map received data at.
+        // Its value contains addresses at which received data are mapped.
         let maps = level as i32 == libc::IPPROTO_TCP && option as i32 == libc::TCP_ZEROCOPY_RECEIVE;
         return if maps { Err(UNKNOWN) } else { Ok([level, option]) };
     }
@@ -68,7 +68,7 @@ pub fn getsockopt(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// Makes a call that fills an address of a size given at `size_address` and writes the size back.
+/// Makes a call that fills in an address whose size is at `size_address`, and writes the size back.
 fn with_address(
     call: &mut Call,
     address: u64,

@@ -1,4 +1,4 @@
-//! What is known of a file (stat) and of a file system (statfs).
+//! File status (stat) and file system status (statfs).
 
 use std::ffi::CStr;
 
@@ -7,7 +7,7 @@ use crate::calls::call::{Call, Outcome};
 use crate::reserved;
 use host::Errno;
 
-/// Which of Alpha's structures to fill.
+/// The layout of Alpha's structure to fill.
 type Layout = fn(&libc::stat) -> Result<Record, Errno>;
 
 fn file_status(
@@ -71,7 +71,7 @@ fn stat_layout(status: &libc::stat) -> Result<Record, Errno> {
         .u32s(&[status.st_blksize as u32, status.st_blocks as u32, 0, 0]))
 }
 
-/// `struct osf_stat` (arch/alpha/kernel/osf_sys.c): what does not fit is cut, as there.
+/// `struct osf_stat` (arch/alpha/kernel/osf_sys.c): values are truncated as in Linux.
 #[allow(clippy::unnecessary_cast)]
 fn osf_layout(status: &libc::stat) -> Result<Record, Errno> {
     let microseconds = |nanoseconds: i64| (nanoseconds / 1000) as u32;
@@ -139,11 +139,11 @@ pub fn fstatat64(call: &mut Call) -> Outcome {
     file_status(call, directory as i32, &path, flags as i32, buffer, stat64_layout)
 }
 
-/// What the host tells of a file system: type, block size; blocks, free, available, files, free
-/// files; the identity; name length, fragment size, flags (asm-generic/statfs.h, 64-bit words).
+/// The host's statfs: type, block size; blocks, free, available, files, free files; identity; name length, fragment
+/// size, flags (asm-generic/statfs.h, 64-bit words).
 struct FileSystem([u64; 15]);
 
-/// Where the identity is, and the fragment size.
+/// Indexes of the identity and of the fragment size.
 const IDENTITY: usize = 7;
 const FRAGMENT: usize = 9;
 
@@ -160,10 +160,10 @@ impl FileSystem {
         Ok(FileSystem(words))
     }
 
-    /// `struct statfs`: Alpha is the only 64-bit platform whose words are 32 bits wide.
+    /// `struct statfs`: of the 64-bit architectures only Alpha has 32-bit words here.
     fn short(&self) -> Result<Record, Errno> {
         let narrow = |value: &u64| match *value {
-            // -1: not known.
+            // -1: unknown.
             u64::MAX => Ok(u32::MAX),
             value => u32::try_from(value).map_err(|_| Errno(libc::EOVERFLOW)),
         };
@@ -172,7 +172,7 @@ impl FileSystem {
         Ok(record.u32s(&narrow(&self.0[8..11])?).zeros_to(64))
     }
 
-    /// `struct osf_statfs`: the type cut to 16 bits, and no flags.
+    /// `struct osf_statfs`: the type truncated to 16 bits, and no flags.
     fn osf(&self) -> Record {
         let FileSystem(words) = self;
         let cut: Vec<u32> = words[1..7].iter().map(|&word| word as u32).collect();
@@ -235,7 +235,7 @@ pub fn fstatfs64(call: &mut Call) -> Outcome {
     statfs_long(call, false)
 }
 
-/// (path or descriptor, buffer, size): as much of the structure as the buffer takes.
+/// (path or descriptor, buffer, size): writes as much of the structure as fits into the buffer.
 fn statfs_osf(call: &mut Call, of_path: bool, layout: fn(&FileSystem) -> Record) -> Outcome {
     let status = FileSystem::of(call, of_path)?;
     let [_, buffer, size, ..] = call.arguments;

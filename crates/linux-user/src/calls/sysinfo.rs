@@ -1,5 +1,5 @@
-//! What a program may ask of the system: names, sizes, random numbers, and OSF/1's system
-//! information calls, through which the C library controls IEEE traps.
+//! Queries of the system: names, sizes, random numbers; and OSF/1's system information calls, with which the C
+//! library controls IEEE traps.
 
 use crate::abi::layout::Record;
 use crate::calls::call::{Argument, Call, Interrupted, Outcome};
@@ -13,7 +13,7 @@ use memory::PAGE;
 const EINVAL: Errno = Errno(libc::EINVAL);
 const NOT_SUPPORTED: Errno = Errno(libc::EOPNOTSUPP);
 
-/// Succeeds without doing anything.
+/// Succeeds without an effect.
 pub fn nothing(_: &mut Call) -> Outcome {
     Ok(0)
 }
@@ -23,12 +23,12 @@ pub fn getpagesize(_: &mut Call) -> Outcome {
     Ok(PAGE)
 }
 
-/// getdtablesize(): the kernel's own upper limit (fs.nr_open), here the engine's.
+/// getdtablesize(): the kernel's upper limit of descriptors (fs.nr_open); here the guest's maximum.
 pub fn getdtablesize(_: &mut Call) -> Outcome {
     Ok(rlimit::most_descriptors())
 }
 
-/// The six names of the host, but for the machine's.
+/// The host's six names, with Alpha's machine name.
 fn names() -> Result<[[u8; 65]; 6], Errno> {
     let mut names = [[0u8; 65]; 6];
     // SAFETY: struct utsname is six arrays of 65 bytes (asm-generic/utsname.h).
@@ -55,7 +55,7 @@ pub fn osf_utsname(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// Copies a name with its NUL, cut to the size of the buffer.
+/// Copies a name with its NUL, truncated to the size of the buffer.
 fn copy_name(call: &mut Call, name: &[u8; 65]) -> Outcome {
     let [buffer, size, ..] = call.arguments;
     if size as i32 <= 0 {
@@ -76,7 +76,7 @@ pub fn osf_getdomainname(call: &mut Call) -> Outcome {
     copy_name(call, &names()?[5])
 }
 
-/// osf_sysinfo(command, buffer, size): the names of uname, then names of which Linux knows none.
+/// osf_sysinfo(command, buffer, size): the names of uname, then names that Linux does not have.
 pub fn osf_sysinfo(call: &mut Call) -> Outcome {
     let [_, buffer, size, ..] = call.arguments;
     let names = names()?;
@@ -92,7 +92,7 @@ pub fn osf_sysinfo(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// sysinfo(buffer). With the virtual clock only what does not change is told.
+/// sysinfo(buffer). With the virtual clock only constant values are returned.
 pub fn sysinfo(call: &mut Call) -> Outcome {
     let Some(uptime) = call.kernel.virtual_time(libc::CLOCK_BOOTTIME) else {
         return call.pass(libc::SYS_sysinfo, &[Argument::Bytes(112)]);
@@ -113,7 +113,7 @@ pub fn sysinfo(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// personality(persona): PER_LINUX and nothing else.
+/// personality(persona): only PER_LINUX is supported.
 pub fn personality(_: &mut Call) -> Outcome {
     Ok(0)
 }
@@ -139,7 +139,7 @@ pub fn getrandom(call: &mut Call) -> Outcome {
 }
 
 impl Call<'_, '_> {
-    /// Writes bytes of the seeded generator: as many as asked for, up to a mebibyte.
+    /// Writes bytes of the seeded generator: as many as requested, up to a mebibyte.
     pub fn write_random(&mut self, buffer: u64, size: u64) -> Outcome {
         const MOST_AT_ONCE: u64 = 1 << 20;
         let mut bytes = vec![0; size.min(MOST_AT_ONCE) as usize];
@@ -154,7 +154,7 @@ pub fn osf_getsysinfo(call: &mut Call) -> Outcome {
     const UNALIGNED_CONTROL: u64 = 8;
     const IEEE_CONTROL: u64 = 45;
     const PROCESSOR_TYPE: u64 = 60;
-    /// A 21264, as the hardware restart parameter block numbers it.
+    /// A 21264, by its number in the hardware restart parameter block.
     const EV6: u64 = 8;
     let [operation, buffer, size, ..] = call.arguments;
     let (record, result) = match operation {
@@ -192,8 +192,7 @@ pub fn osf_setsysinfo(call: &mut Call) -> Outcome {
     }
 }
 
-/// Pairs of 32-bit words, a name and a value; the only name Linux knows is the control of unaligned
-/// accesses.
+/// Pairs of 32-bit words, a name and a value; Linux knows only the name for the control of unaligned accesses.
 fn set_pairs(call: &mut Call, buffer: u64, count: u64) -> Outcome {
     const UNALIGNED_CONTROL: u32 = 6;
     const UNALIGNED_BITS: u32 = 7;

@@ -1,19 +1,19 @@
-//! ioctl: terminals and the few requests that make sense on other descriptors.
+//! ioctl: terminals, and the few requests that are supported on other descriptors.
 
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::{Call, Outcome};
 use crate::reserved;
 use host::Errno;
 
-/// What the third argument of a request is.
+/// The kind of a request's third argument.
 enum Third {
     /// A number, or nothing.
     Value,
     /// A descriptor.
     Descriptor,
-    /// A pointer to so many bytes that are the same on both.
+    /// A pointer to this many bytes, with the same layout on both sides.
     Bytes(u64),
-    /// A termios to fill.
+    /// A termios to return.
     GetTermios,
     /// A termios to set.
     SetTermios,
@@ -38,7 +38,7 @@ const fn write(group: u8, number: u64, size: u64) -> u64 {
 
 /// Bytes of Alpha's termios.
 pub const TERMIOS: u64 = 44;
-// The host's requests with speeds as numbers (asm-generic/ioctls.h), and others that libc lacks.
+// The host's requests with numeric speeds (asm-generic/ioctls.h), and others that libc lacks.
 const HOST_TCGETS2: u64 = 0x802c_542a;
 const HOST_TCSETS2: u64 = 0x402c_542b;
 const HOST_TCSETSW2: u64 = 0x402c_542c;
@@ -72,7 +72,7 @@ const REQUESTS: &[(u64, u64, Third)] = &[
     (read(b'f', 1, 8), HOST_GETFLAGS, Bytes(8)),
     (write(b'f', 2, 8), HOST_SETFLAGS, Bytes(8)),
     (none(0, 2), HOST_FIGETBSZ, Bytes(4)),
-    // As many extents as fit are written behind, in ascending order: at the latest the guard page ends that.
+    // Extents are written after the structure in ascending order; the guard page bounds them.
     (read(b'f', 11, 32) | write(b'f', 11, 32), HOST_FIEMAP, Bytes(32)),
     (read(b'v', 1, 8), HOST_GETVERSION, Bytes(8)),
     (read(b'X', 31, 28), HOST_FSGETXATTR, Bytes(28)),
@@ -127,8 +127,8 @@ const REQUESTS: &[(u64, u64, Third)] = &[
     (write(0x94, 9, 4), HOST_FICLONE, Descriptor),
 ];
 
-/// Requests about network interfaces that take a `struct ifreq` without pointers: name, flags,
-/// addresses, metric, MTU, hardware address, index, queue length (linux/sockios.h).
+/// Requests on network interfaces with a `struct ifreq` without pointers: name, flags, addresses, metric, MTU,
+/// hardware address, index, queue length (linux/sockios.h).
 const INTERFACE_REQUESTS: [u64; 13] =
     [0x8910, 0x8913, 0x8915, 0x8917, 0x8919, 0x891b, 0x891d, 0x8921, 0x8927, 0x8933, 0x8935, 0x8942, 0x8938];
 const INTERFACE_BYTES: u64 = 40;
@@ -145,7 +145,7 @@ pub fn ioctl(call: &mut Call) -> Outcome {
         return make(call, request, interface);
     }
     let Some((_, host, third)) = REQUESTS.iter().find(|(alpha, ..)| *alpha == request) else {
-        // A closed descriptor is the graver error.
+        // EBADF takes precedence.
         call.host(libc::SYS_fcntl, [descriptor, libc::F_GETFD as u64, 0, 0, 0, 0])?;
         return Err(Errno(libc::ENOTTY));
     };
@@ -185,12 +185,12 @@ pub fn ioctl(call: &mut Call) -> Outcome {
 
 /// Bytes of the host's termios2: four flag words, line, 19 characters, two speeds.
 pub const HOST_TERMIOS: usize = 44;
-/// Where the 19 control characters and the line discipline are on each side.
+/// Offsets of the 19 control characters and of the line discipline on each side.
 const ALPHA_CHARACTERS: usize = 16;
 const ALPHA_LINE: usize = 35;
 const HOST_CHARACTERS: usize = 17;
 const HOST_LINE: usize = 16;
-/// Control characters in the order of Alpha's indices 0 to 17 (11 is unused), by the host's.
+/// The host's indexes of the control characters with Alpha's indexes 0 to 17 (11 is unused).
 const CHARACTERS: [Option<usize>; 18] = [
     Some(libc::VEOF),
     Some(libc::VEOL),
@@ -212,8 +212,8 @@ const CHARACTERS: [Option<usize>; 18] = [
     Some(libc::VTIME),
 ];
 
-/// Fields of a flag word: Alpha's mask and the host's. A field's values count up from its lowest
-/// bit on both sides.
+/// Fields of a flag word: Alpha's mask and the host's. On both sides a field's values are numbered upwards from its
+/// lowest bit.
 type Fields = &'static [(u32, u32)];
 
 /// `c_iflag`: IXON, IXOFF, IUCLC; the rest is the same.
@@ -269,8 +269,8 @@ const LOCAL: (u32, Fields) = (
 /// The flag words in their order.
 const WORDS: [(u32, Fields); 4] = [INPUT, OUTPUT, CONTROL, LOCAL];
 
-/// Speed codes: Alpha's field in `c_cflag` holds codes 0 to 15 as the host's, then goes on where the
-/// host's begin anew at 0x1001. 0x1f (BOTHER): the speed is a number.
+/// Speed codes: Alpha's field in `c_cflag` has codes 0 to 15 as the host's, and continues with 16 where the host's
+/// continue at 0x1001. 0x1f (BOTHER) means a numeric speed.
 const ALPHA_SPEED: u32 = 0x1f;
 const HOST_SPEED: u32 = 0x100f;
 const INPUT_SPEED_SHIFT: u32 = 16;
@@ -291,14 +291,14 @@ fn alpha_speed(code: u32) -> u32 {
     }
 }
 
-/// Moves each field of a word from one side's place to the other's.
+/// Moves each field of a word from one side's position to the other's.
 fn convert(word: u32, same: u32, fields: impl Iterator<Item = (u32, u32)>) -> u32 {
     fields.fold(word & same, |result, (from, to)| {
         result | ((word & from) >> from.trailing_zeros() << to.trailing_zeros()) & to
     })
 }
 
-/// Alpha's structure for the host's.
+/// Converts the host's structure to Alpha's.
 pub fn alpha_termios(host: &[u8; HOST_TERMIOS]) -> Record {
     let mut words: [u32; 4] = std::array::from_fn(|index| {
         let (same, fields) = WORDS[index];
@@ -315,7 +315,7 @@ pub fn alpha_termios(host: &[u8; HOST_TERMIOS]) -> Record {
     record.raw(&host[36..])
 }
 
-/// The host's structure for Alpha's.
+/// Converts Alpha's structure to the host's.
 pub fn host_termios(alpha: &[u8; TERMIOS as usize]) -> Record {
     let mut words: [u32; 4] = std::array::from_fn(|index| {
         let (same, fields) = WORDS[index];

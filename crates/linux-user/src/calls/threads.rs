@@ -1,4 +1,4 @@
-//! Calls of threads: how they fork and end.
+//! Thread calls: fork, vfork, exit, robust lists.
 
 use crate::abi::layout::Record;
 use crate::calls::call::{Call, Outcome};
@@ -22,7 +22,7 @@ pub fn exit_group(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// Lets a parent that waits in vfork see what this process leaves to it.
+/// Shows a parent that waits in vfork what this process has written.
 pub fn inform_parent(call: &Call) {
     if let Some(parent) = &call.kernel.parent {
         parent.inform(call.memory);
@@ -39,23 +39,23 @@ pub fn vfork(call: &mut Call) -> Outcome {
     vfork::fork(call, true, |call| fork_process(call, 0))
 }
 
-/// Forks the engine itself: 0 in the child, where only the calling thread lives on.
+/// Forks the engine. Returns 0 in the child, in which only the calling thread exists.
 pub fn fork_process(call: &mut Call, clear_at_end: u64) -> Outcome {
-    // No signal may be recorded in between, or both would deliver it.
+    // No signal may be recorded during the fork, or both processes would deliver it.
     let mask = host::block_all();
     if host::is_recorded() {
         host::set_mask(mask);
         return Err(Errno::RESTART_ALWAYS);
     }
-    // SAFETY: the child goes on with the calling thread. It has the kernel's lock, and nobody else
-    // has a lock of the memory's: the two that the engine itself has while a guest runs.
+    // SAFETY: the child continues with the calling thread. That thread holds the kernel lock, and no other thread
+    // holds a lock of the guest memory: these are all the locks that the engine uses while a guest runs.
     let child = call.memory.undisturbed(|| unsafe { libc::fork() });
     let error = Errno::last();
     if child == 0 {
         call.kernel.become_child(call.thread, clear_at_end);
     }
     host::set_mask(mask);
-    // OSF/1's second result tells the child from the parent.
+    // OSF/1 tells the child by the second result.
     match child {
         -1 => Err(error),
         child => {
@@ -74,7 +74,7 @@ pub fn set_tid_address(call: &mut Call) -> Outcome {
     Ok(call.thread.address.id as u64)
 }
 
-/// Bytes of the head of a list of mutexes.
+/// Size of the head of a robust list.
 const HEAD_BYTES: u64 = 24;
 
 /// set_robust_list(head, size)
@@ -90,7 +90,7 @@ pub fn set_robust_list(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// get_robust_list(thread, head, size): that of a thread of another process is the host's alone.
+/// get_robust_list(thread, head, size): for threads of other processes the host's call is made.
 pub fn get_robust_list(call: &mut Call) -> Outcome {
     let [_, head, size, ..] = call.arguments;
     let id = match call.int(0) {

@@ -1,16 +1,16 @@
 //! Clocks and sleeping.
 //!
-//! The virtual clock of a counting run goes on
-//! - by a nanosecond with each instruction,
-//! - by what is slept: a timeout that passes, of whatever call, lets it go on by exactly that,
-//! - to the time of a timer that goes off ([`timers`](super::timers)): a timer runs on the host's clock, and when
-//!   its signal arrives, or its descriptor can be read, the clock shows exactly the time it was set to,
-//! - by the host's time that the program waited for somebody else, a user or another process
-//!   ([`for_somebody_else`]), in whole steps of [`STEP`], and never beyond a timer that is still to go off.
+//! The virtual clock of a counting run advances
+//! - by a nanosecond for each instruction;
+//! - by the time slept: exactly the timeout of a call that timed out;
+//! - to the time of a timer that expires ([`timers`](super::timers)): a timer runs on the host's clock; when its
+//! signal arrives or its descriptor becomes readable, the virtual clock is set to exactly its time;
+//! - by the host's time that the program waited for others, a user or another process ([`for_somebody_else`]), in
+//! whole steps of [`STEP`], but never beyond the time of an armed timer.
 //!
-//! So whatever ends by time shows the same times in each run, and so does what is answered within a step. Only who
-//! waits long for others learns how long, as a server does between two requests: without that its timers
-//! would never be due by its own clock.
+//! So events caused by time show the same times in each run, and so do answers that arrive within a step. Only a
+//! program that waits long for others, as a server for its next request, sees real durations: otherwise its timers
+//! would never expire on its own clock.
 
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::Interrupted::Fails;
@@ -18,7 +18,7 @@ use crate::calls::call::{Argument, Call, Outcome};
 use crate::state::clock::{SECOND, host_time, timespec, timeval};
 use host::Errno;
 
-/// Clock ticks a second as `AT_CLKTCK` tells the program.
+/// Clock ticks per second, as `AT_CLKTCK` states.
 const TICKS: u64 = 100;
 /// TIMER_ABSTIME.
 const ABSOLUTE: u64 = 1;
@@ -26,16 +26,16 @@ const ABSOLUTE: u64 = 1;
 const EINVAL: Errno = Errno(libc::EINVAL);
 
 impl Call<'_, '_> {
-    /// Lets the virtual clock pass by what the call slept, in nanoseconds: unless other threads have
-    /// moved it on already.
+    /// Advances the virtual clock by the time that the call slept, in nanoseconds, unless other threads have advanced
+    /// it already.
     pub fn slept(&mut self, nanoseconds: u64) {
         self.kernel.reach(self.began.saturating_add(nanoseconds));
         self.waited = 0;
     }
 
-    /// [`Kernel::virtual_time`], and the calling thread's own clock.
+    /// [`Kernel::virtual_time`], and the CPU clock of the calling thread.
     fn virtual_time(&self, clock: i32) -> Option<u64> {
-        /// The bit of a clock's id that says that it is a thread's, not a process's.
+        /// The bit of a clock ID that distinguishes a thread's clock from a process's.
         const THREAD: i32 = 4;
         let own = [0, self.thread.address().id].contains(&!(clock >> 3));
         let is_own = clock == libc::CLOCK_THREAD_CPUTIME_ID || clock < 0 && clock & THREAD != 0 && own;
@@ -45,7 +45,7 @@ impl Call<'_, '_> {
         self.kernel.virtual_time(clock)
     }
 
-    /// A timespec in nanoseconds, as long as fits; EINVAL if it is none.
+    /// A timespec in nanoseconds, saturated; EINVAL if it is invalid.
     pub fn read_timespec(&self, address: u64) -> Result<u64, Errno> {
         let bytes: [u8; 16] = self.read(address)?;
         let (seconds, nanoseconds) = (u64_at(&bytes, 0), u64_at(&bytes, 8));
@@ -55,7 +55,7 @@ impl Call<'_, '_> {
         Ok(seconds.saturating_mul(SECOND).saturating_add(nanoseconds).min(i64::MAX as u64))
     }
 
-    /// The same for an optional timeout: None for NULL.
+    /// As above, for an optional timeout: None for NULL.
     pub fn read_timeout(&self, address: u64) -> Result<Option<u64>, Errno> {
         if address == 0 { Ok(None) } else { self.read_timespec(address).map(Some) }
     }
@@ -127,7 +127,7 @@ pub fn times(call: &mut Call) -> Outcome {
     Ok(ticks(elapsed))
 }
 
-/// The 144 bytes of a rusage of the process itself on the virtual clock.
+/// The 144 bytes of the process's own rusage on the virtual clock.
 fn own_usage(call: &Call) -> Record {
     let (time, memory) = (timeval(call.kernel.instructions), call.memory.mapped_bytes() / 1024);
     let record = Record::new().u64s(&time).u64s(&[0, 0, memory]);
@@ -149,7 +149,7 @@ pub fn getrusage(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// A rusage with 32-bit timevals, as OSF/1 has it.
+/// A rusage with 32-bit timevals, in OSF/1's layout.
 pub fn short_usage(usage: &[u8; 144]) -> Record {
     let times: Vec<u32> = (0..4).map(|index| u64_at(usage, 8 * index) as u32).collect();
     Record::new().u32s(&times).raw(&usage[32..])
@@ -169,9 +169,9 @@ pub fn osf_getrusage(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// Sleeps on the host; tells what is left in nanoseconds if a signal interrupts it.
+/// Sleeps on the host. Returns the remaining nanoseconds if a signal interrupts it.
 fn sleep(call: &mut Call, clock: i32, nanoseconds: u64) -> Result<(), (Errno, u64)> {
-    // A virtual clock stands still on the host: the time passes on a clock that does not.
+    // A CPU clock would not advance on the host during the sleep: sleep on one that does.
     let virtual_clock = call.kernel.virtual_time(clock).is_some();
     let clock = if virtual_clock { libc::CLOCK_MONOTONIC } else { clock };
     let request = timespec(nanoseconds);
@@ -183,7 +183,7 @@ fn sleep(call: &mut Call, clock: i32, nanoseconds: u64) -> Result<(), (Errno, u6
             Ok(())
         }
         Err(Errno(libc::EINTR)) => {
-            // What a timer interrupts has lasted until the timer's time.
+            // A sleep that a timer interrupts has lasted until the timer's time.
             let end = host::recorded().and_then(|information| call.kernel.expiry(&information));
             let left = match end {
                 Some(end) => call.began.saturating_add(nanoseconds).saturating_sub(end).min(nanoseconds),
@@ -196,7 +196,7 @@ fn sleep(call: &mut Call, clock: i32, nanoseconds: u64) -> Result<(), (Errno, u6
     }
 }
 
-/// Sleeps and writes what is left to the guest's `remaining`, unless that is NULL.
+/// Sleeps, and writes the remaining time to the guest's `remaining`, unless that is NULL.
 fn sleep_for(call: &mut Call, clock: i32, nanoseconds: u64, remaining: u64) -> Outcome {
     match sleep(call, clock, nanoseconds) {
         Ok(()) => Ok(0),

@@ -1,8 +1,8 @@
-//! Interval timers, POSIX timers and timer descriptors: the host's, with absolute times of the
-//! virtual clock converted to what is left until then.
+//! Interval timers, POSIX timers and timer descriptors. They are the host's; absolute times of the virtual clock are
+//! converted to the remaining time.
 //!
-//! For the virtual clock each timer that is armed also has its time there. When the host's goes off, the clock
-//! shows at least that, so a program that is told of a time finds that it has come.
+//! On the virtual clock each armed timer has an expiry time. When the host's timer expires, the virtual clock is
+//! advanced to at least that time, so that a program which is notified of a time finds that it has passed.
 
 use std::collections::BTreeMap;
 
@@ -26,20 +26,20 @@ fn narrow(words: [u64; 4]) -> Record {
     Record::new().u32s(&words.map(|word| word as u32))
 }
 
-/// The host's timer as the virtual clock has it: what is left until it goes off, and its interval.
+/// The host's timer in times of the virtual clock: the remaining time, and its interval.
 fn get_interval_timer(call: &Call) -> Result<[u64; 4], Errno> {
     let which = call.arguments[0];
     let mut value = [0u64; 4];
     call.host(libc::SYS_getitimer, [which, value.as_mut_ptr() as u64, 0, 0, 0, 0])?;
     if let Some(armed) = call.kernel.timers.real.filter(|_| which as i32 == libc::ITIMER_REAL) {
-        // One that is armed shows something.
+        // An armed timer must not read as 0.
         let left = armed.next.saturating_sub(call.kernel.elapsed()).max(1000);
         [value[2], value[3]] = clock::timeval(left);
     }
     Ok(value)
 }
 
-/// Sets the host's timer, and returns what it was.
+/// Sets the host's timer, and returns its previous value.
 fn set_interval_timer(call: &mut Call, new: [u64; 4]) -> Result<[u64; 4], Errno> {
     let which = call.arguments[0];
     let before = get_interval_timer(call)?;
@@ -158,7 +158,7 @@ fn set_time(
     let [timer, mut flags, new, old, ..] = call.arguments;
     let id = u64::from(timer as u32);
     let clock = which(&mut call.kernel.timers).get(&id).map(|timer| timer.clock);
-    // Of a clock that the virtual one stands for, and not the processor's.
+    // For the clocks that are virtual, except CPU clocks.
     let is_processor = |clock| clock < 0 || clock == libc::CLOCK_PROCESS_CPUTIME_ID;
     let clock = clock.filter(|&clock| call.kernel.virtual_time(clock).is_some());
     let bytes: [u8; 32] = call.read(new)?;
@@ -166,7 +166,7 @@ fn set_time(
     let disarms = words[2] == 0 && words[3] == 0;
     if let Some(clock) = clock.filter(|_| flags & ABSOLUTE != 0 && !disarms) {
         let absolute = call.read_timespec(new.wrapping_add(16))?;
-        // At once is 1 ns: 0 would disarm.
+        // An expired time becomes 1 ns: 0 would disarm the timer.
         [words[2], words[3]] = clock::timespec(call.kernel.until(clock, absolute).max(1));
         flags &= !ABSOLUTE;
     }

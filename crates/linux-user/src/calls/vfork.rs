@@ -1,6 +1,6 @@
-//! What vfork's child shares with its parent. The child has a copy of memory, as after a fork; but its
-//! parent waits until it is gone or another program, and then sees what the child wrote to the frames
-//! near the stack pointer: there a C library's posix_spawn learns why the program could not be started.
+//! Memory shared by a vfork child with its parent. The child has a copy of memory, as after fork. Its parent waits
+//! until the child ends or executes a program, and then copies what the child wrote to stack frames near the stack
+//! pointer: posix_spawn of the C library reads the child's error there.
 
 use std::io::{ErrorKind, PipeReader, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,13 +10,13 @@ use crate::reserved::high_copy;
 use crate::state::vfork::{Frames, Parent};
 use alpha::cpu::register;
 
-/// Forks by `fork`, which returns 0 in the child, and waits for the child there. As in Linux no signal
-/// interrupts that. The child shares what it writes only if it `shares` memory.
+/// Forks by `fork`, which returns 0 in the child, and waits for the child. As in Linux, signals do not interrupt the
+/// wait. The child's writes are copied only if it `shares` memory.
 pub fn fork(call: &mut Call, shares: bool, fork: impl FnOnce(&mut Call) -> Outcome) -> Outcome {
     let stack_pointer = call.cpu.r[register::SP];
     let frames = if shares { Some(Frames::new(call.memory, stack_pointer)?) } else { None };
     let Some((mut reader, writer)) = out_of_the_way() else {
-        // Without descriptors to wait by, the parent does not wait.
+        // Without free descriptors for the pipe, the parent does not wait.
         return fork(call);
     };
     let child = fork(call)?;
@@ -27,7 +27,7 @@ pub fn fork(call: &mut Call, shares: bool, fork: impl FnOnce(&mut Call) -> Outco
     }
     drop(writer);
     let mask = host::block_all();
-    // Nothing is ever written; any other failure is an end, too.
+    // Nothing is ever written to the pipe; any failure ends the wait, too.
     while call.kernel.released(|| reader.read(&mut [0])).is_err_and(|e| e.kind() == ErrorKind::Interrupted)
         && !call.kernel.is_ending()
     {}
@@ -38,7 +38,7 @@ pub fn fork(call: &mut Call, shares: bool, fork: impl FnOnce(&mut Call) -> Outco
     Ok(child)
 }
 
-/// A pipe whose numbers are the engine's.
+/// A pipe with reserved descriptors.
 fn out_of_the_way() -> Option<(PipeReader, OwnedFd)> {
     let (reader, writer) = std::io::pipe().ok()?;
     Some((high_copy(reader.as_raw_fd())?.into(), high_copy(writer.as_raw_fd())?))

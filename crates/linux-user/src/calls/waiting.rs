@@ -10,7 +10,7 @@ use host::Errno;
 const EINVAL: Errno = Errno(libc::EINVAL);
 
 impl Call<'_, '_> {
-    /// Lets the virtual clock pass a timeout that a call has waited out.
+    /// Advances the virtual clock by a timeout that has expired in a call.
     fn waited(&mut self, outcome: Outcome, timeout: Option<u64>) -> Outcome {
         if let (Ok(0), Some(timeout)) = (outcome, timeout) {
             self.slept(timeout);
@@ -18,7 +18,7 @@ impl Call<'_, '_> {
         outcome
     }
 
-    /// The mask argument of ppoll and its like; None for NULL.
+    /// The mask argument of ppoll, pselect6 and epoll_pwait; None for NULL.
     pub fn optional_mask(&self, address: u64, size: u64) -> Result<Option<u64>, Errno> {
         match address {
             0 => Ok(None),
@@ -28,7 +28,7 @@ impl Call<'_, '_> {
     }
 }
 
-/// poll with a timeout in nanoseconds, which becomes what is left of it.
+/// poll with a timeout in nanoseconds, which is updated to the remaining time.
 fn poll_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outcome, Option<u64>) {
     let [entries, count, ..] = call.arguments;
     let mut left = timeout.map(timespec);
@@ -45,11 +45,11 @@ fn poll_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outcom
     (call.waited(outcome, timeout), left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds))
 }
 
-/// The entries of a poll with numbers that nothing can have where there are descriptors of the engine's. None if
-/// there are not.
+/// A copy of poll's entries in which descriptors of the engine are replaced by a number that is never open. None if
+/// there are none.
 fn poll_without_ours(call: &Call, count: u32) -> Result<Option<Vec<libc::pollfd>>, Errno> {
     let address = call.arguments[0];
-    // More than there can be descriptors is the host's to refuse.
+    // More entries than there can be descriptors: let the host refuse.
     let numbers = (0..u64::from(count).min(reserved::first() as u64)).map(|index| address + 8 * index);
     if !numbers.clone().any(|at| call.read_u32(at).is_ok_and(|number| reserved::is_reserved(number.into()))) {
         return Ok(None);
@@ -63,7 +63,7 @@ fn poll_without_ours(call: &Call, count: u32) -> Result<Option<Vec<libc::pollfd>
     numbers.map(entry).collect::<Result<_, Errno>>().map(Some)
 }
 
-/// Tells the guest what became of entries that were not its own.
+/// Copies the results of the replaced entries back to the guest.
 fn write_events(call: &mut Call, entries: Option<&[libc::pollfd]>) -> Result<(), Errno> {
     let address = call.arguments[0];
     for (index, entry) in entries.into_iter().flatten().enumerate() {
@@ -79,20 +79,20 @@ pub fn poll(call: &mut Call) -> Outcome {
     poll_for(call, timeout, None).0
 }
 
-/// ppoll(entries, count, timeout, mask, mask size): what is left is written back, as Linux does.
+/// ppoll(entries, count, timeout, mask, mask size): the remaining time is written back, as Linux does.
 pub fn ppoll(call: &mut Call) -> Outcome {
     let [_, _, address, mask, size, _] = call.arguments;
     let mask = call.optional_mask(mask, size)?;
     let timeout = call.read_timeout(address)?;
     let (outcome, left) = poll_for(call, timeout, mask);
     if let Some(left) = left {
-        // As Linux: the outcome matters more than a failure here.
+        // As Linux: a failure to write the remaining time is ignored.
         let _ = call.write(address, &Record::new().u64s(&timespec(left)));
     }
     outcome
 }
 
-/// select with a timeout in nanoseconds, which becomes what is left of it.
+/// select with a timeout in nanoseconds, which is updated to the remaining time.
 fn select_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outcome, Option<u64>) {
     let [count, sets @ .., _, _] = call.arguments;
     let mut left = timeout.map(timespec);
@@ -100,7 +100,7 @@ fn select_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outc
         if (count as i32) < 0 {
             return Err(EINVAL);
         }
-        // The kernel looks no further than there can be descriptors.
+        // The kernel ignores bits beyond the maximum number of descriptors.
         let count = u64::from(count as u32).min(reserved::first() as u64);
         let bytes = count.div_ceil(64) * 8;
         let mut pointers = [0; 3];
@@ -117,7 +117,7 @@ fn select_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outc
     (call.waited(outcome, timeout), left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds))
 }
 
-/// A timeval, of which Linux takes any number of microseconds, in nanoseconds.
+/// A timeval in nanoseconds. Linux accepts any number of microseconds.
 fn timeval_nanoseconds(seconds: i64, microseconds: i64) -> Result<u64, Errno> {
     let (Ok(seconds), Ok(microseconds)) = (u64::try_from(seconds), u64::try_from(microseconds)) else {
         return Err(EINVAL);
@@ -251,9 +251,9 @@ const FUTEX_WAIT_REQUEUE_PI: u64 = 11;
 const FUTEX_CMP_REQUEUE_PI: u64 = 12;
 const FUTEX_LOCK_PI2: u64 = 13;
 
-/// The operations that may sleep: their fourth argument is a timeout.
+/// The operations that may block: their fourth argument is a timeout.
 const WAITS: [u64; 5] = [FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2];
-/// The operations on two words. For the others the fifth argument is whatever the register held.
+/// The operations on two words. For others the fifth argument is undefined.
 const ON_TWO: [u64; 5] =
     [FUTEX_REQUEUE, FUTEX_CMP_REQUEUE, FUTEX_WAKE_OP, FUTEX_WAIT_REQUEUE_PI, FUTEX_CMP_REQUEUE_PI];
 
@@ -271,7 +271,7 @@ pub fn futex(call: &mut Call) -> Outcome {
         (_, 0) => libc::CLOCK_MONOTONIC,
         _ => libc::CLOCK_REALTIME,
     };
-    // FUTEX_WAIT's is relative, the others' is a point in time.
+    // The timeout of FUTEX_WAIT is relative; that of other operations is absolute.
     let rest = match call.read_timeout(fourth)? {
         Some(timeout) if command != FUTEX_WAIT => Some(call.kernel.until(clock, timeout)),
         relative => relative,
@@ -288,7 +288,7 @@ pub fn futex(call: &mut Call) -> Outcome {
     outcome
 }
 
-/// futex_waitv(waiters, number, flags, end, clock): until one of several words is woken.
+/// futex_waitv(waiters, number, flags, end, clock): waits until one of several words is woken.
 pub fn futex_waitv(call: &mut Call) -> Outcome {
     /// `struct futex_waitv`: value, word, flags.
     const WAITER_BYTES: u64 = 24;

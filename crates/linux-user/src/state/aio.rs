@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-/// Bytes of a control block.
+/// Size of a control block.
 pub const BLOCK_BYTES: usize = 64;
 
-/// A control block for the host, which its kernel knows by this address until the event is taken.
+/// A control block for the host's kernel, which knows it by this address until its event is taken.
 #[repr(C, align(8))]
 pub struct Block(pub(crate) [u8; BLOCK_BYTES]);
 
-/// A context: the host's id, and the control blocks under way.
+/// A context: the host's ID, and the control blocks in progress.
 pub struct Context {
     pub(crate) host: u64,
-    /// By their addresses here: the guest's address of each, and what keeps it in its place.
+    /// By host address: the guest address of a control block, and the allocation that keeps it in place.
     pub(crate) under_way: BTreeMap<u64, (u64, Box<Block>)>,
 }
 
@@ -21,10 +21,10 @@ pub struct Context {
 pub struct Contexts(pub(crate) BTreeMap<u64, Context>);
 
 impl Contexts {
-    /// Ends them all, as execve does.
+    /// Destroys all contexts, as execve does.
     pub fn destroy_all(&mut self) {
         for context in std::mem::take(&mut self.0).into_values() {
-            // SAFETY: no pointers are passed. It waits for what is under way.
+            // SAFETY: no pointers are passed. The call waits for operations in progress.
             unsafe { libc::syscall(libc::SYS_io_destroy, context.host) };
         }
     }

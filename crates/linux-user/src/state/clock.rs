@@ -4,27 +4,27 @@ use memory::Memory;
 
 use crate::state::fd;
 
-/// Nanoseconds a second.
+/// Nanoseconds per second.
 pub const SECOND: u64 = 1_000_000_000;
-/// 2026-01-01T00:00:00Z, where the virtual calendar begins, in seconds since 1970.
+/// 2026-01-01T00:00:00Z, the start of the virtual calendar, in seconds since 1970.
 pub const BEGINNING: u64 = 1_767_225_600;
-/// What the virtual monotonic clock shows when a program starts, in seconds.
+/// The virtual monotonic clock at the start of a program, in seconds.
 pub const UPTIME: u64 = 1000;
 
-/// By how much the virtual clock goes on at a time while somebody else is waited for, in nanoseconds: what comes
-/// sooner comes at once.
+/// The step, in nanoseconds, by which the virtual clock advances while the program waits for others. A shorter wait
+/// does not advance it.
 pub const STEP: u64 = 10_000_000;
 
-/// The time that passed beside that of the instructions.
+/// The virtual time that has passed in addition to that of instructions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VirtualClock {
     pub(crate) slept: u64,
-    /// Host's time waited that makes no whole step yet.
+    /// The host's time waited that has not filled a step.
     pub(crate) waiting: u64,
 }
 
-/// True for a call of the host's by which a program waits for a user or another process: not for its own threads,
-/// whose instructions the clock knows, nor for its children's end, nor for disks.
+/// True for a host call in which a program waits for a user or another process, but not for its own threads, whose
+/// instructions the clock counts, for the end of its children, or for disks.
 pub fn for_somebody_else(number: libc::c_long, arguments: &[u64; 6], memory: &Memory) -> bool {
     let of_descriptor = || {
         let is_stream = |kind| ![libc::S_IFREG, libc::S_IFDIR, libc::S_IFBLK].contains(&kind);
@@ -32,7 +32,7 @@ pub fn for_somebody_else(number: libc::c_long, arguments: &[u64; 6], memory: &Me
     };
     match number {
         libc::SYS_read | libc::SYS_readv => of_descriptor(),
-        // Only what lies in shared memory can another process wake.
+        // Only a futex in shared memory can be woken by another process.
         libc::SYS_futex => {
             let word = memory.guest(arguments[0] as *const u8);
             memory.region_at(word).is_some_and(|(_, region)| region.shared)

@@ -1,4 +1,4 @@
-//! What a system call or a signal asks of the engine, and how a process ends.
+//! The actions that system calls and signals request from the engine, and the ways in which a process ends.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,23 +7,23 @@ use alpha::cpu::Cpu;
 
 use crate::state::threads::Start;
 
-/// What the engine is to do after a system call or a signal.
+/// The engine's action after a system call or a signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Run on at the program counter.
+    /// Continue at the program counter.
     Continue,
     /// The program has ended with this status.
     Exit(i32),
     /// The calling thread has ended; if it is the last one, this is the program's status.
     ExitThread(i32),
-    /// A new thread begins; the call returns its id.
+    /// Start a new thread; the call returns its ID.
     Start(Start),
     /// A signal ended the program.
     Killed {
         /// Alpha's number.
         signal: i32,
     },
-    /// Another program takes this one's place.
+    /// Replace this program by another one.
     Execute(Execute),
 }
 
@@ -32,7 +32,7 @@ pub enum Control {
 pub struct Execute {
     /// Its file on the host, an Alpha image.
     pub path: PathBuf,
-    /// Its arguments, the first included.
+    /// Its arguments, including `argv[0]`.
     pub arguments: Vec<OsString>,
     /// `NAME=value` strings.
     pub environment: Vec<OsString>,
@@ -43,23 +43,23 @@ pub struct Execute {
 /// How a program ended.
 #[derive(Clone, Debug)]
 pub enum End {
-    /// By itself, with this status.
+    /// It exited with this status.
     Exited(i32),
     /// By a signal.
     Killed(Box<Crash>),
 }
 
-/// A program's end by a signal.
+/// The end of a program by a signal.
 #[derive(Clone, Debug)]
 pub struct Crash {
     /// Alpha's number of the signal.
     pub signal: i32,
-    /// Whether an instruction raised it, and not somebody else.
+    /// Whether an instruction raised it, as opposed to another process or thread.
     pub synchronous: bool,
-    /// The address whose access faulted, if that was the reason.
+    /// The address of the access that faulted, if that was the reason.
     pub address: Option<u64>,
-    /// The thread that it reached, if the program has threads.
+    /// The thread to which it was delivered, if the program has several threads.
     pub thread: Option<String>,
-    /// Its registers at that moment.
+    /// The thread's registers at that time.
     pub cpu: Cpu,
 }

@@ -1,8 +1,8 @@
-//! Descriptors, as far as the kernel's state goes.
+//! The kernel state of descriptors.
 
 use crate::reserved;
 
-/// A descriptor from which the guest must not read what the host has.
+/// A descriptor whose contents must be converted or generated when the guest reads it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Special {
     /// `struct signalfd_siginfo`, with signals in Alpha's numbering.
@@ -12,7 +12,7 @@ pub enum Special {
 }
 
 impl Special {
-    /// The file it is, as /proc shows it.
+    /// The path of the descriptor's file, as /proc shows it.
     pub fn file(path: &[u8]) -> Option<Special> {
         match path {
             b"anon_inode:[signalfd]" => Some(Special::Signals),
@@ -22,24 +22,25 @@ impl Special {
     }
 }
 
-/// The kind of file that a descriptor is of (`S_IFMT`), if it is open.
+/// The type of a descriptor's file (`S_IFMT`), if it is open.
 pub fn kind(descriptor: i32) -> Option<libc::mode_t> {
     let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: there is room for the answer, which is there if the call succeeds.
+    // SAFETY: the buffer has the size of the result, which is valid if the call succeeds.
     unsafe {
         let is_open = libc::fstat(descriptor, stat.as_mut_ptr()) == 0;
         is_open.then(|| stat.assume_init().st_mode & libc::S_IFMT)
     }
 }
 
-/// Closes what is not to outlive the program.
+/// Closes the descriptors with close-on-exec.
 pub fn close_all() {
     let open: Vec<i32> = reserved::beyond_limit(|| {
         let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
     });
     for descriptor in open.into_iter().filter(|&descriptor| !reserved::is_reserved(descriptor as u64)) {
-        // SAFETY: no pointers are passed; the guest opened it and wants it closed now. The directory itself is
+        // SAFETY: no pointers are passed; the guest opened the descriptor and wants it closed. The directory's own
+        // descriptor is closed already.
         // closed by now.
         unsafe {
             if libc::fcntl(descriptor, libc::F_GETFD) == libc::FD_CLOEXEC {

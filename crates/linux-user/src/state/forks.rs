@@ -1,16 +1,16 @@
-//! How many processes a program has forked, and these in turn.
+//! Counts the processes that a program and its children have forked.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number in memory that a process shares with all that descend from it.
+/// A counter in memory that is shared with all descendants of the process.
 pub struct Forks(Option<*mut AtomicU64>);
 
-// SAFETY: what is behind the pointer is atomic, and is mapped as long as this value lives.
+// SAFETY: the counter is atomic, and mapped as long as this value lives.
 unsafe impl Send for Forks {}
 
 impl Forks {
-    /// None forked so far. Where there is no memory to be had, none are ever counted.
+    /// A counter of 0. If no memory can be mapped, nothing is counted.
     pub fn new() -> Forks {
         let (bytes, protection) = (size_of::<AtomicU64>(), libc::PROT_READ | libc::PROT_WRITE);
         // SAFETY: asks for new memory.
@@ -25,14 +25,14 @@ impl Forks {
         self.0.map(|count| unsafe { &*count })
     }
 
-    /// One more.
+    /// Counts one more.
     pub fn add(&self) {
         if let Some(count) = self.count() {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How many there were.
+    /// The count.
     pub fn get(&self) -> u64 {
         self.count().map_or(0, |count| count.load(Ordering::Relaxed))
     }
@@ -41,7 +41,7 @@ impl Forks {
 impl Drop for Forks {
     fn drop(&mut self) {
         if let Some(count) = self.0 {
-            // SAFETY: the mapping was made by `new`, and nothing borrows from it any more.
+            // SAFETY: the mapping was made by `new` and is not borrowed any more.
             unsafe { libc::munmap(count.cast(), size_of::<AtomicU64>()) };
         }
     }

@@ -1,13 +1,13 @@
 //! The program's heap.
 
-/// The program's heap: from behind its data to the break.
+/// The program's heap: from the end of its data to the break.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heap {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// The kernel makes every heap on Alpha executable (VM_DATA_DEFAULT_FLAGS in include/linux/mm.h). Here only
-    /// those of programs that want an executable stack are: where executable memory changes, all compiled code
-    /// is void, and heaps grow often.
+    /// Linux makes every heap on Alpha executable (VM_DATA_DEFAULT_FLAGS in include/linux/mm.h). Here only programs
+    /// that request an executable stack have an executable heap: heaps grow often, and a change of executable memory
+    /// invalidates all compiled code.
     pub(crate) is_executable: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a process has in the kernel beside memory and registers: the state that its threads share.
+//! The kernel state of a process, apart from memory and registers, which its threads share.
 
 mod clock;
 pub(crate) mod paths;
@@ -28,18 +28,18 @@ use crate::state::threads::{Thread, Threads};
 use crate::state::timers::Timers;
 use crate::state::vfork::Parent;
 
-/// What a process has in the kernel beside memory and registers: what its threads share.
+/// The kernel state of a process, apart from memory and registers, which its threads share.
 pub struct Kernel {
-    /// Instructions executed so far: the virtual clock. Each thread [reports](Thread::report) its
+    /// Instructions executed so far, on which the virtual clock depends. Each thread [reports](Thread::report) its
     /// own before a call.
     pub(crate) instructions: u64,
-    /// Accesses that were not aligned, of the threads that have ended.
+    /// Number of unaligned accesses of threads that have ended.
     pub unaligned: u64,
-    /// Processes that were forked, by this one and by those.
+    /// Number of processes forked by this one and its descendants.
     pub(crate) forks: Forks,
     /// The host's id of the process.
     pub(crate) process: u32,
-    /// The parent, while it waits for this process in vfork.
+    /// The connection to the parent, while that waits in vfork.
     pub(crate) parent: Option<Parent>,
     pub(crate) threads: Threads,
     pub(crate) settings: Settings,
@@ -56,26 +56,26 @@ pub struct Kernel {
     pub(crate) images: Vec<LoadedImage>,
     /// Shared memory segments attached: guest address and size in bytes.
     pub(crate) attached: BTreeMap<u64, u64>,
-    /// Unknown system calls that were named on standard error.
+    /// Unknown system calls that were reported on standard error.
     pub(crate) named: BTreeSet<u64>,
-    /// What of the known ones was named so.
+    /// Unsupported options of known system calls that were reported.
     pub(crate) refused: BTreeSet<&'static str>,
-    /// Resource limits that are the guest's alone, by the host's number.
+    /// Emulated resource limits, by the host's number.
     pub(crate) limits: [Option<[u64; 2]>; RESOURCE_COUNT],
     /// POSIX timers and timer descriptors by id, with their clocks.
     pub(crate) timers: Timers,
     /// Contexts of asynchronous input and output.
     pub(crate) contexts: Contexts,
-    /// Descriptors that are read in their own way, unless closed since.
+    /// Descriptors with converted or generated contents; some may have been closed.
     pub(crate) special: BTreeMap<i32, Special>,
     /// Whether a process's memory was ever opened as a file.
     pub(crate) opened_memory: bool,
-    /// Whom each signal is told before it reaches a thread.
+    /// The hook to which each signal is reported before it is delivered.
     pub(crate) debugger: Option<Arc<dyn SignalHook>>,
 }
 
 impl Kernel {
-    /// A process that has not been loaded yet.
+    /// The state of a process before a program is loaded.
     pub fn new(settings: Settings, first: &Thread) -> Kernel {
         let random_state = match settings.random {
             Random::Seeded(seed) => seed,
@@ -110,23 +110,23 @@ impl Kernel {
         }
     }
 
-    /// How many processes were forked, by this one and by those.
+    /// Number of processes forked by this one and its descendants.
     pub fn forked(&self) -> u64 {
         self.forks.get()
     }
 
-    /// The program is about to begin, perhaps under a debugger.
+    /// The program is about to start, perhaps under a debugger.
     pub fn begin(&mut self, debugger: Option<Arc<dyn SignalHook>>) {
         limits::begin();
         self.debugger = debugger;
     }
 
-    /// Where absolute paths are looked up first.
+    /// The directory in which absolute paths are looked up first.
     pub fn sysroot(&self) -> &Path {
         &self.settings.sysroot
     }
 
-    /// Size of the stack in bytes of a program that is loaded now.
+    /// Size in bytes of the stack of a program that is loaded now.
     pub fn stack_bytes(&self) -> u64 {
         self.stack_limit().unwrap_or(self.settings.stack_bytes)
     }
@@ -136,8 +136,8 @@ impl Kernel {
         self.process
     }
 
-    /// Tells what was loaded: the program's file, its arguments and where all is. The calling thread of
-    /// the host takes the program's name.
+    /// Records what was loaded: the program's file, its arguments and all addresses. The calling host thread takes
+    /// the program's name.
     pub fn started(&mut self, executable: &Path, arguments: &[OsString], loaded: &loader::Loaded) {
         self.executable = std::path::absolute(executable).unwrap_or_else(|_| executable.into());
         self.arguments = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
@@ -149,7 +149,7 @@ impl Kernel {
         host::name_thread(executable.file_name().unwrap_or_default());
     }
 
-    /// The program has ended: the host's signals are the engine's again.
+    /// The program has ended: stops recording the host's signals.
     pub fn detach(&self) {
         self.actions.detach();
         limits::end();
@@ -160,7 +160,7 @@ impl Kernel {
         &self.images
     }
 
-    /// Names, once, what of a system call cannot be done here.
+    /// Reports, once, an unsupported part of a system call.
     pub(crate) fn name_refused(&mut self, call: &str, what: &'static str, error: &str) {
         if self.refused.insert(what) {
             eprintln!("pathlength: {call}: {what} is not implemented; the program was told {error}");

@@ -1,23 +1,23 @@
-//! The kernel's lock, which the threads of a process share.
+//! The kernel lock, which the threads of a process share.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::state::kernel::Kernel;
 
-/// A process's side of the kernel behind the lock that its threads share.
+/// A process's kernel state, behind the lock that its threads share.
 pub struct SharedKernel {
     kernel: Mutex<Kernel>,
     thread_ended: Condvar,
 }
 
 impl SharedKernel {
-    /// For a process whose first thread is the one that calls.
+    /// For a process whose first thread is the calling one.
     pub fn new(kernel: Kernel) -> SharedKernel {
         SharedKernel { kernel: Mutex::new(kernel), thread_ended: Condvar::new() }
     }
 
-    /// Waits for the lock.
+    /// Acquires the lock.
     pub fn lock(&self) -> KernelGuard<'_> {
         KernelGuard { shared: self, guard: Some(self.guard()) }
     }
@@ -27,7 +27,7 @@ impl SharedKernel {
     }
 }
 
-/// The kernel while the calling thread holds its lock.
+/// The kernel state, while the calling thread holds the lock.
 pub struct KernelGuard<'a> {
     shared: &'a SharedKernel,
     /// None only while `released` runs.
@@ -35,7 +35,7 @@ pub struct KernelGuard<'a> {
 }
 
 impl KernelGuard<'_> {
-    /// Does something without the lock.
+    /// Runs a function without the lock.
     pub(crate) fn released<T>(&mut self, what: impl FnOnce() -> T) -> T {
         self.guard = None;
         let result = what();
@@ -43,7 +43,7 @@ impl KernelGuard<'_> {
         result
     }
 
-    /// Tells the thread that waits in [`KernelGuard::await_end`] that the calling one has ended.
+    /// Notifies the thread in [`KernelGuard::await_end`] that the calling thread has ended.
     pub fn announce_end(&self) {
         self.shared.thread_ended.notify_all();
     }

@@ -1,4 +1,4 @@
-//! What a process has in the kernel: the state that its threads share, and each thread's own.
+//! The kernel state of a process, which its threads share, and of each thread.
 
 pub(crate) mod aio;
 pub(crate) mod clock;

@@ -1,21 +1,21 @@
-//! What the operating system is like for a program.
+//! Settings of the operating system that a program sees.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What the operating system is like.
+/// Settings of the operating system that a program sees.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where absolute paths are looked up first: the C library and its loader are there.
+    /// The directory in which absolute paths are looked up first; it has the C library and its loader.
     pub sysroot: PathBuf,
-    /// What the clocks show.
+    /// The clocks.
     pub clock: Clock,
-    /// Where random numbers come from.
+    /// The source of random numbers.
     pub random: Random,
     /// Size of the stack in bytes.
     pub stack_bytes: u64,
-    /// What the host's programs find in their environment when the program executes one: `NAME=value`,
-    /// instead of what the program has under that name.
+    /// Variables for the environment of host programs that the program executes: each `NAME=value` replaces the
+    /// program's variable of that name.
     pub host_environment: Vec<OsString>,
 }
 
@@ -31,21 +31,21 @@ impl Default for Settings {
     }
 }
 
-/// What the clocks show.
+/// The time that clocks show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// The host's time.
     Host,
-    /// A time that depends on the program alone, so that the same command gives the same counts: it
-    /// starts at 2026-01-01T00:00:00Z and advances by 1 ns an instruction and by what is slept.
+    /// A time that depends on the program alone, so that the same command gives the same counts: it starts at
+    /// 2026-01-01T00:00:00Z, and advances by 1 ns for each instruction and by the time slept.
     Virtual,
 }
 
-/// Where getrandom, `AT_RANDOM`, /dev/random and /dev/urandom come from.
+/// The source of getrandom, `AT_RANDOM`, /dev/random and /dev/urandom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Random {
     /// The host.
     Host,
-    /// A generator with this seed: the same numbers each time.
+    /// A generator with this seed, which gives the same numbers in each run.
     Seeded(u64),
 }

@@ -1,8 +1,8 @@
 //! Signals: their numbers, actions and masks.
 //!
-//! Each thread's mask is mirrored by that of its thread of the host, so that the host's kernel keeps
-//! what is pending and chooses the thread for what is sent to the process. Only SIGSEGV and SIGBUS
-//! are never blocked there; sent ones are kept in [`Signals`] when the guest blocks them.
+//! The mask of each guest thread is mirrored by its host thread, so that the host's kernel keeps pending signals and
+//! selects the thread for a signal that is sent to the process. Only SIGSEGV and SIGBUS are never blocked in the
+//! host; if the guest blocks them, [`Signals`] keeps the ones that were sent.
 
 use crate::abi::errno;
 use crate::abi::layout::Record;
@@ -18,13 +18,13 @@ pub const IGNORE: u64 = 1;
 pub mod flag {
     /// Run the handler on the alternate stack.
     pub const ONSTACK: u64 = 1;
-    /// Repeat interrupted calls.
+    /// Restart interrupted calls.
     pub const RESTART: u64 = 2;
     /// No SIGCHLD when a child stops.
     pub const NOCLDSTOP: u64 = 4;
-    /// Do not block the signal in its handler.
+    /// Do not block the signal during its handler.
     pub const NODEFER: u64 = 8;
-    /// Back to the default when the handler is entered.
+    /// Reset to the default action when the handler is entered.
     pub const RESETHAND: u64 = 0x10;
     /// Children do not become zombies.
     pub const NOCLDWAIT: u64 = 0x20;
@@ -34,15 +34,15 @@ pub mod flag {
 
 /// Alpha's numbers of some signals.
 pub mod number {
-    /// Killed, not to be caught.
+    /// Ends the process; cannot be caught.
     pub const KILL: i32 = 9;
-    /// Access to memory that is not allowed.
+    /// An invalid access to memory.
     pub const SEGV: i32 = 11;
-    /// Stopped, not to be caught.
+    /// Stops the process; cannot be caught.
     pub const STOP: i32 = 17;
 }
 
-/// The last signal's number; 32 and above are real-time signals, the same on both.
+/// The highest signal number. Signals from 32 on are real-time signals, the same on both sides.
 pub const LAST: i32 = 64;
 
 /// The host's numbers of Alpha's signals 1 to 31. SIGEMT (7) stands for the host's SIGSTKFLT.
@@ -56,7 +56,7 @@ const HOST: [i32; 31] = [
     libc::SIGUSR2,
 ];
 
-/// The host's number of a signal; None if there is no such signal.
+/// The host's number of a signal; None if it does not exist.
 pub fn host_number(alpha: i32) -> Option<i32> {
     match alpha {
         1..=31 => Some(HOST[alpha as usize - 1]),
@@ -74,17 +74,17 @@ fn map_mask(mask: u64, number: impl Fn(i32) -> i32) -> u64 {
     (1..=LAST).filter(|&signal| mask & host::bit(signal) != 0).fold(0, |all, s| all | host::bit(number(s)))
 }
 
-/// The host's mask for Alpha's.
+/// Converts Alpha's mask to the host's.
 pub fn host_mask(alpha_mask: u64) -> u64 {
     map_mask(alpha_mask, |signal| host_number(signal).expect("1 to 64"))
 }
 
-/// Alpha's mask for the host's.
+/// Converts the host's mask to Alpha's.
 pub fn alpha_mask(host_mask: u64) -> u64 {
     map_mask(host_mask, alpha)
 }
 
-/// What a signal does that has no handler.
+/// The default action of a signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Default {
     /// Ends the process.
@@ -95,7 +95,7 @@ pub enum Default {
     Stop,
 }
 
-/// What Alpha's signal does by default (signal(7)).
+/// The default action of Alpha's signal (signal(7)).
 pub fn default(signal: i32) -> Default {
     match signal {
         16 | 19 | 20 | 28 => Default::Ignore,
@@ -104,7 +104,7 @@ pub fn default(signal: i32) -> Default {
     }
 }
 
-/// What a program wants done upon a signal.
+/// A program's action for a signal.
 #[derive(Clone, Copy, Debug)]
 pub struct SignalAction {
     /// The handler's address, [`DEFAULT`] or [`IGNORE`].
@@ -113,11 +113,11 @@ pub struct SignalAction {
     pub mask: u64,
     /// `SA_*`.
     pub flags: u64,
-    /// Where a handler returns to; 0: to code in its frame.
+    /// The return address of a handler; 0 stands for code in its frame.
     pub restorer: u64,
 }
 
-/// The stack that handlers may run on.
+/// An alternate stack for handlers.
 #[derive(Clone, Copy, Debug)]
 pub struct AlternateStack {
     /// Lowest address.
@@ -131,21 +131,21 @@ pub struct AlternateStack {
 impl AlternateStack {
     /// No alternate stack.
     pub const NONE: AlternateStack = AlternateStack { start: 0, size: 0, flags: 0 };
-    /// Disarm when a handler is entered.
+    /// The stack is disarmed when a handler is entered.
     pub const AUTODISARM: u32 = 1 << 31;
-    /// A handler runs on it.
+    /// A handler runs on the stack.
     pub const ONSTACK: u32 = 1;
     /// There is none.
     pub const DISABLE: u32 = 2;
 
-    /// True if a stack pointer is on it.
+    /// True if a stack pointer is in the stack.
     pub fn holds(&self, stack_pointer: u64) -> bool {
         self.flags & Self::AUTODISARM == 0
             && stack_pointer > self.start
             && stack_pointer - self.start <= self.size
     }
 
-    /// `struct sigaltstack`, with the state as seen from a stack pointer.
+    /// `struct sigaltstack`, with the state for a given stack pointer.
     pub fn record(&self, stack_pointer: u64) -> Record {
         let state = match self.size {
             0 => Self::DISABLE,
@@ -156,17 +156,17 @@ impl AlternateStack {
     }
 }
 
-/// What a process wants done upon each signal.
+/// A process's actions for all signals.
 pub struct Actions([SignalAction; LAST as usize]);
 
 impl Actions {
-    /// What a process starts with: what its parent ignored is ignored.
+    /// The initial actions: signals that the parent process ignored are ignored.
     pub fn inherit() -> Actions {
         let default = SignalAction { handler: DEFAULT, mask: 0, flags: 0, restorer: 0 };
         let mut actions = [default; LAST as usize];
         for (action, signal) in actions.iter_mut().zip(1..) {
             let number = host_number(signal).expect("1 to 64");
-            // Rust's start-up ignores SIGPIPE, whatever the parent did.
+            // Rust's start-up ignores SIGPIPE, whatever the parent process did.
             if number != libc::SIGPIPE && host::is_ignored(number) {
                 action.handler = IGNORE;
             }
@@ -174,12 +174,12 @@ impl Actions {
         Actions(actions)
     }
 
-    /// What is to be done upon a signal.
+    /// The action for a signal.
     pub fn get(&self, signal: i32) -> SignalAction {
         self.0[signal as usize - 1]
     }
 
-    /// Sets what is to be done upon a signal, and prepares the host for it.
+    /// Sets the action for a signal, and the host's disposition accordingly.
     pub fn set(&mut self, signal: i32, action: SignalAction) {
         self.0[signal as usize - 1] = action;
         self.prepare_host(signal);
@@ -201,13 +201,13 @@ impl Actions {
         host::set_disposition(number, disposition, flags);
     }
 
-    /// Begins to record the host's signals for the guest.
+    /// Starts recording the host's signals for the guest.
     pub fn attach(&self) {
         (1..=LAST).for_each(|signal| self.prepare_host(signal));
     }
 
-    /// Leaves the host's signals to the engine again, as far as the guest did not ignore them. What it
-    /// kept blocked is forgotten with it: ignoring a signal takes it from those that are pending.
+    /// Stops recording, except that signals ignored by the guest stay ignored. Pending signals are discarded by
+    /// ignoring them.
     pub fn detach(&self) {
         for signal in 1..=LAST {
             let number = host_number(signal).expect("1 to 64");
@@ -220,7 +220,7 @@ impl Actions {
         host::set_mask(0);
     }
 
-    /// The effects of execve: handlers are gone, what is ignored stays.
+    /// The effects of execve: handlers are reset, ignored signals stay ignored.
     pub fn execute(&mut self) {
         for signal in 1..=LAST {
             let handler = if self.get(signal).handler == IGNORE { IGNORE } else { DEFAULT };
@@ -231,30 +231,30 @@ impl Actions {
 
 /// A thread's signal state.
 pub struct Signals {
-    /// The signals blocked, bit 0 for signal 1, in Alpha's numbering.
+    /// The blocked signals in Alpha's numbering; bit 0 is signal 1.
     pub mask: u64,
-    /// The mask to return to, while a call like sigsuspend has its own in effect.
+    /// The mask to restore, while a call like sigsuspend has its own in effect.
     pub saved_mask: Option<u64>,
     /// The stack that handlers may run on.
     pub stack: AlternateStack,
-    /// Signals that only the engine holds pending: faults that were sent, and its own.
+    /// Pending signals that the host does not know: SIGSEGV and SIGBUS that were sent, and the engine's own.
     pub held: Vec<SignalInformation>,
 }
 
 impl Signals {
-    /// Those of a new thread, with the mask of the one that made it.
+    /// The state of a new thread, with its creator's mask.
     pub fn new(mask: u64) -> Signals {
         Signals { mask, saved_mask: None, stack: AlternateStack::NONE, held: Vec::new() }
     }
 
-    /// What a process starts with: what its parent blocked is blocked.
+    /// The initial state: signals that the parent process blocked are blocked.
     pub fn inherit() -> Signals {
         let mask = alpha_mask(host::block_all());
         host::set_mask(host_mask(mask));
         Signals::new(mask)
     }
 
-    /// Sets the mask. While a recorded signal waits for delivery the host keeps all of them blocked.
+    /// Sets the mask. While a recorded signal is pending, the host keeps all signals blocked.
     pub fn set_mask(&mut self, mask: u64) {
         self.mask = mask & !(host::bit(number::KILL) | host::bit(number::STOP));
         if !host::is_recorded() {
@@ -262,7 +262,7 @@ impl Signals {
         }
     }
 
-    /// Keeps a signal of the thread's own until it is not blocked, unless it is ignored.
+    /// Keeps a signal for the thread until it is unblocked, unless it is ignored.
     pub fn hold(&mut self, actions: &Actions, information: SignalInformation) {
         let ignored = actions.get(alpha(information.signal())).handler == IGNORE;
         if !ignored && !self.held.iter().any(|held| held.signal() == information.signal()) {
@@ -271,16 +271,16 @@ impl Signals {
     }
 }
 
-/// Codes of a SIGCHLD, CLD_KILLED to CLD_CONTINUED, whose status is a signal's number.
+/// Codes of a SIGCHLD, CLD_KILLED to CLD_CONTINUED, whose status is a signal number.
 pub const STATUS_IS_SIGNAL: std::ops::RangeInclusive<i32> = 2..=6;
 
-/// What the host tells of one of Alpha's signals that this process sent.
+/// The host's siginfo of one of Alpha's signals that this process sends.
 pub fn sent(signal: i32) -> SignalInformation {
     let signal = host_number(signal).unwrap_or(libc::SIGKILL);
     SignalInformation::new(signal, libc::SI_TKILL, &[u64::from(std::process::id())])
 }
 
-/// A siginfo for the guest.
+/// Converts a siginfo for the guest.
 pub fn alpha_information(information: &SignalInformation) -> Record {
     let mut words = information.0;
     let error = Errno((words[0] >> 32) as i32);
@@ -291,10 +291,9 @@ pub fn alpha_information(information: &SignalInformation) -> Record {
     Record::new().u64s(&words)
 }
 
-/// Ends this process by one of Alpha's signals, as its default action would: what waits for the
-/// process sees the signal.
+/// Ends this process by one of Alpha's signals, so that its parent sees that signal.
 pub fn die(signal: i32) -> ! {
-    // A signal that the host does not have ends the process by the one for bad programs.
+    // SIGKILL stands in for a signal that the host does not have.
     let signal = host_number(signal).unwrap_or(libc::SIGKILL);
     // SAFETY: plain system calls; `mask` is initialised before it is used.
     unsafe {

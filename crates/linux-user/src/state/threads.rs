@@ -1,13 +1,12 @@
-//! Threads: what each has for itself, who they are, how they begin and how they end.
+//! Threads: the state, identity, start and end of each.
 //!
-//! Each thread of the guest runs on a thread of the host, and has the host's id as its own. What
-//! they share is the [`Kernel`], behind one lock: a thread holds it from when it leaves the guest
-//! until it returns there, but not while the host's kernel works for it on what may take long. So
-//! whoever has the lock finds everything that the engine guards with it as it should be; `fork`
-//! relies on that, whose child has one thread only.
+//! Each guest thread runs on a host thread and has its thread ID. The [`Kernel`] is shared, behind one lock: a thread
+//! holds the lock from leaving guest code until returning to it, except while the host's kernel executes a call that
+//! may take long. So a thread that acquires the lock finds all protected state consistent; `fork` relies on that,
+//! since the child has only one thread.
 //!
-//! A process ends, or another program takes its place, as [`Kernel::end`] said: every thread is
-//! summoned and ends; the first thread stays until the others have gone.
+//! When [`Kernel::end`] ends a process or replaces its program, every thread is kicked and ends; the first thread
+//! waits for the others.
 
 use std::collections::BTreeMap;
 
@@ -17,34 +16,34 @@ use host::ThreadHandle;
 use crate::state::control::{End, Execute};
 use crate::state::signals::Signals;
 
-/// What a thread has in the kernel beside memory and registers.
+/// The kernel state of a thread, apart from memory and registers.
 pub struct Thread {
     pub(crate) signals: Signals,
-    /// Where 0 is stored and a waiter woken when the thread ends; 0 for nowhere.
+    /// The address at which 0 is stored and a waiter woken when the thread ends; 0 for none.
     pub(crate) clear_at_end: u64,
     pub(crate) address: ThreadHandle,
-    /// In the order of their beginnings; the first is 0.
+    /// The thread's number in the order of creation; the first is 0.
     pub(crate) number: u32,
-    /// Instructions that the process's clock knows of.
+    /// Number of instructions that were added to the process's clock.
     pub(crate) reported: u64,
 }
 
-/// How a process ends, or what it becomes.
+/// How a process ends or is replaced.
 #[derive(Clone, Debug)]
 pub enum Ending {
-    /// It is over.
+    /// The process ends.
     End(End),
-    /// Another program takes its place.
+    /// Another program replaces it.
     Execute(Execute),
 }
 
 /// The threads of a process.
 pub struct Threads {
-    /// Those that have not ended, by id.
+    /// The threads that have not ended, by ID.
     pub(crate) alive: BTreeMap<i32, Member>,
     /// The first thread's id.
     pub(crate) first: i32,
-    /// How many ever began.
+    /// Number of threads created so far.
     pub(crate) begun: u32,
     pub(crate) ending: Option<Ending>,
 }
@@ -53,20 +52,20 @@ pub struct Threads {
 pub struct Member {
     pub(crate) address: ThreadHandle,
     pub(crate) number: u32,
-    /// The list of the mutexes that the thread holds, for others to learn when it ends; 0 for none.
+    /// The list of mutexes that the thread holds, whose waiters are notified when it ends; 0 for none.
     pub(crate) robust_list: u64,
 }
 
-/// What a new thread begins with (`clone(2)`).
+/// The initial state of a new thread (`clone(2)`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The stack pointer.
     pub(crate) stack: u64,
     /// The unique value, if it is not the parent's.
     pub(crate) thread_pointer: Option<u64>,
-    /// Where the thread's id is stored for the parent and for the thread itself; 0 for nowhere.
+    /// The addresses at which the thread's ID is stored, for the parent and for the thread; 0 for none.
     pub(crate) store_id: [u64; 2],
-    /// Where 0 is stored when the thread ends; 0 for nowhere.
+    /// The address at which 0 is stored when the thread ends; 0 for none.
     pub(crate) clear_at_end: u64,
     /// The signals that are blocked, in Alpha's numbering.
     pub(crate) mask: u64,
@@ -84,15 +83,15 @@ impl Start {
 }
 
 impl Thread {
-    /// The calling thread as the first of a process.
+    /// The calling thread as the first one of a process.
     pub fn first() -> Thread {
         let address = host::adopt_thread(true);
         let signals = Signals::inherit();
         Thread { signals, clear_at_end: 0, address, number: 0, reported: 0 }
     }
 
-    /// The calling thread, in which every signal is blocked, as a new one. Until it is
-    /// [added](Kernel::add) it belongs to no process.
+    /// The calling thread, in which every signal is blocked, as a new guest thread. Until it is [added](Kernel::add)
+    /// it belongs to no process.
     pub fn start(start: &Start) -> Thread {
         let address = host::adopt_thread(false);
         let signals = Signals::new(start.mask);
@@ -100,7 +99,7 @@ impl Thread {
         Thread { signals, clear_at_end, address, number: 0, reported: 0 }
     }
 
-    /// How other threads reach it.
+    /// A handle by which other threads reach it.
     pub fn address(&self) -> ThreadHandle {
         self.address
     }

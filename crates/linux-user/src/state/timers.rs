@@ -1,22 +1,22 @@
-//! A process's timers, with their times on the virtual clock.
+//! A process's timers, with their expiry times on the virtual clock.
 
 use std::collections::BTreeMap;
 
-/// A timer that will go off, in nanoseconds of [`Kernel::elapsed`](crate::Kernel::elapsed).
+/// An armed timer, in nanoseconds of [`Kernel::elapsed`](crate::Kernel::elapsed).
 #[derive(Clone, Copy)]
 pub struct Armed {
     pub(crate) next: u64,
-    /// 0 for a timer that goes off once.
+    /// 0 for a timer that expires once.
     pub(crate) interval: u64,
 }
 
 impl Armed {
-    /// One whose value and interval are these, if it is armed at all.
+    /// A timer with this value and interval, if it is armed.
     pub fn new(now: u64, value: u64, interval: u64) -> Option<Armed> {
         (value > 0).then_some(Armed { next: now.saturating_add(value), interval })
     }
 
-    /// When it went off for the last of so many times, and what it is then.
+    /// The time of the last of so many expirations, and the timer's state after it.
     pub fn after(self, times: u64) -> (u64, Option<Armed>) {
         let last = self.next.saturating_add(self.interval.saturating_mul(times.saturating_sub(1)));
         (last, Armed::new(last, self.interval, self.interval))
@@ -47,7 +47,7 @@ impl Timers {
         }
     }
 
-    /// In the child of a fork, which has the descriptors alone.
+    /// In the child of a fork, which inherits only timer descriptors.
     pub fn forget(&mut self) {
         self.real = None;
         self.by_id.clear();

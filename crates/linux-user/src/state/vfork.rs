@@ -1,6 +1,6 @@
-//! What vfork's child shares with its parent. The child has a copy of memory, as after a fork; but its
-//! parent waits until it is gone or another program, and then sees what the child wrote to the frames
-//! near the stack pointer: there a C library's posix_spawn learns why the program could not be started.
+//! Memory shared by a vfork child with its parent. The child has a copy of memory, as after fork. Its parent waits
+//! until the child ends or executes a program, and then copies what the child wrote to stack frames near the stack
+//! pointer: posix_spawn of the C library reads the child's error there.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use host::Errno;
 use memory::{Memory, PAGE};
 
-/// Bytes above the stack pointer that are shared.
+/// Number of bytes above the stack pointer that are shared.
 const SHARED_BYTES: usize = 8 * PAGE as usize;
 
-/// Words that the child leaves to its parent, in memory that both see.
+/// The words that the child leaves for its parent, in shared memory.
 #[repr(C)]
 struct Words {
     left: AtomicBool,
@@ -25,15 +25,15 @@ pub struct Frames {
     words: *mut Words,
 }
 
-// SAFETY: the words belong to this value alone, in each process; the child has ended, or does not
-// touch them any more, when the parent looks.
+// SAFETY: in each process the words belong to this value alone. The parent reads them after the child has ended or
+// has stopped using them.
 unsafe impl Send for Frames {}
 
 impl Frames {
-    /// Those above `address`.
+    /// The frames above `address`.
     pub fn new(memory: &Memory, address: u64) -> Result<Frames, Errno> {
         let address = address & !7;
-        // SAFETY: asks for new memory.
+        // SAFETY: requests new memory.
         let words = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -50,7 +50,7 @@ impl Frames {
         Ok(Frames { address, before: read(memory, address), words: words.cast() })
     }
 
-    /// In the child, before it ends or becomes another program.
+    /// In the child: stores the words before it ends or executes a program.
     pub fn leave(&self, memory: &Memory) {
         // SAFETY: the mapping lives as long as this value; all-zero words are valid, and the parent does
         // not read them before `left` is set.
@@ -61,10 +61,10 @@ impl Frames {
         words.left.store(true, Ordering::Release);
     }
 
-    /// In the parent, when the child is gone: the words that it changed. What does not fit any more is
-    /// left out.
+    /// In the parent, after the child has finished: copies the words that it changed. Words that do not fit any more
+    /// are omitted.
     pub fn take(&self, memory: &Memory) {
-        // SAFETY: as in `leave`; the child writes no more.
+        // SAFETY: as in `leave`; the child has finished writing.
         let words = unsafe { &*self.words };
         if !words.left.load(Ordering::Acquire) {
             return;
@@ -80,26 +80,26 @@ impl Frames {
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` and nothing borrows from it any more.
+        // SAFETY: the mapping was made by `new` and is not borrowed any more.
         unsafe { libc::munmap(self.words.cast(), size_of::<Words>()) };
     }
 }
 
-/// The words from an address on, as far as there are any.
+/// The mapped words from an address on.
 fn read(memory: &Memory, address: u64) -> Vec<u64> {
     let addresses = (address..).step_by(8).take(SHARED_BYTES / 8);
     addresses.map_while(|address| memory.load::<8>(address).ok()).collect()
 }
 
-/// What a child of vfork knows of its parent.
+/// A vfork child's connection to its parent.
 pub struct Parent {
     pub(crate) frames: Option<Frames>,
-    /// Open as long as the parent is to wait.
+    /// The parent waits as long as it is open.
     pub(crate) _end: OwnedFd,
 }
 
 impl Parent {
-    /// Lets the parent see what was written, before the child ends or becomes another program.
+    /// Shows the parent what was written, before the child ends or executes a program.
     pub fn inform(&self, memory: &Memory) {
         if let Some(frames) = &self.frames {
             frames.leave(memory);

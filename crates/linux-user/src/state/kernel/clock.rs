@@ -10,20 +10,20 @@ impl Kernel {
         self.settings.clock == Clock::Virtual
     }
 
-    /// What the virtual clock shows beside where it began, in nanoseconds.
+    /// The time that the virtual clock has advanced since the start, in nanoseconds.
     pub(crate) fn elapsed(&self) -> u64 {
         self.instructions.saturating_add(self.clock.slept)
     }
 
-    /// The clock shows at least this time, of [`Kernel::elapsed`].
+    /// Advances the clock to at least this time of [`Kernel::elapsed`].
     pub(crate) fn reach(&mut self, time: u64) {
         let ahead = time.saturating_sub(self.elapsed());
         self.clock.slept = self.clock.slept.saturating_add(ahead);
     }
 
-    /// A call that began then has waited for somebody else, for so many nanoseconds of the host's.
+    /// Accounts for a call that began at this time and has waited for others for so many nanoseconds of the host.
     pub(crate) fn waited(&mut self, began: u64, nanoseconds: u64) {
-        // Other threads may have moved the clock on meanwhile.
+        // Other threads may have advanced the clock meanwhile.
         let moved = self.elapsed().saturating_sub(began);
         let waiting = self.clock.waiting + nanoseconds.saturating_sub(moved);
         self.clock.waiting = waiting % STEP;
@@ -31,7 +31,7 @@ impl Kernel {
         self.reach(self.next_expiry().map_or(until, |expiry| until.min(expiry)));
     }
 
-    /// Nanoseconds on a virtual clock; None if the clock is not virtual or not the process's own.
+    /// Nanoseconds on a virtual clock; None if the clock is not virtual or not of this process.
     pub(crate) fn virtual_time(&self, clock: i32) -> Option<u64> {
         if !self.is_virtual() {
             return None;
@@ -48,13 +48,13 @@ impl Kernel {
             | libc::CLOCK_BOOTTIME
             | libc::CLOCK_BOOTTIME_ALARM => Some((UPTIME * SECOND).saturating_add(elapsed)),
             libc::CLOCK_PROCESS_CPUTIME_ID => Some(self.instructions),
-            // A process's CPU clock by its id (include/linux/posix-timers.h).
+            // A process's CPU clock by its ID (include/linux/posix-timers.h).
             id if id < 0 && [0, self.process as i32].contains(&!(id >> 3)) => Some(self.instructions),
             _ => None,
         }
     }
 
-    /// How long from now an absolute time on a clock is, in nanoseconds; 0 if it has passed.
+    /// The remaining nanoseconds to an absolute time on a clock; 0 if it has passed.
     pub(crate) fn until(&self, clock: i32, absolute: u64) -> u64 {
         let now = self.virtual_time(clock).unwrap_or_else(|| host_time(clock));
         absolute.saturating_sub(now)

@@ -1,4 +1,4 @@
-//! Which host file a guest's path names.
+//! Conversion of guest paths to host paths.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -8,8 +8,8 @@ use crate::state::kernel::Kernel;
 use host::Errno;
 
 impl Kernel {
-    /// The host's path for a guest's: under the sysroot if it is absolute and exists there. The root itself is the
-    /// host's, to which `..` leads at last.
+    /// The host path of a guest path: under the sysroot if it is absolute and exists there. The root directory itself
+    /// is the host's, at which `..` ends.
     pub(crate) fn host_path(&self, path: CString) -> CString {
         let bytes = path.as_bytes();
         if self.own_proc_entry(bytes) == Some("exe") {
@@ -26,7 +26,7 @@ impl Kernel {
         }
     }
 
-    /// The host's file for a guest's path; for the loader, which looks for the program's interpreter.
+    /// The host path of a guest path, for the loader, which looks for the program's interpreter.
     pub fn locate(&self, path: &Path) -> PathBuf {
         match c_path(path) {
             Ok(path) => PathBuf::from(OsStr::from_bytes(self.host_path(path).as_bytes())),
@@ -34,19 +34,19 @@ impl Kernel {
         }
     }
 
-    /// The NAME of `/proc/self/NAME` or `/proc/PID/NAME` with the process's own PID, or of a thread's files there.
+    /// The NAME in `/proc/self/NAME`, in `/proc/PID/NAME` of this process, or in the folder of one of its threads.
     pub(crate) fn own_proc_entry<'a>(&self, path: &'a [u8]) -> Option<&'a str> {
         let rest = std::str::from_utf8(path).ok()?.strip_prefix("/proc/")?;
         let (process, name) = rest.split_once('/')?;
         let own = ["self", "thread-self"].contains(&process)
             || process.parse::<u32>().is_ok_and(|pid| pid == std::process::id());
-        // All threads of a process have the same.
+        // It is the same for all threads of the process.
         let of_thread = name.strip_prefix("task/").and_then(|rest| rest.split_once('/'));
         own.then(|| of_thread.map_or(name, |(_, name)| name))
     }
 }
 
-/// Whether an absolute path names nothing below the root.
+/// Whether an absolute path is the root directory.
 fn is_root(path: &[u8]) -> bool {
     path.split(|&byte| byte == b'/').all(|part| matches!(part, b"" | b"." | b".."))
 }
@@ -56,7 +56,7 @@ fn exists(path: &CStr) -> bool {
     unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, libc::AT_SYMLINK_NOFOLLOW) == 0 }
 }
 
-/// The bytes of a path as the kernel takes them.
+/// The bytes of a path for the kernel.
 pub fn c_path(path: &Path) -> Result<CString, Errno> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno(libc::EINVAL))
 }

@@ -1,4 +1,4 @@
-//! The threads of a process: how they are added, end, and make room for another program.
+//! The threads of a process: adding, ending and replacing them.
 
 use host::ThreadHandle;
 use memory::{Fault, Memory};
@@ -10,7 +10,7 @@ use crate::state::signals::{self, Signals};
 use crate::state::threads::{Ending, Member, Start, Thread, Threads};
 
 impl Thread {
-    /// The thread has been added, and signals may come in. Returns the process's id.
+    /// The thread has been added, and signals may be delivered to it. Returns the process's ID.
     pub fn begin(&mut self, kernel: &Kernel) -> u32 {
         self.number = kernel.threads.alive.get(&self.address.id).map_or(0, |member| member.number);
         let mask = self.signals.mask;
@@ -18,13 +18,13 @@ impl Thread {
         kernel.process
     }
 
-    /// Tells the process's clock how many instructions the thread has executed.
+    /// Adds the instructions that the thread has executed to the process's clock.
     pub fn report(&mut self, kernel: &mut Kernel, instructions: u64) {
         kernel.instructions += instructions - self.reported;
         self.reported = instructions;
     }
 
-    /// The thread ends: what waits for it learns so, and no signal reaches it any more.
+    /// Ends the thread: wakes the futex waiters, and stops the delivery of signals to it.
     pub fn end(&mut self, kernel: &mut Kernel, memory: &Memory) {
         host::block_all();
         let member = kernel.threads.alive.remove(&self.address.id);
@@ -32,7 +32,7 @@ impl Thread {
         if let Some(information) = host::take().filter(|_| !over) {
             host::requeue(&information);
         }
-        // Memory that is not there any more cannot be waited for either.
+        // If the memory is unmapped, no thread can wait on it.
         let _ = self.release_mutexes(memory, member.map_or(0, |member| member.robust_list));
         let clear_at_end = std::mem::take(&mut self.clear_at_end);
         if clear_at_end != 0 && !kernel.threads.alive.is_empty() && memory.store::<4>(clear_at_end, 0).is_ok()
@@ -41,8 +41,7 @@ impl Thread {
         }
     }
 
-    /// Marks each mutex in the list at `head` whose owner the thread is (kernel documentation:
-    /// robust-futex-ABI).
+    /// Marks each mutex in the list at `head` that the thread owns (kernel documentation: robust-futex-ABI).
     fn release_mutexes(&self, memory: &Memory, head: u64) -> Result<(), Fault> {
         const LONGEST: usize = 2048;
         if head == 0 {
@@ -83,7 +82,7 @@ impl Thread {
     }
 }
 
-/// Wakes one that waits for the futex.
+/// Wakes one waiter of the futex.
 fn wake_one(memory: &Memory, address: u64) {
     if let Some(word) = memory.host(address, 4) {
         let arguments = [word as u64, libc::FUTEX_WAKE as u64, 1, 0, 0, 0];
@@ -93,8 +92,7 @@ fn wake_one(memory: &Memory, address: u64) {
 }
 
 impl Kernel {
-    /// Adds a thread that has begun and waits for the lock. Its id is stored where the parent wanted
-    /// it.
+    /// Adds a thread that has started and waits for the lock. Its ID is stored where the parent requested.
     pub fn add(&mut self, address: ThreadHandle, start: &Start, memory: &Memory) {
         let member = Member { address, number: self.threads.begun, robust_list: 0 };
         self.threads.alive.insert(address.id, member);
@@ -105,7 +103,7 @@ impl Kernel {
         self.threads.begun += 1;
     }
 
-    /// The first thread goes on, alone, with another program.
+    /// The first thread continues, alone, with another program.
     pub(crate) fn renew(&mut self, first: &mut Thread) {
         self.threads = Threads::new(first);
         first.number = 0;
@@ -122,12 +120,12 @@ impl Kernel {
         self.renew(thread);
     }
 
-    /// True for the thread that stays until all others have ended.
+    /// True for the first thread, which ends last.
     pub fn is_first(&self, thread: &Thread) -> bool {
         self.threads.first == thread.address.id
     }
 
-    /// True for the id of a thread of the guest's.
+    /// True for the ID of a guest thread.
     pub(crate) fn has_thread(&self, id: i32) -> bool {
         self.threads.alive.contains_key(&id)
     }
@@ -142,28 +140,28 @@ impl Kernel {
         self.threads.begun > 1
     }
 
-    /// The process ends so, unless another thread was faster: every other thread is summoned.
+    /// Ends the process in this way, unless another thread has ended it already, and kicks every other thread.
     pub fn end(&mut self, ending: Ending, caller: &Thread) {
         if self.threads.ending.is_none() {
             self.threads.ending = Some(ending);
             for other in self.others(caller) {
-                // SAFETY: a thread that ends takes itself from the list, under the lock that we have.
+                // SAFETY: a thread that ends removes itself from the list, under the lock that is held here.
                 unsafe { other.kick() };
             }
         }
     }
 
-    /// True if every thread is to end.
+    /// True if every thread must end.
     pub fn is_ending(&self) -> bool {
         self.threads.ending.is_some()
     }
 
-    /// How the process ends, if not by the end of its last thread.
+    /// How the process ends, unless by the end of its last thread.
     pub fn take_ending(&mut self) -> Option<Ending> {
         self.threads.ending.take()
     }
 
-    /// Makes the other threads look at what has changed before they go on in the guest.
+    /// Makes the other threads check what has changed before they continue in the guest.
     pub fn notify_others(&self, caller: &Thread) {
         for other in self.others(caller) {
             // SAFETY: as in `end`.
@@ -177,7 +175,7 @@ impl Kernel {
         addresses.filter(move |other| other.id != caller)
     }
 
-    /// What to call the calling thread in a message: its number and its name.
+    /// The name of the calling thread for messages: its number and its name.
     pub fn thread_name(&self, thread: &Thread) -> String {
         let mut name = [0u8; 16];
         // SAFETY: the kernel writes at most 16 bytes, the last of which is 0.
@@ -188,8 +186,8 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// The effects of execve on what outlives a program: the first thread goes on, with the signal
-    /// mask of the one that called.
+    /// The effects of execve on state that outlives a program. The first thread continues, with the signal mask of
+    /// the calling one.
     pub fn execute(&mut self, first: &mut Thread, execute: &Execute) {
         self.parent = None;
         self.actions.execute();

@@ -1,4 +1,4 @@
-//! What the timers of a process tell its virtual clock.
+//! Advances a process's virtual clock when its timers expire.
 
 use host::SignalInformation;
 
@@ -6,9 +6,9 @@ use super::Kernel;
 use crate::state::timers::Armed;
 
 impl Kernel {
-    /// The timer that sends such a signal, and how often it went off.
+    /// The timer that sends a given signal, and how often it has expired.
     fn sender(&mut self, information: &SignalInformation) -> Option<(&mut Option<Armed>, u64)> {
-        /// Not among those of the C library: what the kernel itself sends.
+        /// The C library lacks this code: the kernel itself sent the signal.
         const SI_KERNEL: i32 = 0x80;
         let [timer, overruns] = [information.0[2] & 0xffff_ffff, information.0[2] >> 32];
         match (information.signal(), information.code()) {
@@ -27,7 +27,7 @@ impl Kernel {
         Some((*timer)?.after(times).0)
     }
 
-    /// A signal has reached the program: if a timer sent it, the virtual clock shows its time. True if so.
+    /// A signal was delivered. If a timer sent it, advances the virtual clock to its time and returns true.
     pub(crate) fn note_expiry(&mut self, information: &SignalInformation) -> bool {
         let Some((timer, times)) = self.sender(information) else { return false };
         let Some(armed) = *timer else { return false };
@@ -37,13 +37,13 @@ impl Kernel {
         true
     }
 
-    /// True if the descriptor is, or was, one of a timer that is armed.
+    /// True if the descriptor is, or was, of an armed timer.
     pub(crate) fn has_timer(&self, descriptor: i32) -> bool {
         let timer = self.timers.by_descriptor.get(&(descriptor as u64));
         timer.is_some_and(|timer| timer.armed.is_some())
     }
 
-    /// The program has read how often a timer went off.
+    /// The program has read the number of a timer's expirations.
     pub(crate) fn note_timer_read(&mut self, descriptor: i32, times: u64) {
         let timer = self.timers.by_descriptor.get_mut(&(descriptor as u64));
         let Some(timer) = timer else { return };
@@ -53,9 +53,9 @@ impl Kernel {
         self.reach(last);
     }
 
-    /// The virtual clock shows the times of timers whose descriptors can be read. True if there are such.
+    /// Advances the virtual clock to the times of timers whose descriptors are readable. True if there are any.
     pub(crate) fn note_readable_timers(&mut self) -> bool {
-        // What was closed since will not go off.
+        // Closed descriptors do not become readable.
         self.timers.by_descriptor.retain(|&descriptor, _| is_timer(descriptor as i32));
         let mut latest = None;
         for (&descriptor, timer) in &self.timers.by_descriptor {
@@ -66,7 +66,7 @@ impl Kernel {
         latest.inspect(|&time| self.reach(time)).is_some()
     }
 
-    /// When the next timer goes off that has not yet.
+    /// The next time at which a timer expires.
     pub(crate) fn next_expiry(&self) -> Option<u64> {
         let timers = self.timers.by_id.values().chain(self.timers.by_descriptor.values());
         let armed = timers.filter_map(|timer| timer.armed).chain(self.timers.real);
@@ -74,14 +74,14 @@ impl Kernel {
     }
 }
 
-/// True for the descriptor of a timer, and not of another file that has the number by now.
+/// True if the descriptor is of a timer. Its number may have been reused for another file.
 fn is_timer(descriptor: i32) -> bool {
     let mut left = [0u64; 4];
-    // SAFETY: there is room for the answer.
+    // SAFETY: the buffer has the size of the result.
     unsafe { libc::syscall(libc::SYS_timerfd_gettime, descriptor, left.as_mut_ptr()) == 0 }
 }
 
-/// True for the descriptor of a timer that has gone off.
+/// True if the descriptor is of a timer that has expired.
 fn has_gone_off(descriptor: i32) -> bool {
     let mut entry = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
     // SAFETY: the entry is ours.
