@@ -13,7 +13,7 @@ study: setup
 test: setup
 	cargo test --workspace --locked
 
-# The tests of which `make test` takes a sample (crates/testing), with all of it.
+# The tests of which `make test` runs a sample (crates/testing), completely.
 SAMPLED = features threads compiled_observers oracle float_vax caches pipeline bad_input variables
 
 test-long: setup
@@ -28,31 +28,31 @@ test-python:
 	    pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	$(PYTHON)/pytest --quiet
 
-# Random input until SECONDS are over, or SEQUENCES and PROGRAMS tried; SEED makes the same again.
+# Fuzzing with random programs for SECONDS, or for numbers of SEQUENCES and PROGRAMS; SEED repeats a run.
 fuzz:
 	./setup fuzz
 	cargo build --release --locked -p pathlength-engine --example fuzz --example run
 	target/release/examples/fuzz
 
-# Coverage-guided fuzzing of what reads files and packets: TARGET (elf, trace, machine, gdb; all), SECONDS (60) each.
+# Coverage-guided fuzzing of the readers of files and packets: TARGET (elf, trace, machine, gdb; all), SECONDS (60) each.
 fuzz-inputs:
 	./setup fuzz-inputs
 	cargo build --locked -p pathlength
 	fuzz/run
 
-# The engine's speed beside its peers'; takes some minutes.
+# Compares the engine's speed with other tools'; takes some minutes.
 bench:
 	./setup bench
 	cargo build --release --locked --workspace --bins
 	cargo build --release --locked -p pathlength-engine --example run
 	cargo run --release --locked -p pathlength-lab --example bench
 
-# PostgreSQL on the engine, its own regression tests included; not part of CI, as it takes long.
+# PostgreSQL on the engine, with its own regression tests; not part of CI, as it takes long.
 postgresql-check: setup
 	cargo build --release --locked
 	PATHLENGTH=$(PATHLENGTH) workloads/postgresql-check
 
-# Test suites of GCC, shells and tools, beside qemu-alpha: SUITE and TEST choose; not part of CI, as it takes long.
+# Test suites of GCC, shells and tools, compared with qemu-alpha; SUITE and TEST select. Not part of CI, as it takes long.
 conformance:
 	./setup conformance
 	cargo build --release --locked -p pathlength
