@@ -1,5 +1,5 @@
-//! Byte-manipulation arithmetic: what EXTxx, INSxx, MSKxx, ZAPx, CMPBGE and the motion-video
-//! instructions have in common (Alpha Architecture Reference Manual, section 4.6 and 4.13).
+//! Byte manipulation shared by EXTxx, INSxx, MSKxx, ZAPx, CMPBGE and the motion-video instructions (Alpha
+//! Architecture Reference Manual, sections 4.6 and 4.13).
 
 /// The 64-bit mask with 0xff in each byte whose bit is set in `bits`.
 const fn spread(bits: u8) -> u64 {
@@ -30,8 +30,8 @@ pub fn keep(value: u64, bits: u64) -> u64 {
     value & SPREAD[bits as usize & 0xff]
 }
 
-/// The bit mask of an operand of 1, 2, 4 or 8 bytes (`size`) at byte `at & 7`, its part in the low
-/// quadword in bits 0 to 7, what spills into the next one in bits 8 to 15.
+/// The byte mask of an operand of 1, 2, 4 or 8 bytes (`size`) at byte `at & 7`: the part in this quadword in bits 0
+/// to 7, the part in the next one in bits 8 to 15.
 #[inline(always)]
 fn covered(size: u32, at: u64) -> u64 {
     ((1u64 << size) - 1) << (at & 7)
@@ -73,7 +73,7 @@ pub fn mask_high(value: u64, at: u64, size: u32) -> u64 {
     keep(value, !(covered(size, at) >> 8))
 }
 
-/// CMPBGE: bit i is set if byte i of `a` is not below byte i of `b`, unsigned.
+/// CMPBGE: bit i is set if byte i of `a` is greater than or equal to byte i of `b`, unsigned.
 #[inline(always)]
 pub fn compare_bytes(a: u64, b: u64) -> u64 {
     let pairs = a.to_le_bytes().into_iter().zip(b.to_le_bytes());

@@ -12,31 +12,31 @@ pub const UNF: u8 = 1 << 3;
 pub const INE: u8 = 1 << 4;
 /// Integer overflow.
 pub const IOV: u8 = 1 << 5;
-/// Denormal operand, which only software completion knows.
+/// Denormal operand, which only the completion handler records.
 pub const DNO: u8 = 1 << 6;
 
 pub(crate) const STATUS: u32 = 52;
-/// The FPCR bit that says whether any status bit is set.
+/// FPCR bit: any status bit is set.
 pub const SUM: u64 = 1 << 63;
 /// The FPCR's status bits.
 pub const STATUS_BITS: u64 = 0x3f << STATUS;
 pub(crate) const DYN: u32 = 58;
-/// The FPCR bits that say how results are rounded if instructions leave it to them.
+/// FPCR bits: the dynamic rounding mode.
 pub const DYNAMIC: u64 = 3 << DYN;
 pub(crate) const DNZ: u64 = 1 << 48;
 /// Underflow gives +0 in hardware if both UNFD and UNDZ are set.
 pub(crate) const UNFD_UNDZ: u64 = 1 << 61 | 1 << 60;
 /// Bits 46 to 0 read as zero.
 pub(crate) const IMPLEMENTED: u64 = !0 << 47;
-/// What MT_FPCR writes; the other bits follow.
+/// The bits that MT_FPCR writes; others depend on these.
 pub const WRITTEN: u64 = IMPLEMENTED & !SUM;
 
 /// The FPCR bit INE.
 pub const FPCR_INE: u64 = (INE as u64) << STATUS;
-/// The control word's bit that lets inexact results trap.
+/// Control word: inexact results trap.
 pub const ENABLE_INE: u64 = 1 << 5;
 pub(crate) const ENABLE_ALL: u64 = 0x7e;
-/// Control word: denormal operands count as zero.
+/// Control word: denormal operands are treated as zero.
 pub(crate) const MAP_DMZ: u64 = 1 << 12;
 /// Control word: underflowing results are zero.
 pub(crate) const MAP_UMZ: u64 = 1 << 13;
@@ -45,8 +45,7 @@ pub(crate) const STATUS_ALL: u64 = 0x7e << 16;
 /// The FPCR of a new process: rounding to nearest, all traps disabled.
 pub const INITIAL_FPCR: u64 = 2 << DYN | fpcr_of_control(0);
 
-/// The FPCR bits that follow from a control word, as Linux sets them. The status of denormal
-/// operands has no bit of its own and shares IOV's.
+/// The FPCR bits that depend on a control word, as Linux sets them. The status of denormal operands shares IOV's bit.
 pub(crate) const fn fpcr_of_control(control: u64) -> u64 {
     let disabled = !control & ENABLE_ALL;
     let mut fpcr = (control & STATUS_ALL) << 35 | (control & MAP_DMZ) << 36;

@@ -1,7 +1,6 @@
 //! The floating-point control register and Linux's IEEE control word: modes, status, trap enables.
 //!
-//! As on a 21264, the status lives in the FPCR alone; the control word that the system call
-//! reports takes it from there.
+//! As on a 21264, only the FPCR holds the status; the control word that the system call reports is derived from it.
 
 use super::number::Mode;
 use crate::cpu::Cpu;
@@ -13,8 +12,8 @@ pub fn ieee_control(cpu: &Cpu) -> u64 {
     cpu.ieee_control & !STATUS_ALL | cpu.fpcr >> 35 & STATUS_ALL
 }
 
-/// Sets the IEEE control word, `osf_setsysinfo(SSI_IEEE_FP_CONTROL)`: the FPCR follows, its
-/// dynamic rounding mode apart.
+/// Sets the IEEE control word (`osf_setsysinfo(SSI_IEEE_FP_CONTROL)`), and the FPCR accordingly, except for its
+/// dynamic rounding mode.
 pub fn set_ieee_control(cpu: &mut Cpu, value: u64) {
     cpu.ieee_control = value & (ENABLE_ALL | MAP_DMZ | MAP_UMZ | STATUS_ALL);
     cpu.fpcr = cpu.fpcr & DYNAMIC | fpcr_of_control(cpu.ieee_control);
@@ -31,13 +30,13 @@ pub fn raise_exceptions(cpu: &mut Cpu, status: u64) -> Option<i32> {
     }
 }
 
-/// The exceptions of a control word's enable bits.
+/// The exceptions enabled by a control word.
 fn flags_of_control(enables: u64) -> u8 {
     (enables >> 1 & 0x1f) as u8 | (enables as u8 & DNO)
 }
 
-/// The `si_code` of the SIGFPE that an exception summary leads to on Linux: the completion handler
-/// tells the exceptions apart; without software completion all are FPE_FLTINV.
+/// The `si_code` of the SIGFPE for an exception summary on Linux. The completion handler distinguishes the
+/// exceptions; without software completion all are FPE_FLTINV.
 pub fn signal_code(summary: u64) -> i32 {
     const FPE_FLTDIV: i32 = 3;
     const FPE_FLTOVF: i32 = 4;
@@ -55,8 +54,8 @@ pub fn signal_code(summary: u64) -> i32 {
     }
 }
 
-/// The exception summary of `traps`. A denormal operand has no bit in it and stands as underflow,
-/// because that is the code that Linux gives its SIGFPE.
+/// The exception summary of `traps`. It has no bit for a denormal operand, which is reported as underflow, since
+/// Linux's SIGFPE has that code.
 pub(super) fn summary(traps: u8, software: bool) -> u64 {
     let underflow = if traps & DNO != 0 { UNF } else { 0 };
     u64::from(traps & !DNO | underflow) << 1 | u64::from(software)
@@ -68,7 +67,7 @@ pub(super) fn record(cpu: &mut Cpu, flags: u8) {
     cpu.fpcr |= u64::from(flags & !DNO | denormal) << STATUS | SUM;
 }
 
-/// The exceptions whose trap the program enabled and the FPCR does not disable.
+/// The exceptions whose traps the program has enabled and the FPCR does not disable.
 pub(super) fn enabled(cpu: &Cpu) -> u8 {
     let disabled = cpu.fpcr >> 48 & 0x0e | cpu.fpcr >> 57 & 0x30 | cpu.fpcr >> 41 & 0x40;
     flags_of_control(cpu.ieee_control & !disabled)
@@ -80,7 +79,7 @@ pub(super) fn write_fpcr(cpu: &mut Cpu, value: u64) {
     cpu.fpcr = value | if value & STATUS_BITS != 0 { SUM } else { 0 };
 }
 
-/// Rounding as the FPCR says.
+/// The FPCR's rounding mode.
 pub(super) fn dynamic_mode(cpu: &Cpu) -> Mode {
     match cpu.fpcr >> DYN & 3 {
         0 => Mode::Chopped,
@@ -90,12 +89,12 @@ pub(super) fn dynamic_mode(cpu: &Cpu) -> Mode {
     }
 }
 
-/// Whether denormal operands count as zero: in hardware or, if that traps, in software.
+/// Whether denormal operands are treated as zero, in hardware or by the completion handler.
 pub(super) fn denormals_to_zero(cpu: &Cpu) -> bool {
     cpu.fpcr & DNZ != 0 || cpu.ieee_control & MAP_DMZ != 0
 }
 
-/// Whether results that underflow are +0: in hardware or, if that traps, in software.
+/// Whether underflowing results are +0, in hardware or by the completion handler.
 pub(super) fn underflow_to_zero(cpu: &Cpu) -> bool {
     cpu.fpcr & UNFD_UNDZ == UNFD_UNDZ || cpu.ieee_control & MAP_UMZ != 0
 }

@@ -1,5 +1,4 @@
-//! The five formats as registers hold them, and as memory does (Alpha Architecture Reference
-//! Manual, 2.2.5 and 2.2.6).
+//! The five floating-point formats in registers and in memory (Alpha Architecture Reference Manual, 2.2.5 and 2.2.6).
 
 use super::control::{DNO, INE, INV, OVF, UNF};
 use super::number::{Finite, Mode, Number};
@@ -8,24 +7,24 @@ use super::{Environment, InvalidOperand, SIGN};
 /// A format in a register: sign, exponent from bit `exponent_at` to 62, fraction.
 pub(super) struct Format {
     vax: bool,
-    /// Bits of the significand, the hidden one included.
+    /// Number of bits of the significand, including the hidden one.
     precision: u32,
-    /// Exponent of the least normal number, 1.0 × 2^`least`.
+    /// Exponent of the smallest normal number, 1.0 × 2^`least`.
     least: i32,
-    /// Exponent of the greatest finite numbers.
+    /// Exponent of the largest finite numbers.
     greatest: i32,
-    /// What the exponent field holds above the exponent.
+    /// The exponent's bias.
     bias: i32,
     exponent_at: u32,
 }
 
-/// IEEE single: its exponent widened to T's.
+/// IEEE single, with its exponent extended to T's width.
 pub(super) const S: Format =
     Format { vax: false, precision: 24, least: -126, greatest: 127, bias: 1023, exponent_at: 52 };
 /// IEEE double.
 pub(super) const T: Format =
     Format { vax: false, precision: 53, least: -1022, greatest: 1023, bias: 1023, exponent_at: 52 };
-/// VAX single: its exponent widened to G's.
+/// VAX single, with its exponent extended to G's width.
 pub(super) const F: Format =
     Format { vax: true, precision: 24, least: -128, greatest: 126, bias: 1025, exponent_at: 52 };
 /// VAX double with the range of T.
@@ -38,17 +37,17 @@ pub(super) const D: Format =
 /// The first bit of a T or S fraction, set in quiet NaNs.
 const QUIET: u64 = 1 << 51;
 const INFINITY: u64 = 0x7ff << 52;
-/// VAX: no number, and invalid as an operand. The architecture leaves open what an operation that
-/// overflows or divides by zero gives; this shows the mistake soonest.
+/// A reserved operand of VAX formats, which is invalid as an operand. The architecture does not define the result of
+/// an overflow or a division by zero; with this one the error is detected at the next use.
 const RESERVED: u64 = SIGN;
 
 impl Format {
-    /// Where the last bit of the fraction is.
+    /// Position of the fraction's last bit.
     fn fraction_at(&self) -> u32 {
         self.exponent_at + 1 - self.precision
     }
 
-    /// Takes an operand apart.
+    /// Unpacks an operand.
     pub(super) fn unpack(&self, bits: u64, environment: &mut Environment) -> Result<Number, InvalidOperand> {
         let number = self.unpack_compared(bits, environment)?;
         match number {
@@ -57,13 +56,14 @@ impl Format {
         }
     }
 
-    /// Takes the operand of a comparison apart: these allow infinities without `/s` (B.1).
+    /// Unpacks an operand of a comparison, which may be an infinity without `/s` (B.1).
     pub(super) fn unpack_compared(
         &self,
         bits: u64,
         environment: &mut Environment,
     ) -> Result<Number, InvalidOperand> {
-        // A register need not hold an S or F number; as STS and STF store it, it is one.
+        // A register may contain a value that is not an S or F number; the number that STS and STF would store is
+        // used.
         let bits = match self.precision {
             24 if self.vax => load_f(store_f(bits)),
             24 => load_s(store_s(bits)),
@@ -115,7 +115,7 @@ impl Format {
         Ok(Number::Finite(Finite { negative, exponent, significand: fraction << shift }))
     }
 
-    /// Rounds a result and puts it together.
+    /// Rounds and packs a result.
     pub(super) fn pack(&self, number: Number, environment: &mut Environment) -> u64 {
         let sign = |negative| if negative { SIGN } else { 0 };
         match number {
@@ -147,8 +147,8 @@ impl Format {
         self.assemble(x.negative, exponent, significand >> carry)
     }
 
-    /// A result below the least normal number. It is a true zero, +0, unless denormals are to be
-    /// produced; an exact denormal is then no exception (IEEE 754-1985, 7.4).
+    /// A result below the smallest normal number. It is a true zero, +0, unless denormals are to be produced; an
+    /// exact denormal then raises no exception (IEEE 754-1985, 7.4).
     fn pack_denormal(&self, x: Finite, environment: &mut Environment) -> u64 {
         if !environment.gradual_underflow {
             environment.flags |= UNF | INE;
@@ -179,7 +179,7 @@ impl Format {
         }
     }
 
-    /// Sign, exponent and significand, whose first bit is not stored.
+    /// Packs sign, exponent and significand, without the significand's first bit.
     fn assemble(&self, negative: bool, exponent: i32, significand: u64) -> u64 {
         let field = (exponent + self.bias) as u64;
         let fraction = significand & !(1 << (self.precision - 1));
@@ -187,7 +187,7 @@ impl Format {
     }
 }
 
-/// Moves bits 31:30 and 29:0 of a single to where a register has them, exponent bits in between.
+/// Moves bits 31:30 and 29:0 of a single to their places in a register, with the extended exponent bits in between.
 fn widen(single: u32, exponent: u64) -> u64 {
     let single = u64::from(single);
     (single & 0xc000_0000) << 32 | exponent << 59 | (single & 0x3fff_ffff) << 29
@@ -209,7 +209,7 @@ pub fn store_s(register: u64) -> u32 {
     (register >> 32 & 0xc000_0000 | register >> 29 & 0x3fff_ffff) as u32
 }
 
-/// LDF: memory to register; the 16-bit halves of VAX numbers are in the other order.
+/// LDF: memory to register. The 16-bit words of VAX numbers are in the opposite order.
 pub fn load_f(single: u32) -> u64 {
     let single = single.rotate_left(16);
     let exponent = match single >> 23 & 0xff {
@@ -225,13 +225,13 @@ pub fn store_f(register: u64) -> u32 {
     store_s(register).rotate_left(16)
 }
 
-/// LDG: memory to register, of D format as well.
+/// LDG: memory to register; also for D format.
 pub fn load_g(double: u64) -> u64 {
     let swapped = double.rotate_left(32);
     (swapped & 0xffff_0000_ffff_0000) >> 16 | (swapped & 0x0000_ffff_0000_ffff) << 16
 }
 
-/// STG: register to memory, of D format as well.
+/// STG: register to memory; also for D format.
 pub fn store_g(register: u64) -> u64 {
     load_g(register)
 }

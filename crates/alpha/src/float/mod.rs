@@ -1,21 +1,21 @@
-//! Floating-point operates: what they compute, record and trap on.
+//! Floating-point operations: results, recorded exceptions and traps.
 //!
-//! Everything is computed in integers ([`number`]), so results and flags are the same on every
-//! host; [`quick`] takes the common case to the host's arithmetic when that provably changes
-//! nothing. IEEE S and T and VAX F, G and D share the arithmetic and differ in [`format`].
+//! All operations are computed with integers ([`number`]), so that results and flags are the same on every host.
+//! [`quick`] uses the host's arithmetic in common cases in which the result is provably the same. IEEE S and T and
+//! VAX F, G and D share the arithmetic and differ in [`format`].
 //!
-//! A user's program sees the 21264 with Linux behind it:
+//! A user program sees a 21264 with Linux's completion handler:
 //!
-//! - With `/s` every operand is computed with and an exception gives the IEEE default result; it
-//!   raises SIGFPE only if the program enabled that trap in the IEEE control word ([`control`]).
-//! - Without `/s` a denormal, infinite or NaN operand, overflow, division by zero and invalid
-//!   operations trap always, underflow gives +0 and traps with `/u`.
-//! - The FPCR records every exception, trapped or not (Alpha 21264/EV67 Hardware Reference Manual,
-//!   A.8); so INE is recorded without `/i`, too.
-//! - A NaN operand is propagated by Alpha's rule, Fb before Fa; a NaN from other operands has its
-//!   sign set (Alpha Architecture Reference Manual, 4.7.10.3 and 4.7.10.4).
+//! - With `/s` any operand is accepted, and an exception gives the IEEE default result; it raises SIGFPE only if the
+//! program has enabled its trap in the IEEE control word ([`control`]).
+//! - Without `/s` denormal, infinite and NaN operands, overflow, division by zero and invalid operations always trap;
+//! underflow gives +0, and traps with `/u`.
+//! - The FPCR records every exception, whether it traps or not (Alpha 21264/EV67 Hardware Reference Manual, A.8); so
+//! INE is recorded without `/i`, too.
+//! - Of NaN operands, Fb is propagated before Fa; a NaN that an operation on other operands gives has its sign set
+//! (Alpha Architecture Reference Manual, 4.7.10.3 and 4.7.10.4).
 //!
-//! `tests/float_qemu.rs` lists where qemu-alpha does otherwise.
+//! `tests/float_qemu.rs` lists the differences of qemu-alpha.
 
 pub mod control;
 mod format;
@@ -34,21 +34,21 @@ use crate::decoded_instruction::DecodedInstruction;
 
 pub use self::format::{load_f, load_g, load_s, store_f, store_g, store_s};
 
-/// What a comparison gives if it holds: 2.0 in IEEE, 0.5 in VAX format (4.10.7 and 4.10.8).
+/// The result of a comparison that is true: 2.0 in IEEE, 0.5 in VAX formats (4.10.7 and 4.10.8).
 const TRUE: u64 = 0x4000_0000_0000_0000;
 const SIGN: u64 = 1 << 63;
 
-/// An operand that traps before anything is computed.
+/// An operand trap, which prevents the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct InvalidOperand;
 
-/// How one operation is to treat operands and results, and the exceptions it met.
+/// The qualifiers of an operation, and the exceptions that it has raised.
 struct Environment {
     mode: Mode,
-    /// `/s`: operands that are not finite numbers are computed with.
+    /// `/s`: operands that are not finite are accepted.
     software: bool,
     denormals_to_zero: bool,
-    /// Results below the least normal number are denormals, not zero.
+    /// Results below the smallest normal number are denormals instead of zero.
     gradual_underflow: bool,
     flags: u8,
 }
@@ -98,7 +98,7 @@ impl Environment {
         Ok(b.to_integer(self.mode, &mut self.flags))
     }
 
-    /// Compares; `signaling` if a quiet NaN is invalid, too.
+    /// Compares; with `signaling` a quiet NaN is invalid, too.
     fn compare(
         &mut self,
         format: &Format,
@@ -160,7 +160,7 @@ impl Environment {
         }
     }
 
-    /// VAX has no invalid division: 0/0 is a division by zero like any other (4.7.7.5).
+    /// VAX has no invalid division: 0/0 is a division by zero (4.7.7.5).
     fn vax_divide(&mut self, format: &Format, operands: [u64; 2]) -> Result<u64, InvalidOperand> {
         let result = self.binary(format, divide, operands)?;
         if self.flags & INV != 0 {
@@ -177,8 +177,8 @@ impl Environment {
     }
 }
 
-/// Executes a floating operate; `step.immediate` is the instruction word. `cpu.pc` is already
-/// behind it, where an arithmetic trap leaves it.
+/// Executes a floating-point operation; `step.immediate` is the instruction word. `cpu.pc` is already the address of
+/// the next instruction, as for an arithmetic trap.
 #[inline]
 pub fn execute(step: &DecodedInstruction, cpu: &mut Cpu) -> Result<(), Exception> {
     let operands @ [a, b] = [cpu.f[step.a as usize], cpu.f[step.b as usize]];
@@ -216,15 +216,15 @@ pub fn execute(step: &DecodedInstruction, cpu: &mut Cpu) -> Result<(), Exception
     Ok(())
 }
 
-/// Computes in full generality, records exceptions and traps.
+/// Computes the general case, records exceptions and traps.
 #[cold]
 fn arithmetic(step: &DecodedInstruction, operands: [u64; 2], cpu: &mut Cpu) -> Result<(), Exception> {
     let vax = step.op.is(isa::Flags::VAX);
     let qualifiers = isa::Instruction { op: step.op, word: step.immediate as u32 }.qualifiers();
     let mut environment = Environment::new(cpu, vax, qualifiers);
     let result = environment.compute(step.op, operands);
-    // What the architecture leaves UNPREDICTABLE, here: an operand trap writes no result, any
-    // other trap the result that there would be without it.
+    // The architecture leaves results of trapping operations UNPREDICTABLE. Here an operand trap writes no result,
+    // and any other trap writes the result that there would be without a trap.
     if let Ok(value) = result {
         cpu.f[step.c as usize] = value;
     }

@@ -19,7 +19,7 @@ pub enum Mode {
     NearestAway,
 }
 
-/// A number taken apart.
+/// An unpacked number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
     /// A quiet NaN, in the T format's bits.
@@ -34,23 +34,23 @@ pub enum Number {
         /// Its sign.
         negative: bool,
     },
-    /// Any other.
+    /// Any other number.
     Finite(Finite),
 }
 
-/// `significand` × 2^(`exponent` − 63), bit 63 of the significand set. Bit 0 also stands for all
-/// the bits that were lost below it; no format is so precise that it would be part of the value.
+/// `significand` × 2^(`exponent` − 63), with bit 63 of the significand set. Bit 0 is a sticky bit for the bits lost
+/// below it; no format is precise enough to use it as a value bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finite {
     /// The sign.
     pub negative: bool,
-    /// The power of two of the significand's first bit.
+    /// The exponent of the significand's first bit.
     pub exponent: i32,
-    /// The bits.
+    /// The bits of the significand.
     pub significand: u64,
 }
 
-/// What an invalid operation gives: the canonical quiet NaN, its sign set (4.7.10.3).
+/// The result of an invalid operation: the canonical quiet NaN, with its sign set (4.7.10.3).
 const CANONICAL_NAN: Number = Number::Nan(0xfff8_0000_0000_0000);
 
 fn invalid(flags: &mut u8) -> Number {
@@ -59,7 +59,7 @@ fn invalid(flags: &mut u8) -> Number {
 }
 
 impl Finite {
-    /// The number whose bit 127 of `bits`, which are not 0, counts 2^`exponent`.
+    /// Normalizes a number: bit 127 of `bits`, which are not 0, has the weight 2^`exponent`.
     fn normalized(negative: bool, exponent: i32, bits: u128) -> Finite {
         let shift = bits.leading_zeros();
         let bits = bits << shift;
@@ -101,7 +101,7 @@ impl Finite {
     }
 
     fn square_root(self) -> Finite {
-        // An even power of two, so that half of it is one.
+        // Make the exponent even, so that half of it is an integer.
         let odd = self.exponent & 1;
         let square = u128::from(self.significand) << (63 + odd);
         let root = square.isqrt();
@@ -109,9 +109,9 @@ impl Finite {
         Finite::normalized(false, (self.exponent - odd) / 2, bits)
     }
 
-    /// The significand without its last `drop` bits, rounded, and whether that changed the value.
+    /// The significand rounded to drop its last `drop` bits, and whether that changed the value.
     pub fn round(&self, drop: u32, mode: Mode) -> (u64, bool) {
-        // 66 and more bits below the last are all alike: less than a quarter.
+        // Numbers of 66 or more dropped bits are equivalent: the value is less than a quarter.
         let drop = drop.min(66);
         let bits = u128::from(self.significand);
         let kept = (bits >> drop) as u64;
@@ -133,7 +133,7 @@ impl Finite {
 pub fn add(a: Number, b: Number, mode: Mode, flags: &mut u8) -> Number {
     use Number::*;
     match (a, b) {
-        // Fb's NaN before Fa's (4.7.10.4).
+        // Fb's NaN takes precedence over Fa's (4.7.10.4).
         (_, Nan(_)) => b,
         (Nan(_), _) => a,
         (Infinity { negative: x }, Infinity { negative: y }) if x != y => invalid(flags),
@@ -210,9 +210,9 @@ impl Number {
         }
     }
 
-    /// The order of two numbers, if neither is a NaN.
+    /// Compares two numbers; None if one is a NaN.
     pub fn compare(self, other: Number) -> Option<Ordering> {
-        // Sign, then magnitude among numbers of that sign; zero has none.
+        // Compare signs, then magnitudes of numbers with that sign; zero has no sign.
         let key = |number| match number {
             Number::Nan(_) => None,
             Number::Zero { .. } => Some((0, (0, 0))),
@@ -223,7 +223,7 @@ impl Number {
         Some(sign.cmp(&other_sign).then(if sign < 0 { y.cmp(&x) } else { x.cmp(&y) }))
     }
 
-    /// An integer, which every number of 64 bits holds.
+    /// Converts an integer; all 64-bit integers are exact.
     pub fn from_integer(value: i64) -> Number {
         match value {
             0 => Number::Zero { negative: false },
@@ -234,8 +234,8 @@ impl Number {
         }
     }
 
-    /// The integer that this rounds to; its low 64 bits if it has more. A NaN and an infinity
-    /// give 0; a quiet NaN is not invalid (table B-2).
+    /// Rounds to an integer, truncated to 64 bits on overflow. A NaN or an infinity gives 0; a quiet NaN is not
+    /// invalid (table B-2).
     pub fn to_integer(self, mode: Mode, flags: &mut u8) -> u64 {
         let x = match self {
             Number::Nan(_) | Number::Zero { .. } => return 0,
@@ -250,7 +250,7 @@ impl Number {
         } else {
             (x.significand.checked_shl((x.exponent - 63) as u32).unwrap_or(0), false)
         };
-        // 2^63 fits if negative.
+        // 2^63 fits if it is negative.
         let overflow = x.exponent > 63 || magnitude > i64::MAX as u64 + u64::from(x.negative);
         if overflow {
             *flags |= IOV | INE;

@@ -1,6 +1,5 @@
-//! The common case in the host's arithmetic: normal operands, rounding to nearest, a normal
-//! result, and nothing to record. There Rust's `f64` and `f32` give the one result that IEEE 754
-//! allows, whatever the host.
+//! Common cases computed by the host: normal operands, rounding to nearest, a normal result, and no new exception. In
+//! these cases Rust's `f64` and `f32` give the only result that IEEE 754 allows, on every host.
 
 use isa::Op;
 
@@ -14,23 +13,23 @@ const ROUNDING: u32 = 11;
 const CHOPPED: u32 = 0;
 const NORMAL: u32 = 2;
 const DYNAMIC: u32 = 3;
-/// Up to here every integer is a T number.
+/// All integers up to this one are T numbers.
 const EXACT: u64 = 1 << 53;
 
-/// Normal or zero.
+/// Whether a number is normal or zero.
 fn plain(bits: u64) -> bool {
     let field = bits >> EXPONENT & 0x7ff;
     field.wrapping_sub(1) < 0x7fe || bits << 1 == 0
 }
 
-/// A result of which it is certain that it neither overflowed nor underflowed. The least binade
-/// counts as uncertain: a number below it may have been rounded up to it.
+/// Whether a result certainly neither overflowed nor underflowed. The smallest binade is excluded, since a smaller
+/// number may have been rounded up to it.
 fn certain(bits: u64, least: u64) -> bool {
     (bits >> EXPONENT & 0x7ff).wrapping_sub(least + 1) < 0x7fe - least
 }
 
-/// Whether an inexact result rounds to nearest and leaves no trace: it is already recorded, and
-/// does not trap.
+/// Whether an inexact result is rounded to nearest and needs no action: its exception is already recorded, and does
+/// not trap.
 #[inline]
 fn unobserved(word: u32, cpu: &Cpu) -> bool {
     let nearest = match word >> ROUNDING & 3 {
@@ -41,7 +40,7 @@ fn unobserved(word: u32, cpu: &Cpu) -> bool {
     nearest && cpu.fpcr & FPCR_INE != 0 && cpu.ieee_control & ENABLE_INE == 0
 }
 
-/// The result, if this is the common case.
+/// The result, in the common case.
 #[inline]
 pub fn compute(op: Op, word: u32, [a, b]: [u64; 2], cpu: &Cpu) -> Option<u64> {
     let (x, y) = (f64::from_bits(a), f64::from_bits(b));

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use super::assembler::{Assembler, Operand, RAX, Size};
 use alpha::counters::{self, Space};
 
-/// Where compiled code may lie, in bytes: all of it within reach of all of it.
+/// Size of the arena in bytes, so that all code is within reach of relative jumps.
 pub(crate) const ARENA_BYTES: usize = 256 << 20;
 
-/// One contiguous piece of executable memory: code from the beginning, cells from the end. Behind it are the
-/// counters.
+/// A contiguous range of executable memory: code from the beginning, link slots from the end. The counters follow it.
 pub(crate) struct Arena {
     space: Arc<Space>,
     used: usize,
-    /// Where the cells begin.
+    /// Offset of the link slots.
     cells: usize,
 }
 
@@ -30,18 +29,18 @@ impl Arena {
         self.space.base().as_ptr() as u64
     }
 
-    /// Where the counters are, and what keeps them there.
+    /// The address of the counters, and the owner of their memory.
     pub(crate) fn counters(&self) -> (NonNull<u64>, &Arc<Space>) {
-        // SAFETY: there is room for them behind the code.
+        // SAFETY: there is room for them after the code.
         (unsafe { self.space.base().add(ARENA_BYTES) }.cast(), &self.space)
     }
 
-    /// Where the next code will lie.
+    /// The address for the next code.
     pub(crate) fn next(&self) -> u64 {
         self.start() + self.used as u64
     }
 
-    /// Copies code in; None if there is no room.
+    /// Copies code to the arena; None if there is no room.
     pub(crate) fn add(&mut self, code: &[u8]) -> Option<u64> {
         let (start, end) = (self.used, self.used.checked_add(code.len())?);
         if end > self.cells {
@@ -57,28 +56,28 @@ impl Arena {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.space.base().as_ptr().add(at), bytes.len()) };
     }
 
-    /// Forgets what lies behind the first `kept` bytes.
+    /// Discards everything but the first `kept` bytes.
     fn clear(&mut self, kept: usize) {
         (self.used, self.cells) = (kept, ARENA_BYTES);
     }
 }
 
-/// Where compiled code looks for other code: for transfers to a fixed address. In the arena.
+/// A link slot, in the arena: compiled code makes transfers to a fixed guest address through it.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Cell {
-    /// What to call: the code, or `absent`.
+struct LinkSlot {
+    /// The address to call: the compiled code, or `unresolved` if there is none.
     code: u64,
-    /// The guest's address.
+    /// The guest address.
     address: u64,
-    /// Loads the guest's address into rax and jumps to the stub for missing code.
-    absent: [u8; 16],
+    /// A stub that loads the guest address into rax and jumps to the stub for missing code.
+    unresolved: [u8; 16],
 }
 
-/// The offset of a cell's guest address.
+/// Offset of the guest address in a link slot.
 pub(crate) const CELL_ADDRESS: u64 = 8;
 
-/// An entry of the table for transfers to where a register points.
+/// An entry of the table for computed jumps.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Entry {
@@ -86,24 +85,24 @@ struct Entry {
     code: u64,
 }
 
-/// Entries of the table, which a guest address's low bits select.
+/// Number of entries of the table, which is indexed by the low bits of a guest address.
 const ENTRIES: usize = 1 << 18;
 const TABLE_BYTES: usize = ENTRIES * size_of::<Entry>();
 
-/// Compiled code, and the places where it begins by guest address.
+/// The compiled code, by guest address of its entries.
 pub(crate) struct Entries {
     pub(crate) arena: Arena,
-    /// Code to keep for ever, in bytes: the stubs.
+    /// Size in bytes of the stubs, which are never discarded.
     kept: usize,
-    /// The stub for missing code.
+    /// The address of the stub for missing code.
     missing: u64,
-    /// The cells by guest address.
+    /// The link slots by guest address.
     cells: HashMap<u64, u64>,
     table: Space,
 }
 
 impl Entries {
-    /// The bits of a guest address that select an entry; times 4 they are its offset.
+    /// The bits of a guest address that select an entry; multiplied by 4 they are its offset.
     pub(crate) const MASK: u32 = (ENTRIES as u32 - 1) << 2;
 
     pub(crate) fn new() -> Option<Entries> {
@@ -119,66 +118,65 @@ impl Entries {
 
     fn entry(&self, index: usize) -> *mut Entry {
         debug_assert!(index < ENTRIES);
-        // SAFETY: it lies in the table.
+        // SAFETY: the entry lies in the table.
         unsafe { self.table.base().cast::<Entry>().as_ptr().add(index) }
     }
 
-    /// What lies in the arena now is to stay, the stub for missing code at `missing` among it.
+    /// Keeps what is in the arena now; `missing` is the address of the stub for missing code.
     pub(crate) fn keep(&mut self, missing: u64) {
         (self.kept, self.missing) = (self.arena.used, missing);
         self.no_address_zero();
     }
 
-    /// The pages are zero: address 0 is what no free entry but the first is found by.
+    /// Free entries are zero, and would be found by address 0: gives the one that address 0 selects another address.
     fn no_address_zero(&mut self) {
         // SAFETY: the table has entries.
         unsafe { self.entry(0).write(Entry { address: 1, code: self.missing }) };
     }
 
-    /// The host address of the cell for a guest address. None if there is no room.
+    /// The host address of the link slot of a guest address. None if there is no room.
     pub(crate) fn cell(&mut self, address: u64) -> Option<u64> {
         if let Some(&cell) = self.cells.get(&address) {
             return Some(cell);
         }
-        let at = self.arena.cells.checked_sub(size_of::<Cell>()).filter(|&at| at >= self.arena.used)?;
+        let at = self.arena.cells.checked_sub(size_of::<LinkSlot>()).filter(|&at| at >= self.arena.used)?;
         let place = self.arena.start() + at as u64;
-        let code = place + std::mem::offset_of!(Cell, absent) as u64;
-        let mut absent = Assembler::new(code);
-        absent.load(Size::Quad, RAX, Operand::Near(place + CELL_ADDRESS));
-        absent.jump_to(self.missing);
-        let mut bytes = [0; size_of::<Cell>()];
+        let code = place + std::mem::offset_of!(LinkSlot, unresolved) as u64;
+        let mut unresolved = Assembler::new(code);
+        unresolved.load(Size::Quad, RAX, Operand::Near(place + CELL_ADDRESS));
+        unresolved.jump_to(self.missing);
+        let mut bytes = [0; size_of::<LinkSlot>()];
         bytes[..8].copy_from_slice(&code.to_le_bytes());
         bytes[8..16].copy_from_slice(&address.to_le_bytes());
-        let absent = absent.finish().bytes;
-        bytes[16..16 + absent.len()].copy_from_slice(&absent);
+        let unresolved = unresolved.finish().bytes;
+        bytes[16..16 + unresolved.len()].copy_from_slice(&unresolved);
         self.arena.write(at, &bytes);
         self.arena.cells = at;
         self.cells.insert(address, place);
         Some(place)
     }
 
-    /// Notes the code for a guest address.
+    /// Sets the code of a guest address.
     pub(crate) fn set(&mut self, address: u64, code: u64) {
         self.find_by_register(address, code);
         if let Some(cell) = self.cell(address) {
-            // SAFETY: cells lie in the arena; code reads them as the guest's threads of this process do not
-            // share them.
+            // SAFETY: link slots lie in the arena. Only this guest thread's code reads them.
             unsafe { (cell as *mut u64).write(code) };
         }
     }
 
-    /// Lets transfers to where a register points find the code for a guest address.
+    /// Enters the code of a guest address into the table for computed jumps.
     pub(crate) fn find_by_register(&mut self, address: u64, code: u64) {
         let index = (address as u32 & Self::MASK) >> 2;
         // SAFETY: the mask keeps the index below `ENTRIES`.
         unsafe { self.entry(index as usize).write(Entry { address, code }) };
     }
 
-    /// Forgets all code but what is kept.
+    /// Discards all code but what is kept.
     pub(crate) fn clear(&mut self) {
         self.cells.clear();
         self.arena.clear(self.kept);
-        // SAFETY: the table's own pages, which are zero afterwards.
+        // SAFETY: these pages are the table's own, and are zero afterwards.
         unsafe { libc::madvise(self.entry(0).cast(), TABLE_BYTES, libc::MADV_DONTNEED) };
         self.no_address_zero();
     }

@@ -26,21 +26,21 @@ pub(crate) const R13: Register = Register(13);
 pub(crate) const R14: Register = Register(14);
 pub(crate) const R15: Register = Register(15);
 
-/// A place in memory: a register plus a displacement.
+/// A memory operand: a register plus a displacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) base: Register,
     pub(crate) displacement: i32,
 }
 
-/// What an instruction takes its second operand from, or writes its result to.
+/// The second operand of an instruction, or its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operand {
     Register(Register),
     Memory(Place),
     /// Base plus index times 1, 2, 4 or 8 (as a power of two) plus displacement.
     Indexed(Register, Register, u8, i32),
-    /// An absolute address near the code.
+    /// An absolute address within reach of a relative displacement.
     Near(u64),
 }
 
@@ -56,7 +56,7 @@ impl From<Place> for Operand {
     }
 }
 
-/// How many bytes of its operands an instruction works on.
+/// The operand size of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     Byte,
@@ -84,7 +84,7 @@ pub(crate) enum Shift {
     Arithmetic = 7,
 }
 
-/// What bits to count, by the opcode; 64 zeros if there is nothing else.
+/// Bit counts, by the opcode; the count is 64 if all bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BitCount {
     Ones = 0xb8,
@@ -133,7 +133,7 @@ impl Condition {
     }
 }
 
-/// Machine code as it is written. It will run where `origin` says.
+/// Machine code that is being written. It will run at `origin`.
 pub(crate) struct Assembler {
     origin: u64,
     bytes: Vec<u8>,
@@ -143,18 +143,18 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
-    /// Code for an address.
+    /// Assembles code for an address.
     pub(crate) fn new(origin: u64) -> Assembler {
         let (labels, jumps, distances) = (Vec::new(), Vec::new(), Vec::new());
         Assembler { origin, bytes: Vec::new(), labels, jumps, distances }
     }
 
-    /// The code, complete.
+    /// Completes the code.
     pub(crate) fn finish(self) -> Code {
         Code::complete(self.origin, &self.bytes, self.labels, self.jumps, &self.distances)
     }
 
-    /// How far the code has been written. It may move until it is complete.
+    /// The present position. It may move until the code is complete.
     pub(crate) fn position(&self) -> usize {
         self.bytes.len()
     }
@@ -164,7 +164,7 @@ impl Assembler {
         Label(self.labels.len() as u32 - 1)
     }
 
-    /// The label is here.
+    /// Places a label at the present position.
     pub(crate) fn place(&mut self, label: Label) {
         self.labels[label.0 as usize] = Some(self.bytes.len());
     }
@@ -193,7 +193,7 @@ impl Assembler {
         self.bytes.extend(value.to_le_bytes());
     }
 
-    /// Loads fewer bytes than a register has, with zeroes before them.
+    /// Loads a smaller operand, zero-extended.
     pub(crate) fn load_zero_extended(&mut self, size: Size, to: Register, from: impl Into<Operand>) {
         match size {
             Size::Byte => self.extending(Size::Byte, Size::Long, &[0x0f, 0xb6], to, from.into()),
@@ -202,7 +202,7 @@ impl Assembler {
         }
     }
 
-    /// Loads fewer bytes than a register has, with copies of their sign before them.
+    /// Loads a smaller operand, sign-extended.
     pub(crate) fn load_sign_extended(&mut self, size: Size, to: Register, from: impl Into<Operand>) {
         match size {
             Size::Byte => self.extending(Size::Byte, Size::Quad, &[0x0f, 0xbe], to, from.into()),
@@ -212,12 +212,12 @@ impl Assembler {
         }
     }
 
-    /// Sets a register to zero; flags change.
+    /// Sets a register to zero. Flags change.
     pub(crate) fn zero(&mut self, register: Register) {
         self.alu(Alu::Xor, Size::Long, register, register);
     }
 
-    /// Loads a constant; flags stay as they are.
+    /// Loads a constant. Flags are unchanged.
     pub(crate) fn constant(&mut self, to: Register, value: u64) {
         if let Ok(low) = u32::try_from(value) {
             self.prefix(Size::Long, 0, Operand::Register(to), false);
@@ -232,7 +232,7 @@ impl Assembler {
         }
     }
 
-    /// Loads the address that an operand in memory has.
+    /// Loads the address of a memory operand.
     pub(crate) fn address(&mut self, size: Size, to: Register, of: impl Into<Operand>) {
         self.instruction(size, &[0x8d], to.0, of.into(), 0);
     }
@@ -258,7 +258,7 @@ impl Assembler {
         }
     }
 
-    /// Adds one to a place in memory.
+    /// Adds one to a memory operand.
     pub(crate) fn increment(&mut self, to: impl Into<Operand>) {
         self.instruction(Size::Quad, &[0xff], 0, to.into(), 0);
     }
@@ -317,8 +317,8 @@ impl Assembler {
         self.instruction(Size::Quad, &[0x0f, what as u8], to.0, of.into(), 0);
     }
 
-    /// Compares the eight bytes of two registers: bit i of `to` is set if byte i of `a` is not below that of
-    /// `b`, unsigned. Takes xmm0 and xmm1.
+    /// Compares the eight bytes of two registers: bit i of `to` is set if byte i of `a` is greater than or equal to
+    /// that of `b`, unsigned. Clobbers xmm0 and xmm1.
     pub(crate) fn compare_bytes(&mut self, to: Register, a: Register, b: Register) {
         for (operation, register, operand) in [
             (Vector::SET, XMM0, a),
@@ -339,14 +339,14 @@ impl Assembler {
         self.instruction(size, &[0x0f, opcode], register.0, operand.into(), 0);
     }
 
-    /// Compares rax with memory; if they are equal stores a register there, and sets the flag of zero. At
-    /// once for all processors.
+    /// Atomic compare-and-exchange: compares rax with memory; if they are equal, stores a register there and sets the
+    /// zero flag.
     pub(crate) fn compare_and_exchange(&mut self, size: Size, place: Place, new: Register) {
         self.bytes.push(0xf0);
         self.instruction(size, &[0x0f, 0xb1], new.0, place.into(), 0);
     }
 
-    /// Writes become visible to others before later reads are made.
+    /// A memory fence: earlier writes become visible to other processors before later reads are made.
     pub(crate) fn fence(&mut self) {
         self.bytes.extend([0x0f, 0xae, 0xf0]);
     }
@@ -369,7 +369,7 @@ impl Assembler {
         self.bytes.push(0x9d);
     }
 
-    /// An instruction that a user's program must not execute: it raises SIGSEGV.
+    /// A privileged instruction, which raises SIGSEGV.
     pub(crate) fn halt(&mut self) {
         self.bytes.push(0xf4);
     }
@@ -391,12 +391,12 @@ impl Assembler {
         self.bytes.extend([0; Jump::SHORT]);
     }
 
-    /// Jumps into the instruction before, so many bytes back from its end.
+    /// Jumps into the preceding instruction, this many bytes before its end.
     pub(crate) fn jump_into(&mut self, condition: Condition, back: u8) {
         self.bytes.extend([0x70 | condition as u8, (back + Jump::SHORT as u8).wrapping_neg()]);
     }
 
-    /// Jumps to code elsewhere, at an absolute address.
+    /// Jumps to an absolute address.
     pub(crate) fn jump_to(&mut self, target: u64) {
         self.bytes.push(0xe9);
         self.distance(target, 0);
@@ -407,23 +407,23 @@ impl Assembler {
         self.distance(target, 0);
     }
 
-    /// Jumps to where the operand points.
+    /// Jumps to the address in the operand.
     pub(crate) fn jump_through(&mut self, operand: impl Into<Operand>) {
         self.instruction(Size::Long, &[0xff], 4, operand.into(), 0);
     }
 
-    /// Calls what the operand points to.
+    /// Calls the address in the operand.
     pub(crate) fn call_through(&mut self, operand: impl Into<Operand>) {
         self.instruction(Size::Long, &[0xff], 2, operand.into(), 0);
     }
 
-    /// The distance to an absolute address from behind the instruction, which has `trailing` more bytes.
+    /// The distance to an absolute address from the end of the instruction, which has `trailing` more bytes.
     fn distance(&mut self, target: u64, trailing: usize) {
         self.distances.push(Distance { at: self.bytes.len(), target, trailing });
         self.bytes.extend([0; 4]);
     }
 
-    /// Operand-size, REX prefix.
+    /// Writes operand-size and REX prefixes.
     fn prefix(&mut self, size: Size, register: u8, operand: Operand, low_bytes: bool) {
         if size == Size::Word {
             self.bytes.push(0x66);
@@ -435,7 +435,7 @@ impl Assembler {
         };
         let wide = u8::from(size == Size::Quad);
         let rex = wide << 3 | (register >> 3) << 2 | (index >> 3) << 1 | base >> 3;
-        // Without a prefix 4 to 7 are ah, ch, dh and bh.
+        // Without a REX prefix 4 to 7 are ah, ch, dh and bh.
         let is_plain = matches!(operand, Operand::Register(_));
         let needs = low_bytes && (register >= 4 || is_plain && base >= 4);
         if rex != 0 || needs {
@@ -443,7 +443,7 @@ impl Assembler {
         }
     }
 
-    /// Loads that read fewer bytes than they write.
+    /// Loads whose source is smaller than their destination.
     fn extending(&mut self, part: Size, size: Size, opcode: &[u8], to: Register, from: Operand) {
         let low_bytes = part == Size::Byte && matches!(from, Operand::Register(Register(4..)));
         self.prefix(size, to.0, from, low_bytes);
@@ -451,7 +451,7 @@ impl Assembler {
         self.operand(to.0, from, 0);
     }
 
-    /// Prefixes, opcode and operands; `trailing` bytes of a constant follow.
+    /// Writes prefixes, opcode and operands; `trailing` bytes of a constant follow.
     pub(crate) fn instruction(
         &mut self,
         size: Size,
@@ -465,7 +465,7 @@ impl Assembler {
         self.operand(register, operand, trailing);
     }
 
-    /// ModRM, SIB, displacement.
+    /// Writes ModRM, SIB and displacement.
     fn operand(&mut self, register: u8, operand: Operand, trailing: usize) {
         let field = (register & 7) << 3;
         match operand {
@@ -502,7 +502,7 @@ impl Assembler {
     }
 }
 
-/// How many bytes a displacement takes; rbp and r13 as a base need one.
+/// The size of a displacement in bytes. rbp and r13 as a base always have one.
 fn displacement_mode(base: Register, displacement: i32) -> u8 {
     match displacement {
         0 if base.0 & 7 != 5 => 0,

@@ -1,14 +1,14 @@
-//! The assembler's oracle: an independent disassembler (iced-x86) decodes every form with every register, at the
+//! Compares the assembler with an independent disassembler (iced-x86): every form, with every register, at the
 //! boundaries of displacements, constants and distances.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register as X86};
 
 use super::assembler::*;
 
-/// The address that test code is written for.
+/// The address of the test code.
 const ORIGIN: u64 = 0x7f00_0000_0000;
 
-/// An operand as the disassembler sees it.
+/// An operand as the disassembler decodes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decoded {
     Register(X86),
@@ -19,7 +19,7 @@ enum Decoded {
     Target(u64),
 }
 
-/// Decodes what was written: every byte must belong to a valid instruction.
+/// Decodes code. Every byte must belong to a valid instruction.
 fn disassemble(write: impl FnOnce(&mut Assembler)) -> Vec<Instruction> {
     let mut assembler = Assembler::new(ORIGIN);
     write(&mut assembler);
@@ -66,7 +66,7 @@ fn registers() -> impl Iterator<Item = Register> {
 /// The disassembler's name of a register.
 fn general(register: Register, size: Size) -> X86 {
     let first = match size {
-        // Those of low bytes are spl to dil, not ah to bh: al, cl, dl and bl come before the latter.
+        // With a REX prefix, numbers 4 to 7 of byte registers are spl to dil instead of ah to bh.
         Size::Byte if register.0 < 4 => X86::AL,
         Size::Byte => return X86::SPL + u32::from(register.0 - 4),
         Size::Word => X86::AX,
@@ -80,7 +80,7 @@ fn vector(register: Register) -> X86 {
     X86::XMM0 + u32::from(register.0)
 }
 
-/// Displacements where the encoding changes.
+/// Displacements at which the encoding changes.
 const DISPLACEMENTS: [i32; 11] = [0, 1, -1, 127, 128, -128, -129, 255, 256, i32::MAX, i32::MIN];
 
 /// All kinds of memory operands.
@@ -99,7 +99,7 @@ fn places() -> Vec<Operand> {
     places
 }
 
-/// What an operand in memory, of so many bytes, decodes to.
+/// The decoding of a memory operand of this size in bytes.
 fn memory(operand: Operand, bytes: usize) -> Decoded {
     match operand {
         Operand::Register(_) => panic!("a register"),
@@ -128,7 +128,7 @@ const fn bytes(size: Size) -> usize {
 enum Slot {
     /// A general-purpose register, with its size.
     General(Size),
-    /// A vector register; in memory it has so many bytes.
+    /// A vector register, or this many bytes of memory.
     Vector(usize),
 }
 
@@ -154,13 +154,13 @@ impl Slot {
     }
 }
 
-/// Writes a form with its operands.
+/// A function that writes a form with its operands.
 type Write = dyn Fn(&mut Assembler, Register, Operand);
 
 /// A form with a register and a register or memory operand.
 struct Form {
     mnemonic: Mnemonic,
-    /// The register, and the other operand.
+    /// The register operand, and the other one.
     slots: [Slot; 2],
     /// Whether the register is the second operand.
     is_reversed: bool,
@@ -197,7 +197,7 @@ impl Form {
         if self.has_memory {
             let places = places();
             for (number, register) in self.slots[0].all().enumerate() {
-                // Each place with some registers, each register with some places.
+                // Every memory operand with some registers, and every register with some memory operands.
                 places.iter().skip(number).step_by(3).for_each(|&place| check(register, place));
             }
         }
@@ -236,7 +236,7 @@ const CONDITIONS: [(Condition, Mnemonic, Mnemonic, Mnemonic); 10] = [
 #[test]
 fn moves() {
     for size in [Size::Long, Size::Quad] {
-        // Moving a quadword to itself is nothing.
+        // Moving a quadword register to itself writes no instruction.
         let load =
             move |assembler: &mut Assembler, to: Register, from: Operand| assembler.load(size, to, from);
         Form { has_registers: size == Size::Long, ..Form::new(Mnemonic::Mov, [slot(size); 2], load) }.check();
@@ -313,7 +313,7 @@ fn arithmetic() {
     }
 }
 
-/// lea computes an address: the disassembler gives its operand no size.
+/// lea computes an address, so the disassembler gives its operand no size.
 #[test]
 fn addresses() {
     for size in [Size::Long, Size::Quad] {
@@ -324,7 +324,7 @@ fn addresses() {
     }
 }
 
-/// Forms with one operand, in a register or in memory, and perhaps a constant.
+/// Forms with one operand in a register or in memory, and optionally a constant.
 #[test]
 fn single_operands() {
     let check = |operand: Operand, mnemonic, slot: Slot, constant: Option<i64>, decoded: Instruction| {
@@ -356,7 +356,7 @@ fn single_operands() {
                 let decoded = one(|code| code.alu_constant(operation, Size::Quad, operand, value));
                 check(operand, mnemonic, QUAD, Some(value.into()), decoded);
                 let decoded = one(|code| code.alu_constant(operation, Size::Long, operand, value));
-                // The disassembler has constants of 32 bits without a sign.
+                // The disassembler decodes constants of 32 bits as unsigned.
                 let long = if i8::try_from(value).is_ok() { value.into() } else { i64::from(value as u32) };
                 check(operand, mnemonic, LONG, Some(long), decoded);
             }
@@ -503,7 +503,8 @@ fn atomic_and_flags() {
     }
 }
 
-/// Jumps to labels so far before and behind them, around where the short form ends, and calls and jumps elsewhere.
+/// Jumps to labels before and after them, at distances around the limit of the short form; calls and jumps to other
+/// code.
 #[test]
 fn transfers() {
     let conditions = CONDITIONS.map(|(condition, jump, ..)| (Some(condition), jump));

@@ -1,9 +1,8 @@
-//! Machine code once it is written: labels get their places, and each jump the shortest form that reaches
-//! its label.
+//! Completes machine code: places labels, and gives each jump the shortest form that reaches its label.
 
 use super::assembler::Condition;
 
-/// A place in the code that jumps go to.
+/// A label that jumps refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label(pub(crate) u32);
 
@@ -11,16 +10,16 @@ pub(crate) struct Label(pub(crate) u32);
 pub(crate) struct Jump {
     pub(crate) at: usize,
     pub(crate) to: Label,
-    /// None for always.
+    /// The condition; None for an unconditional jump.
     pub(crate) condition: Option<Condition>,
     pub(crate) is_long: bool,
 }
 
 impl Jump {
-    /// Bytes of the short form.
+    /// Size of the short form in bytes.
     pub(crate) const SHORT: usize = 2;
 
-    /// What the long form has more.
+    /// Number of bytes by which the long form is larger.
     fn growth(&self) -> usize {
         match (self.is_long, self.condition) {
             (false, _) => 0,
@@ -30,24 +29,24 @@ impl Jump {
     }
 }
 
-/// The distance to a place outside, or in other code.
+/// A relative distance to an address outside of this code.
 pub(crate) struct Distance {
     pub(crate) at: usize,
     pub(crate) target: u64,
-    /// Bytes of the instruction behind it.
+    /// Number of bytes of the instruction after the distance.
     pub(crate) trailing: usize,
 }
 
-/// Machine code that is complete.
+/// Complete machine code.
 pub(crate) struct Code {
     pub(crate) bytes: Vec<u8>,
-    /// Positions behind which the code has grown since it was written, and by how much up to there.
+    /// Positions after which the code has grown since it was written, with the total growth up to there.
     grown: Vec<(usize, usize)>,
     labels: Vec<Option<usize>>,
 }
 
 impl Code {
-    /// Completes what was written for `origin`: each jump as short as it can be.
+    /// Completes code that will run at `origin`, with the shortest possible jumps.
     pub(crate) fn complete(
         origin: u64,
         written: &[u8],
@@ -67,12 +66,13 @@ impl Code {
         code
     }
 
-    /// Where a jump goes: every label is set by now.
+    /// The target of a jump. All labels are placed by now.
     fn target(&self, jump: &Jump) -> i64 {
         self.label(jump.to).expect("every label is set") as i64
     }
 
-    /// Makes jumps long that do not reach their labels, given those that are long already; false if all do.
+    /// Selects the long form for jumps that do not reach their labels, given those that are long already. False if
+    /// all reach.
     fn lengthen(&mut self, jumps: &mut [Jump]) -> bool {
         let mut sum = 0;
         self.grown.clear();
@@ -89,7 +89,7 @@ impl Code {
         changed
     }
 
-    /// Copies what was written, and the jumps in their final forms.
+    /// Copies the code with jumps in their final forms.
     fn write(&mut self, written: &[u8], jumps: &[Jump]) {
         let mut done = 0;
         for jump in jumps {
@@ -112,13 +112,13 @@ impl Code {
         self.bytes.extend(&written[done..]);
     }
 
-    /// Where something is that was written at a position.
+    /// The final position of what was written at a position.
     pub(crate) fn position(&self, written: usize) -> usize {
         let before = self.grown.partition_point(|&(at, _)| at < written);
         written + before.checked_sub(1).map_or(0, |last| self.grown[last].1)
     }
 
-    /// Where a label is.
+    /// The position of a label.
     pub(crate) fn label(&self, label: Label) -> Option<usize> {
         self.labels[label.0 as usize].map(|written| self.position(written))
     }

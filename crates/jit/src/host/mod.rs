@@ -1,4 +1,4 @@
-//! What the compiler knows of the host: an assembler for x86-64, and the arena that code lies in.
+//! The host's part of the compiler: an assembler for x86-64, and the arena of compiled code.
 
 pub(crate) mod arena;
 pub(crate) mod assembler;
