@@ -5,7 +5,7 @@
 ! The matrix is in stripes. The elements of column j of stripe k1 are AA(k,k1), in the rows ROWIDX(k,k1) of the
 ! stripe, for k from COLSTR(j,k1) up to COLSTR(j+1,k1)-1.
 !
-! usage: spmv [CALLS]    calls each of both so often, and checks that they agree; without CALLS once, and says so.
+! usage: spmv [CALLS]    calls each of the two CALLS times, and checks that they agree; without CALLS once, and prints figures.
 
 module matrix
    implicit none
@@ -20,7 +20,7 @@ module matrix
    integer(4), save :: ROWIDX(most, stripes), COLSTR(n + 1, stripes)
    integer(8), save :: state = 1
 contains
-   ! A number from 0 to limit-1: the same ones in each run.
+   ! A pseudo-random number from 0 to limit-1; the sequence is the same in each run.
    integer function random(limit)
       integer, intent(in) :: limit
       state = iand(state * 1103515245_8 + 12345_8, 2147483647_8)

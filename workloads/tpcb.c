@@ -42,12 +42,12 @@ enum {
 
 #define MEBIBYTE (1024 * 1024)
 
-/* Read from outside by name; updated after each transaction. */
+/* Variables that the measurement reads by name; updated after each transaction. */
 volatile uint64_t tpcb_transactions; /* transactions committed */
 volatile uint64_t tpcb_page_hits;    /* page-cache hits since the first transaction */
 volatile uint64_t tpcb_page_misses;  /* page-cache misses since the first transaction */
 
-/* What one transaction is given. */
+/* The inputs of a transaction. */
 struct input {
     int64_t aid, tid, bid, delta;
 };

@@ -1,35 +1,36 @@
-//! The container of traces (docs/trace-format.md), taken apart and put together again with right checksums: a
-//! mutation is then not refused at once.
+//! Splits trace files into chunks and sections (docs/trace-format.md), and assembles them with correct checksums, so
+//! that a mutation is not rejected because of its checksum.
 
 use std::ops::Range;
 
 /// The file's magic number and version.
 const BEGINNING: usize = 12;
 const HEAD: usize = 72;
-/// What a head begins with.
+/// A head's magic number.
 const MAGIC: [u8; 8] = [0xf5, 0x63, 0x68, 0x75, 0x6e, 0x6b, 0xa3, 0x1c];
 const LENGTH: Range<usize> = 24..28;
 const PAYLOAD_CHECKSUM: Range<usize> = 64..68;
-/// More than any section of a seed; keeps a damaged length from claiming memory.
+/// Maximum size of a decompressed section: more than in any seed, so that a damaged length does not allocate much
+/// memory.
 const LARGEST_SECTION: usize = 1 << 20;
 
-/// A head and its payload.
+/// A chunk: head and payload.
 pub struct Chunk {
-    /// The head, whose length and checksums [`File::bytes`] makes right.
+    /// The head, whose length and checksums [`File::bytes`] corrects.
     pub head: [u8; HEAD],
     /// The payload.
     pub payload: Vec<u8>,
 }
 
-/// A file in parts.
+/// A trace file in parts.
 pub struct File {
     beginning: [u8; BEGINNING],
-    /// Its chunks; there is one at least.
+    /// Its chunks, at least one.
     pub chunks: Vec<Chunk>,
 }
 
 impl File {
-    /// Takes a file apart. None unless it is nothing but whole chunks.
+    /// Splits a file. None unless it consists of whole chunks only.
     pub fn split(bytes: &[u8]) -> Option<File> {
         let (beginning, mut rest) = bytes.split_first_chunk()?;
         let mut chunks = Vec::new();
@@ -44,7 +45,7 @@ impl File {
         (!chunks.is_empty()).then_some(File { beginning: *beginning, chunks })
     }
 
-    /// The file, with right lengths and checksums.
+    /// The bytes of the file, with correct lengths and checksums.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.beginning.to_vec();
         for Chunk { head, payload } in &self.chunks {
@@ -61,7 +62,7 @@ impl File {
     }
 }
 
-/// The sections of a payload, unpacked. None if it has no sections.
+/// The decompressed sections of a payload. None if it has no sections.
 pub fn sections(payload: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (mut rest, mut sections) = (payload, Vec::new());
     while !rest.is_empty() {
@@ -76,7 +77,7 @@ pub fn sections(payload: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(sections)
 }
 
-/// A payload of these sections, stored as they are.
+/// A payload of these sections, stored uncompressed.
 pub fn payload(sections: &[Vec<u8>]) -> Vec<u8> {
     let mut payload = Vec::new();
     for section in sections {
@@ -87,7 +88,7 @@ pub fn payload(sections: &[Vec<u8>]) -> Vec<u8> {
     payload
 }
 
-/// Takes a varint from the beginning.
+/// Decodes a varint at the beginning.
 fn number(bytes: &mut &[u8]) -> Option<usize> {
     let mut number = 0;
     for shift in (0..28).step_by(7) {

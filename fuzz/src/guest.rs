@@ -1,5 +1,5 @@
-//! A guest program for a debugger: some instructions without branches and system calls, and then a fault that ends it.
-//! Whatever the debugger does to its registers, it ends soon and asks the system for nothing.
+//! A guest program to debug: some instructions without branches and system calls, followed by one that faults.
+//! Whatever the debugger does to its registers, it ends soon and makes no system call.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,12 +12,12 @@ const DATA: u64 = 0x1_4000_0000;
 const PAGE: u64 = 0x1_0000;
 const HEADERS: usize = 64 + 3 * 56;
 
-/// Where the instructions are: nothing may be written there.
+/// The address of the instructions, which must not be overwritten.
 pub fn text() -> Range<u64> {
     TEXT..TEXT + PAGE
 }
 
-/// Writes the program.
+/// Writes the program's file.
 pub fn write(path: &Path) -> std::io::Result<()> {
     let (ra, sp, zero) = (1, 30, 31);
     let one = [
@@ -33,7 +33,7 @@ pub fn write(path: &Path) -> std::io::Result<()> {
     let (code, data) = (PAGE, 2 * PAGE);
     file.extend(program_header(load, 5, code, TEXT, words.len() as u64));
     file.extend(program_header(load, 6, data, DATA, PAGE));
-    // A stack that is not executable.
+    // Requests a stack that is not executable.
     file.extend(program_header(stack, 6, 0, 0, 0));
     assert_eq!(file.len(), HEADERS);
     file.resize(code as usize, 0);

@@ -1,4 +1,4 @@
-//! What several fuzz targets share: see `targets/`, one file a target.
+//! Code shared by the fuzz targets; `targets/` has one file for each.
 
 pub mod container;
 pub mod guest;

@@ -1,4 +1,4 @@
-//! An image is read or refused, and answers every question that is asked of it.
+//! An image is opened or rejected, and answers every query.
 #![no_main]
 
 use image::{Image, SymbolPattern};

@@ -1,6 +1,6 @@
-//! The server of GDB's remote protocol, with a program that it holds: whatever is sent, it answers or leaves, and the
-//! program ends. An input is packets, a line each, which get their checksums here; a line that begins with `!` is sent
-//! as it is.
+//! The server of GDB's remote protocol, with a stopped program. Whatever is sent, the server must answer or
+//! disconnect, and the program must end. An input has one packet in each line, to which checksums are added; a line
+//! that begins with `!` is sent unchanged.
 #![no_main]
 
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use libfuzzer_sys::{Corpus, fuzz_target};
 use pathlength_fuzz::guest;
 use tempfile::TempDir;
 
-/// A folder for the guest program and for sockets.
+/// A directory for the guest program and for sockets.
 static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
     guest::write(&folder.path().join("guest")).expect("writable");
@@ -33,19 +33,19 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     Corpus::Keep
 });
 
-/// What would end or stop this process, or have the guest call the system, which is ours.
+/// Packets that would end or stop this process, or make the guest call the kernel, which is ours.
 fn is_harmful(line: &[u8]) -> bool {
     let has = |what: &[u8]| line.windows(what.len()).any(|window| window == what);
     if line.starts_with(b"!") {
-        // As it is, a packet may hide anywhere.
+        // An unchanged line may contain a packet anywhere.
         return [&b"$k"[..], b"$M", b"$X", b"vKill", b"vCont"].iter().any(|what| has(what));
     }
     let writes = line.first().is_some_and(|first| b"MX".contains(first));
-    // Signals from 0x10 on are those that stop, among others.
+    // Signals from 0x10 on include those that stop a process.
     line.starts_with(b"k") || has(b"vKill") || has(b"C1") || has(b"C2") || writes && !is_beside_code(line)
 }
 
-/// Whether what a packet writes, `M120000000,4:...`, is no code.
+/// Whether the packet, `M120000000,4:...`, writes outside of the code.
 fn is_beside_code(packet: &[u8]) -> bool {
     let numbers = || {
         let text = std::str::from_utf8(packet.get(1..)?.split(|&byte| byte == b':').next()?).ok()?;
@@ -59,7 +59,7 @@ fn is_beside_code(packet: &[u8]) -> bool {
     })
 }
 
-/// What is sent for a line.
+/// The bytes to send for a line.
 fn frame(line: &[u8]) -> Vec<u8> {
     match line.strip_prefix(b"!") {
         Some(raw) => raw.into(),
@@ -89,8 +89,8 @@ fn serve(sent: &[u8]) {
     });
 }
 
-/// Ends all if the program has not ended in time. libFuzzer's own alarm is a signal, which the engine takes for the
-/// program's.
+/// Ends the process if the program has not ended in time. libFuzzer's own timeout uses a signal, which the engine
+/// would deliver to the program.
 fn watch(has_ended: Receiver<()>) {
     const PATIENCE: Duration = Duration::from_secs(60);
     if has_ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
@@ -99,7 +99,7 @@ fn watch(has_ended: Receiver<()>) {
     }
 }
 
-/// Says all, as far as the server listens, and hears the answers.
+/// Sends all packets as far as the server reads them, and reads its answers.
 fn talk(mut client: UnixStream, sent: &[u8]) {
     let said = client.write_all(sent).and_then(|()| client.shutdown(Shutdown::Write));
     let heard = client.read_to_end(&mut Vec::new());

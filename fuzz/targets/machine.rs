@@ -1,16 +1,16 @@
-//! A machine's description is refused in one line, or the machine can be simulated.
+//! A machine's description is rejected with an error of one line, or the machine can be simulated.
 #![no_main]
 
 use events::{Block, Consumer, Thread};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use machine::{Caches, Machine, TimingModel};
 
-/// Lines and entries of a machine that is simulated: larger ones take the time of many.
+/// Maximum numbers of lines and entries of a simulated machine: larger ones would take the time of many inputs.
 const MOST_LINES: u64 = 1 << 14;
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
     let Ok(text) = std::str::from_utf8(bytes) else { return Corpus::Reject };
-    // It would read another file.
+    // A base would be read from another file.
     if text.contains(".toml") {
         return Corpus::Reject;
     }

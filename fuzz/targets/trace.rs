@@ -1,5 +1,5 @@
-//! A trace is read as far as it can be, checked and replayed. Mutations are made in what its chunks and their sections
-//! hold, and the checksums made right again.
+//! Opens, checks and replays a trace. Mutations are applied to the contents of chunks and sections, whose checksums
+//! are then corrected.
 #![no_main]
 
 use std::convert::Infallible;
@@ -19,14 +19,14 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use trace::Trace;
 use trace::check::check;
 
-/// Instructions that a trace is replayed with: more take the time of many traces.
+/// Maximum number of instructions to replay: longer traces would take the time of many inputs.
 const MOST_INSTRUCTIONS: u64 = 200_000;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(trace) = open(bytes) else { return };
     let mut words = Vec::new();
     for chunk in 0..trace.chunks().len() {
-        // One that cannot be read is told, and the others still can.
+        // A chunk that cannot be read is reported, and the others are still read.
         if let Err(error) = trace.read(chunk, &mut words) {
             assert!(!error.to_string().is_empty());
         }
@@ -61,7 +61,7 @@ fn seek(trace: &Trace, instruction: u64) {
     }
 }
 
-/// Shows it in one of the ways that there are.
+/// Shows the trace in one of the views.
 fn replay(trace: &Trace, number: u64) {
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);
@@ -113,9 +113,9 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     }
 });
 
-/// A file with a mutation in a chunk, if it has chunks and is not larger.
+/// The file with a mutation in one of its chunks, if it has chunks and does not become too large.
 fn mutate(random: &mut Rng, bytes: &[u8], max_size: usize) -> Option<Vec<u8>> {
-    /// What a head says, between its magic number and its checksums.
+    /// Size of the fields of a head between its magic number and its checksums.
     const FIELDS: std::ops::Range<usize> = 8..64;
     let mut file = File::split(bytes)?;
     let (index, other) = (random.usize(..file.chunks.len()), random.usize(..file.chunks.len()));
@@ -139,7 +139,7 @@ fn mutate(random: &mut Rng, bytes: &[u8], max_size: usize) -> Option<Vec<u8>> {
 }
 
 fn mutate_bytes(bytes: &mut Vec<u8>) {
-    /// What a mutation adds at most.
+    /// Maximum number of bytes that a mutation adds.
     const MORE: usize = 64;
     let size = bytes.len();
     bytes.resize(size + MORE, 0);

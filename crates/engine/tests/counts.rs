@@ -1,5 +1,5 @@
-//! Counts are exact: every call of a function, in whatever thread, is counted, and is as long as it is in a program
-//! with one thread; and nothing is counted that a signal keeps from being executed.
+//! Counts are exact: every call of a function in every thread is counted, with the same length as in a program with
+//! one thread; and instructions that a signal prevents are not counted.
 
 mod guest;
 
@@ -36,8 +36,8 @@ fn count(guest: &Guest, arguments: &[&str]) -> (Vec<Unit>, Counts) {
     (units, counts)
 }
 
-/// Instructions executed in the program itself, without those that start its threads and wait for
-/// them: what lies between the first and the last address of the units' blocks.
+/// Instructions executed in the program itself, except those that start its threads and wait for them: instructions
+/// between the first and the last address of the units' blocks.
 fn in_work(units: &[Unit], counts: &Counts) -> u64 {
     let block = |id: u32| &counts.blocks[id as usize];
     let ids = || units.iter().flat_map(|unit| &unit.blocks).map(|(id, _)| *id);
@@ -62,7 +62,7 @@ fn every_call_in_every_thread_is_counted() {
     let (mut one, one_counts) = count(&guest, &[&number]);
     let (mut several, several_counts) = count(&guest, &[&number, "threads"]);
     assert_eq!(several.len(), 50 * NUMBER);
-    // They are numbered as they began, and told as they ended.
+    // Units are numbered in the order of their beginnings, and reported in the order of their ends.
     several.sort_by_key(|unit| unit.number);
     assert!(several.iter().zip(0..).all(|(unit, number)| unit.number == number && unit.returned));
     assert_eq!(in_work(&several, &several_counts), in_work(&one, &one_counts));
@@ -77,8 +77,8 @@ fn every_call_in_every_thread_is_counted() {
     assert_eq!(lengths(&several), lengths(&one));
 }
 
-/// `work(n)` calls a loop with a choice in it, which a timer interrupts until that has happened n times. Mostly
-/// that is long ago: so `wait_until` is compiled as a whole, and its loop is not what other code enters.
+/// `work(n)` calls a loop that a timer interrupts, until n interrupts have occurred, which is mostly the case
+/// already. So `wait_until` is compiled as a whole, and other code does not enter it at its loop.
 const INTERRUPTED: &str = r#"
 #include <signal.h>
 #include <sys/time.h>

@@ -1,5 +1,5 @@
-//! What programs ask of a processor and an operating system, a theme a program: optimized, with byte and word instructions;
-//! in `make test-long` in both builds, at every level of optimization.
+//! Features of the processor and the operating system, one test program for each topic, built with optimization and
+//! byte and word instructions; in `make test-long` both builds, at every level of optimization.
 
 mod agreement;
 

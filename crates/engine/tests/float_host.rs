@@ -1,4 +1,4 @@
-//! IEEE operates against the host's SSE unit, bit by bit and flag by flag, in every rounding mode.
+//! IEEE operations compared with the host's SSE unit, bit by bit and flag by flag, in every rounding mode.
 #![cfg(target_arch = "x86_64")]
 
 mod float_support;
@@ -49,7 +49,7 @@ enum Width {
     T,
 }
 
-/// The FPCR status that corresponds to MXCSR's flags; a denormal operand is in IOV's place.
+/// The FPCR status for MXCSR's flags; a denormal operand sets IOV's bit.
 fn status(mxcsr: u32) -> u64 {
     [(0, 52), (1, 57), (2, 53), (3, 54), (4, 55), (5, 56)]
         .iter()
@@ -73,7 +73,7 @@ fn check(word: u32, operands: [u64; 2], host: impl Fn(u32) -> (u64, u32)) {
         let (mut value, flags) = host(mxcsr);
         let nan = used.iter().rev().find(|x| !integer && is_nan(**x));
         if is_nan(value) {
-            // Which NaN is Alpha's own rule.
+            // Alpha has its own rule for the propagation of NaNs.
             value = nan.map_or(0xfff8 << 48, |x| x | QUIET);
             if op == Op::Cvtts {
                 value &= !0 << 29;
@@ -83,7 +83,7 @@ fn check(word: u32, operands: [u64; 2], host: impl Fn(u32) -> (u64, u32)) {
         let mut found = ours.fpcr & 0x3f << 52;
         assert_eq!(ours.fpcr >> 63 != 0, found != 0, "the summary bit");
         quick_agrees(word, operands, dynamic, ours);
-        // The host looks for denormal operands last, Alpha's completion handler first.
+        // The host checks for denormal operands last, Alpha's completion handler first.
         if flags & 0b101 != 0 || nan.is_some() {
             expected &= !(1 << 57);
             found &= !(1 << 57);
@@ -97,7 +97,7 @@ fn check(word: u32, operands: [u64; 2], host: impl Fn(u32) -> (u64, u32)) {
     }
 }
 
-/// Once INE is recorded, the common case takes another way to the same result.
+/// Once INE is recorded, common cases use another code path with the same result.
 fn quick_agrees(word: u32, operands: [u64; 2], dynamic: u64, full: Outcome) {
     let quick = execute(word, dynamic << 58 | 1 << 56, 0, operands);
     let expected = (full.value, full.fpcr & 0x3f << 52 | 1 << 56);
@@ -173,7 +173,7 @@ fn conversions_between_formats() {
     let (cvtts, cvtst) = (word(Op::Cvtts, SUI), word(Op::Cvtst, software));
     let mut random = Random(3);
     for _ in 0..CASES {
-        // Often near the range of S, where results overflow and underflow.
+        // Many numbers are near the limits of S, where results overflow and underflow.
         let t = if random.below(2) == 0 { random.t() } else { random.number(11, 52, 1023 - 126) };
         check(cvtts, [0, t], |mode| {
             let (value, flags) = sse!("cvtsd2ss {x}, {y}", mode, 0u64, t);

@@ -63,7 +63,7 @@ fn words() -> Vec<u32> {
     words
 }
 
-/// A function for each instruction that executes it as a request says.
+/// Functions, one for each instruction, that execute it for a request.
 fn assembly(words: &[u32]) -> String {
     let mut text = String::from("\t.arch ev67\n\t.set noat\n\t.text\n");
     for (number, word) in words.iter().enumerate() {
@@ -157,7 +157,7 @@ fn requests(words: &[u32]) -> Vec<Request> {
         for word in words {
             let op = isa::decode(*word).unwrap().op;
             let operands = operands(op, &mut random);
-            // Mostly no trap enabled, as programs are started.
+            // Mostly no trap is enabled, as in a new process.
             let control = if random.below(4) == 0 { random.next() & 0x303e } else { 0 };
             let mut cpu = Cpu { fpcr: random.below(4) << 58, ..Cpu::default() };
             set_ieee_control(&mut cpu, control);
@@ -175,7 +175,7 @@ fn operands(op: Op, random: &mut Random) -> [u64; 2] {
             [0, (random.next() as i64 >> shift) as u64]
         }
         Op::Cvttq => [0, random.number(11, 52, 1023 + 40)],
-        // It takes VAX numbers for IEEE ones, which holds within the range of both.
+        // qemu-alpha takes VAX numbers for IEEE ones; that agrees within the range of both.
         Op::Cmpgeq | Op::Cmpglt | Op::Cmpgle => {
             let a = random.t() & !(3 << 61) | 1 << 61;
             [a, if random.below(3) == 0 { a } else { random.t() & !(3 << 61) | 1 << 61 }]
@@ -203,7 +203,7 @@ fn is_nan(bits: u64) -> bool {
     bits & MAGNITUDE > 0x7ff << 52
 }
 
-/// Our answer as qemu-alpha 7.2 would give it: every way in which it is known to differ.
+/// Converts our result to qemu-alpha 7.2's, with all its known differences.
 fn as_qemu(request: &Request, ours: Answer, theirs: Answer) -> Answer {
     let instruction = isa::decode(request.word).unwrap();
     let (op, q) = (instruction.op, instruction.qualifiers());
@@ -211,39 +211,39 @@ fn as_qemu(request: &Request, ours: Answer, theirs: Answer) -> Answer {
     let used = &request.operands[usize::from(unary)..];
     let mut answer = ours;
 
-    // It leaves the summary bit alone.
+    // qemu-alpha does not set the summary bit.
     answer.fpcr &= !SUM;
-    // It has no status for denormal operands, which Linux keeps in IOV's place.
+    // It has no status for denormal operands, for which Linux uses IOV's bit.
     let integer = matches!(op, Op::Cvtqs | Op::Cvtqt | Op::Cvtql);
     if !integer && used.iter().any(|x| is_denormal(*x)) {
         answer.fpcr &= !IOV;
     }
-    // Its completion of integer overflow does not count as an invalid operation.
+    // Its completion of an integer overflow does not record an invalid operation.
     if answer.fpcr & IOV != 0 && q.software {
         answer.fpcr &= !INV;
     }
-    // With /s it records only what the qualifiers let trap; a 21264 records everything.
+    // With /s it records only exceptions that the qualifiers let trap; a 21264 records all.
     if q.software {
         answer.fpcr &= !(if q.underflow { 0 } else { UNF | IOV } | if q.inexact { 0 } else { INE });
     }
     if matches!(op, Op::Cvtqs | Op::Cvtqt) && !q.inexact {
         answer.fpcr &= !INE;
     }
-    // It finds a quiet NaN invalid as an integer; table B-2 of the architecture does not.
+    // It treats a quiet NaN that is converted to an integer as invalid; table B-2 of the architecture does not.
     if op == Op::Cvttq && q.software && is_nan(request.operands[1]) {
         answer.fpcr |= INV;
         answer.trapped |= request.control & 2 != 0;
     }
-    // Without /s it traps on the first operand that is not finite, and does not record a denormal.
-    // An infinity may be compared.
+    // Without /s it traps on the first operand that is not finite, and does not record a denormal. An infinity may be
+    // compared.
     let comparison = matches!(op, Op::Cmptun | Op::Cmpteq | Op::Cmptlt | Op::Cmptle);
     let greatest = if comparison { 0x7ff << 52 } else { (0x7ff << 52) - 1 };
     let first = used.iter().find(|x| is_denormal(**x) || **x & MAGNITUDE > greatest);
     if !q.software && !integer && first.is_some_and(|x| is_denormal(*x)) {
         answer.fpcr &= !INV;
     }
-    // Underflow to zero: it keeps the sign, where the architecture wants a true zero (4.7.7.7), and
-    // records nothing; with /u and without /s it gives the denormal. It looks before rounding.
+    // Underflow to zero: qemu-alpha keeps the sign, where the architecture requires a true zero (4.7.7.7), and
+    // records nothing; with /u and without /s it returns the denormal. It checks before rounding.
     let single = matches!(op, Op::Adds | Op::Subs | Op::Muls | Op::Divs | Op::Sqrts | Op::Cvtts);
     let least = if single { 0x381 << 52 } else { 1 << 52 };
     let underflow = ours.fpcr & UNF != 0 && ours.value == 0 && theirs.value & MAGNITUDE <= least;
@@ -253,7 +253,7 @@ fn as_qemu(request: &Request, ours: Answer, theirs: Answer) -> Answer {
         let status = UNF | INE;
         answer = Answer { fpcr: answer.fpcr & !status | theirs.fpcr & status, ..theirs };
     }
-    // Of two NaNs it takes the one with the greater significand; its own NaN is positive.
+    // Of two NaNs it propagates the one with the greater significand; its own NaN is positive.
     if is_nan(ours.value) {
         let candidates = [request.operands[0] | QUIET, request.operands[1] | QUIET, 0x7ff8 << 48];
         if candidates.contains(&theirs.value) {

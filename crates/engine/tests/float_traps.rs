@@ -1,4 +1,5 @@
-//! What operates record and when they trap: the 21264 with Linux's completion handler.
+//! The exceptions that operations record, and the conditions under which they trap: a 21264 with Linux's completion
+//! handler.
 
 mod float_support;
 
@@ -28,8 +29,8 @@ const FPE_FLTUND: i32 = 5;
 const FPE_FLTRES: i32 = 6;
 const FPE_FLTINV: i32 = 7;
 
-/// Executes as a program that set the IEEE control word to `control`; the result, the FPCR's
-/// status, and the code of the SIGFPE or 0.
+/// Executes an operation in a process with the IEEE control word `control`. Returns the result, the FPCR's status,
+/// and the code of the SIGFPE or 0.
 fn run(op: Op, qualifiers: Qualifiers, control: u64, operands: [u64; 2]) -> (u64, u8, i32) {
     let mut cpu = Cpu { fpcr: INITIAL_FPCR, ..Cpu::default() };
     set_ieee_control(&mut cpu, control);
@@ -64,7 +65,7 @@ fn without_software_completion() {
         (Op::Divt, NONE, [0, 0], (CANONICAL, INV, FPE_FLTINV)),
         (Op::Sqrtt, NONE, [0, 0xbff0 << 48], (CANONICAL, INV, FPE_FLTINV)),
         (Op::Addt, NONE, [GREATEST, GREATEST], (INFINITY, OVF | INE, FPE_FLTINV)),
-        // A true zero, silently or not; an exact denormal, too, is an underflow.
+        // A true zero, with or without a trap; an exact denormal is an underflow, too.
         (Op::Divt, NONE, [LEAST | 1 << 63, TWO], (0, UNF | INE, 0)),
         (Op::Divt, U, [LEAST | 1 << 63, TWO], (0, UNF | INE, FPE_FLTINV)),
         (Op::Cvttq, NONE, [0, 0x4340 << 48 | 1 << 60], (0, IOV | INE, 0)),
@@ -72,7 +73,7 @@ fn without_software_completion() {
         (Op::Cvtql, NONE, [0, 1 << 31], (1 << 63, IOV | INE, 0)),
         (Op::Cvtql, U, [0, 1 << 31], (1 << 63, IOV | INE, FPE_FLTINV)),
     ] {
-        // The control word has no say.
+        // The control word has no effect.
         for control in [0, 0x7e] {
             assert_eq!(run(op, qualifiers, control, operands), expected, "{op:?} {operands:x?}");
         }
@@ -93,7 +94,7 @@ fn software_completion() {
         (Op::Mult, [LEAST, LEAST], 0, UNF | INE, UNF, FPE_FLTUND),
         (Op::Divt, [LEAST, TWO], LEAST >> 1, 0, 0, 0),
         (Op::Divt, [ONE, three], third, INE, INE, FPE_FLTRES),
-        // A denormal operand's status is where IOV is, and its trap that of an underflow.
+        // A denormal operand sets IOV's status bit, and its trap is that of an underflow.
         (Op::Addt, [0, DENORMAL], DENORMAL, IOV, DNO, FPE_FLTUND),
         (Op::Cvttq, [0, huge], 0, IOV | INE | INV, INV, FPE_FLTINV),
     ] {
@@ -149,7 +150,8 @@ fn control_word_and_fpcr() {
     assert_eq!(INITIAL_FPCR, 0x680e_8000_0000_0000);
     let mut cpu = Cpu { fpcr: INITIAL_FPCR, ..Cpu::default() };
     assert_eq!(ieee_control(&cpu), 0);
-    // All traps enabled: none disabled. Status bits and the summary go along; rounding stays.
+    // All traps enabled: no disable bit is set. Status bits and the summary are copied; the rounding mode is
+    // unchanged.
     cpu.fpcr |= 1 << 58;
     set_ieee_control(&mut cpu, 0x7e | 1 << 17 | 1 << 21);
     assert_eq!(cpu.fpcr, 3 << 58 | 1 << 52 | 1 << 56 | 1 << 63);
@@ -206,7 +208,7 @@ fn singles_in_registers() {
         let single = random.next() as u32;
         let value = f32::from_bits(single);
         assert_eq!(store_s(load_s(single)), single);
-        // Denormals are as they are in memory; the payload of a NaN is not f64's to keep.
+        // Denormals are unchanged; the payload of a NaN would not survive in an f64.
         if value.is_normal() || value == 0.0 || value.is_infinite() {
             assert_eq!(load_s(single), f64::from(value).to_bits());
         }

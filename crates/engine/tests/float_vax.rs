@@ -19,8 +19,8 @@ const OVF: u64 = 1 << 3;
 const UNF: u64 = 1 << 4;
 const INV: u64 = 1 << 1;
 
-/// Precision, exponents of the least and greatest number, what the register adds to the exponent,
-/// where the register's exponent begins.
+/// Precision, exponents of the smallest and largest numbers, the register's exponent bias, and the position of its
+/// exponent field.
 #[derive(Clone, Copy)]
 struct Vax(u32, i32, i32, i32, u32);
 
@@ -103,7 +103,7 @@ fn qualifiers(chopped: bool, underflow: bool) -> Qualifiers {
     Qualifiers { rounding, underflow, ..Qualifiers::NONE }
 }
 
-/// The traps that executing `op` took, or its result.
+/// The traps that executing `op` raised, or its result.
 fn run(op: Op, qualifiers: Qualifiers, operands: [u64; 2]) -> Result<u64, u64> {
     let outcome = execute(word(op, qualifiers), NORMAL, 0, operands);
     match outcome.exception {
@@ -121,7 +121,7 @@ fn check(op: Op, to: Vax, operands: [u64; 2], exact: &BigRational) {
     for chopped in [false, true] {
         let expected = to.round(exact, chopped);
         assert_eq!(run(op, qualifiers(chopped, true), operands), expected, "{op:?} {operands:x?} {chopped}");
-        // Without /u an underflow is silently a true zero.
+        // Without /u an underflow gives a true zero and no trap.
         let expected = if expected == Err(UNF) { Ok(0) } else { expected };
         assert_eq!(run(op, qualifiers(chopped, false), operands), expected, "{op:?} {operands:x?} {chopped}");
     }
@@ -180,7 +180,7 @@ fn square_roots() {
 fn conversions() {
     let mut random = Random(13);
     for _ in 0..cases() {
-        // Where F and D end within G.
+        // The limits of F and D within G's range.
         let g = if random.below(2) == 0 {
             G.random(&mut random)
         } else {

@@ -1,4 +1,4 @@
-//! What is recorded of the heap is what the program itself says of it, and blocks never overlap.
+//! The recorded heap events agree with the program's own output, and blocks never overlap.
 
 mod guest;
 
@@ -10,7 +10,7 @@ use events::{Block, Consumer, Image, Thread};
 use guest::Guest;
 use pathlength_engine::{Plan, UnitPlan};
 
-/// Tells each block that its functions allocate, and what they free; the first argument says how.
+/// Prints each block that its functions allocate or free; the first argument selects the scenario.
 const SOURCE: &str = r#"
 #include <malloc.h>
 #include <pthread.h>
@@ -93,15 +93,15 @@ int main(int count, char **arguments) {
 }
 "#;
 
-/// What happened to the heap: a site or `free`, the block's address, and its size.
+/// A heap event: the allocating function or `free`, the block's address, and its size.
 type Told = (String, u64, u64);
 
-/// Hears of the heap.
+/// Collects heap events.
 #[derive(Default)]
 struct Kept {
     images: Vec<Image>,
     shapes: Vec<Shape>,
-    /// With the numbers of the process and the thread.
+    /// The events, with the numbers of process and thread.
     marks: Vec<(Thread, Heap)>,
 }
 
@@ -123,7 +123,7 @@ impl Consumer for Kept {
     }
 }
 
-/// The program, and where it tells.
+/// The program, and the file to which it prints.
 struct Telling(Guest);
 
 impl Telling {
@@ -135,7 +135,7 @@ impl Telling {
         [how.into(), self.0.path("told").into()]
     }
 
-    /// What the program told.
+    /// The events that the program printed.
     fn said(&self) -> Vec<Told> {
         let told = std::fs::read_to_string(self.0.path("told")).unwrap();
         let line = |line: &str| {
@@ -166,7 +166,7 @@ impl Telling {
         function.name.starts_with("by_").then(|| function.name.clone())
     }
 
-    /// What the marks tell of the blocks that the program's functions allocate.
+    /// The events in the marks, for blocks that the program's functions allocate.
     fn told(&self, kept: &Kept) -> Vec<Told> {
         let mut told = Vec::new();
         let (mut caller, mut size) = (0, 0);
@@ -206,7 +206,7 @@ fn blocks_are_those_of_which_the_program_tells() {
     let guest = Telling::new();
     let unit = UnitPlan { function: "work".into(), skip: 5, units: Some(3) };
     let units = Plan { unit: Some(unit), ..plan() };
-    // Before recording begins, and where nothing is recorded, the heap is told too.
+    // The heap is recorded also before recording of instructions begins, and where it is inactive.
     let main = Plan { from: Some("work".parse().unwrap()), ..plan() };
     for plan in [plan(), main] {
         let (kept, told) = guest.record("once", &plan);
@@ -217,7 +217,7 @@ fn blocks_are_those_of_which_the_program_tells() {
             assert_eq!(guest.told(&kept), told, "{plan:?}");
         }
     }
-    // Until nothing more can be recorded.
+    // Until the disk is full.
     let (kept, told) = guest.record("once", &units);
     let heard = guest.told(&kept);
     assert!(heard.len() > 30 && told.starts_with(&heard), "{heard:?}");
@@ -225,7 +225,7 @@ fn blocks_are_those_of_which_the_program_tells() {
     assert_eq!(kept.marks, []);
 }
 
-/// Goes through the marks of all threads in their order; how many blocks there are in each process in the end.
+/// Processes the marks of all threads in order. Returns the number of blocks in each process at the end.
 fn follow(kept: &Kept) -> BTreeMap<u32, usize> {
     let mut heaps: BTreeMap<u32, BTreeMap<u64, u64>> = BTreeMap::new();
     let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
@@ -246,7 +246,7 @@ fn follow(kept: &Kept) -> BTreeMap<u32, usize> {
                 heap.insert(address, end);
             }
             Heap::Freed(address) => {
-                // When a thread ends, the C library frees once more what it kept for it.
+                // When a thread ends, the C library once more frees what it kept for the thread.
                 if let Some(end) = heap.remove(&address) {
                     freed.insert(thread.number, (address, end));
                 }
@@ -282,7 +282,7 @@ fn blocks_of_threads_never_overlap() {
 fn forked_processes_have_their_parents_blocks() {
     let guest = Telling::new();
     let (kept, _) = guest.record("fork", &plan());
-    // Each frees the block of 500 bytes, and allocates one.
+    // Each one frees the block of 500 bytes, and allocates another.
     let blocks = follow(&kept);
     assert_eq!((blocks.len(), blocks[&0]), (2, blocks[&1]), "{blocks:?}");
     let sizes = |process| {

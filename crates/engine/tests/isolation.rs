@@ -1,4 +1,4 @@
-//! What a program tries to reach of the engine that runs it: by every window that the kernel has on memory.
+//! A program must not reach the engine that runs it, by any of the kernel's interfaces to memory.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -55,7 +55,7 @@ impl Guest {
         self.call(OPEN, [SCRATCH, flags, 0, 0, 0, 0])
     }
 
-    /// What it can read of a file, at most as much as there is room for.
+    /// The contents of a file, as far as they can be read and fit into the buffer.
     fn contents(&mut self, path: &str) -> Result<Vec<u8>, u64> {
         // Alpha's O_NONBLOCK.
         let file = self.open(path, 4)?;
@@ -82,7 +82,7 @@ fn no_window_shows_the_engines_memory() {
     ];
     let process = u64::from(std::process::id());
     let file = guest.open("/proc/self/mem", 2).unwrap();
-    // The window itself.
+    // The window itself is the guest's.
     guest.memory.store::<8>(TEXT, 42).unwrap();
     assert_eq!(guest.call(PREAD, [file, SCRATCH, 8, TEXT, 0, 0]), Ok(8));
     assert_eq!(guest.memory.load::<8>(SCRATCH), Ok(42));
@@ -114,7 +114,7 @@ fn mappings() -> Vec<Range<u64>> {
     maps.lines().filter_map(range).filter(|range| range.start > ADDRESS_SPACE * 2).collect()
 }
 
-/// Every number that text or words can be read as.
+/// Every number as which a part of the text or words can be read.
 fn numbers(bytes: &[u8]) -> BTreeSet<u64> {
     let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
     let text = String::from_utf8_lossy(bytes);

@@ -1,4 +1,4 @@
-//! A consumer hears, while a program runs, what a trace of the same run says.
+//! A consumer receives the same events while a program runs as from a trace of the same run.
 
 mod guest;
 
@@ -11,7 +11,7 @@ use guest::Guest;
 use pathlength_engine::{Plan, Recorder, UnitPlan};
 use trace::Trace;
 
-/// Calls `work` from one thread or from several, at different depths, until it has read and written much.
+/// Calls `work` from one thread or several, at different depths, until it has made many accesses.
 const SOURCE: &str = r#"
 #include <unistd.h>
 long table[1 << 12];
@@ -31,7 +31,7 @@ void *__attribute__((noinline)) body(void *number) {
 }
 "#;
 
-/// What happened, told apart from how blocks are numbered.
+/// An event, independent of the numbers of blocks.
 #[derive(Clone, Debug, PartialEq)]
 enum Happened {
     /// A block's address and words, and its addresses.
@@ -39,7 +39,7 @@ enum Happened {
     Marked(Mark),
 }
 
-/// Keeps all that it hears, in pieces as they come.
+/// Collects all events, in the parts in which they are reported.
 #[derive(Default)]
 struct Kept {
     images: Vec<Image>,
@@ -70,7 +70,7 @@ impl Consumer for Kept {
                     let addresses = one.addresses.to_vec();
                     self.happened.push((thread.number, Happened::Executed(address, words, addresses)));
                 }
-                // When what follows was executed is known from its order here.
+                // While a program runs there are no order marks.
                 Entry::Mark(Mark::Order(_)) => {}
                 Entry::Mark(mark) => self.happened.push((thread.number, Happened::Marked(mark))),
             }
@@ -79,7 +79,7 @@ impl Consumer for Kept {
     }
 }
 
-/// Closes descriptors of the engine's side when the program has begun, which takes their numbers then.
+/// Closes descriptors of the engine once the program has started, which then reuses the numbers.
 struct Closing(Vec<std::fs::File>);
 
 impl Consumer for Closing {
@@ -94,7 +94,7 @@ fn guest() -> Guest {
     Guest::with_threads(SOURCE, &["-O1"])
 }
 
-/// The plans that are tried.
+/// The tested plans.
 fn plans() -> Vec<Plan> {
     let unit = |skip, units| UnitPlan { function: "work".into(), skip, units };
     let place = |text: &str| Some(text.parse().unwrap());
@@ -112,7 +112,7 @@ fn numbers_of_closed_descriptors_are_the_programs() {
     let guest = guest();
     let files = (0..20).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
     let closing = Arc::new(Mutex::new(Closing(files)));
-    // Its loader opens libraries, and fails if it cannot close them.
+    // The dynamic loader opens libraries, and fails if it cannot close them.
     let heard = closing.clone();
     guest.run(["1"], |writer| Recorder::live(Plan::default(), writer, heard, false).unwrap());
     assert!(closing.lock().unwrap().0.is_empty());
@@ -127,7 +127,7 @@ fn a_consumer_hears_what_a_trace_says() {
         for is_parallel in [false, true] {
             let (heard, trace) = guest.hear::<Kept, _>(["3"], &plan, is_parallel);
             assert!(heard.happened == expected.happened, "{plan:?}, parallel: {is_parallel}");
-            // What it heard of is what the trace without records tells.
+            // The definitions are those in the trace without records.
             assert_eq!((trace.chunks(), trace.problems()), (&[][..], &[][..]));
             assert!(trace.blocks() == heard.blocks && trace.images() == heard.images, "{plan:?}");
             assert!(trace.functions().iter().any(|function| function.name == "work"));
@@ -135,7 +135,7 @@ fn a_consumer_hears_what_a_trace_says() {
     }
 }
 
-/// How often each thread executed each block at addresses of `work`, without the threads' numbers.
+/// How often each thread executed each block in `work`; threads are not identified.
 fn in_work(kept: &Kept, trace: &Trace) -> Vec<BTreeMap<(u64, Vec<u32>), u64>> {
     let function = trace.functions().iter().find(|function| function.name == "work").unwrap();
     let code = function.address..function.address + function.size;

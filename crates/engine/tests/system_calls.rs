@@ -1,12 +1,12 @@
-//! System calls made directly, without a program: memory against a page-by-page model, hostile
-//! arguments, signal frames that must give back every register, and the virtual clock.
+//! System calls made directly, without a program: a page-by-page model of memory; hostile arguments; signal frames,
+//! which must restore every register; and the virtual clock.
 
 use alpha::cpu::{Cpu, Exception, register};
 use linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
 use memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
 use proptest::prelude::*;
 
-/// A process without a program; some pages are mapped for arguments.
+/// A process without a program, with some pages mapped for arguments.
 struct Guest {
     kernel: SharedKernel,
     thread: Thread,
@@ -29,14 +29,14 @@ impl Guest {
         Guest { kernel, thread, cpu, memory }
     }
 
-    /// Makes the call that the registers describe.
+    /// Makes the call in the registers.
     fn make_call(&mut self) -> Control {
         let mut kernel = self.kernel.lock();
         self.thread.report(&mut kernel, self.cpu.instructions);
         linux::system_call(&mut kernel, &mut self.thread, &mut self.cpu, &self.memory)
     }
 
-    /// The result, or the error's number.
+    /// The result, or the error number.
     fn call(&mut self, number: u64, arguments: [u64; 6]) -> Result<u64, u64> {
         self.cpu.r[register::V0] = number;
         self.cpu.r[register::A0..register::A0 + 6].copy_from_slice(&arguments);
@@ -91,7 +91,7 @@ fn address(page: usize) -> u64 {
     BASE + page as u64 * PAGE
 }
 
-/// Carries a step out on the model and on the guest, and compares the results.
+/// Does a step on the model and in the guest, and compares the results.
 fn apply(guest: &mut Guest, model: &mut [Page; PAGES], step: &Step) {
     let bytes = |pages: usize| pages as u64 * PAGE;
     match *step {
@@ -141,7 +141,8 @@ fn apply(guest: &mut Guest, model: &mut [Page; PAGES], step: &Step) {
                 }
                 Err(EINVAL) => assert!(overlaps),
                 Err(error) => {
-                    // Several mappings of the host's, though alike: never more than refused.
+                    // The host may have several mappings with the same properties: such a call may only be refused in
+                    // addition.
                     assert_eq!(error, EFAULT, "{step:?}");
                     for (index, page) in model.iter_mut().enumerate().skip(to).take(new) {
                         if guest.memory.region_at(address(index)).is_none() {
@@ -180,14 +181,14 @@ proptest! {
         }
     }
 
-    /// Calls that do no harm to the test itself, with whatever arguments: no panic, and an answer.
+    /// Calls that cannot harm the test itself, with arbitrary arguments: they must not panic, and must return.
     #[test]
     fn hostile_arguments(calls in proptest::collection::vec((any::<prop::sample::Index>(), arguments()), 1..60)) {
         let mut guest = Guest::new();
         for (index, arguments) in calls {
             let number = *index.get(HARMLESS);
             let answer = guest.call(number, arguments);
-            // Returning from a signal's handler has no answer, but all registers from memory.
+            // sigreturn returns no result, but loads all registers from memory.
             if let Err(error) = answer && !RETURNS.contains(&number) {
                 prop_assert!((1..=140).contains(&error), "call {number}: error {error}");
             }
@@ -239,7 +240,7 @@ proptest! {
     }
 }
 
-/// Arguments that are numbers, good and bad pointers, and descriptors that are not open.
+/// Arguments: numbers, valid and invalid pointers, and descriptors that are not open.
 fn arguments() -> impl Strategy<Value = [u64; 6]> {
     let argument = prop_oneof![
         0..20u64,
@@ -262,7 +263,7 @@ fn arguments() -> impl Strategy<Value = [u64; 6]> {
     })
 }
 
-/// Those of [`HARMLESS`] by which a signal's handler returns.
+/// The calls of [`HARMLESS`] by which a signal handler returns.
 const RETURNS: [u64; 2] = [103, 351];
 
 /// Calls that take pointers, lengths and counts and can neither block nor change what the test needs.

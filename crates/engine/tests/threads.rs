@@ -1,5 +1,5 @@
-//! Programs with threads print the same natively, under qemu-alpha and on the engine; in `make test-long` in both builds,
-//! not optimized too, and each time of several.
+//! Programs with threads print the same natively, under qemu-alpha and on the engine; in `make test-long` also both
+//! builds, without optimization, and in several runs each.
 
 mod agreement;
 

@@ -1,4 +1,4 @@
-//! A SIGBUS or SIGSEGV that somebody sends to a thread is no fault of the access it interrupts.
+//! A SIGBUS or SIGSEGV that is sent to a thread is not a fault of the access that it interrupts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -11,7 +11,7 @@ use pathlength_lab::workload::{BuildTarget, Recipe, Script, Source, Workload};
 const LIBRARY: &str = "int half(short *p) { return *p / 2; }\n";
 const PROGRAM: &str = "int half(short *); int main(void) { short four = 4; return half(&four) - 2; }\n";
 
-/// As `tpcb` is, a library and a program, but compiled in a moment.
+/// A library and a program, as `tpcb`, but compiled in a moment.
 const SMALL: Workload = Workload {
     name: "small",
     title: "A library and a program",
@@ -152,7 +152,7 @@ fn sources_come_from_a_folder_if_one_is_named() {
     assert!(std::process::Command::new(&builds[0].program).status().unwrap().success());
 }
 
-/// A workload whose sources bring their own way to build them.
+/// A workload whose sources have their own build script.
 const SCRIPTED: Workload = Workload {
     sources: &[Source::Embedded { name: "small.c", text: "int main(void) { return 0; }\n" }],
     recipe: Recipe::Script(Script {
@@ -215,7 +215,7 @@ fn debian_archive_is_found_in_a_named_folder() {
     assert_eq!(fs::read_to_string(&build.images[0]).unwrap(), "original");
 }
 
-/// TPC-B, with a small bank, does the same on the host as its specification says anywhere.
+/// TPC-B with a small bank has the effects that its specification requires.
 #[test]
 fn tpcb_is_consistent_and_repeatable() {
     let folder = tempfile::tempdir().unwrap();

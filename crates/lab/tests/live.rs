@@ -1,4 +1,4 @@
-//! While a program runs compiled code tells a model of caches only of what misses: the rest is passed over.
+//! While a program runs, compiled code reports only L1 misses to a cache model, and counts filtered executions.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,10 +9,10 @@ use events::{Block, BlockId, Consumer, HitFilter, Image, Thread};
 use machine::{Caches, Machine};
 use pathlength_lab::live;
 
-/// Caches, and of how many executions of blocks they were told in which way.
+/// Caches, and the numbers of executions reported in each way.
 struct Told {
     caches: Caches,
-    /// Whether it may be told by counts.
+    /// Whether filtered executions may be reported by counts.
     passes: bool,
     by_records: u64,
     by_counts: u64,

@@ -7,7 +7,7 @@ use pathlength_lab::study::strides::{StridesStudySettings, strides};
 
 fn options(sysroot: &str) -> StridesStudySettings {
     StridesStudySettings {
-        // Kept from one test run to the next.
+        // Kept for later test runs.
         build: BuildFolders { folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds"), sources: None },
         sysroot: sysroot.into(),
         with_misses: false,
@@ -21,22 +21,22 @@ fn from_sources_to_the_page() {
     assert!(study.seen.len() >= 2 && !study.tables().is_empty());
     for seen in &study.seen {
         let walk = |array, is_store| seen.walk(array, is_store).unwrap();
-        // As many references as the source does, whatever the compiler does with the loops: 4 stripes with 14000
-        // columns, each with four loads of ROWIDX more than of AA. The last elements of a stripe may not be used.
+        // The number of references in the source, independent of loop transformations: 4 stripes with 14000 columns,
+        // each with four loads more of ROWIDX than of AA. The last elements of a stripe may be unused.
         let loads = walk("aa", false).references;
         assert!((elements - 500..=elements).contains(&loads), "{loads}");
         assert_eq!(walk("rowidx", false).references, loads + 4 * 4 * 14_000);
         assert_eq!(walk("p", false).references, loads + 4 * 4 * 14_000);
         let q = [walk("q", true), walk("q", false)].map(|walk| walk.references);
         if seen.of.name == "original" {
-            // Q is set to zero first.
+            // Q is first set to zero.
             assert_eq!(q, [5 * 14_000, 4 * 14_000]);
             assert_eq!(walk("ytemp", true).references, 4 * 14_000);
             assert_eq!(walk("colstr", false).references, 2 * 4 * 14_000);
         } else {
             assert_eq!(q, [4 * 14_000, 3 * 14_000]);
             assert!(seen.walk("ytemp", true).is_none());
-            // Each column's end, and the first one's beginning.
+            // The end of each column, and the beginning of the first.
             assert_eq!(walk("colstr", false).references, 4 * 14_001);
             assert!(walk("colstr", false).share(1, 1, Some(1)) > 99.9);
         }

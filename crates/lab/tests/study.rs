@@ -9,7 +9,7 @@ use pathlength_lab::study::{MODES, Mode, SCHEMES, StudySettings, byteword};
 fn options(sysroot: &str) -> StudySettings {
     StudySettings {
         modes: MODES.iter().map(|&mode| Mode { transactions: 40, ..mode }).collect(),
-        // Kept from one test run to the next.
+        // Kept for later test runs.
         build: BuildFolders { folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds"), sources: None },
         sysroot: PathBuf::from(sysroot),
     }
@@ -27,12 +27,12 @@ fn from_sources_to_the_page() {
             let mean = run.measurement.units.iter().map(|unit| unit.instructions as f64).sum::<f64>() / 40.0;
             assert!((mean - run.profile.total).abs() < 1e-6 * mean, "{mean} {}", run.profile.total);
         }
-        // The same transactions on the same pages: only the instructions differ, and fewer do.
+        // The transactions and pages are the same: only instructions differ, and they become fewer.
         assert!(byte_word.profile.total < original.profile.total, "{}", result.mode.name);
         assert_eq!(original.output, byte_word.output);
         assert!(!original.profile.instructions.contains_key("ldbu"));
         assert!(byte_word.profile.instructions["ldbu"] > 0.0);
-        // The simulated transactions are the counted ones.
+        // The simulated transactions equal the counted ones.
         for (scheme, time) in SCHEMES.iter().zip(&result.times) {
             let run = &result.runs[scheme.build];
             let counted: u64 = run.measurement.units.iter().map(|unit| unit.instructions).sum();

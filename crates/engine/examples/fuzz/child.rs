@@ -1,11 +1,11 @@
-//! Other processes: what goes wrong there, goes wrong there.
+//! Child processes, which isolate failures.
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// This program again, to do something else.
+/// A command for this program itself.
 pub fn ourselves(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("the program's own path"));
     command.args(arguments);
@@ -15,7 +15,7 @@ pub fn ourselves(arguments: &[&str]) -> Command {
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its status; None if it took too long.
+    /// The exit status; None after a timeout.
     pub status: Option<std::process::ExitStatus>,
     pub stdout: Vec<u8>,
 }
@@ -25,7 +25,7 @@ impl Outcome {
         self.status.is_some_and(|status| status.success())
     }
 
-    /// The status as a shell has it, a signal's being 128 and its number.
+    /// The status as in a shell, where a signal is 128 plus its number.
     pub fn code(&self) -> Option<i32> {
         let status = self.status?;
         status.code().or_else(|| status.signal().map(|signal| 128 + signal))
@@ -36,7 +36,7 @@ impl Outcome {
     }
 }
 
-/// Runs a command, but not for longer than `limit`.
+/// Runs a command with a time limit.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Outcome, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).stdout(Stdio::piped());

@@ -1,21 +1,21 @@
-//! Work on all processors until enough is done, with progress on the terminal.
+//! Runs jobs on all processors up to a limit, with progress on the terminal.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// When enough is done.
+/// The limit of a run.
 #[derive(Clone, Copy)]
 pub struct Limit {
     pub count: u64,
     pub until: Option<Instant>,
 }
 
-/// What was done.
+/// The results of jobs.
 #[derive(Clone, Copy, Default)]
 pub struct Tally {
     pub done: u64,
-    /// Not compared, for they take too long.
+    /// Not compared because of a timeout.
     pub skipped: u64,
     pub failed: u64,
 }
@@ -37,7 +37,7 @@ pub fn is_stopped() -> bool {
     STOPPED.load(Relaxed)
 }
 
-/// Makes Ctrl-C end the work in order.
+/// Makes Ctrl-C end the run with the results so far.
 pub fn stop_on_interrupt() {
     extern "C" fn stop(_: i32) {
         STOPPED.store(true, Relaxed);
@@ -46,12 +46,12 @@ pub fn stop_on_interrupt() {
     unsafe { libc::signal(libc::SIGINT, stop as *const () as usize) };
 }
 
-/// How many jobs are done at a time.
+/// Number of parallel jobs.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Does jobs 0, 1, 2 and so on until the limit, counted in jobs, is reached.
+/// Runs jobs 0, 1, 2 and so on, up to the limit in time or number.
 pub fn run(what: &str, limit: Limit, job: impl Fn(u64) -> Tally + Sync) -> Tally {
     let [next, done, skipped, failed] = std::array::from_fn(|_| AtomicU64::new(0));
     let tally =
@@ -97,11 +97,11 @@ fn show(what: &str, tally: Tally, elapsed: Duration, is_last: bool) {
         tally.failed,
         elapsed.as_secs_f64()
     );
-    // Progress that cannot be shown is no reason to stop.
+    // Errors in showing progress are ignored.
     let _ = std::io::stderr().flush();
 }
 
-/// Tells of a difference.
+/// Reports a difference.
 pub fn report(text: &str) {
     let start = if std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
     eprintln!("{start}{text}");

@@ -1,12 +1,12 @@
-//! Compares compiled code with the interpreter and with qemu-alpha on random input, for as long as you like:
-//! `make fuzz`. Variables say how much:
+//! Compares compiled code with the interpreter and with qemu-alpha on random input (`make fuzz`). Environment
+//! variables limit the run:
 //!
-//! - `SECONDS`: for so long, half of it with sequences of instructions, half with programs (300);
-//! - `SEQUENCES`, `PROGRAMS`: so many instead;
-//! - `SEED`: what to begin with; the same seed makes the same input.
+//! - `SECONDS`: the duration (300), half of it with sequences of instructions, half with programs;
+//! - `SEQUENCES`, `PROGRAMS`: numbers of them instead;
+//! - `SEED`: the first seed; the same seed gives the same input.
 //!
-//! Ctrl-C ends it early. What failed is kept in `build/fuzz/`, made as small as possible, with the command
-//! that shows it again. The status is 0 if nothing failed.
+//! Ctrl-C ends it early. Failing input is minimized and kept in `build/fuzz/`, with the command that reproduces the
+//! failure. The exit status is 0 if nothing failed.
 
 mod child;
 mod jobs;

@@ -1,4 +1,4 @@
-//! Random C programs, made by csmith: each prints a checksum of all it computed.
+//! Random C programs by csmith, which print a checksum of their results.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,9 +8,9 @@ use crate::KEPT;
 use crate::child::{self, Outcome};
 use crate::jobs::{self, Limit, Tally};
 
-/// A program may be without end.
+/// Timeout of a first run: a program may not terminate.
 const RUN: Duration = Duration::from_secs(4);
-/// The same program in another way takes no longer than this.
+/// Timeout of the other runs of a program that terminates.
 const OTHER: Duration = Duration::from_secs(300);
 const BUILD: Duration = Duration::from_secs(300);
 
@@ -21,7 +21,7 @@ const SYSROOT: &str = "/usr/alpha-linux-gnu";
 const BUILDS: [(&str, [&str; 2]); 2] =
     [("original", ["-mcpu=ev5", "-mno-bwx"]), ("byte-word", ["-mcpu=ev67", "-mbwx"])];
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
-/// Interpreted; compiled at once, and after three executions; counted. What `examples/run.rs` reads.
+/// Interpreted; compiled at once, and after three executions; counted. In the notation of `examples/run.rs`.
 const HOT: &str = "PATHLENGTH_HOT";
 const WAYS: [&str; 5] = ["0", "1", "3", "300", "count3"];
 
@@ -30,7 +30,7 @@ pub fn fuzz(seed: u64, limit: Limit) -> Result<Tally, String> {
     if limit.count == 0 {
         return Ok(Tally::default());
     }
-    // Csmith leaves a file of its own where it runs.
+    // Csmith writes a file to its working directory.
     std::fs::create_dir_all(KEPT).map_err(|error| format!("{KEPT}: {error}"))?;
     for (program, package) in
         [("csmith", "csmith libcsmith-dev"), ("alpha-linux-gnu-gcc", "gcc-alpha-linux-gnu")]

@@ -13,19 +13,19 @@ use crate::sequences::explain::explain;
 use crate::sequences::run::{self, Way};
 use crate::shrink::shrink;
 
-/// Sequences in one program.
+/// Number of sequences in one program.
 const BATCH: usize = 2000;
-/// For a program of so many; and for one of a few.
+/// Timeouts for a program with that many sequences, and for one with a few.
 const LONG: Duration = Duration::from_secs(300);
 const SHORT: Duration = Duration::from_secs(2);
-/// Differences of one batch that are told.
+/// Maximum number of differences reported for a batch.
 const TOLD: usize = 3;
-/// What stands for the other side where else there is a [`Way`].
+/// Stands for qemu-alpha in the place of a [`Way`].
 const QEMU: &str = "qemu";
-/// Most code is compiled after three executions, when the ways through it are known.
+/// Most code is compiled after three executions, when its paths are known.
 const WAYS: [&str; 5] = ["1", "count3", "3", "count2", "3"];
 
-/// What another side is compared with: the interpreter, which counts if the other side does.
+/// The reference for another side: the interpreter, with counting if the other side counts.
 fn interpreted(other: &str) -> &'static str {
     if other.starts_with("count") { "count0" } else { "0" }
 }
@@ -39,7 +39,7 @@ pub fn fuzz(seed: u64, limit: Limit) -> Result<Tally, String> {
     Ok(jobs::run("sequences", limit, |number| job(seed.wrapping_add(number), number)))
 }
 
-/// One batch: of four, one is of the kind that qemu-alpha knows, too.
+/// Runs a batch. One in four contains only instructions that qemu-alpha supports.
 fn job(seed: u64, number: u64) -> Tally {
     let kind = if number.is_multiple_of(4) { Kind::Plain } else { Kind::Full };
     let way = WAYS[number as usize % WAYS.len()];
@@ -65,8 +65,8 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{text} is not a number"))
 }
 
-/// In a process of its own: runs a batch and writes which sequences differ from the interpreter's, a line
-/// each, behind the other side.
+/// In a child process: runs a batch, and writes the other side and, in a line each, the sequences that differ from
+/// the interpreter.
 pub fn batch(name: &str, seed: &str, way: &str) -> Result<(), String> {
     let batch = Batch::random(kind(name), number(seed)?, BATCH);
     let program = std::env::temp_dir().join(format!("pathlength-fuzz-{}", std::process::id()));
@@ -88,13 +88,13 @@ fn differences(batch: &Batch, program: &Path, kind: Kind, way: &str) -> Result<(
     Ok(())
 }
 
-/// In a process of its own: runs a program and writes what it leaves.
+/// In a child process: runs a program, and writes its results.
 pub fn run_one(program: &str, way: &str, bytes: &str) -> Result<(), String> {
     let left = run::engine(Path::new(program), way.parse()?, number(bytes)?)?;
     std::io::stdout().write_all(&left).map_err(|error| error.to_string())
 }
 
-/// What a program leaves on one side.
+/// The results of a program on one side.
 fn side(program: &Path, other: &str, bytes: usize, limit: Duration) -> Result<Outcome, String> {
     let path = program.to_str().ok_or("a path in UTF-8")?;
     let mut command = match other {
@@ -110,11 +110,11 @@ fn differs(batch: &Batch, program: &Path, other: &str) -> bool {
     batch.write(program);
     let limit = if batch.sequences.len() > 10 { LONG } else { SHORT };
     let [ours, theirs] = [interpreted(other), other].map(|other| side(program, other, batch.bytes(), limit));
-    // What does not end would do so for no reason of the other side's.
+    // A program that does not terminate on the reference side cannot be compared.
     !jobs::is_stopped() && ours.as_ref().is_ok_and(Outcome::is_success) && ours != theirs
 }
 
-/// Shrinks and tells what failed; how many sequences that were.
+/// Minimizes and reports failures; returns the number of failing sequences.
 fn tell(kind: Kind, seed: u64, outcome: &Outcome) -> u64 {
     let lines = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let mut failures: Vec<(&str, usize)> = lines
@@ -123,7 +123,7 @@ fn tell(kind: Kind, seed: u64, outcome: &Outcome) -> u64 {
         .collect();
     let count = failures.len().max(1);
     if !outcome.is_success() {
-        // It did not come to comparing.
+        // The child failed before the comparison.
         failures = ["1", "3", "count3", QEMU].map(|other| (other, 0)).to_vec();
     }
     for (other, suspect) in failures.into_iter().take(TOLD) {
@@ -138,7 +138,7 @@ fn tell(kind: Kind, seed: u64, outcome: &Outcome) -> u64 {
     count as u64
 }
 
-/// Shrinks one failure and keeps it in a directory; what there is to tell.
+/// Minimizes a failure and keeps it in a directory; returns the report.
 fn one(kind: Kind, seed: u64, other: &str, suspect: usize) -> Result<String, String> {
     let directory = Path::new(KEPT).join(format!("{kind:?}-{seed}-{other}-{suspect}").to_lowercase());
     std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
@@ -172,13 +172,13 @@ fn one(kind: Kind, seed: u64, other: &str, suspect: usize) -> Result<String, Str
     Ok(text)
 }
 
-/// Shrinks a failure that is known from a test.
+/// Minimizes a failure of a test.
 pub fn shrink_one(name: &str, seed: &str, other: &str, sequence: &str) -> Result<(), String> {
     println!("{}", one(kind(name), number(seed)?, other, number(sequence)?)?);
     Ok(())
 }
 
-/// Shows a difference again: what a program with so many sequences leaves on both sides.
+/// Shows a difference again: the results of a program with this number of sequences on both sides.
 pub fn compare(program: &str, other: &str, sequences: &str) -> Result<(), String> {
     let bytes = Batch::bytes_of(number(sequences)?);
     let sides = [interpreted(other), other].map(|other| side(Path::new(program), other, bytes, LONG));

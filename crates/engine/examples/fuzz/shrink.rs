@@ -1,10 +1,10 @@
-//! Smaller input that fails still.
+//! Minimizes failing input.
 
 use crate::sequences::assembler::NOP;
 use crate::sequences::batch::Batch;
 use crate::sequences::record::{ENTRY, QUADS};
 
-/// Which of `count` things are needed for a failure: leaves out as many as it can, halves first.
+/// Finds which of `count` elements are needed for a failure: removes as many as possible, halves first.
 fn needed(count: usize, mut fails: impl FnMut(&[bool]) -> bool) -> Vec<bool> {
     let mut kept = vec![true; count];
     let mut size = count.next_power_of_two();
@@ -24,7 +24,7 @@ fn needed(count: usize, mut fails: impl FnMut(&[bool]) -> bool) -> Vec<bool> {
     kept
 }
 
-/// The smallest batch it finds that fails, given one that does. Sequence `suspect` may be the one.
+/// Minimizes a failing batch. `suspect` is the sequence that probably fails.
 pub fn shrink(batch: &Batch, suspect: usize, fails: &mut dyn FnMut(&Batch) -> bool) -> Batch {
     let alone = batch.part(std::iter::once(suspect));
     let mut batch = if fails(&alone) {
@@ -38,7 +38,7 @@ pub fn shrink(batch: &Batch, suspect: usize, fails: &mut dyn FnMut(&Batch) -> bo
         part(&kept)
     };
     for number in 0..batch.sequences.len() {
-        // All but the way back.
+        // All but the return instruction.
         let count = batch.sequences[number].words.len() - 1;
         let with = |kept: &[bool]| {
             let mut smaller = batch.clone();

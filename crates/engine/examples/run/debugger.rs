@@ -1,5 +1,5 @@
-//! A debugger that stops a program again and again, steps it and looks at it, but changes nothing: the
-//! program must behave as if it were not there.
+//! A debugger that stops a program again and again, steps it and reads its state, but changes nothing: the program
+//! must behave as without a debugger.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use fastrand::Rng;
 use pathlength_engine::debug::{Accesses, Event, Order, Reason, Session};
 use pathlength_engine::{End, Error, Process};
 
-/// Too many open files.
+/// EMFILE: too many open files.
 const EMFILE: i32 = 24;
 
-/// Stops, after which the program goes on alone.
+/// Number of stops, after which the debugger detaches.
 const STOPS: usize = 3000;
 
-/// Runs a program under such a debugger, whose decisions come from a seed.
+/// Runs a program under such a debugger, which makes random decisions with a seed.
 pub fn run(process: &mut Process, seed: u64) -> Result<End, Error> {
     let (sender, events) = channel();
     let session = Session::new(process, move |event| drop(sender.send(event)));
@@ -35,12 +35,12 @@ struct Debugger {
     session: Arc<Session>,
     events: Receiver<Event>,
     rng: Rng,
-    /// Addresses of instructions that were about to be executed.
+    /// Addresses of the next instructions at stops, for breakpoints.
     places: Vec<u64>,
 }
 
 impl Drop for Debugger {
-    /// The program goes on even if the debugger has failed.
+    /// The program continues even if the debugger fails.
     fn drop(&mut self) {
         self.session.detach();
     }
@@ -74,26 +74,26 @@ impl Debugger {
         }
     }
 
-    /// Looks at every thread, and writes what is there already.
+    /// Reads the state of every thread, and writes back the same contents.
     fn look(&mut self) {
         for thread in self.session.threads() {
-            // What was in a system call may have ended in it.
+            // A system call that was in progress may have ended meanwhile.
             let Ok(registers) = self.session.registers(thread) else { continue };
             let mut word = [0; 4];
             if self.session.read(registers.pc, &mut word) == word.len() {
                 match self.session.write(registers.pc, &word) {
                     Ok(()) => {}
-                    // The program's limit of open files is the debugger's, too.
+                    // The debugger shares the program's limit of open files.
                     Err(error) if error.raw_os_error() == Some(EMFILE) => {}
-                    // Or it may unmap that.
+                    // The program may have unmapped the memory.
                     Err(_) if self.session.read(registers.pc, &mut word) < word.len() => {}
-                    // As for any debugger, Linux has no copy of it to write to.
+                    // Linux cannot make a private copy of the page for a debugger to write to.
                     Err(_) if is_shared(registers.pc) => {}
                     Err(error) => panic!("what can be executed can be written: {error}"),
                 }
                 self.places.push(registers.pc);
             }
-            // In a system call they are not to be set.
+            // The registers of a thread in a system call cannot be set.
             let _ = self.session.set_registers(thread, &registers);
         }
         if self.places.len() > 1000 {
@@ -101,7 +101,7 @@ impl Debugger {
         }
     }
 
-    /// Sets some breakpoints, perhaps a watchpoint, and lets the program go on, perhaps one thread only.
+    /// Sets some breakpoints and perhaps a watchpoint, and resumes the program or a single thread.
     fn resume(&mut self, thread: i32, signal: Option<i32>) {
         for _ in 0..self.rng.usize(..4) {
             let place = self.rng.choice(&self.places).copied().unwrap_or_default();
@@ -129,7 +129,7 @@ impl Debugger {
     }
 }
 
-/// Whether an address is in a mapping that others see, too. The guest's are the host's.
+/// Whether an address is in a mapping that is shared with other processes. Guest addresses equal host addresses.
 fn is_shared(address: u64) -> bool {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let hexadecimal = |digits| u64::from_str_radix(digits, 16).unwrap_or(0);

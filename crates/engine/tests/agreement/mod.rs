@@ -1,8 +1,8 @@
-//! Programs must print the same natively, under qemu-alpha and on the engine, in both builds, at
-//! several levels of optimization. What is special about a program stands in its source's first lines:
-//! `flags:` and `alpha flags:` for the compiler, and `not under qemu-alpha 7.2:` with the reason. A
-//! single line of output that qemu-alpha gets wrong says `[not qemu]` and is not compared there. A
-//! source that asks for `LIBRARY` is also the library that it loads as `../library.so`.
+//! Programs must print the same natively, under qemu-alpha and on the engine, in both builds, at several levels of
+//! optimization. The first lines of a source state its exceptions: `flags:` and `alpha flags:` for the compiler, and
+//! `not under qemu-alpha 7.2:` with the reason. A line of output that qemu-alpha gets wrong contains `[not qemu]` and
+//! is not compared there. A source that tests `LIBRARY` is also compiled to a library, which the program loads as
+//! `../library.so`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,15 @@ use std::time::Duration;
 use testing::sample;
 
 const SYSROOT: &str = "/usr/alpha-linux-gnu";
-/// How the engine executes (`examples/run.rs`): interpreting, and as it decides itself, with and without
-/// counting.
+/// The ways in which the engine executes (`examples/run.rs`): interpreting only, and with its own thresholds, with
+/// and without counting.
 const WAYS: [Option<&str>; 3] = [Some("0"), Some("count"), None];
-/// Under debuggers that stop the program again and again: one build only, for that takes its time.
+/// With debuggers that stop the program again and again. One build only, as it is slow.
 const DEBUGGED: [Option<&str>; 1] = [Some("debug1")];
-/// Original and byte/word, of which a sample has the latter only.
+/// The original and the byte/word build; a sample has only the latter.
 const BUILDS: [&[&str]; 2] = [&["-mcpu=ev5", "-mno-bwx"], &["-mcpu=ev56", "-mbwx"]];
 
-/// Compares a program's runs; each build runs `runs` times on the engine in each way, for what depends
-/// on timing may show only now and then.
+/// Compares a program's runs. Each build runs `runs` times on the engine in each way, since races may show rarely.
 pub fn agree(name: &str, levels: &[&str], runs: usize) {
     let program = Program::find(name);
     let is_debugged = program.word("not debugged:").is_none();
@@ -65,7 +64,7 @@ impl Program {
         Program { path, source }
     }
 
-    /// What the source says of itself behind a keyword in one of its first lines.
+    /// The text after a keyword in one of the source's first lines.
     fn word(&self, keyword: &str) -> Option<&str> {
         let mut first =
             self.source.lines().take_while(|line| line.starts_with("/*") || line.starts_with(" *"));
@@ -105,7 +104,7 @@ struct Run {
 }
 
 impl Run {
-    /// Runs a program in an empty folder beside it.
+    /// Runs a program in an empty directory beside it.
     fn of(command: &mut Command, program: &Path) -> Run {
         let folder = tempfile::tempdir_in(program.parent().expect("a folder")).expect("a folder");
         let result = execute(command.current_dir(folder.path()));
@@ -114,14 +113,14 @@ impl Run {
         Run { output, status: result.status.code() }
     }
 
-    /// Without the lines that qemu-alpha gets wrong.
+    /// The output without the lines that qemu-alpha gets wrong.
     fn for_qemu(&self) -> Run {
         let right = self.output.split_inclusive('\n').filter(|line| !line.contains("[not qemu]"));
         Run { output: right.collect(), status: self.status }
     }
 }
 
-/// The engine's program, which Cargo builds beside the tests.
+/// The engine's example program, which Cargo builds with the tests.
 fn engine() -> PathBuf {
     let test = std::env::current_exe().expect("a test");
     let engine = test.ancestors().nth(2).expect("two folders").join("examples/run");
@@ -130,7 +129,7 @@ fn engine() -> PathBuf {
     engine
 }
 
-/// Longer than any of the programs takes on a busy machine.
+/// A timeout longer than any of the programs takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Executes a command, without input.
@@ -150,10 +149,10 @@ fn execute(command: &mut Command) -> Output {
     output
 }
 
-/// A program hangs: says where its threads are, and ends all tests, as the program may have children that would
+/// A program hangs: reports where its threads are, and ends all tests, since the program may have children that would
 /// outlive it.
 fn give_up(process: u32, command: &str) -> ! {
-    // What tests print is kept from those who look, but not this.
+    // The test harness captures print macros, but not this.
     let mut error = std::io::stderr();
     let _ = writeln!(error, "after {} s, {command} still runs:", PATIENCE.as_secs());
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();

@@ -1,5 +1,5 @@
-//! Floating point where compiled code computes itself: inexact results have been recorded before, or nothing has, and
-//! are rounded to nearest, mostly. Operands and results lie at the edges of what is normal.
+//! Floating-point instructions that compiled code executes itself: rounding to nearest, mostly, with an inexact
+//! result already recorded or nothing recorded. Operands and results are near the limits of normal numbers.
 
 use fastrand::Rng;
 use isa::Op;
@@ -11,13 +11,12 @@ use crate::sequences::batch::{Batch, PASSES};
 use crate::sequences::record::{self, FLOATS, FPCR, MEMORY, MEMORY_BYTES, QUADS};
 use crate::sequences::{Kind, Sequence, instructions};
 
-/// Rounding to nearest; an inexact result, and that there was something, recorded.
+/// FPCR: rounding to nearest, INE and the summary recorded.
 const RECORDED: u64 = NOTHING | 1 << 56 | 1 << 63;
-/// The same, and nothing recorded.
+/// FPCR: rounding to nearest, nothing recorded.
 const NOTHING: u64 = 2 << 58;
 
-/// Exponents of T numbers that matter: of the least and greatest numbers, of S numbers,
-/// of integers.
+/// Interesting exponents of T numbers: the limits of T, of S, and of integers.
 const EXPONENTS: [u64; 23] = [
     0, 1, 2, 3, 0x200, 0x380, 0x381, 0x382, 0x3ff, 0x432, 0x433, 0x434, 0x43d, 0x43e, 0x43f, 0x47d, 0x47e,
     0x47f, 0x5ff, 0x600, 0x7fd, 0x7fe, 0x7ff,
@@ -45,7 +44,7 @@ fn record(random: &mut Rng) -> [u64; QUADS] {
     record[FLOATS..FLOATS + 31].iter_mut().for_each(|float| *float = edge(random));
     record[MEMORY..].iter_mut().for_each(|quad| *quad = edge(random));
     match random.u32(..8) {
-        // What it may also say.
+        // Other qualifiers.
         0 => {}
         1..4 => record[FPCR] = NOTHING,
         _ => record[FPCR] = RECORDED,
@@ -53,7 +52,7 @@ fn record(random: &mut Rng) -> [u64; QUADS] {
     record
 }
 
-/// A few operations; loads of single numbers are as frequent.
+/// Some operations; loads of singles are as frequent.
 fn sequence(random: &mut Rng) -> Sequence {
     let half = MEMORY_BYTES as i16 / 2;
     let one = |random: &mut Rng| match random.u32(..8) {
@@ -77,7 +76,7 @@ fn without_traps() {
     check(1, 0);
 }
 
-/// The trap upon inexact results is enabled.
+/// The trap on inexact results is enabled.
 #[test]
 fn with_traps() {
     check(2, 1 << 5);

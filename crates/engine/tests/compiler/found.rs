@@ -1,4 +1,4 @@
-//! Differences that random sequences once found, each as small as it could be made.
+//! Differences found by random sequences, minimized.
 
 use isa::Op;
 
@@ -9,7 +9,7 @@ use crate::sequences::batch::{Batch, PASSES};
 use crate::sequences::record::QUADS;
 use crate::sequences::{Kind, Sequence};
 
-/// Compares one sequence, given up to where it returns, from registers that each hold a number of their own.
+/// Compares one sequence, without its return, from registers with distinct values.
 fn check(words: Vec<u32>) {
     let words = [words, vec![jump(Op::Ret, ZERO, BACK)]].concat();
     let record: [u64; QUADS] = std::array::from_fn(|quad| 0x0123_4567_89ab_cdef << (quad % 7) | quad as u64);
@@ -17,14 +17,14 @@ fn check(words: Vec<u32>) {
     compare(&Batch { sequences, records: vec![[record; PASSES]], ieee_control: 0 }, Kind::Full, &[1, 2, 3]);
 }
 
-/// Barriers have a field for a register, and ignore it.
+/// Barriers have a register field, which is ignored.
 #[test]
 fn a_barrier_leaves_the_register_of_its_field() {
     let trapb = isa::encode::memory_function(Op::Trapb, 8, ZERO).expect("encodable");
     check(vec![trapb, registers(Op::Sra, 0, 8, 4)]);
 }
 
-/// Six bytes are left.
+/// Six bytes remain.
 #[test]
 fn bytes_at_the_end_of_the_address_space() {
     let end = [memory(Op::Lda, PLACE, 1, ZERO), literal(Op::Sll, PLACE, 42, PLACE)];
@@ -33,7 +33,7 @@ fn bytes_at_the_end_of_the_address_space() {
     }
 }
 
-/// It was counted as not aligned by compiled code, and by the interpreter that executed it again.
+/// An unaligned access was counted by compiled code, and again by the interpreter that re-executed it.
 #[test]
 fn an_unaligned_access_that_faults() {
     let far = [memory(Op::Lda, PLACE, 1, ZERO), literal(Op::Sll, PLACE, 43, PLACE)];
@@ -42,15 +42,15 @@ fn an_unaligned_access_that_faults() {
     }
 }
 
-/// Registers are written to the Cpu before a backward branch; what follows may fault, and is executed again
-/// from there, not from before.
+/// Registers are written to the Cpu before a backward branch; a later instruction may fault, and must be re-executed
+/// from there, not from an earlier state.
 #[test]
 fn a_fault_behind_a_backward_branch() {
     let far = [memory(Op::Lda, PLACE, 1, ZERO), literal(Op::Sll, PLACE, 43, PLACE)];
     let once = literal(Op::Addq, 1, 1, 1);
     let fault = memory(Op::Ldq, 2, 0, PLACE);
     for ops in [[Op::Br, Op::Br], [Op::Br, Op::Bne], [Op::Br, Op::Beq]] {
-        // Forward over the fault, and back to it.
+        // A jump forward over the faulting instruction, and one back to it.
         let there = branch(ops[0], ZERO, 3);
         let back = [literal(Op::Bis, ZERO, 1, 3), once, branch(ops[1], 3, -6)];
         check([&far[..], &[once, there, fault, NOP, NOP], &back].concat());
@@ -58,8 +58,8 @@ fn a_fault_behind_a_backward_branch() {
     }
 }
 
-/// A block ends with an `and`; the next one tests its result, but others come there with another result, and
-/// with flags of the host's that tell of something else.
+/// A block ends with an `and`, whose result the next block tests. That block is also entered with another result, and
+/// with the host's flags set by another instruction.
 #[test]
 fn a_test_at_a_blocks_beginning() {
     let words = vec![
@@ -79,8 +79,8 @@ fn a_test_at_a_blocks_beginning() {
     compare(&batch, Kind::Full, &[1, 2, 3]);
 }
 
-/// Nobody ever returns: a million calls later an overflow ends it, in an instruction that the interpreter
-/// executes and for which there must still be stack.
+/// No call returns: after a million calls an overflow trap ends the sequence, in an instruction that the interpreter
+/// executes, for which there must be stack left.
 #[test]
 fn calls_much_deeper_than_the_hosts_stack() {
     let least = [memory(Op::Lda, DEPTH, 1, ZERO), literal(Op::Sll, DEPTH, 63, DEPTH)];

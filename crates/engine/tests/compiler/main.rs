@@ -1,5 +1,5 @@
-//! Compiled code against the interpreter, and both against qemu-alpha: the same program leaves the same
-//! registers and memory, and the same signals interrupt it at the same places.
+//! Compiled code compared with the interpreter, and both with qemu-alpha: the same program leaves the same registers
+//! and memory, and the same signals interrupt it at the same places.
 
 mod floats;
 mod found;
@@ -16,8 +16,8 @@ use sequences::batch::Batch;
 use sequences::explain::explain;
 use sequences::run::{self, Way};
 
-/// The batch interpreted, compiled after each number of executions, both with and without counting, and if
-/// it is plain under qemu-alpha.
+/// Runs a batch interpreted and compiled after each number of executions, with and without counting, and under
+/// qemu-alpha if that supports it.
 fn compare(batch: &Batch, kind: Kind, hot: &[u32]) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("writable");
     let program = directory.path().join("program");
@@ -37,7 +37,7 @@ fn compare(batch: &Batch, kind: Kind, hot: &[u32]) {
     }
 }
 
-/// One guest at a time, on a stack as large as that of a process: guest calls take some of it.
+/// One guest at a time, on a stack of the size of a process's, since guest calls use it.
 fn engine(program: &Path, way: Way, bytes: usize) -> Vec<u8> {
     static GUEST: Mutex<()> = Mutex::new(());
     let _guest = GUEST.lock().unwrap_or_else(PoisonError::into_inner);

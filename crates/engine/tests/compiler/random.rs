@@ -1,5 +1,5 @@
-//! Some thousand random sequences. `make fuzz` runs as many as you like, and makes those that differ smaller:
-//! `target/release/examples/fuzz shrink full SEED WAY SEQUENCE` one of these.
+//! Some thousand random sequences. `make fuzz` runs any number and minimizes failures: `target/release/examples/fuzz
+//! shrink full SEED WAY SEQUENCE` minimizes a failure of this test.
 
 use crate::compare;
 use crate::sequences::Kind;

@@ -1,4 +1,4 @@
-//! A C program that runs in the test's own process.
+//! C programs that run in the test's own process.
 #![allow(dead_code, reason = "no test needs all of it")]
 
 use std::ffi::OsString;
@@ -17,12 +17,12 @@ pub struct Guest {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// One test runs at a time: in one process programs share descriptors, and what is opened for one while another
-/// begins is out of the other's reach.
+/// Only one test runs at a time: guests in one process share descriptors, and a file opened for one guest while
+/// another starts would have a number that the other cannot use.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Calls `body(i)` for each i below the first argument: one after the other, or, if there is a second one, each in a
-/// thread of its own.
+/// Calls `body(i)` for each i below the first argument: sequentially, or, if there is a second argument, each in its
+/// own thread.
 const MAIN: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ int main(int count, char **arguments) {
 "#;
 
 impl Guest {
-    /// Compiles one that has a function `body`, and calls that in one thread or in several: see [`MAIN`].
+    /// Compiles a program with a function `body`, which `main` calls in one thread or several: see [`MAIN`].
     pub fn with_threads(body: &str, switches: &[&str]) -> Guest {
         Guest::new(&[body, MAIN].concat(), switches)
     }
@@ -80,7 +80,7 @@ impl Guest {
         Process::new(&configuration).unwrap()
     }
 
-    /// Runs it; the trace of what a recorder recorded.
+    /// Runs it under a recorder, and returns the trace.
     pub fn run<A: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
@@ -98,7 +98,7 @@ impl Guest {
         Trace::open(&path).unwrap()
     }
 
-    /// What a consumer hears of it, and the trace of what its blocks are.
+    /// The events that a consumer receives from it, and the trace with the definitions.
     pub fn hear<C: Consumer + Default + 'static, A: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
@@ -112,7 +112,7 @@ impl Guest {
         (Arc::into_inner(consumer).expect("nobody else has it").into_inner().unwrap(), trace)
     }
 
-    /// What a consumer hears of a trace of it, in the order of time.
+    /// The events that a consumer receives from a trace of it, in the order of execution.
     pub fn record<C: Consumer + Default, A: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = A>,

@@ -1,4 +1,5 @@
-//! The same command twice gives the same counts, whatever the program asks of the world.
+//! Running the same command twice gives the same counts, even for programs that read clocks, random numbers and
+//! addresses.
 
 use crate::engine::{Detail, Engine, Run};
 use crate::guest::{compile, directory};

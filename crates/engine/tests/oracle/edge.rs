@@ -1,6 +1,6 @@
-//! Differences that come from the world outside, followed from where they enter the program through
-//! registers and memory: a difference is accepted only where it derives from one of these, never by
-//! its size or place.
+//! Differences that come from outside the program. They are tracked from where they enter through registers and
+//! memory (as in taint analysis): a difference is accepted only if it derives from one of these, never because of its
+//! size or place.
 
 use std::collections::HashSet;
 
@@ -8,13 +8,13 @@ use isa::{Flags, Format, Instruction, Op, Operands};
 
 use crate::engine::{FPCR, Step};
 
-/// A system call to which the two sides answer differently.
+/// A system call that returns different results on the two sides.
 struct Answer {
     number: u64,
     why: &'static str,
     /// v0 and a3 may differ.
     result: bool,
-    /// The register that points to what the call fills in, and how many bytes of it may differ.
+    /// The register that points to the call's output, and the number of output bytes that may differ.
     memory: Option<(usize, u64)>,
 }
 
@@ -44,7 +44,7 @@ const F: usize = 31;
 /// The integer register that is always zero; so is the floating-point one.
 const ZERO: usize = 31;
 
-/// What may differ now, and why.
+/// The registers and memory that may differ now, with the reason.
 #[derive(Default)]
 pub struct Edge {
     registers: HashSet<usize>,
@@ -56,7 +56,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// What differs before an instruction and does not derive from outside.
+    /// The differences before an instruction that do not derive from outside.
     pub fn unexplained(&mut self, ours: &Step, theirs: &Step) -> Option<String> {
         if ours.address != theirs.address {
             return Some("other addresses".into());
@@ -85,7 +85,7 @@ impl Edge {
         (!wrong.is_empty()).then(|| wrong.join(" "))
     }
 
-    /// Where the instruction takes differences to, and whether it brings new ones.
+    /// Propagates differences through an instruction, and adds new ones of system calls.
     fn follow(&mut self, step: &Step) {
         if step.word == CALLSYS {
             return self.system_call(step);
@@ -100,7 +100,7 @@ impl Edge {
             self.origin(STATUS);
             self.registers.extend(c);
         } else if op.is(Flags::LOAD) || op.is(Flags::STORE) {
-            // An address that differs explains nothing.
+            // A difference of an address is never accepted.
             if !differs(b) {
                 self.access(op, a, quadwords(instruction, step));
             }

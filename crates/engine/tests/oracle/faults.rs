@@ -1,6 +1,6 @@
-//! Faults in the middle of blocks: what a handler sees, and that only what completed is counted.
-//! (Not register by register: qemu's signal frame is 16 bytes shorter than Linux's, so the addresses
-//! of what is in it differ.)
+//! Faults in the middle of blocks: the registers that a handler sees, and that only completed instructions are
+//! counted. (Registers are not compared one by one: qemu's signal frame is 16 bytes shorter than Linux's, so that
+//! addresses in it differ.)
 
 use crate::engine::{Detail, Run};
 use crate::guest::{compile, directory};

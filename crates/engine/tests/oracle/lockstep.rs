@@ -1,4 +1,4 @@
-//! Both sides at once, compared instruction by instruction.
+//! Runs both sides at the same time, and compares them instruction by instruction.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,11 +6,11 @@ use crate::edge::Edge;
 use crate::engine::{Engine, Run, Step, Summary};
 use crate::qemu::Qemu;
 
-/// What both sides agreed on.
+/// The common result of both sides.
 pub struct Agreement {
     pub stdout: String,
     pub summary: Summary,
-    /// What brought the differences that were accepted.
+    /// The origins of accepted differences.
     pub explained: Vec<&'static str>,
 }
 
@@ -62,7 +62,7 @@ pub fn compare_with(run: &Run, mut visit: impl FnMut(&Step)) -> Agreement {
     Agreement { stdout, summary, explained: edge.reasons }
 }
 
-/// How often each address was executed by the counts of blocks.
+/// How often each address was executed, according to the counts of blocks.
 pub fn by_address(summary: &Summary) -> HashMap<u64, u64> {
     let mut all = HashMap::new();
     for (block, times) in summary.counts.blocks.iter().zip(&summary.counts.executions) {

@@ -1,9 +1,9 @@
-//! The interpreter against an oracle: qemu-alpha executes the same program, and every instruction,
-//! and where asked for every register before it, is the same.
+//! The interpreter compared with qemu-alpha on the same programs: every instruction must be the same, and in some
+//! tests every register before it.
 //!
-//! Both run with the same arguments, environment, process id, random numbers and date
-//! (`guests/preload.c`), in the same address-space layout. What still differs is listed with its
-//! reason in [`edge`]; nothing else may.
+//! Both run with the same arguments, environment, process ID, random numbers and date (`guests/preload.c`), in the
+//! same address-space layout. Remaining differences are listed with their reasons in [`edge`]; no others are
+//! accepted.
 
 mod determinism;
 mod edge;

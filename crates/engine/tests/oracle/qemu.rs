@@ -1,4 +1,4 @@
-//! The other side: qemu-alpha, which logs every instruction before it executes it.
+//! The oracle: qemu-alpha, which logs every instruction before it executes it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -14,15 +14,15 @@ pub struct Qemu {
     log: BufReader<std::io::PipeReader>,
     line: Vec<u8>,
     run: Run,
-    /// Logged, but not known to have completed until the next line.
+    /// Logged, but not known to have completed before the next line.
     pending: Option<Step>,
     /// The last system calls and signals, for messages.
     pub news: Vec<String>,
 }
 
 impl Qemu {
-    /// Starts it so that what it tells the guest of the machine is what the engine tells: the
-    /// ids are given, time and random numbers come from `guests/preload.c`.
+    /// Starts it so that the guest sees the same machine as on the engine: it gets the same IDs; time and random
+    /// numbers come from `guests/preload.c`.
     pub fn start(run: &Run, [process, thread]: [u64; 2]) -> Qemu {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let log = match run.detail {
@@ -78,7 +78,7 @@ impl Qemu {
                     return Some(completed);
                 }
             } else if find(&self.line, b"Stopped execution of TB chain").is_some() {
-                // Logged, but interrupted before it began.
+                // Logged, but interrupted before it was executed.
                 self.pending = None;
             } else {
                 self.note(self.line.len());
@@ -91,7 +91,7 @@ impl Qemu {
         self.pending.take()
     }
 
-    /// Keeps the line's beginning if it says something.
+    /// Keeps the beginning of a system call's or signal's line for messages.
     fn note(&mut self, until: usize) {
         let text = String::from_utf8_lossy(&self.line[..until]).trim().to_owned();
         if !text.is_empty() {
@@ -135,7 +135,7 @@ impl Qemu {
     }
 }
 
-/// Whether a column is a register: not the program counter, nor qemu's own notes on locks.
+/// Whether a column is a register, as opposed to the program counter and qemu's own state of locks.
 fn named(column: &[u8]) -> bool {
     ![b"PC ", b"loc"].iter().any(|other| column.starts_with(*other))
 }

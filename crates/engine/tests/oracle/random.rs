@@ -1,5 +1,5 @@
-//! Random sequences of instructions, counted as they are interpreted, against qemu-alpha.
-//! (`tests/float_qemu.rs` has floating-point arithmetic, `tests/compiler` more of all.)
+//! Random sequences of instructions, interpreted and counted, compared with qemu-alpha. (`tests/float_qemu.rs` tests
+//! floating-point arithmetic, `tests/compiler` compiled code.)
 
 use crate::engine::{Detail, Engine, Run};
 use crate::guest::directory;

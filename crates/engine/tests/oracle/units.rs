@@ -1,4 +1,4 @@
-//! Units of work, against a recount from the sequence of all instructions.
+//! Compares units of work with a recount from the sequence of all instructions.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::lockstep::compare_with;
 const RA: usize = 26;
 const SP: usize = 30;
 
-/// What the recount finds of a unit.
+/// A unit as recounted.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counted {
     returned: bool,
@@ -59,7 +59,7 @@ impl Recount {
     }
 }
 
-/// The engine's unit, its blocks spread over their instructions.
+/// Converts the engine's unit: the executions of blocks to those of their instructions.
 fn spread(unit: &Unit, summary: &Summary) -> Counted {
     let mut executions = HashMap::new();
     for (id, times) in &unit.blocks {
@@ -71,7 +71,7 @@ fn spread(unit: &Unit, summary: &Summary) -> Counted {
     Counted { returned: unit.returned, executions }
 }
 
-/// Where a function is in a run's address space.
+/// The addresses of a function in a run's address space.
 fn address(images: &[LoadedImage], function: &str) -> u64 {
     let found = images.iter().find_map(|image| {
         let file = image::Image::open(&image.path).ok()?;

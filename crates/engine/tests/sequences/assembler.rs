@@ -3,7 +3,7 @@
 use isa::Op;
 use isa::encode::{self, Operand};
 
-/// Registers with a role, in sequences and in the program around them.
+/// Registers with fixed roles, in sequences and in the program around them.
 pub mod register {
     /// System calls: number, and arguments from here on.
     pub const V0: u8 = 0;
@@ -15,18 +15,18 @@ pub mod register {
     pub const A5: u8 = 21;
     /// A sequence computes anything in the registers below.
     pub const FREE: u8 = 20;
-    /// Counts the rounds of a function's loop, or its depth.
+    /// The counter of a function's loop, or its recursion depth.
     pub const DEPTH: u8 = 20;
-    /// Holds an address or an index for a moment.
+    /// A temporary address or index.
     pub const PLACE: u8 = 21;
-    /// Points to what functions have pushed.
+    /// The stack pointer of functions.
     pub const STACK: u8 = 22;
-    /// Return addresses of functions called by others, and of all functions.
+    /// Return addresses: of functions called by functions, and of all functions.
     pub const INNER_LINK: u8 = 23;
     pub const LINK: u8 = 26;
-    /// Count the rounds of loops, the outer and the inner.
+    /// Counters of the outer and the inner loop.
     pub const COUNTERS: [u8; 2] = [24, 25];
-    /// Where a jump goes.
+    /// The target of a jump.
     pub const TARGET: u8 = 27;
     /// The return address of the sequence.
     pub const BACK: u8 = 28;

@@ -1,5 +1,4 @@
-//! Many sequences in one program, each run several times from different records: first interpreted,
-//! then compiled.
+//! Many sequences in one program. Each runs several times from different records: first interpreted, then compiled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,21 +8,21 @@ use fastrand::Rng;
 use super::record::{self, BYTES, ENTRY, QUADS};
 use super::{Kind, Sequence, driver, elf, generator};
 
-/// How often each sequence runs.
+/// Number of passes of each sequence.
 pub const PASSES: usize = 6;
 
-/// Sequences, and what they start from.
+/// Sequences, and their initial states.
 #[derive(Clone)]
 pub struct Batch {
     pub sequences: Vec<Sequence>,
-    /// Each sequence's records, one a pass.
+    /// The records of each sequence, one for each pass.
     pub records: Vec<[[u64; QUADS]; PASSES]>,
     /// The floating-point traps that are enabled (`ieee_fp_control`).
     pub ieee_control: u64,
 }
 
 impl Batch {
-    /// The same seed makes the same batch, and a longer one that begins alike.
+    /// A batch of this size. The same seed gives the same sequences in batches of all sizes.
     pub fn random(kind: Kind, seed: u64, count: usize) -> Batch {
         let random = &mut Rng::with_seed(seed);
         let traps = kind == Kind::Full && random.bool();
@@ -36,7 +35,7 @@ impl Batch {
         Batch { sequences, records, ieee_control }
     }
 
-    /// Some of its sequences.
+    /// A batch of some of its sequences.
     pub fn part(&self, sequences: impl Iterator<Item = usize> + Clone) -> Batch {
         Batch {
             sequences: sequences.clone().map(|number| self.sequences[number].clone()).collect(),
@@ -45,22 +44,22 @@ impl Batch {
         }
     }
 
-    /// Bytes of all records.
+    /// Size of all records in bytes.
     pub fn bytes(&self) -> usize {
         Batch::bytes_of(self.sequences.len())
     }
 
-    /// Bytes of all records of so many sequences.
+    /// Size in bytes of all records of this number of sequences.
     pub fn bytes_of(sequences: usize) -> usize {
         sequences * PASSES * BYTES
     }
 
-    /// Where a quadword is: which record's, and what it is there.
+    /// The record that contains a quadword, and the quadword's meaning.
     pub fn place(quad: usize) -> (usize, String) {
         (quad / QUADS, record::name(quad % QUADS))
     }
 
-    /// Writes the program.
+    /// Writes the program to a file.
     pub fn write(&self, path: &Path) {
         let text = driver::text(&self.sequences, self.sequences.len() * PASSES);
         let mut data = driver::data(self.ieee_control);
@@ -75,8 +74,7 @@ impl Batch {
         elf::write(path, &text.words, &data);
     }
 
-    /// The sequences that left something else on one side than on the other; the first one, if what
-    /// differs is nobody's.
+    /// The sequences with different results on the two sides; the first one if a difference belongs to none.
     pub fn differing(&self, left: &[u8], right: &[u8]) -> Vec<usize> {
         if left == right {
             return vec![];
@@ -93,15 +91,15 @@ impl Batch {
         if numbers.is_empty() { vec![0] } else { numbers }
     }
 
-    /// The address of the first word of each sequence.
+    /// The address of each sequence's first word.
     pub fn starts(&self) -> Vec<u64> {
         let entries = driver::text(&self.sequences, self.sequences.len() * PASSES).entries;
         let sequences = entries.iter().zip(&self.sequences);
         sequences.map(|(entry, sequence)| entry - 4 * sequence.entry as u64).collect()
     }
 
-    /// Addresses of instructions that were executed so often on one side, and so often on the other; at
-    /// address 0 how many accesses were not aligned. Nothing where executions were not counted.
+    /// Addresses of instructions with different numbers of executions, and both numbers; address 0 stands for the
+    /// number of unaligned accesses. Empty if executions were not counted.
     pub fn counts_differing(records: usize, left: &[u8], right: &[u8]) -> Vec<(u64, u64, u64)> {
         let [left, right] = [left, right].map(|side| counts(side.get(records..).unwrap_or_default()));
         let addresses: BTreeSet<u64> = left.keys().chain(right.keys()).copied().collect();
@@ -110,7 +108,7 @@ impl Batch {
         both.filter(|(_, left, right)| left != right).collect()
     }
 
-    /// A sequence's record after a pass.
+    /// The record of a sequence after a pass.
     pub fn record(&self, all: &[u8], sequence: usize, pass: usize) -> [u64; QUADS] {
         let bytes = of(all, pass * self.sequences.len() + sequence);
         std::array::from_fn(|quad| u64::from_le_bytes(bytes[8 * quad..][..8].try_into().expect("8")))
@@ -121,7 +119,7 @@ fn of(all: &[u8], number: usize) -> &[u8] {
     &all[number * BYTES..][..BYTES]
 }
 
-/// Executions by address, as [`super::run::engine`] has them behind the records.
+/// Executions by address, as [`super::run::engine`] writes them after the records.
 fn counts(bytes: &[u8]) -> BTreeMap<u64, u64> {
     let quads = bytes.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8")));
     let quads: Vec<u64> = quads.collect();

@@ -1,5 +1,5 @@
-//! The program around the sequences: for each record it sets the registers, calls the sequence, and
-//! saves what came of it, be it the end or a signal.
+//! The program around the sequences: for each record it sets the registers, calls the sequence, and saves the
+//! registers after its return or its signal.
 
 use isa::Op;
 
@@ -33,18 +33,18 @@ const CONTEXT_FLOATS: usize = 37;
 const CONTEXT_FPCR: usize = 69;
 const CONTEXT_TRAP: usize = 75;
 
-/// A program in parts: what is in it where.
+/// A program and the offsets of its parts.
 pub struct Text {
     pub words: Vec<u32>,
     /// The first instruction of each sequence.
     pub entries: Vec<u64>,
 }
 
-/// The instructions of a program with so many records in all. If it is started with an argument it
-/// writes them to its standard output at the end.
+/// The instructions of a program with this number of records. If it has an argument, it writes them to standard
+/// output at the end.
 pub fn text(sequences: &[Sequence], records: usize) -> Text {
     let (mut words, [handler, load, save, start]) = parts();
-    // The first instruction executed is the first one.
+    // Execution starts at the first instruction.
     words[0] = branch_to(Op::Br, ZERO, 0, start);
     set_up(&mut words, handler);
     words.extend(constant(RECORD, RECORDS));
@@ -62,7 +62,7 @@ pub fn text(sequences: &[Sequence], records: usize) -> Text {
     words.push(branch_to(Op::Br, ZERO, words.len(), next));
     words[leave] = branch_to(Op::Beq, 1, leave, words.len());
     finish(&mut words, records);
-    // The handler goes on with the next record.
+    // The handler continues with the next record.
     words[load - 1] = branch_to(Op::Br, ZERO, load - 1, advance);
     let mut entries = Vec::new();
     for sequence in sequences {
@@ -88,7 +88,7 @@ fn offset(quad: usize) -> i16 {
     8 * quad as i16
 }
 
-/// A word for the jump to the start, then handler, load and save; where they begin, and where they end.
+/// Assembles the start jump, handler, load and save. Returns their offsets.
 fn parts() -> (Vec<u32>, [usize; 4]) {
     let mut words = vec![0];
     let places = [handler(), load(), save()].map(|part| {
@@ -100,7 +100,7 @@ fn parts() -> (Vec<u32>, [usize; 4]) {
     (words, [places[0], places[1], places[2], end])
 }
 
-/// From the sigcontext to the record; the last word is for the way back.
+/// Copies the sigcontext to the record; the last word returns from the handler.
 fn handler() -> Vec<u32> {
     let (context, value) = (1, 2);
     let mut words = vec![memory(Op::Lda, context, CONTEXT, A2)];
@@ -121,12 +121,12 @@ fn handler() -> Vec<u32> {
     words
 }
 
-/// From the record to the registers; nothing is left of the sequence before.
+/// Loads the registers from the record, so that the previous sequence has no effect.
 fn load() -> Vec<u32> {
     let integer = |r: u8| memory(Op::Ldq, r, offset(record::INTEGERS + usize::from(r)), RECORD);
     let float = |r: u8| memory(Op::Ldt, r, offset(record::FLOATS + usize::from(r)), RECORD);
     let mut words = vec![
-        // Ends an exchange that was begun, and clears the interrupt flag.
+        // Ends an open load-locked pair, and clears the interrupt flag.
         memory(Op::StqC, A0, offset(record::SIGNAL), RECORD),
         isa::encode::memory_function(Op::Rc, A0, ZERO).expect("encodable"),
         memory(Op::Ldq, A0, offset(record::UNIQUE), RECORD),
@@ -142,7 +142,7 @@ fn load() -> Vec<u32> {
     words
 }
 
-/// From the registers to the record.
+/// Saves the registers to the record.
 fn save() -> Vec<u32> {
     let integer = |r: u8| memory(Op::Stq, r, offset(record::INTEGERS + usize::from(r)), RECORD);
     let float = |r: u8| memory(Op::Stt, r, offset(record::FLOATS + usize::from(r)), RECORD);
@@ -180,7 +180,7 @@ fn set_up(words: &mut Vec<u32>, handler: usize) {
     const IEEE_FP_CONTROL: u64 = 14;
     call(words, OSF_SETSYSINFO, &[IEEE_FP_CONTROL, own(IEEE_CONTROL), 0, 0, 0]);
     const MMAP: u64 = 71;
-    // To be read; private, anonymous, fixed.
+    // PROT_READ; MAP_PRIVATE, MAP_ANONYMOUS, MAP_FIXED.
     let (page, protection, flags) = (8192, 1, 0x112);
     call(words, MMAP, &[(1 << 42) - page, page, protection, flags, u64::MAX, 0]);
 }

@@ -1,4 +1,4 @@
-//! The smallest executables: instructions and data as they are.
+//! Minimal executables from instructions and data.
 
 use std::path::Path;
 

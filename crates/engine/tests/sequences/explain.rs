@@ -1,4 +1,4 @@
-//! Differences, for people.
+//! Describes differences as text.
 
 use std::fmt::Write;
 
@@ -6,8 +6,7 @@ use super::assembler::NOP;
 use super::batch::{Batch, PASSES};
 use super::record::{self, ENTRY, QUADS};
 
-/// The sequence, executions that differ, and for the first pass that differs what differs and what it
-/// started from.
+/// The sequence, the executions that differ, and for the first differing pass the differences and its initial state.
 pub fn explain(batch: &Batch, number: usize, sides: [(&str, &[u8]); 2]) -> String {
     let [(left_name, left), (right_name, right)] = sides;
     let mut text = String::new();

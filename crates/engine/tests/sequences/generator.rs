@@ -1,7 +1,7 @@
-//! Random sequences: straight code, branches, loops, calls, jump tables, faults.
+//! Generates random sequences: straight code, branches, loops, calls, jump tables, faults.
 //!
-//! Every sequence ends: branches lead forward, loops count in registers that nothing else writes, and
-//! functions call only those made before them.
+//! Every sequence terminates: branches go forward, loops count in registers that are not written otherwise, and
+//! functions call only functions generated before them.
 
 use fastrand::Rng;
 use isa::Op;
@@ -11,7 +11,7 @@ use super::assembler::{branch, branch_to, jump, literal, memory, registers};
 use super::instructions as one;
 use super::{Kind, Sequence};
 
-/// A sequence of the kind, short mostly: what is wrong shows in a few instructions, and costs least there.
+/// A sequence of this kind, mostly a short one: bugs show in a few instructions, which are faster to test.
 pub fn sequence(random: &mut Rng, kind: Kind) -> Sequence {
     let (functions, pieces) = match random.u32(..64) {
         0 => (random.u32(..4), 40),
@@ -31,10 +31,10 @@ struct Function {
     link: u8,
 }
 
-/// What may be used where code is put.
+/// The resources available where code is generated.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Registers to count the rounds of loops in.
+    /// Registers for loop counters.
     counters: &'static [u8],
     /// Whether functions may be called.
     calls: bool,
@@ -89,7 +89,7 @@ impl Generator<'_> {
         self.words.push(word);
     }
 
-    /// What may end the sequence with a signal.
+    /// An instruction that may end the sequence with a signal.
     fn fault(&mut self) {
         let random = &mut *self.random;
         let words = match random.u32(..8) {
@@ -101,7 +101,7 @@ impl Generator<'_> {
             _ => {
                 let op = random.choice([Op::Jmp, Op::Jsr, Op::Ret, Op::JsrCoroutine]).expect("four");
                 let to = jump(op, LINK, PLACE);
-                // Not where instructions are: nobody knows what would happen there.
+                // The address is not that of instructions, whose change would have undefined effects.
                 let address = std::iter::repeat_with(|| one::wild_address(random));
                 let mut words = address.into_iter().find(|words| words[0] != branch(Op::Br, PLACE, 0));
                 words.as_mut().expect("there are others").push(to);
@@ -111,7 +111,7 @@ impl Generator<'_> {
         self.words.extend(words);
     }
 
-    /// A conditional branch over some code.
+    /// A conditional branch over code.
     fn branch(&mut self, place: Place) {
         let at = self.words.len();
         self.words.push(0);
@@ -120,7 +120,7 @@ impl Generator<'_> {
         self.words[at] = one::conditional(self.random, self.words.len() - at - 1);
     }
 
-    /// A jump over some code, through a register; the low bits of the target do not count.
+    /// A jump over code through a register; the low bits of the target are ignored.
     fn jump(&mut self, place: Place) {
         let op = self.random.choice([Op::Jmp, Op::Jsr, Op::Ret, Op::JsrCoroutine]).expect("four");
         let link = one::written(self.random);
@@ -146,7 +146,7 @@ impl Generator<'_> {
         self.words.push(branch_to(Op::Bgt, counter, self.words.len(), head));
     }
 
-    /// One instruction of several, by a table.
+    /// Selects one of several instructions by a jump table.
     fn table(&mut self) {
         let cases = self.random.choice([2, 4]).expect("two");
         let index = one::read(self.random);
@@ -188,7 +188,7 @@ impl Generator<'_> {
             }
             self.words.push(jump(Op::Jsr, link, TARGET));
         }
-        // A function may skip it.
+        // A function may be skipped.
         self.single();
     }
 
@@ -218,7 +218,7 @@ impl Generator<'_> {
         self.functions.push(Function { entry, link });
     }
 
-    /// Calls itself as deep as `DEPTH` says.
+    /// A function that recurses to the depth in `DEPTH`.
     fn recursive(&mut self, entry: usize, link: u8) {
         let at = self.words.len();
         self.words.push(0);

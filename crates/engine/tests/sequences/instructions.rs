@@ -9,8 +9,8 @@ use super::assembler::register::{FREE, PLACE, SCRATCH, ZERO};
 use super::assembler::{branch, call_pal, literal, memory};
 use super::record::MEMORY_BYTES;
 
-/// qemu-alpha 7.2 mixes bits of the fraction into sign and exponent of the first two and stores a part of
-/// the address with the third; `tests/float_vax.rs` has these.
+/// qemu-alpha 7.2 mixes bits of the fraction into sign and exponent for the first two, and stores a part of the
+/// address with the third; `tests/float_vax.rs` tests these.
 const WRONG_IN_QEMU: [Op; 3] = [Op::Ldf, Op::Itoff, Op::Stf];
 
 /// A register that a sequence may write: a free one, or the one that is always zero.
@@ -104,7 +104,7 @@ fn qualifiers(random: &mut Rng, op: Op) -> Qualifiers {
     }
 }
 
-/// A load or store that is no half of an exchange.
+/// A load or store that is not half of a load-locked, store-conditional pair.
 fn load_or_store(random: &mut Rng, kind: Kind) -> Op {
     any(random, |op| {
         let fits = kind == Kind::Full || !WRONG_IN_QEMU.contains(&op);
@@ -141,7 +141,7 @@ pub fn indirect_access(random: &mut Rng, kind: Kind) -> Vec<u32> {
     vec![first, memory(op, accessed(random, op), further, base)]
 }
 
-/// A load-locked and a store-conditional, or that alone.
+/// A load-locked and a store-conditional, or only the former.
 pub fn exchange(random: &mut Rng) -> Vec<u32> {
     let (load, store) = if random.bool() { (Op::LdlL, Op::StlC) } else { (Op::LdqL, Op::StqC) };
     let at = random.i16(-16..16) * 8;
@@ -160,7 +160,7 @@ pub fn conditional(random: &mut Rng, skipped: usize) -> u32 {
     branch(op, register, skipped as i64)
 }
 
-/// What else there is: barriers, hints, the interrupt flag, the unique value, address computations.
+/// Other instructions: barriers, hints, the interrupt flag, the unique value, address computations.
 pub fn other(random: &mut Rng) -> u32 {
     let ops = [Op::Trapb, Op::Excb, Op::Mb, Op::Wmb, Op::Rc, Op::Rs];
     let hints = [Op::Fetch, Op::FetchM, Op::Ecb];
@@ -175,8 +175,8 @@ pub fn other(random: &mut Rng) -> u32 {
     }
 }
 
-/// Computes in `PLACE` an address at which nothing is mapped, or not for stores: low, negative, or near the
-/// end of the address space.
+/// Computes in `PLACE` an address that is not mapped, or not writable: low, negative, or near the end of the address
+/// space.
 pub fn wild_address(random: &mut Rng) -> Vec<u32> {
     let near = random.i16(-40..40);
     let end = [memory(Op::Lda, PLACE, 1, ZERO), literal(Op::Sll, PLACE, 42, PLACE)];
@@ -185,13 +185,13 @@ pub fn wild_address(random: &mut Rng) -> Vec<u32> {
         1 => vec![memory(Op::Ldah, PLACE, random.i16(..4096), ZERO)],
         2 => vec![end[0], literal(Op::Sll, PLACE, random.u8(42..64), PLACE)],
         3 => end.into_iter().chain([memory(Op::Lda, PLACE, random.i16(..), PLACE)]).collect(),
-        // Instructions: no place to store to.
+        // Code, which is not writable.
         4 => vec![branch(Op::Br, PLACE, 0)],
         _ => end.into_iter().chain([memory(Op::Lda, PLACE, near, PLACE)]).collect(),
     }
 }
 
-/// A load or store there.
+/// A load or store at such an address.
 pub fn wild_access(random: &mut Rng) -> Vec<u32> {
     let op = any(random, |op| op.format() == Format::Memory && op != Op::Lda && op != Op::Ldah);
     let register = if op.is(Flags::LOCKED) { random.u8(..FREE) } else { accessed(random, op) };
@@ -201,19 +201,19 @@ pub fn wild_access(random: &mut Rng) -> Vec<u32> {
     words
 }
 
-/// A load from wherever a register points.
+/// A load from the address in any register.
 pub fn wild_load(random: &mut Rng) -> u32 {
     let op = any(random, |op| op.is(Flags::LOAD) && !op.is(Flags::LOCKED));
     memory(op, accessed(random, op), random.i16(..), read(random))
 }
 
-/// A half of an exchange at an address that may be misaligned.
+/// Half of a load-locked, store-conditional pair, at an address that may be misaligned.
 pub fn misaligned_exchange(random: &mut Rng) -> u32 {
     let op = any(random, |op| op.is(Flags::LOCKED));
     memory(op, random.u8(..FREE), displacement(random), SCRATCH)
 }
 
-/// An instruction for the operating system, or none at all.
+/// A system call, or a word that is not an instruction.
 pub fn illegal(random: &mut Rng) -> u32 {
     let (bpt, bugchk, gentrap, clrfen) = (0x80, 0x81, 0xaa, 0xae);
     let undefined = 1 << 26;

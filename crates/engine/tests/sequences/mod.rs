@@ -1,5 +1,5 @@
-//! Random sequences of instructions with random registers and memory, put into programs: what the
-//! comparisons of the interpreter with qemu-alpha, and of compiled code with both, have in common.
+//! Random sequences of instructions with random registers and memory, in programs. Used by the comparisons of the
+//! interpreter with qemu-alpha, and of compiled code with both.
 #![allow(dead_code, reason = "each test uses some")]
 
 pub mod assembler;
@@ -13,21 +13,20 @@ pub mod record;
 pub mod run;
 pub mod values;
 
-/// Instructions of a sequence, the functions that it calls among them.
+/// The instructions of a sequence, including its functions.
 #[derive(Clone, Debug)]
 pub struct Sequence {
-    /// The first instruction to execute: before it are the functions.
+    /// Index of the first instruction to execute; functions precede it.
     pub entry: usize,
-    /// The instructions; none refers to an address of its own.
+    /// The instructions, which are position-independent.
     pub words: Vec<u32>,
 }
 
-/// What a sequence may do.
+/// The instructions that a sequence may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What qemu-alpha 7.2 does exactly as the architecture says: neither arithmetic on floating-point
-    /// numbers nor exceptions.
+    /// Those that qemu-alpha 7.2 executes exactly: neither floating-point arithmetic nor exceptions.
     Plain,
-    /// Everything but reading the cycle counter.
+    /// All, except for reading the cycle counter.
     Full,
 }

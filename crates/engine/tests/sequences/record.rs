@@ -1,4 +1,4 @@
-//! A record: what a sequence starts from, and what it leaves.
+//! A record: the state from which a sequence starts, and the state that it leaves.
 
 use std::ops::Range;
 
@@ -17,9 +17,9 @@ pub const UNIQUE: usize = 29;
 pub const FPCR: usize = 30;
 /// Registers 0 to 30.
 pub const FLOATS: usize = 31;
-/// Of the signal that ended it: number, code, address, program counter, three arguments of the trap.
+/// The signal that ended the sequence: number, code, address, program counter, three arguments of the trap.
 pub const SIGNAL: usize = 62;
-/// What functions push is below here.
+/// The end of the functions' stack.
 pub const STACK_END: usize = 80;
 pub const MEMORY: usize = 80;
 pub const QUADS: usize = 112;
@@ -27,10 +27,10 @@ pub const QUADS: usize = 112;
 pub const BYTES: usize = 8 * QUADS;
 pub const MEMORY_BYTES: usize = BYTES - 8 * MEMORY;
 
-/// The FPCR that rounds to nearest.
+/// An FPCR that rounds to nearest.
 const NORMAL: u64 = 2 << 58;
 
-/// A record to begin with, but for the address of the sequence.
+/// An initial record, without the address of the sequence.
 pub fn random(random: &mut Rng, kind: Kind) -> [u64; QUADS] {
     let mut record = [0; QUADS];
     let mut fill = |range: Range<usize>, value: fn(&mut Rng) -> u64| {
@@ -47,7 +47,7 @@ pub fn random(random: &mut Rng, kind: Kind) -> [u64; QUADS] {
     record
 }
 
-/// What a quadword of a record is.
+/// The name of a quadword of a record.
 pub fn name(index: usize) -> String {
     match index {
         0..INTEGER_COUNT => format!("r{index}"),

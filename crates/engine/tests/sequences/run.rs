@@ -1,4 +1,4 @@
-//! A batch's program on each side.
+//! Runs a batch's program on each side.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use pathlength_engine::{Clock, Configuration, Counter, End, Process, Settings};
 
 use super::driver;
 
-/// How the engine runs a program, as `examples/run.rs` has it in a variable: `3`, `count3`.
+/// How the engine runs a program, in the notation of `examples/run.rs`: `3`, `count3`.
 #[derive(Clone, Copy)]
 pub struct Way {
     /// Executions of a block after which it is compiled; 0 for never.
@@ -28,11 +28,10 @@ impl FromStr for Way {
     }
 }
 
-/// Runs the program in this process, which must have no other guest while it does. What it leaves: the
-/// records; where executions are counted also how many accesses were not aligned, and pairs of an address
-/// and how often the instruction there was executed.
+/// Runs the program in this process, which must not run another guest meanwhile. Returns the records; with counting,
+/// also the number of unaligned accesses, and pairs of an address and its number of executions.
 pub fn engine(program: &Path, way: Way, bytes: usize) -> Result<Vec<u8>, String> {
-    // A clock that counts instructions would have plain runs interpreted.
+    // With the virtual clock a run without counting would be interpreted.
     let clock = if way.counts { Clock::Virtual } else { Clock::Host };
     let mut process = Process::new(&Configuration {
         program: program.into(),
@@ -60,7 +59,7 @@ pub fn engine(program: &Path, way: Way, bytes: usize) -> Result<Vec<u8>, String>
     Ok(left)
 }
 
-/// Executions of each instruction. Those of blocks may differ, for a fault may cut a block anywhere.
+/// Executions of each instruction. Those of blocks may differ, since a fault may truncate a block anywhere.
 fn executions(process: &Process, counter: &Counter) -> BTreeMap<u64, u64> {
     let counts = counter.counts(&process.cache);
     let mut executions = BTreeMap::new();
@@ -71,14 +70,14 @@ fn executions(process: &Process, counter: &Counter) -> BTreeMap<u64, u64> {
     executions
 }
 
-/// What runs it under qemu-alpha and writes the records.
+/// The command that runs the program under qemu-alpha, which writes the records.
 pub fn qemu_command(program: &Path) -> Command {
     let mut command = Command::new("qemu-alpha");
     command.args(["-cpu", "ev67"]).arg(program).arg("write").stdin(Stdio::null());
     command
 }
 
-/// Runs it under qemu-alpha; the records.
+/// Runs it under qemu-alpha, and returns the records.
 pub fn qemu(program: &Path) -> Result<Vec<u8>, String> {
     let output = qemu_command(program)
         .output()

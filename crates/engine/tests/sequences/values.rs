@@ -1,4 +1,4 @@
-//! Contents of registers and memory that are worth trying.
+//! Interesting contents of registers and memory.
 
 use fastrand::Rng;
 
@@ -18,7 +18,7 @@ pub fn integer(random: &mut Rng) -> u64 {
     }
 }
 
-/// Mostly T numbers whose sums and products are ordinary, some that are S numbers too.
+/// Mostly T numbers with ordinary sums and products; some are S numbers, too.
 pub fn float(random: &mut Rng) -> u64 {
     match random.u32(..8) {
         0 => integer(random),

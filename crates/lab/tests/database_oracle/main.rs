@@ -1,6 +1,6 @@
-//! A real database against the oracle: TPC-B on SQLite, both builds, every instruction by qemu-alpha too.
+//! A database compared with the oracle: TPC-B on SQLite, both builds, every instruction also executed by qemu-alpha.
 
-// The oracle's modules name the engine's crate in full.
+// The oracle's modules refer to the engine's crate by its full name.
 extern crate engine as pathlength_engine;
 
 #[path = "../../../engine/tests/oracle/edge.rs"]
@@ -27,10 +27,10 @@ use crate::engine::{Detail, Run};
 use crate::guest::directory;
 use crate::lockstep::compare;
 
-/// Loads a small bank and runs transactions on both sides; they leave the same database.
+/// Loads a small bank and runs transactions on both sides, which must leave the same database.
 fn agree(toolchain: Toolchain, cpu: &str) {
     let workload = Workload::named("tpcb").expect("the workload");
-    // Kept from one test run to the next.
+    // Kept for later test runs.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds");
     let builds = build(workload, &[toolchain], &BuildFolders { folder, sources: None }, &|_| {});
     let program = builds.expect("the workload builds").remove(0).program;

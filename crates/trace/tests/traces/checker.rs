@@ -1,4 +1,4 @@
-//! The checker finds what cannot have happened, and nothing else.
+//! The checker finds inconsistencies, and reports nothing else.
 
 use events::record::{Heap, Mark};
 use pathlength_trace::Trace;
@@ -15,7 +15,7 @@ fn what_happened_is_right() {
     assert_eq!(report.listed, []);
     assert_eq!((report.calls, report.returns, report.outside, report.unwound), (1, 1, 1, 0));
     assert_eq!((report.instructions, report.accesses), (18, 8));
-    // The first access by sp and by a0 are taken as they are; all others follow.
+    // The first accesses by sp and by a0 cannot be checked; all others can.
     assert_eq!(report.derived, 6);
 }
 
@@ -33,13 +33,13 @@ fn an_address_that_its_register_does_not_make_is_found() {
 
 #[test]
 fn control_that_goes_where_it_cannot_is_found() {
-    // Not where a branch goes; not behind a block; not back where the link register says.
+    // A block that is not the branch's target; not the fall-through block; not at the return address.
     for (index, wrong) in [(5, Run(Leave, 0)), (8, Run(Called, DATA + 8)), (3, Run(Loop, STACK - 16))] {
         let mut items = right();
         items[index] = wrong;
         let report = checked("control", &items);
         assert_eq!(report.listed[0].rule, Rule::Control, "{index}");
-        // Where control was diverted it may go anywhere.
+        // After a discontinuity any block is possible.
         items.insert(index, M(Mark::Discontinuity));
         let diverted = checked("control", &items);
         assert_ne!(diverted.listed.first().map(|one| one.pc), Some(report.listed[0].pc), "{index}");
@@ -49,14 +49,14 @@ fn control_that_goes_where_it_cannot_is_found() {
 #[test]
 fn a_return_to_where_no_call_is_open_is_found() {
     let (gap, back) = (M(Mark::Gap), Run(Behind, STACK));
-    // Of what was called before recording began nothing is known.
+    // Calls before recording began are unknown.
     assert_eq!(checked("return", &[gap, back, Run(Outside, DATA)]).outside, 1);
     let report = checked("return", &[gap, Run(Indirect, 0), back, Run(Outside, DATA)]);
-    // The stack pointer follows from where `ra` was loaded.
+    // The stack pointer follows from the address from which `ra` was loaded.
     assert_eq!(rules(&report), [Rule::Return]);
     assert_eq!((report.listed[0].instruction, report.listed[0].pc), (3, OUTSIDE));
     assert_eq!(checked("return", &[gap, Run(Indirect, 0), back, Run(After, DATA)]).listed, []);
-    // A signal's handler returns to where the system says.
+    // A signal handler returns to the address in its frame.
     let report =
         checked("return", &[gap, Run(Indirect, 0), M(Mark::Discontinuity), back, Run(Outside, DATA)]);
     assert_eq!((report.violations, report.outside), (0, 1));
@@ -92,7 +92,7 @@ fn marks_out_of_order_are_found() {
         items.extend(marks.iter().map(|&mark| M(mark)));
         assert_eq!(rules(&checked("marks", &items)), [rule], "{marks:?}");
     }
-    // Traces of programs that ran already once began with 0.
+    // In traces of attached programs numbers once began with 0.
     for first in [0, 2] {
         let fine =
             [Mark::Order(first), Mark::UnitBegins(3), Mark::UnitLeft(3), Mark::UnitBegins(7), Mark::Order(9)];
@@ -102,7 +102,7 @@ fn marks_out_of_order_are_found() {
     }
 }
 
-/// Changes a field of the last chunk's head, and makes its checksum right again.
+/// Changes a field of the last chunk's head, and corrects its checksum.
 fn forge(name: &str, offset: usize, change: impl Fn(&mut u8)) -> Trace {
     const HEAD: usize = 72;
     drop(trace(name, &right()));

@@ -1,4 +1,4 @@
-//! Damaged files are read as far as they can be, or refused; nothing else happens.
+//! Damaged files are read as far as possible, or rejected; there is no other effect.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::made::{Made, made, path};
 
-/// Reads everything that can be read.
+/// Reads everything that is readable.
 fn read_all(path: &Path) -> Result<Vec<Vec<u64>>, Error> {
     let trace = Trace::open(path)?;
     let mut all = Vec::new();
@@ -26,7 +26,7 @@ fn read_all(path: &Path) -> Result<Vec<Vec<u64>>, Error> {
     Ok(all)
 }
 
-/// A file with some records, always the same.
+/// A file with some records, the same in each run.
 fn example() -> Made {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
@@ -85,7 +85,7 @@ fn what_was_not_written_whole_hides_nothing() {
     example().write(&whole);
     let bytes = std::fs::read(&whole).unwrap();
     let chunks = read_all(&whole).unwrap();
-    // The file's second half once more, behind a chunk that was cut there.
+    // The second half of the file again, after a truncated chunk.
     for cut in (bytes.len() / 2..bytes.len()).step_by(7) {
         let mut twice = bytes[..cut].to_vec();
         twice.extend_from_slice(&bytes[12..]);
@@ -106,7 +106,7 @@ fn a_file_that_is_no_trace_is_refused() {
     assert!(matches!(Trace::open(Path::new("/does/not/exist")), Err(Error::Io { .. })));
 }
 
-/// Where chunks begin in a file, and how long their payloads are.
+/// The offsets of a file's chunks, and the sizes of their payloads.
 fn chunks(bytes: &[u8]) -> Vec<(usize, usize)> {
     let (mut chunks, mut at) = (Vec::new(), BEGINNING);
     while at < bytes.len() {
@@ -121,7 +121,7 @@ fn chunks(bytes: &[u8]) -> Vec<(usize, usize)> {
 const BEGINNING: usize = 12;
 const HEAD: usize = 72;
 
-/// Makes the checksums of a chunk right.
+/// Corrects the checksums of a chunk.
 fn seal(bytes: &mut [u8], (at, length): (usize, usize)) {
     let payload = crc32fast::hash(&bytes[at + HEAD..at + HEAD + length]);
     bytes[at + 64..at + 68].copy_from_slice(&payload.to_le_bytes());
@@ -130,7 +130,7 @@ fn seal(bytes: &mut [u8], (at, length): (usize, usize)) {
 }
 
 proptest! {
-    /// What is changed has right checksums, so that it is looked into.
+    /// Changed parts get correct checksums, so that they are decoded.
     #[test]
     fn arbitrary_bytes_are_read_or_told(
         made in made(),
@@ -142,7 +142,7 @@ proptest! {
         let (chunks, expected) = (chunks(&bytes), read_all(&path).unwrap());
         for (index, byte) in changes {
             let (start, length) = chunks[index.index(chunks.len())];
-            // The fields that say where it belongs and what is in it, and the payload.
+            // The fields of identity and contents, and the payload.
             let fields = (12..24).chain(28..64).chain(HEAD..HEAD + length);
             bytes[start + fields.clone().nth(index.index(fields.count())).unwrap()] = byte;
         }

@@ -1,4 +1,4 @@
-//! Traces of programs that never ran: written, read, damaged, checked.
+//! Traces of made-up programs: written, read, damaged, checked.
 
 mod checker;
 mod damage;

@@ -1,4 +1,4 @@
-//! Places in a trace, and the order of its streams.
+//! Positions in a trace, and the order of its streams.
 
 use events::Block;
 use events::record::{Event, Mark};
@@ -8,8 +8,8 @@ use pathlength_trace::{Header, Process, StreamWriter, Trace};
 use crate::made::{begin, path};
 use crate::program::{Item, Name, define, words};
 
-/// A stream of several chunks: so many times through a block of 8 instructions, each thousand a unit of work
-/// with an order number of its own.
+/// A stream of several chunks: executions of a block of 8 instructions; each thousand is a unit of work with an order
+/// number.
 fn long(name: &str, times: u64) -> Trace {
     let path = path(name);
     let process = Process::new(&begin(&path, &Header::default()), 0, 1);
@@ -71,7 +71,7 @@ fn what_goes_on_in_the_next_chunk_is_in_order() {
     assert_eq!(check(&trace).listed, []);
 }
 
-/// The traced data of a talk about a NUMA machine: processor, process, address.
+/// Data of a trace on a NUMA machine, from a talk: processor, process, address.
 const TRACED: [(u32, u32, u64); 11] = [
     (0, 128, 0x1230),
     (0, 128, 0x1240),
@@ -86,7 +86,7 @@ const TRACED: [(u32, u32, u64); 11] = [
     (1, 6, 0x0080),
 ];
 
-/// The same as a trace: a stream for each process, and the order between them.
+/// The same data as a trace: a stream for each process, with order marks.
 fn talk(name: &str) -> Trace {
     let path = path(name);
     let writer = begin(&path, &Header { process: 128, ..Header::default() });
@@ -149,7 +149,7 @@ fn a_trace_is_separated_by_process() {
     assert!(columns.iter().map(|(pid, column)| (*pid, &column[..])).eq(expected));
 }
 
-/// Turns as rows: processor, process, addresses.
+/// Time slices as rows: processor, process, addresses.
 fn turns(trace: &Trace, processors: u32, quantum: u64) -> Vec<(u32, u32, Vec<u64>)> {
     let mut rows = Vec::new();
     let mut schedule = trace.schedule(processors, quantum);
@@ -174,7 +174,7 @@ fn a_trace_is_assigned_to_other_processors() {
     assert_eq!(of(0)[..6], first);
     assert_eq!(of(0)[6..], [(161, 0x4230)]);
     assert_eq!(of(1), [(321, 0x8820), (421, 0x0500), (321, 0x8830), (421, 0x0510)]);
-    // They go on side by side.
+    // They run in parallel.
     let order: Vec<u32> = rows.iter().map(|row| row.0).collect();
     assert_eq!(order, [0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0]);
 }

@@ -1,4 +1,4 @@
-//! A small program, and records of its execution as a test wants them.
+//! A small program, and records of its execution for tests.
 
 use events::record::{Event, Mark};
 use events::{Block, BlockId};
@@ -12,7 +12,7 @@ use crate::made::{begin, path};
 pub const MAIN: u64 = 0x1_2000_0000;
 pub const CALLED: u64 = 0x1_2000_4000;
 pub const OUTSIDE: u64 = 0x1_2000_8000;
-/// What the stack pointer and the first argument are.
+/// Initial values of the stack pointer and of the first argument.
 pub const STACK: u64 = 0x1_1fff_0000;
 pub const DATA: u64 = 0x1_4000_0000;
 
@@ -24,28 +24,28 @@ const PV: u8 = 27;
 const SP: u8 = 30;
 const ZERO: u8 = 31;
 
-/// Blocks by the names that the tests give them.
+/// The blocks, by the names that tests use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// Makes room on the stack, saves `ra` (an access), and calls [`Name::Called`].
+    /// Allocates a stack frame, saves `ra` (an access), and calls [`Name::Called`].
     Enter,
     /// Loads from the first argument (an access), and returns.
     Called,
-    /// Loads `ra` again (an access), and calls the system.
+    /// Loads `ra` (an access), and makes a system call.
     System,
-    /// Loads from the stack (an access), and goes on with [`Name::System`] or [`Name::Leave`].
+    /// Loads from the stack (an access), and continues with [`Name::System`] or [`Name::Leave`].
     Loop,
     /// Returns.
     Leave,
-    /// Somewhere else: loads from the first argument (an access), goes on with [`Name::Behind`].
+    /// At another address: loads from the first argument (an access), and continues with [`Name::Behind`].
     Outside,
     /// Loads `ra` from the stack (an access), and returns.
     Behind,
-    /// Calls what a register says.
+    /// Calls the function in a register.
     Indirect,
-    /// Behind that: loads from the first argument (an access).
+    /// The block after that: loads from the first argument (an access).
     After,
-    /// Calls what a register says, elsewhere.
+    /// Calls the function in a register, at another address.
     Again,
 }
 
@@ -93,7 +93,7 @@ pub enum Item {
 
 use Item::Run;
 
-/// What really happens: called from elsewhere, twice through the loop.
+/// A consistent execution: a call from elsewhere, twice through the loop.
 pub fn right() -> Vec<Item> {
     let low = STACK - 16;
     vec![
@@ -128,14 +128,14 @@ pub fn words(items: &[Item]) -> Vec<u64> {
     words
 }
 
-/// Makes the blocks known.
+/// Defines the blocks.
 pub fn define(process: &Process) {
     for name in NAMES {
         assert_eq!(process.block(block(name), || None).unwrap(), name as BlockId);
     }
 }
 
-/// Writes a trace of these records, with a name for its file.
+/// Writes a trace of these records to a file of this name.
 pub fn trace(name: &str, items: &[Item]) -> Trace {
     let path = path(name);
     let process = Process::new(&begin(&path, &Header::default()), 0, 1);
@@ -151,7 +151,7 @@ pub fn checked(name: &str, items: &[Item]) -> Report {
     check(&trace(name, items))
 }
 
-/// The rules that a report says are violated.
+/// The rules that a report lists as violated.
 pub fn rules(report: &Report) -> Vec<Rule> {
     report.listed.iter().map(|violation| violation.rule).collect()
 }

@@ -1,4 +1,4 @@
-//! What is written is read again.
+//! Traces that are written can be read again.
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
