@@ -62,8 +62,8 @@ fn replay(trace: &Trace) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Executes so many instructions in so many threads, each a few times, at random addresses; prints the memory used by
-/// the whole program.
+/// Executes this number of instructions in each of this number of threads, a few times each, at random addresses.
+/// Prints the memory used by the whole program.
 fn memory(instructions: u64, threads: u32) {
     let mut strides = Strides::new(StrideSettings::default());
     (0..instructions / 4).for_each(|block| strides.define(0x10000 + 0x100 * block, &WORDS));

@@ -108,7 +108,7 @@ impl Measure {
     }
 }
 
-/// An image in two builds: as it was, and as it is compared.
+/// An image in two builds: the original one, and the one compared with it.
 pub type Pair = (ImageStatics, ImageStatics);
 
 /// The images of two builds could not be matched.

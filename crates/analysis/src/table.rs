@@ -12,11 +12,11 @@ pub enum Kind {
     Count,
     /// A difference: thousands separators and always a sign.
     Delta,
-    /// A measured or derived quantity, with so many decimals.
+    /// A measured or derived quantity, with this number of decimals.
     Real(u8),
-    /// A share in percent (the value 12.5 is 12.5 %), with so many decimals.
+    /// A share in percent (the value 12.5 is 12.5 %), with this number of decimals.
     Percent(u8),
-    /// A relative change in percent, always with a sign, with so many decimals.
+    /// A relative change in percent, always with a sign, with this number of decimals.
     Change(u8),
     /// A machine address, in hexadecimal.
     Address,

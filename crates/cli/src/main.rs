@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reports what is wrong with the arguments; without the usage to a connected caller.
+/// Reports errors in the arguments; to a connected caller without the usage.
 fn reject(error: &clap::Error) -> ! {
     if messages::is_connected() {
         let text = error.to_string();

@@ -54,7 +54,7 @@ pub struct Replaying {
 }
 
 impl Replaying {
-    /// For so many instructions; hidden if the output needs the terminal.
+    /// For this number of instructions; hidden if the output needs the terminal.
     pub fn new(instructions: u64, is_shown: bool) -> Replaying {
         let template = "{wide_bar} {percent} % of {human_len} instructions, {eta} to go";
         let style = ProgressStyle::with_template(template).expect("a valid template");
@@ -62,7 +62,7 @@ impl Replaying {
         Replaying { bar: bar.with_style(style) }
     }
 
-    /// So many more instructions.
+    /// Advances by this number of instructions.
     pub fn show(&self, instructions: u64) {
         self.bar.inc(instructions);
     }

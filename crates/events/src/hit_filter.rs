@@ -74,7 +74,7 @@ impl Words {
         })
     }
 
-    /// The address of the first word. Whoever accesses words through it must hold a [`Keep`] and ensure that no
+    /// The address of the first word. Code that accesses words through it must hold a [`Keep`] and ensure that no
     /// reference to the words exists at the same time.
     pub fn address(&self) -> *mut u64 {
         self.first.as_ptr()

@@ -86,7 +86,7 @@ impl Server {
         Attached::new(&self.session)
     }
 
-    /// Tells GDB how the program ended, if it is still there, and waits until it knows.
+    /// Reports the program's end to GDB, if it is still connected, and waits until it has received the report.
     pub fn end(self, end: &End) {
         self.session.end(end.clone());
         // A panic in the thread has been reported already.
@@ -94,7 +94,7 @@ impl Server {
     }
 }
 
-/// Reads what there is. 0 if there will be nothing more.
+/// Reads the available bytes. 0 at the end of the connection.
 fn read_some(mut reader: &UnixStream, bytes: &mut Vec<u8>) -> usize {
     bytes.resize(PACKET, 0);
     reader.read(bytes).unwrap_or(0)

@@ -210,7 +210,7 @@ const ABBREVIATIONS: [(&str, &str); 7] = [
     ("decltype(nullptr)", "std::nullptr_t"),
 ];
 
-/// A name as it is compared: without spaces.
+/// A name in the form in which names are compared: without spaces.
 fn key(name: &str) -> String {
     let key = name.chars().filter(|c| !c.is_whitespace()).collect();
     ABBREVIATIONS.iter().fold(key, |key: String, (long, short)| key.replace(long, short))

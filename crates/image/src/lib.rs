@@ -410,7 +410,7 @@ fn without_sections(bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Tells a file that was cut off from one that is wrong: both header tables must lie in it.
+/// Distinguishes a truncated file from an invalid one: both header tables must lie within it.
 fn check_tables(bytes: &[u8]) -> Result<(), Problem> {
     let header = FileHeader64::<LE>::parse(bytes)?;
     let tables = [

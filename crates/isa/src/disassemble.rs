@@ -46,7 +46,7 @@ struct Text {
     pc: u64,
 }
 
-/// An operand as it is written.
+/// The syntax of an operand.
 struct Integer(u8);
 struct Float(u8);
 /// The second operand of an integer operation.

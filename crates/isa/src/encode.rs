@@ -62,7 +62,7 @@ pub fn jump(op: Op, ra: u8, rb: u8, hint: u16) -> Result<u32, EncodeError> {
     finish(op, Format::MemoryJump, registers(ra, rb, 0)? | u32::from(op.row().function) << 14 | hint)
 }
 
-/// A branch by so many bytes from the instruction after it.
+/// A branch by this number of bytes from the instruction after it.
 pub fn branch(op: Op, ra: u8, displacement: i64) -> Result<u32, EncodeError> {
     if displacement % 4 != 0 {
         return Err(EncodeError::Misaligned(displacement));

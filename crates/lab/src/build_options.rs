@@ -1,4 +1,4 @@
-//! What a build is made with, what it tells, and why there is none.
+//! The options of a build, its messages, and its errors.
 
 use std::fs;
 use std::io;

@@ -165,7 +165,7 @@ const POSTGRESQL: Workload = Workload {
 };
 
 /// The product of a sparse matrix and a vector, in Fortran: two loops, each with a small and a large matrix, and with
-/// and without unrolled loops. Behind the switches of every build, `-O3` is the one in force.
+/// and without unrolled loops. `-O3` takes effect since it follows the switches of every build.
 const SPMV: Workload = Workload {
     name: "spmv",
     title: "A sparse matrix-vector product",

@@ -17,7 +17,7 @@ use libc as h;
 
 use host::Errno;
 
-/// Number of reserved descriptors, if the limit allows so many.
+/// Number of reserved descriptors, if the limit allows that many.
 const COUNT: u64 = 64;
 /// The first number above all descriptors in use. It is kept low, since fork copies the table up to the highest
 /// descriptor.

@@ -99,7 +99,7 @@ impl Storage {
     }
 }
 
-/// Throughput and response time of `customers` that go round stations. At each of so many stations they take so
+/// Throughput and response time of `customers` that circulate among stations, with these service times in seconds.
 /// many seconds.
 fn mean_value_analysis<const KINDS: usize>(stations: &[(f64, u32); KINDS], customers: u32) -> (f64, f64) {
     let mut queues = [0.0; KINDS];
@@ -150,7 +150,8 @@ mod tests {
     }
 
     proptest! {
-        /// The bounds of every closed network (Denning and Buzen, 1978), and the sum of what is where.
+        /// The bounds of every closed network (Denning and Buzen, 1978), and the sum of the customers at all
+        /// stations.
         #[test]
         fn no_network_breaks_the_laws(stations in [(0.001..1.0f64, 1u32..9), (0.001..1.0, 1..9)], n in 1u32..50) {
             let (throughput, response) = mean_value_analysis(&stations, n);

@@ -1,4 +1,4 @@
-//! Writes a page with one of everything, to look at: `cargo run --example sample_page -- page.html`.
+//! Writes a sample page with every kind of element: `cargo run --example sample_page -- page.html`.
 
 use std::path::PathBuf;
 

@@ -68,7 +68,7 @@ pub(crate) fn metadata(column: &Column) -> HashMap<String, String> {
 
 fn column(field: &Field) -> Result<Column, Error> {
     let said = |key: &str| field.metadata().get(key);
-    // Whoever renamed the field did not mean its old heading.
+    // A renamed field has its name as its heading.
     let heading = said(HEADING).filter(|heading| parquet::field_name(heading) == *field.name());
     let by_type = match field.data_type() {
         DataType::Utf8 => Kind::Text,

@@ -17,7 +17,7 @@ pub(crate) fn is_number(kind: Kind) -> bool {
     kind != Kind::Text
 }
 
-/// The text of a value of a kind.
+/// The text of a value of this kind.
 pub(crate) fn text(value: &Value, kind: Kind) -> String {
     let number = match value {
         Value::Text(text) => return printable(text),

@@ -30,7 +30,7 @@ pub struct Chart {
 /// How the bars of several columns stand to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrangement {
-    /// Beside each other.
+    /// Side by side.
     Grouped,
     /// End to end.
     Stacked,

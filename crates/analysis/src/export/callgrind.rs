@@ -11,7 +11,7 @@ use events::record::Mark;
 
 use crate::replay::{Accesses, CallStack, Dictionary, Executed, SelectedInstructions, Visitor};
 
-/// What is counted: instructions, loads, stores.
+/// The counted events: instructions, loads, stores.
 const EVENTS: &str = "Ir Dr Dw";
 
 /// Numbers of [`EVENTS`].
@@ -65,7 +65,7 @@ struct Site {
     callee: u32,
 }
 
-/// What is known of a call.
+/// The properties of a call.
 struct Call {
     site: Site,
     /// The block that is called.
@@ -118,7 +118,7 @@ impl<'a> Callgrind<'a> {
         }
     }
 
-    /// Writes what was counted; returns how many instructions that is. Without any nothing is written.
+    /// Writes the counts. Returns the number of instructions; if it is 0, nothing is written.
     pub fn write(mut self, out: &mut dyn Write) -> io::Result<u64> {
         let mut total = Cost::default();
         for stream in &mut self.streams {

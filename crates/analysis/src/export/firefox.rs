@@ -77,7 +77,7 @@ impl<'a> Firefox<'a> {
         }
     }
 
-    /// Writes what was collected; returns how many instructions that is. Without any nothing is written.
+    /// Writes the samples. Returns the number of instructions; if it is 0, nothing is written.
     pub fn write(mut self, out: &mut dyn Write) -> io::Result<u64> {
         let mut total = 0;
         for stream in self.streams {
@@ -193,7 +193,7 @@ fn info(frame: Frame) -> FrameInfo {
     FrameInfo { frame, category_pair: CategoryHandle::OTHER.into(), flags: FrameFlags::empty() }
 }
 
-/// The time at which so many instructions have been executed.
+/// The time after this number of instructions.
 fn instructions(count: u64) -> Timestamp {
     Timestamp::from_nanos_since_reference(count.saturating_mul(1000))
 }

@@ -35,7 +35,7 @@ pub enum Rows {
 
 /// The results of a model by unit of work and by instruction, in columns.
 pub trait InstructionResults {
-    /// What is counted: the first word of titles.
+    /// The counted event: the first word of titles.
     const WHAT: &str;
 
     /// A row for each unit of work.

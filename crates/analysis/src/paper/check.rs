@@ -20,7 +20,7 @@ pub struct Finding {
     pub place: &'static str,
     /// Which row, column or statement.
     pub subject: String,
-    /// What is printed.
+    /// The printed value.
     pub printed: String,
     /// What follows from the measurements.
     pub follows: String,

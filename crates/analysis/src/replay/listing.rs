@@ -237,7 +237,7 @@ fn target_name(dictionary: &Dictionary, block: &events::Block, target: u64) -> O
     Some(name.strip_prefix(&own).map_or(name.clone(), Into::into))
 }
 
-/// The columns in front of an effect, of a line whose address has so many digits.
+/// Number of columns before an effect, in a line whose address has this number of digits.
 pub(super) const fn effect_column(digits: usize) -> usize {
     digits + ": 00000000  ".len() + MNEMONIC + OPERANDS
 }

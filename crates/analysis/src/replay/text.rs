@@ -24,8 +24,8 @@ pub(super) struct Text<'a, W: Write> {
 }
 
 impl<'a, W: Write> Text<'a, W> {
-    /// Writes to `out`; `system_call` maps the numbers of system calls to names. Effects are in the column after addresses
-    /// of so many digits.
+    /// Writes to `out`; `system_call` maps the numbers of system calls to names. Effects are in the column after
+    /// addresses of this number of digits.
     pub fn new(
         trace: &'a Trace,
         system_call: &'a dyn Fn(u32) -> String,
@@ -151,7 +151,7 @@ impl<'a, W: Write> Text<'a, W> {
         self.decimal(number, DIGITS);
     }
 
-    /// Aligned to the right of so many columns.
+    /// Right-aligned to this number of columns.
     fn decimal(&mut self, mut number: u64, width: usize) {
         let mut digits = [b' '; 20];
         let mut at = digits.len();
@@ -179,7 +179,7 @@ pub(crate) fn host_process(trace: &Trace, stream: &Stream) -> u32 {
     if stream.host_process == 0 { trace.header().process } else { stream.host_process }
 }
 
-/// A thread as it is named on the command line.
+/// A thread in the notation of the command line.
 pub(super) fn thread(stream: &Stream) -> String {
     format!("{}.{}", stream.process, stream.thread)
 }

@@ -50,7 +50,7 @@ const ROOM: usize = 256 << 20;
 const CHUNK: usize = 16 << 20;
 
 impl Counters {
-    /// For series with so many counters.
+    /// For series with this number of counters.
     pub fn new(width: usize) -> Counters {
         assert!(width <= usize::from(u16::MAX), "counters are numbered with 16 bits");
         let bytes = width * size_of::<u16>();
@@ -59,7 +59,7 @@ impl Counters {
         Counters { width, numbers, few, chunks, power, many: 0, room }
     }
 
-    /// Grows to so many series.
+    /// Grows to this number of series.
     pub fn reach(&mut self, count: usize) {
         let count = count.max(self.numbers.len());
         self.numbers.resize(count, FEW);

@@ -1,4 +1,4 @@
-//! Blocks of the heap, as far as traces have heap marks, by the call that allocated them.
+//! Blocks of the heap by the call that allocated them, for traces with heap marks.
 
 use std::collections::{BTreeMap, HashMap};
 

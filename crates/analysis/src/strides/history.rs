@@ -178,7 +178,7 @@ impl History {
         line as u32
     }
 
-    /// Enters a block with so many accesses, of which `counted` are counted.
+    /// Enters a block with this number of accesses, of which `counted` are counted.
     pub fn enter(&mut self, block: u32, accesses: usize, counted: &[CountedAccess], depth: Depth) {
         if self.of_blocks.len() <= block as usize {
             self.of_blocks.resize(block as usize + 1, Places::NONE);

@@ -1,4 +1,4 @@
-//! What is exported is what an obviously right recount finds, on random traces and filters.
+//! Exports of random traces and filters equal a simple recount.
 
 use events::record::Mark;
 use isa::Flags;

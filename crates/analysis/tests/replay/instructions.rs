@@ -60,7 +60,7 @@ fn targets_of_branches_have_names_if_those_are_known() {
 fn with_values_all_effects_are_shown() {
     let mut made = Made::thread(&[(0x1000, &words()[..6])], vec![]);
     made.has_values = true;
-    // Two addresses, then what was written, stored, loaded, written twice, and tested.
+    // Two addresses; then values written, stored, loaded, written twice, and tested.
     let rest = vec![0x8008, 0x9000, 0x8000, 0x1234_5678_9abc, u64::MAX, 1, 3, 3];
     made.threads = vec![Thread { process: 0, items: vec![Item::Block(0, rest)] }];
     let lines = listed(&made, &Selection::default());
@@ -139,7 +139,7 @@ fn units_are_found_in_any_chunk() {
         items.push(Item::Mark(Mark::UnitBegins(2 * unit as u64)));
         items.extend((0..length).map(|_| Item::Block(0, vec![])));
         items.push(Item::Mark(Mark::UnitEnds(2 * unit as u64)));
-        // What is between units.
+        // Instructions between units.
         items.extend((0..unit % 3).map(|_| Item::Block(0, vec![])));
         expected.push((number + 1..=number + length).collect::<Vec<u64>>());
         number += length + unit as u64 % 3;

@@ -1,4 +1,4 @@
-//! Traces replayed: what is shown of them is compared with traces written by hand, and with a recount.
+//! Views of traces compared with traces written by hand, and with a recount.
 
 mod addresses;
 mod calls;

@@ -177,8 +177,8 @@ proptest! {
 /// Blocks that a thread executes before it is another one's turn.
 const TURN: usize = 5;
 
-/// Code, as it is at first and as it is later, when some of it was written; and which pieces of it are executed by
-/// each thread, one after the other: whether later, where from and how many instructions.
+/// Code before and after some of it was changed; and the parts of it that each thread executes, in order: whether
+/// after the change, from where, and how many instructions.
 #[derive(Clone, Debug)]
 struct Program {
     code: [Vec<u32>; 2],

@@ -35,7 +35,7 @@ struct Side {
 pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     report::check(true, output.format, output.path.as_deref())?;
-    // Before a long run of the first program, a look at the second.
+    // Check the second program before a long run of the first.
     for program in [&options.program_a, &options.program_b] {
         Image::open(program)?;
         let configuration = configuration(&options.engine, program, &options.arguments, true);

@@ -18,7 +18,7 @@ use crate::progress::Units;
 /// How many functions the summary lists.
 const SUMMARY_FUNCTIONS: usize = 15;
 
-/// A message is sent for one in so many units.
+/// One message is sent for this number of units.
 const MESSAGE_INTERVAL: u64 = 64;
 
 /// Runs the program, counts, and writes the tables.

@@ -27,7 +27,7 @@ pub struct Simulated<M> {
     pub model: M,
     /// The trace; that of a program has no records.
     pub trace: Trace,
-    /// Notes for readers of the tables on what was not simulated.
+    /// Notes on what was not simulated, for readers of the tables.
     pub notes: Vec<String>,
     /// How the program ended, if one was run.
     ending: Option<Ending>,

@@ -188,7 +188,7 @@ fn what_cannot_be_recorded_is_said() {
     assert!(program.works());
 }
 
-/// A program that sleeps in a system call is met there, and what is recorded can have happened.
+/// A program that sleeps in a system call can be attached to, and its trace is consistent.
 #[test]
 fn programs_in_system_calls_are_met_there() {
     let folder = tempfile::tempdir().unwrap();

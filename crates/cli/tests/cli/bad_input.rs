@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::support::{command, guest, listing, outcome, pathlength, run};
 
-/// Files that are not Alpha programs, and what is said of each.
+/// Files that are not Alpha programs, and the error for each.
 fn bad_files(folder: &Path) -> Vec<(String, &'static str)> {
     let image = fs::read(guest("ev5/modes")).unwrap();
     let contents: [(&str, &[u8], &str); 7] = [
@@ -82,7 +82,7 @@ fn files_that_are_no_alpha_programs() {
     assert_eq!(listing(folder.path()), before);
 }
 
-/// Commands that cannot work, and what is said.
+/// Commands that cannot work, and their errors.
 const COMMANDS: [(&str, &str); 15] = [
     (
         "run --sysroot /nonexistent :ev5/modes",
@@ -146,7 +146,7 @@ fn no_program_runs_in_vain() {
     }
 }
 
-/// Command lines that are wrong, and what is said.
+/// Invalid command lines, and their errors.
 const USAGE: [(&str, &str); 12] = [
     ("", "Usage: pathlength <COMMAND>"),
     ("measure", "unrecognized subcommand 'measure'"),

@@ -1,5 +1,5 @@
-//! `build`: what is said when a workload cannot be built, and what is left then. (The builds themselves
-//! are tested in `lab`.)
+//! `build`: errors when a workload cannot be built, and the files that remain. (The builds themselves are tested in
+//! `lab`.)
 
 use std::fs;
 use std::os::unix::process::CommandExt;

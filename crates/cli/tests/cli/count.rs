@@ -54,8 +54,8 @@ fn the_same_command_twice_gives_the_same_bytes() {
     }
 }
 
-/// The clock shows the time that a timer was set to when it goes off, and no other: what the program prints is a
-/// part of what is counted.
+/// When a timer expires, the clock shows exactly the time to which the timer was set: the program prints it, and its
+/// counts depend on what it prints.
 #[test]
 fn timers_go_off_at_the_same_times_in_each_run() {
     let runs = [(); 2].map(|()| {

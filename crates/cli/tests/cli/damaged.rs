@@ -88,7 +88,7 @@ fn damaged_programs_neither_panic_nor_hang() {
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || part(thread))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    // Some damage is in what nobody reads, and most is not.
+    // Some damage is in parts that are not read, but most is not.
     assert!((5..PROGRAMS as usize / 2).contains(&unharmed), "{unharmed} of {PROGRAMS} are unharmed");
 }
 

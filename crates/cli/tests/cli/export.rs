@@ -1,4 +1,4 @@
-//! `export`: every form holds what was executed, to the last instruction.
+//! `export`: every format contains the executed instructions exactly.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::show::{Recorded, record};
 use crate::support::{csv, ends_when_nobody_reads, listing, run};
 
 impl Recorded {
-    /// The path of what was exported.
+    /// The path of an exported file.
     fn export(&self, form: &str, options: &str) -> PathBuf {
         let path = self.folder.path().join(format!("exported.{form}"));
         let output = format!("export {} --to {form} -o {} {options}", self.path().display(), path.display());
@@ -328,7 +328,7 @@ fn a_name_that_ends_with_gz_is_compressed() {
     assert_eq!(String::from_utf8(plain.stdout).unwrap(), recorded.text("din", ""));
 }
 
-/// Nothing chosen, and nowhere to write: a sentence, and what was there before stays.
+/// No format and no output file: an error of one sentence, and existing files are unchanged.
 #[test]
 fn what_cannot_be_is_told() {
     let recorded = record(":ev5/modes work");

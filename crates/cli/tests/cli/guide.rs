@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::outcome;
 
-/// What is printed behind each command.
+/// The output after each command.
 const END: &str = "=== end of an example ===";
 
 /// The file that all of a session's output goes to.
@@ -57,7 +57,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().map(word).collect()
 }
 
-/// Whether a line is as it is shown, which may be its beginning only.
+/// Whether a line equals the documented one, or begins with it if that is shortened.
 fn is_as_shown(line: &str, shown: &str) -> bool {
     match shown.strip_suffix('…') {
         Some(beginning) => words(line).starts_with(&words(beginning)),

@@ -54,7 +54,7 @@ fn machine(random: &mut fastrand::Rng, is_like_most: bool) -> String {
     text
 }
 
-/// Whether compiled code passes over what is usual on a machine.
+/// Whether compiled code filters hits on a machine.
 fn has_fast_path(machine: &str) -> bool {
     Caches::new(&Machine::find(machine).unwrap()).hit_filter().is_some()
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{command, guest, outcome, run};
 
-/// Misspelt names, and what is said.
+/// Misspelt names, and the errors.
 const MISSPELT: [(&str, &str); 14] = [
     (
         "count --unit wrok",

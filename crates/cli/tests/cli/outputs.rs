@@ -1,4 +1,4 @@
-//! What is written never takes the place of what is read, and what was there stays until the command succeeds.
+//! Outputs never replace inputs, and an existing file stays unchanged until the command succeeds.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -34,7 +34,7 @@ impl Folder {
         outcome(command)
     }
 
-    /// All files and what is in them.
+    /// All files with their contents.
     fn contents(&self) -> Vec<(String, Vec<u8>)> {
         let read = |name: String| fs::read(self.path(&name)).map(|bytes| (name, bytes)).ok();
         listing(self.0.path()).into_iter().filter_map(read).collect()
@@ -133,7 +133,7 @@ fn images_are_not_overwritten() {
     }
 }
 
-/// A trace that failed before anything was recorded leaves what was there.
+/// A trace that fails before anything is recorded leaves the existing file.
 #[test]
 fn what_was_there_stays_until_something_is_recorded() {
     let folder = Folder::new();

@@ -62,7 +62,7 @@ fn piped(words: &str, trace: &str) -> Outcome {
     let mut command = command(words);
     command.stdin(cat.stdout.take().unwrap());
     let outcome = outcome(command);
-    // What is no trace is not read to its end.
+    // A file that is not a trace is not read to its end.
     let _ = cat.wait();
     outcome
 }
@@ -93,7 +93,7 @@ fn traces_come_through_pipes() {
         Command::new("sh").args(["-c", "cat \"$0\" > \"$1\""]).arg(&trace).arg(&named).spawn().unwrap();
     run(&format!("check {}", named.display())).quiet_success();
     assert!(cat.wait().unwrap().success());
-    // What is no trace may have no end.
+    // A pipe that is not a trace may be endless.
     let mut yes = Command::new("yes").stdout(Stdio::piped()).spawn().unwrap();
     let mut show = command("show -");
     show.stdin(yes.stdout.take().unwrap());

@@ -1,4 +1,4 @@
-//! `show`: traces look as what was executed, and add up to what `count` counts.
+//! `show`: traces show the executed instructions, and add up to the counts of `count`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -94,7 +94,7 @@ fn every_instruction_has_its_line_and_every_call_too() {
     assert_eq!(instructions(&only).len().to_string(), work[2]);
 }
 
-/// What is derived without values is what was recorded with them.
+/// Effects derived without values equal the recorded ones.
 #[test]
 fn effects_without_values_are_right() {
     let options = "--unit work --skip 3 --units 2";

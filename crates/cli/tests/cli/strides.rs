@@ -130,7 +130,7 @@ fn a_program_that_is_heard_has_the_strides_of_its_trace() {
     assert_eq!(advice, strides(&recorded, "--advice"));
 }
 
-/// The rows of what was allocated in the guest: who allocated, loads or stores, references, strides one back.
+/// The rows of the guest's heap blocks: allocating line, loads or stores, references, strides one back.
 fn allocated(rows: &[Vec<String>]) -> Vec<[String; 4]> {
     let of = rows.iter().filter(|row| row[0].contains("(heap.c:"));
     let mut all: Vec<_> = of.map(|row| [0, 3, 4, 5].map(|cell| row[cell].clone())).collect();
@@ -138,7 +138,7 @@ fn allocated(rows: &[Vec<String>]) -> Vec<[String; 4]> {
     all
 }
 
-/// What is expected of loads from a place that allocates, whose line has a comment.
+/// The expected loads from blocks of a line that allocates, which has a comment in the source.
 fn loads(function: &str, comment: &str, references: u64, strides: &str) -> [String; 4] {
     let source = include_str!("guests/heap.c");
     let line = 1 + source.lines().position(|line| line.contains(&format!("/* {comment} */"))).unwrap();
@@ -161,7 +161,7 @@ fn blocks_of_the_heap_are_told_apart_by_who_allocated_them() {
     assert_eq!(named(&found, &table), std::slice::from_ref(&table), "{found:?}");
     assert_eq!(named(&found, &rows)[0][0], rows[0], "{found:?}");
     assert_eq!(named(&found, &grown)[0][0], grown[0], "{found:?}");
-    // Only what the program itself does, recorded from there on: who allocated before is known, too.
+    // Recording begins at `walk`: blocks allocated before are known, too.
     let walks = record("--heap --unit walk :ev56/heap");
     let mut expected = vec![grown, rows, table];
     expected.sort();

@@ -1,4 +1,4 @@
-//! `study`: what is said when it cannot be made. (The study itself is tested in `lab`.)
+//! `study`: errors when it cannot be made. (The study itself is tested in `lab`.)
 
 use crate::support::{listing, outcome, pathlength};
 

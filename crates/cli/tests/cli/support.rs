@@ -175,7 +175,7 @@ pub fn ends_when_nobody_reads(words: &str) {
     assert_eq!((status.code(), stderr.as_str()), (Some(0), ""), "{words}");
 }
 
-/// What was written to it, leaving where the next write goes.
+/// What was written to the file. Keeps the position of the next write.
 pub fn text(file: &File) -> String {
     let mut text = vec![0; file.metadata().unwrap().len() as usize];
     let read = file.read_at(&mut text, 0).unwrap();

@@ -92,7 +92,7 @@ fn job(seed: u64, number: u64) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// The engine's program, which is built beside this one.
+/// The engine's example program, which Cargo builds with this one.
 fn engine(program: &Path, way: &str) -> Result<Command, String> {
     let ourselves = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(ourselves.with_file_name("run"));

@@ -186,7 +186,7 @@ impl DebuggedThread {
 /// executed.
 #[derive(Clone, Copy)]
 struct SecondEntryStop {
-    /// The program counter that the debugger is told.
+    /// The program counter that is reported to the debugger.
     reported_pc: u64,
     /// The actual program counter.
     pc: u64,
@@ -201,7 +201,7 @@ impl SecondEntryStop {
     }
 
     /// The actual program counter, if the thread is in that call and the debugger has set the program counter to the
-    /// one it was told.
+    /// reported one.
     fn pc(&self, cpu: &Cpu) -> Option<u64> {
         let is_it = cpu.pc == self.reported_pc && (cpu.r[register::RA], cpu.r[register::SP]) == self.call;
         is_it.then_some(self.pc)

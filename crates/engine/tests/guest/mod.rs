@@ -57,7 +57,7 @@ impl Guest {
         guest
     }
 
-    /// A file beside it.
+    /// The path of a file in the program's directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

@@ -19,8 +19,8 @@ pub fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/oracle/guests").join(name)
 }
 
-/// Compiles `sources` of `guests/` to `directory/output`; `switches` come behind them, so that
-/// libraries may be among them.
+/// Compiles `sources` of `guests/` to `directory/output`. `switches` follow the sources, so that they may include
+/// libraries.
 pub fn compile(directory: &Path, output: &str, sources: &[&str], switches: &[&str]) -> PathBuf {
     run_compiler("alpha-linux-gnu-gcc", &["-O2", "-g"], directory, output, sources, switches)
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use crate::engine::{Detail, REGISTERS, Run, Step};
 use crate::guest::{SYSROOT, preload};
 
-/// qemu-alpha at work.
+/// A running qemu-alpha.
 pub struct Qemu {
     child: Child,
     log: BufReader<std::io::PipeReader>,

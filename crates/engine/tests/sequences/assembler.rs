@@ -59,7 +59,7 @@ pub fn literal(op: Op, ra: u8, number: u8, rc: u8) -> u32 {
     operate(op, ra, Operand::Literal(number), rc)
 }
 
-/// A branch over so many instructions.
+/// A branch over this number of instructions.
 pub fn branch(op: Op, ra: u8, instructions: i64) -> u32 {
     encode::branch(op, ra, 4 * instructions).expect("encodable")
 }

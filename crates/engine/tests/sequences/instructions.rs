@@ -153,7 +153,7 @@ pub fn exchange(random: &mut Rng) -> Vec<u32> {
     vec![load, integer_operation(random), store]
 }
 
-/// A conditional branch over so many instructions.
+/// A conditional branch over this number of instructions.
 pub fn conditional(random: &mut Rng, skipped: usize) -> u32 {
     let op = any(random, |op| op.is(Flags::CONDITIONAL));
     let register = if op.is_float() { float(random) } else { read(random) };

@@ -168,7 +168,7 @@ fn programs(
         let server = Server::new(options, directory)?;
         rows(table, &title, &runners, runs, |runner| server.measure(runner, transactions))
     };
-    // What was measured until then is not lost.
+    // Keep the results so far if a later measurement fails.
     if let Err(error) = postgresql(&mut table) {
         table.notes.push(format!("{title}: {error}"));
     }
@@ -296,7 +296,7 @@ fn measure(job: &Job, runner: &Runner, loaded: &Path, directory: &Path) -> Resul
     Ok(Used { user: after.user - before.user, system: after.system - before.system })
 }
 
-/// The cheapest of so many runs, and the seconds that elapsed meanwhile; `cost` is of these two.
+/// The cheapest of this number of runs, and its elapsed seconds; `cost` computes a run's cost from both times.
 fn best(
     runs: u32,
     cost: impl Fn(Used, f64) -> f64,

@@ -39,8 +39,8 @@ miss_cycles = 30
 const PLUGIN: &str = "contrib/plugins/cache.c";
 const HEADER: &str = "include/qemu/qemu-plugin.h";
 
-/// Measures a job of so many instructions under each model; the smallest of so many runs. `hello` is a small
-/// program, whose misses must be QEMU's.
+/// Measures a job of this number of instructions under each model, as the minimum of several runs. `hello` is a small
+/// program, whose misses must equal QEMU's.
 pub fn table(
     pathlength: &Path,
     job: &Job,

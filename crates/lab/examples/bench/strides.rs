@@ -17,7 +17,7 @@ const COLUMNS: [(&str, Kind); 5] = [
     ("millions of references a second", Kind::Real(0)),
 ];
 
-/// Counts the strides of every instruction of a job, and of the paper's loop; the fastest of so many runs.
+/// Counts the strides of every instruction of a job, and of the paper's loop; the fastest of several runs.
 pub fn table(
     pathlength: &Path,
     job: &Job,

@@ -16,7 +16,8 @@ const COLUMNS: [(&str, Kind); 6] = [
     ("bytes an instruction", Kind::Real(4)),
 ];
 
-/// Measures TPC-B: nothing recorded, three transactions, and all of a tenth; the smallest of so many runs.
+/// Measures TPC-B without recording, with three transactions recorded, and with all of a tenth; the minimum of
+/// several runs.
 pub fn table(
     pathlength: &Path,
     jobs: [&Job; 2],

@@ -61,7 +61,7 @@ pub fn build(suite: &Suite, target: &Target, commands: &str) -> Result<PathBuf, 
     }
 }
 
-/// A shell that builds, or says what there is.
+/// The shell that runs a build script for a target.
 pub fn shell(script: &str, target: &Target) -> Command {
     let mut shell = Command::new("sh");
     let jobs = thread::available_parallelism().map_or(1, usize::from);

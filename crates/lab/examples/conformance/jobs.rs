@@ -13,7 +13,7 @@ use crate::Error;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Makes Ctrl-C end the work in order: what runs is ended, what is half built is removed.
+/// Makes Ctrl-C end the run in order: jobs are ended, and partial builds are removed.
 pub fn stop_on_interrupt() {
     extern "C" fn stop(_: i32) {
         INTERRUPTED.store(true, Relaxed);

@@ -1,4 +1,4 @@
-//! What is run of a suite, and carrying it out.
+//! Selects and runs the tests of a suite.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,8 +76,8 @@ impl<'a> Plan<'a> {
         Ok(Plan { suite, runners, by: &Runner::ALPHA, tests, script: None, folders, not_compiled })
     }
 
-    /// Runs all tests by all who run them, with folders for the tests' files in `scratch`. What fails and
-    /// differs is tried once more, alone: some tests depend on time.
+    /// Runs all tests with every runner, in directories in `scratch`. Tests that fail and differ are run once more,
+    /// alone, since some depend on time.
     pub fn carry_out(&self, scratch: &Path) -> Result<Vec<TestResult>, Error> {
         let mut results: Vec<_> =
             self.tests.iter().map(|test| TestResult::new(&self.suite.name, &test.name)).collect();

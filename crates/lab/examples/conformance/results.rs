@@ -30,7 +30,7 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// A test, as it went by each who ran it.
+/// A test with its result under each runner.
 #[derive(Debug)]
 pub struct TestResult {
     suite: String,

@@ -1,4 +1,4 @@
-//! Who runs the tests: the host's processor, qemu-alpha, and `pathlength run`.
+//! The runners of tests: the host's processor, qemu-alpha, and `pathlength run`.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
-//! The suites, as `suites.toml` describes them, the differences that `known.toml` explains, and which of them
-//! somebody wants.
+//! The suites described by `suites.toml`, the differences explained by `known.toml`, and the selection of suites to
+//! run.
 
 use serde::Deserialize;
 
@@ -128,7 +128,7 @@ impl Suite {
         }
     }
 
-    /// All that changes what is built, in words.
+    /// A text that contains everything on which a build depends.
     pub fn recipe(&self) -> String {
         let build = self.scripts().map(|scripts| scripts.build).unwrap_or_default();
         format!("{}\n{}\n{build}", self.package, self.unpack())

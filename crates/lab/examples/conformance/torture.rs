@@ -1,6 +1,5 @@
-//! GCC's torture tests: programs that are compiled at several levels and run. What its drivers
-//! (`execute.exp`, `ieee.exp`, `builtins.exp`) and the directives in the sources say, as far as it matters for
-//! Alpha.
+//! GCC's torture tests: programs that are compiled at several levels and run. Implements what its drivers
+//! (`execute.exp`, `ieee.exp`, `builtins.exp`) and the directives in the sources require for Alpha.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,8 +103,8 @@ fn arguments(part: &Part, folder: &Path, name: &str, level: &str) -> Result<Vec<
     Ok(arguments)
 }
 
-/// The switches that a source asks for. Those for other machines only, `{ target ... }`, are left out. What
-/// is required of a machine needs no look: a program that Alpha's compiler cannot compile is not run.
+/// The switches that a source requests, without those for other targets, `{ target ... }`. Requirements on the target
+/// are not checked: a program that Alpha's compiler cannot compile is not run.
 fn directives(text: &str) -> Vec<String> {
     let mut switches = Vec::new();
     for line in text.lines() {

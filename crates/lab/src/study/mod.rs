@@ -120,7 +120,7 @@ fn images(build: &Build) -> Result<Vec<ImageStatics>, Error> {
     build.images.iter().map(|path| Ok(ImageStatics::of(&Image::open(path)?))).collect()
 }
 
-/// Who and what made the result: the versions of everything that has one, and the commands.
+/// The provenance of the result: versions of all programs, and the commands.
 fn provenance(builds: &[Build; 2], sysroot: &Path) -> Vec<(String, String)> {
     let folder = builds[0].program.parent().unwrap_or(Path::new("."));
     let sqlite = version_after(&folder.join("sqlite3.h"), b"#define SQLITE_VERSION ");

@@ -80,7 +80,7 @@ impl SchemeTime {
         SchemeTime { units: units.len() as u64, instructions, causes, emulated }
     }
 
-    /// Cycles of a transaction, of which each emulated instruction takes so many.
+    /// Cycles of a transaction if each emulated instruction takes this number of cycles.
     fn cycles(&self, emulation: f64) -> f64 {
         let cycles: u64 = self.causes.iter().map(|(_, cycles)| cycles).sum();
         (cycles as f64 + self.emulated as f64 * emulation) / self.units as f64
@@ -147,7 +147,7 @@ fn change(before: f64, now: f64) -> Value {
     Value::from(100.0 * (now / before - 1.0))
 }
 
-/// The paper's result and ours: transactions a second in each scheme, as far as the processor decides.
+/// The paper's result and ours: transactions a second in each scheme, limited by the processor alone.
 pub(super) fn throughput(study: &Study) -> Table {
     let columns = [
         ("study", Kind::Text),

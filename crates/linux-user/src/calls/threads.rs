@@ -55,7 +55,7 @@ pub fn fork_process(call: &mut Call, clear_at_end: u64) -> Outcome {
         call.kernel.become_child(call.thread, clear_at_end);
     }
     host::set_mask(mask);
-    // OSF/1 tells the child by the second result.
+    // OSF/1's second result distinguishes the child from the parent.
     match child {
         -1 => Err(error),
         child => {

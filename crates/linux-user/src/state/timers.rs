@@ -16,7 +16,7 @@ impl Armed {
         (value > 0).then_some(Armed { next: now.saturating_add(value), interval })
     }
 
-    /// The time of the last of so many expirations, and the timer's state after it.
+    /// The time of the last of this number of expirations, and the timer's state after it.
     pub fn after(self, times: u64) -> (u64, Option<Armed>) {
         let last = self.next.saturating_add(self.interval.saturating_mul(times.saturating_sub(1)));
         (last, Armed::new(last, self.interval, self.interval))

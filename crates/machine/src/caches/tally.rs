@@ -65,7 +65,7 @@ impl Sums for TallySums {
 }
 
 impl Tally {
-    /// For so many structures, of which the first `caches` are caches.
+    /// For this number of structures, of which the first `caches` are caches.
     pub fn new(caches: usize, structures: usize) -> Tally {
         Tally {
             instructions: 0,

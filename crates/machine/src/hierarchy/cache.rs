@@ -44,7 +44,7 @@ impl TranslationBuffer {
     }
 }
 
-/// A cache at work.
+/// A cache that is simulated.
 #[derive(Debug)]
 pub struct CacheState {
     /// Contents, unless it is the L1 of a side.
@@ -133,7 +133,7 @@ impl CacheState {
     }
 }
 
-/// A TLB at work.
+/// A TLB that is simulated.
 #[derive(Debug)]
 pub struct BufferState {
     /// Contents, unless it is the first TLB of a side.

@@ -197,7 +197,7 @@ impl L1 {
         outcome
     }
 
-    /// Whether [`L1::access_fast`] is right where sets have so many ways.
+    /// Whether [`L1::access_fast`] is correct for sets with this number of ways.
     pub fn has_fast_path(&self, ways: usize) -> bool {
         has_fast_path(&self.lines, ways)
     }
@@ -342,7 +342,7 @@ impl L1 {
     }
 }
 
-/// Whether [`L1::access_fast`] applies to sets of so many ways, and every line fits the hit filter.
+/// Whether [`L1::access_fast`] applies to sets of this number of ways, and every line fits the hit filter.
 fn has_fast_path(lines: &Tags, ways: usize) -> bool {
     lines.can_access_or_fill(ways) && lines.slots() <= HitFilter::SLOTS
 }

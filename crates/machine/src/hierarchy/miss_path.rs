@@ -270,7 +270,7 @@ impl Hierarchy {
         }
     }
 
-    /// Prefetches so many more lines into the stream buffer of a cache.
+    /// Prefetches this number of lines into the stream buffer of a cache.
     fn prefetch(&mut self, at: At, lines: u64) {
         let cache = &mut self.caches[at.index];
         let (first, shift) = (cache.stream.end, cache.shift);

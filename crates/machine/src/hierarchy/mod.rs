@@ -1,4 +1,4 @@
-//! Caches and TLBs (translation buffers) at work: which level serves each fetch, load and store.
+//! The simulation of caches and TLBs (translation buffers): which level serves each fetch, load and store.
 
 mod cache;
 mod deferred_misses;

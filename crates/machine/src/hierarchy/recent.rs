@@ -19,7 +19,7 @@ impl Recent {
     /// The largest possible size.
     pub const MOST: usize = MAX_ORDERED_WAYS;
 
-    /// For at most so many keys, and no more than [`MOST`](Recent::MOST).
+    /// For at most this number of keys, and no more than [`MOST`](Recent::MOST).
     pub fn new(most: usize) -> Recent {
         Recent { keys: [[Recent::NONE; 8]; 2], order: INITIAL_ORDER, used: 0, most: most.min(Recent::MOST) }
     }

@@ -15,7 +15,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// With the words of each side's hit filter, cache entries and times; the caches have so many slots.
+    /// With the words of each side's hit filter, cache entries and times; the caches have these numbers of slots.
     pub fn new([code, data]: [usize; 2]) -> (Shared, [[Words; 3]; 2]) {
         const FILTER_ENTRIES: usize = HitFilter::LINES;
         let [filter, known_data, entries, entries_data, times, times_data, now, consumer, records] =

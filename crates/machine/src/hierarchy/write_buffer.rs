@@ -14,7 +14,7 @@ pub struct WriteBufferState {
 const EMPTY_ENTRY: u64 = u64::MAX;
 
 impl WriteBufferState {
-    /// A buffer with room for so many blocks.
+    /// A buffer with room for this number of blocks.
     pub fn new(most: usize) -> WriteBufferState {
         WriteBufferState { blocks: vec![EMPTY_ENTRY; most].into(), oldest: 0, count: 0 }
     }

@@ -44,7 +44,7 @@ struct SetPartition<const LINES: usize> {
 }
 
 impl SetRefinement {
-    /// For caches of so many lines, powers of two and at least four.
+    /// For caches of these numbers of lines, powers of two and at least four.
     pub fn new(smallest: u64, largest: u64) -> SetRefinement {
         let most = MAX_WAYS as u64;
         let numbers = (smallest / most).max(1).ilog2()..(2 * largest / most).max(1).ilog2();
@@ -133,7 +133,7 @@ fn touch_group<const N: usize, const LINES: usize>(
 }
 
 impl<const LINES: usize> SetPartition<LINES> {
-    /// With so many sets: a power of two, at most 2^32.
+    /// With this number of sets: a power of two, at most 2^32.
     fn new(sets: u64) -> SetPartition<LINES> {
         let lines = sets as usize * LINES;
         SetPartition {

@@ -14,7 +14,7 @@ pub(crate) const LEVELS: usize = 6;
 /// what keeps it there longest (**back-end stalls**, "frozen").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
-    /// So many instructions were issued.
+    /// This number of instructions was issued.
     Issued(u8),
     /// Front end: a taken branch, predicted correctly.
     TakenBranch,

@@ -66,7 +66,7 @@ pub struct ClassRules {
     pub from_registers: bool,
     /// A unit that works on one at a time, and for how many cycles.
     pub occupies: Option<Occupies>,
-    /// Another unit to which nothing is issued so many cycles before the result.
+    /// Another unit to which nothing is issued this number of cycles before the result.
     pub blocks: Option<Blocks>,
 }
 
@@ -118,7 +118,7 @@ pub enum OperandRole {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loads {
-    /// Entries of the miss address file: no load is issued while so many lines are outstanding.
+    /// Entries of the miss address file: no load is issued while this number of lines is outstanding.
     #[serde(default = "one")]
     pub outstanding: u32,
     /// Cycles of a replay of a load that found the file full.
@@ -128,7 +128,7 @@ pub struct Loads {
     /// issued later if the data arrive later.
     #[serde(default)]
     pub use_replay: u32,
-    /// No load is issued so many cycles after a store; 0 for no such rule.
+    /// No load is issued within this number of cycles after a store; 0 for no such rule.
     #[serde(default)]
     pub not_after_store: u32,
     /// Cycles of a replay of a load of data stored in the cycle before.

@@ -1,4 +1,4 @@
-//! The pipeline's view of memory: who serves an access, which lines are outstanding, the write buffer.
+//! The pipeline's view of memory: the level that serves an access, outstanding lines, the write buffer.
 
 use std::mem;
 
@@ -22,7 +22,7 @@ pub trait MemorySystem: Send {
     fn enter(&mut self, process: u32);
     /// Fetches the instruction line that control enters. None for an L1 hit.
     fn fetch(&mut self, address: u64) -> Option<ServedBy>;
-    /// Loads or stores so many bytes. None for an L1 hit.
+    /// Loads or stores this number of bytes. None for an L1 hit.
     fn access(&mut self, address: u64, bytes: u8, is_store: bool) -> Option<ServedBy>;
     /// Resets the counts.
     fn reset_counts(&mut self) {}
@@ -191,7 +191,7 @@ impl WriteBufferModel {
         (is_full && !(may_join && self.waits(line))).then_some(self.writing)
     }
 
-    /// Whether there is room for so many stores, whatever their lines.
+    /// Whether there is room for this number of stores to any lines.
     #[inline(always)]
     pub fn has_room(&mut self, stores: usize, time: u64) -> bool {
         self.advance(time);
@@ -203,7 +203,7 @@ impl WriteBufferModel {
         self.waiting.iter().any(|waiting| waiting.0 == line)
     }
 
-    /// Adds a store, which takes so many cycles to write.
+    /// Adds a store, which takes this number of cycles to write.
     #[inline]
     pub fn push(&mut self, line: u64, time: u64, cycles: u64) {
         self.advance(time);

@@ -1,4 +1,5 @@
-//! The responses of memory to a segment's requests, as far as they matter to its timing. They are part of a
+//! The responses of memory to a segment's requests, reduced to what affects its timing. They are part of a
+//! transition's key.
 //! transition's key.
 
 use std::ops::Range;

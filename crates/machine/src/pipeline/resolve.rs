@@ -66,7 +66,7 @@ pub(crate) struct Resolver<M> {
 }
 
 impl<M: MemorySystem> Resolver<M> {
-    /// For a memory system with instruction lines of so many bytes.
+    /// For a memory system with instruction lines of this number of bytes.
     pub fn new(memory: M, line: u64) -> Resolver<M> {
         Resolver {
             memory,

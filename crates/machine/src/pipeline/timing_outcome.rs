@@ -144,7 +144,7 @@ impl Costs {
         self.spend(REPLAYS, 1);
     }
 
-    /// Adds the cycles of each instruction for so many executions to `sites`.
+    /// Adds the cycles of each instruction for this number of executions to `sites`.
     pub fn add_sites(&self, executions: u64, sites: &mut [SiteCycles]) {
         for (totals, site) in sites.iter_mut().zip(&self.sites) {
             totals.issuing += site.issuing * executions;

@@ -288,7 +288,7 @@ impl TransitionCache {
         self.table[place & mask] = number + 1;
     }
 
-    /// Sets the current state, which drains after so many cycles.
+    /// Sets the current state, which drains after this number of cycles.
     pub fn enter(&mut self, state: PipelineState, drains_in: Option<u64>) {
         self.open = state.open as u8;
         self.previous = NONE;
@@ -357,7 +357,7 @@ fn first_word(responses: &[MemoryResponse]) -> u64 {
     responses.first().map_or(0, |first| first.word())
 }
 
-/// Hashes a few words quickly, and the same way in each run.
+/// A fast hash of a few words, which is the same in each run.
 #[derive(Default)]
 pub(super) struct Mixer(u64);
 

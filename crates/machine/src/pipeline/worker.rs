@@ -11,7 +11,7 @@ use events::{Block, Thread};
 use super::accounting::Accounting;
 use super::resolve::ResolvedBatch;
 
-/// Words of records in a batch: so many that a thread is rarely woken, so few that they stay in the host's caches.
+/// Words of records in a batch: enough that a thread is rarely woken, and few enough to stay in the host's caches.
 pub(super) const BATCH_WORDS: usize = 64 << 10;
 /// The longest queue of batches for the worker thread.
 const QUEUE_LENGTH: usize = 8;

@@ -11,7 +11,7 @@ struct Module {
     file: usize,
     parent: Option<usize>,
     children: HashMap<String, usize>,
-    /// What is defined here.
+    /// The items defined in the file.
     items: HashSet<String>,
     /// What `use` brings in, by its name here.
     imported: HashMap<String, Segments>,
@@ -142,7 +142,7 @@ impl Graph {
     fn add_import(&mut self, module: usize, import: &syn::ItemUse) {
         let is_private = matches!(import.vis, syn::Visibility::Inherited);
         for (name, path) in paths::of_use(&import.tree) {
-            // What is only passed on is imported by whoever names it.
+            // A re-export counts as an import of the files that use it, not of this one.
             if is_private {
                 self.named.push((module, path.clone()));
             }

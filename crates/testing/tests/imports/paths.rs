@@ -86,7 +86,7 @@ impl<'a> Visit<'a> for Paths {
         syn::visit::visit_path(self, path);
     }
 
-    /// Who may see an item is no import.
+    /// A visibility is not an import.
     fn visit_visibility(&mut self, _: &'a syn::Visibility) {}
 
     fn visit_macro(&mut self, invocation: &'a syn::Macro) {

@@ -61,7 +61,7 @@ impl<'a> Writer<'a> {
         Writer { dictionary, out, objects, files, functions }
     }
 
-    /// Writes what was counted.
+    /// Writes the counts.
     pub fn profile(mut self, counted: &Callgrind, total: Cost) -> io::Result<()> {
         let header = self.dictionary.trace.header();
         let command = format!("{} {}", header.program.display(), header.arguments.join(" "));

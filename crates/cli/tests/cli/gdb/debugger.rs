@@ -10,7 +10,7 @@ use crate::support::{ends_within, file, text};
 
 const PROGRAM: &str = ":ev56/debugged";
 
-/// GDB at work.
+/// A running GDB.
 struct Gdb {
     child: Child,
     output: File,
@@ -48,7 +48,7 @@ fn gdb(debugged: &Debugged, commands: &str) -> String {
     Gdb::start(debugged, commands).said()
 }
 
-/// As [`gdb`], with an interrupt after each `echo going on\n`, when the program is at work again.
+/// As [`gdb`], with an interrupt after each `echo going on\n`, when the program runs again.
 fn gdb_interrupted(debugged: &Debugged, commands: &str) -> String {
     let gdb = Gdb::start(debugged, commands);
     for round in 1..=commands.split("; ").filter(|&command| command == GOING_ON).count() {
@@ -59,7 +59,7 @@ fn gdb_interrupted(debugged: &Debugged, commands: &str) -> String {
     gdb.said()
 }
 
-/// What comes before a command that is to be interrupted.
+/// The text before a command that is to be interrupted.
 const GOING_ON: &str = "echo going on\\n";
 
 /// Asserts that the parts are in the text, in this order.
@@ -164,7 +164,7 @@ fn a_function_that_was_entered_behind_its_beginning_seems_to_be_at_it() {
     }
 }
 
-/// Who comes through the first entry stops there, and not once more at the second one.
+/// A thread that enters by the first entry stops there, and not again at the second one.
 #[test]
 fn a_function_that_was_entered_at_its_beginning_stops_once() {
     for step in ["", "stepi; ", "stepi 2; "] {

@@ -12,7 +12,7 @@ use crate::support::{guest, outcome, pathlength, run};
 const PROGRAM: &str = ":ev5/debugged sum";
 const OUTPUT: &str = "45 constant\n";
 
-/// Who speaks the protocol.
+/// A client of the protocol.
 struct Client {
     stream: TcpStream,
 }
@@ -71,7 +71,7 @@ fn expanded(packet: &[u8]) -> String {
     text
 }
 
-/// Asserts that the program went on alone. Returns what was said of it.
+/// Asserts that the program continued without a debugger. Returns what the server reported.
 #[track_caller]
 fn assert_goes_on(debugged: Debugged) -> String {
     let outcome = debugged.outcome();
@@ -179,7 +179,7 @@ fn a_connection_may_end_anywhere() {
         let outcome = debugged.outcome();
         assert_eq!((outcome.code(), outcome.stdout.as_str()), (3, OUTPUT), "{last}: {}", outcome.stderr);
     }
-    // While the program is at work, and has breakpoints.
+    // While the program runs and has breakpoints.
     let debugged = Debugged::new(":ev5/debugged endless");
     let mut client = Client::new(&debugged);
     assert_eq!(client.ask(&format!("Z0,{:x},4", address("spin"))), "OK");
@@ -242,7 +242,7 @@ fn answers() {
         ("g", "E"),
         ("T7fffffff", "E01"),
         ("Hg0", "OK"),
-        // Files are read only, and only what is a file.
+        // Files can only be read, and only regular files can be opened.
         ("vFile:open:2f746d702f6e6f7065,601,1b6", "F-1,"),
         ("vFile:open:2f6465762f7a65726f,0,0", "F-1,"),
         ("vFile:pread:7,10,0", "F-1,09"),

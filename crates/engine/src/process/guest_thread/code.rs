@@ -224,7 +224,7 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
     }
 }
 
-/// Discards blocks and code after memory has changed or the observer must be told of other blocks.
+/// Discards blocks and code after memory has changed, or if other blocks must be reported to the observer.
 fn forget(cache: &mut BlockCache, code: &mut Code) {
     cache.invalidate();
     if let Some(compiler) = &mut code.compiler {

@@ -22,7 +22,7 @@ pub struct PaperFigure {
 pub struct Claim {
     /// Of which strides.
     what: &'static str,
-    /// To the reference so many steps back.
+    /// Strides to the reference this number of steps back.
     step: u32,
     /// Elements, both ends included.
     from: i64,

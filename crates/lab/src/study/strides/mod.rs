@@ -155,7 +155,7 @@ latency = 1
 latency_ns = 100
 "#;
 
-/// Builds, runs both loops and looks at them.
+/// Builds and runs both loops, and analyses them.
 pub fn strides(
     options: &StridesStudySettings,
     progress: &(dyn Fn(StridesStudyProgress) + Sync),
@@ -238,8 +238,8 @@ fn misses(configuration: &Configuration, of: Loop) -> Result<(u64, u64), Error> 
 }
 
 impl Walk {
-    /// The share of the references, in percent, that have a stride of so many elements or more, up to so many, to the
-    /// reference so many steps back.
+    /// The share of the references, in percent, with a stride between these numbers of elements to the reference this
+    /// number of steps back.
     pub fn share(&self, step: u32, from: i64, to: Option<i64>) -> f64 {
         let is_in = |near: i64| near >= from && to.is_none_or(|to| near <= to);
         let counts = self.strides.iter().filter(|one| one.step == step && is_in(one.range.near));

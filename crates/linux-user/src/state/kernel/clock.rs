@@ -21,7 +21,8 @@ impl Kernel {
         self.clock.slept = self.clock.slept.saturating_add(ahead);
     }
 
-    /// Accounts for a call that began at this time and has waited for others for so many nanoseconds of the host.
+    /// Accounts for a call that began at this time and has waited for others for this number of the host's
+    /// nanoseconds.
     pub(crate) fn waited(&mut self, began: u64, nanoseconds: u64) {
         // Other threads may have advanced the clock meanwhile.
         let moved = self.elapsed().saturating_sub(began);

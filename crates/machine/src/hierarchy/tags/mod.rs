@@ -22,7 +22,7 @@ const EMPTY: Entry = u64::MAX;
 /// The tag of a free slot, and of keys that are too long for a tag.
 const LONG: u32 = u32::MAX;
 
-/// Up to so many ways, all tags of a set are compared at once.
+/// Up to this number of ways, all tags of a set are compared at once.
 const FEW: usize = 4;
 
 /// The contents of a cache or TLB.
@@ -224,7 +224,7 @@ impl Tags {
         self.fill_slot(slot, key, is_dirty, now)
     }
 
-    /// Whether [`Tags::access_or_fill`] applies to so many ways.
+    /// Whether [`Tags::access_or_fill`] applies to this number of ways.
     pub fn can_access_or_fill(&self, ways: usize) -> bool {
         self.ways == ways && (self.is_lru_by_time() || ways == 1)
     }

@@ -22,7 +22,7 @@ pub enum ReplacementState {
 
 /// Ways that fit into a word.
 pub const MAX_ORDERED_WAYS: usize = 16;
-/// Up to so many entries, their times stay in the host's caches, and recording a time is all that a use
+/// Up to this number of entries, their times stay in the host's caches, and a use costs only the recording of a time.
 /// costs.
 const FEW: usize = 1024;
 
