@@ -13,13 +13,9 @@ study: setup
 test: setup
 	cargo test --workspace --locked
 
-# The tests of which `make test` runs a sample (crates/testing), completely.
-SAMPLED = features threads compiled_observers oracle float_vax caches pipeline bad_input variables
-
-test-long: setup
-	PATHLENGTH_TEST_LONG=1 cargo test --workspace --locked $(SAMPLED:%=--test %)
-	PATHLENGTH_TEST_LONG=1 cargo test --workspace --locked --test cli the_same_misses
-	cargo test --workspace --locked --test oracle -- --ignored --exact programs::test_programs_by_address
+# The same, with the complete tests of which `make test` runs a sample (crates/testing).
+test-long:
+	PATHLENGTH_TEST_LONG=1 $(MAKE) test
 
 # Builds and installs the Python package as its users do, but not optimized, into build/python.
 test-python:
@@ -34,7 +30,8 @@ fuzz:
 	cargo build --release --locked -p pathlength-engine --example fuzz --example run
 	target/release/examples/fuzz
 
-# Coverage-guided fuzzing of the readers of files and packets: TARGET (elf, trace, machine, gdb; all), SECONDS (60) each.
+# Coverage-guided fuzzing of the readers of files and packets: TARGET (elf, trace, machine, gdb; all), SECONDS (60) each;
+# SEED makes the same inputs again.
 fuzz-inputs:
 	./setup fuzz-inputs
 	cargo build --locked -p pathlength

@@ -1,5 +1,7 @@
 //! The state of one Alpha processor as a user's program sees it.
 
+use guest::HostSide;
+
 /// Integer register numbers by their conventional names.
 pub mod register {
     /// Function value, system call number and result.
@@ -39,48 +41,6 @@ impl Lock {
     pub const NONE: Lock = Lock { address: 1, value: 0 };
 }
 
-/// What compiled code and what it calls need beside the registers. Set by whoever enters it.
-#[derive(Clone, Debug)]
-#[repr(C)]
-pub struct HostSide {
-    /// Guest addresses are below this.
-    pub address_limit: u64,
-    /// Guest calls become host calls, and loops go round, while the host's stack pointer is not below this.
-    /// Others raise it when something waits for the thread.
-    pub stack_limit: usize,
-    /// The record of the block that runs; null without an observer of accesses.
-    pub record: *mut u64,
-    /// A record that begins behind this has no room.
-    pub records_end: *mut u64,
-    /// Where the observer wants to hear of each block: from this number of instructions on.
-    pub instruction_limit: u64,
-    /// Hands the records on and begins anew.
-    pub flush_records: Option<extern "C" fn(cpu: *mut Cpu)>,
-    /// Where compiled code finds other code by the guest's address.
-    pub table: u64,
-    /// What `stack_limit` is when nothing waits.
-    pub stack_end: usize,
-    /// The host stack pointer with which compiled code was entered last.
-    pub stack_pointer: usize,
-    /// The way into compiled code.
-    pub enter: u64,
-    /// Where the host goes on after a fault in compiled code.
-    pub leave_by_fault: u64,
-    /// The host instruction that faulted last.
-    pub fault: usize,
-    /// Executes the program from an address on until another: what the interpreter does for compiled
-    /// code. Returns where the program goes on.
-    pub go_on: Option<extern "C" fn(cpu: *mut Cpu, from: u64, until: u64) -> u64>,
-    /// For whom it does that.
-    pub runner: *mut std::ffi::c_void,
-    /// The program's memory.
-    pub memory: *const memory::Memory,
-    /// The processor's model.
-    pub model: isa::Cpu,
-    /// Control and status of the host's vector unit (MXCSR): [`FloatStatus`].
-    pub float_status: [u32; 3],
-}
-
 /// Values of the register by which the host's vector unit is told how to compute, and tells what it noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FloatStatus {
@@ -92,33 +52,6 @@ pub enum FloatStatus {
     Noted,
 }
 
-impl Default for HostSide {
-    fn default() -> HostSide {
-        HostSide {
-            address_limit: memory::ADDRESS_SPACE,
-            stack_limit: 0,
-            record: std::ptr::null_mut(),
-            records_end: std::ptr::null_mut(),
-            instruction_limit: 0,
-            flush_records: None,
-            table: 0,
-            stack_end: 0,
-            stack_pointer: 0,
-            enter: 0,
-            leave_by_fault: 0,
-            fault: 0,
-            go_on: None,
-            runner: std::ptr::null_mut(),
-            memory: std::ptr::null(),
-            model: isa::Cpu::Ev67,
-            float_status: [0x1f80, 0x7f80, 0],
-        }
-    }
-}
-
-// SAFETY: the pointers are set anew by each thread's run and used only during it.
-unsafe impl Send for HostSide {}
-
 /// Registers.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -127,8 +60,12 @@ pub struct Cpu {
     pub r: [u64; 33],
     /// For compiled code: near the integer registers, as what it needs all the time is.
     pub host: HostSide,
+    /// Control and status of the host's vector unit (MXCSR): [`FloatStatus`].
+    pub float_status: [u32; 3],
     /// Floating-point registers, in register format; 31 is always 0, 32 takes what is written to 31.
     pub f: [u64; 33],
+    /// The model: which instructions there are.
+    pub model: isa::Cpu,
     /// Address of the next instruction.
     pub pc: u64,
     /// Floating-point control register.
@@ -153,6 +90,7 @@ impl Default for Cpu {
         Cpu {
             r: [0; 33],
             f: [0; 33],
+            model: isa::Cpu::Ev67,
             pc: 0,
             fpcr: crate::fpcr::INITIAL_FPCR,
             ieee_control: 0,
@@ -162,6 +100,7 @@ impl Default for Cpu {
             instructions: 0,
             unaligned: 0,
             host: HostSide::default(),
+            float_status: [0x1f80, 0x7f80, 0],
         }
     }
 }
@@ -189,4 +128,10 @@ pub enum Exception {
     Bugcheck,
     /// `call_pal gentrap`, the code is in a0.
     Gentrap,
+}
+
+impl From<memory::Fault> for Exception {
+    fn from(fault: memory::Fault) -> Exception {
+        Exception::Memory(fault)
+    }
 }

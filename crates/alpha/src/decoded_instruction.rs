@@ -1,6 +1,10 @@
 //! Decoded instructions, as the interpreter and the compiler take them.
 
-use isa::Op;
+use guest::Instruction;
+use isa::{Flags, Format, Op};
+
+use crate::cpu::{Cpu, register::SINK};
+use crate::semantics::pal;
 
 /// A decoded instruction, its operands brought into one form.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +15,7 @@ pub struct DecodedInstruction {
     pub a: u8,
     /// Register of the second operand or base: 0 to 31; 31 where a literal stands instead.
     pub b: u8,
-    /// Register of the result: 0 to 30, or [`SINK`](crate::cpu::register::SINK).
+    /// Register of the result: 0 to 30, or [`SINK`].
     pub c: u8,
     /// Added to register `b`: the displacement (shifted for LDAH) or the literal. A branch: its
     /// target. A floating operate: its qualifiers. CALL_PAL: its function.
@@ -19,16 +23,73 @@ pub struct DecodedInstruction {
 }
 
 impl DecodedInstruction {
-    /// Whether it accesses memory.
+    /// Brings the operands of an instruction, which is at an address, into this form.
+    pub fn new(instruction: isa::Instruction, address: u64) -> DecodedInstruction {
+        const ZERO: u8 = 31;
+        let target = |register: u8| if register == ZERO { SINK as u8 } else { register };
+        let (ra, rb, rc) = (instruction.ra(), instruction.rb(), instruction.rc());
+        let op = instruction.op;
+        let displacement = i64::from(instruction.displacement());
+        match op.format() {
+            // A load to register 31 is a prefetch or a no-operation: it never touches memory.
+            Format::Memory if op.is(Flags::LOAD) && !op.is(Flags::LOCKED) && ra == ZERO => {
+                DecodedInstruction { op: Op::Lda, a: ZERO, b: ZERO, c: SINK as u8, immediate: 0 }
+            }
+            Format::Memory => {
+                let scale = if op == Op::Ldah { 16 } else { 0 };
+                let c = if op.is(Flags::STORE) && !op.is(Flags::LOCKED) { SINK as u8 } else { target(ra) };
+                DecodedInstruction { op, a: ra, b: rb, c, immediate: displacement << scale }
+            }
+            Format::MemoryFunction | Format::MemoryJump => {
+                DecodedInstruction { op, a: ZERO, b: rb, c: target(ra), immediate: 0 }
+            }
+            Format::Branch => {
+                let immediate = address.wrapping_add(4).wrapping_add(displacement as u64) as i64;
+                DecodedInstruction { op, a: ra, b: ZERO, c: target(ra), immediate }
+            }
+            Format::Operate => match instruction.literal() {
+                Some(literal) => {
+                    DecodedInstruction { op, a: ra, b: ZERO, c: target(rc), immediate: i64::from(literal) }
+                }
+                None => DecodedInstruction { op, a: ra, b: rb, c: target(rc), immediate: 0 },
+            },
+            Format::FloatOperate => {
+                DecodedInstruction { op, a: ra, b: rb, c: target(rc), immediate: i64::from(instruction.word) }
+            }
+            Format::Pal => {
+                let immediate = i64::from(instruction.word & 0x3ff_ffff);
+                DecodedInstruction { op, a: ZERO, b: ZERO, c: SINK as u8, immediate }
+            }
+        }
+    }
+}
+
+impl Instruction<Cpu> for DecodedInstruction {
+    fn ends_block(&self) -> bool {
+        match self.op.format() {
+            Format::Branch | Format::MemoryJump => true,
+            Format::Pal => !matches!(self.immediate, pal::RDUNIQ | pal::WRUNIQ),
+            _ => false,
+        }
+    }
+
+    fn is_indirect_jump(&self) -> bool {
+        matches!(self.op, Op::Jmp | Op::Jsr)
+    }
+
     #[inline(always)]
-    pub fn is_access(&self) -> bool {
+    fn is_access(&self) -> bool {
         self.op.access_size().is_some()
     }
 
-    /// The address that it accesses, from its base register.
     #[inline(always)]
-    pub fn address(&self, base: u64) -> u64 {
-        let sum = base.wrapping_add(self.immediate as u64);
+    fn is_store(&self) -> bool {
+        self.op.is(Flags::STORE)
+    }
+
+    #[inline(always)]
+    fn address(&self, cpu: &Cpu) -> u64 {
+        let sum = cpu.r[usize::from(self.b)].wrapping_add(self.immediate as u64);
         if self.op.is_rounded() { sum & !7 } else { sum }
     }
 }

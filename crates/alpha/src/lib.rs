@@ -1,16 +1,16 @@
-//! Executes Alpha instructions: the processor's state, blocks of decoded instructions, what each instruction does, the
-//! interpreter, and the observers that watch it.
+//! Alpha: the processor's state, its decoded instructions, and what each of them does.
 
-pub mod block;
 pub mod bytes;
-pub mod counters;
 pub mod cpu;
-pub mod debugger;
 mod decoded_instruction;
 pub mod float;
-pub mod flow;
 mod fpcr;
-pub mod interpreter;
-pub mod observer;
-pub mod records;
+mod guest;
 pub mod semantics;
+
+pub use decoded_instruction::DecodedInstruction;
+
+/// A block of Alpha's instructions.
+pub type Block = ::guest::Block<cpu::Cpu>;
+/// Blocks of Alpha's instructions.
+pub type BlockCache = ::guest::BlockCache<cpu::Cpu>;

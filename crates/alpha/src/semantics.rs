@@ -9,25 +9,10 @@ use crate::bytes::*;
 use crate::cpu::{Cpu, Exception, Lock, register::*};
 pub use crate::decoded_instruction::DecodedInstruction;
 use crate::float;
-use memory::{Fault, Memory};
+use memory::Memory;
 
-/// Why a block came to its end before the next block could begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Break {
-    /// The instruction did not complete.
-    Exception(Exception),
-    /// `call_pal callsys` was executed.
-    SystemCall,
-    /// `call_pal imb` was executed: instructions in memory may have changed.
-    InstructionBarrier,
-}
-
-impl From<Fault> for Break {
-    #[cold]
-    fn from(fault: Fault) -> Break {
-        Break::Exception(Exception::Memory(fault))
-    }
-}
+/// Why a block was left before the next one could begin.
+pub type Break = guest::Break<Exception>;
 
 impl From<Exception> for Break {
     #[cold]

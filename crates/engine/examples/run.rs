@@ -8,9 +8,11 @@
 #[path = "run/debugger.rs"]
 mod debugger;
 
-use alpha::block::BlockCache;
+use alpha::BlockCache;
+use alpha::cpu::Cpu;
 use pathlength_engine::{
-    Clock, Configuration, Counter, End, InstrumentationLevel, Observer, Process, Settings,
+    Clock, Configuration, Counter, Debugged, End, Instrumentation, InstrumentationLevel, Observer, Process,
+    Settings,
 };
 
 /// Adds up what a thread tells: the least work with a full trace.
@@ -21,9 +23,13 @@ struct Sum {
     addresses: u64,
 }
 
-impl Observer for Sum {
+impl Instrumentation<Cpu> for Sum {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Accesses;
+}
 
+impl Debugged<Cpu> for Sum {}
+
+impl Observer<Cpu> for Sum {
     fn thread(&self) -> Sum {
         Sum::default()
     }

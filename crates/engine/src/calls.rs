@@ -3,7 +3,7 @@
 use events::LoadedImage;
 
 use crate::places::{Name, entries};
-use alpha::block::Block;
+use alpha::Block;
 use alpha::cpu::{Cpu, register};
 
 /// Whether an image has a function: `name` or `image!name`.

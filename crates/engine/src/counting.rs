@@ -9,9 +9,9 @@ use events::{BlockId, Counts, LoadedImage, Unit};
 use crate::calls::{Calls, Ended};
 use crate::lock;
 use crate::places::Name;
-use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
-use alpha::observer::{InstrumentationLevel, Observer};
+use alpha::{Block, BlockCache};
+use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 use memory::Memory;
 
 /// A growing array of counts.
@@ -116,9 +116,13 @@ impl Counter {
     }
 }
 
-impl Observer for Counter {
+impl Instrumentation<Cpu> for Counter {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
+}
 
+impl Debugged<Cpu> for Counter {}
+
+impl Observer<Cpu> for Counter {
     #[inline(always)]
     fn enter(&mut self, id: BlockId, _: &BlockCache, _: &Cpu, _: &Memory) {
         self.executions.add(id, 1);
@@ -300,9 +304,21 @@ impl<'a> UnitCounter<'a> {
     }
 }
 
-impl<'a> Observer for UnitCounter<'a> {
+impl<'a> Instrumentation<Cpu> for UnitCounter<'a> {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
 
+    fn must_report(&self, block: &Block) -> bool {
+        self.calls.must_report(block)
+    }
+
+    fn requires_recompilation(&mut self) -> bool {
+        self.calls.requires_recompilation()
+    }
+}
+
+impl<'a> Debugged<Cpu> for UnitCounter<'a> {}
+
+impl<'a> Observer<Cpu> for UnitCounter<'a> {
     #[inline(always)]
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
         let was_open = self.calls.is_open();
@@ -325,14 +341,6 @@ impl<'a> Observer for UnitCounter<'a> {
         if let Some((id, _)) = executed {
             executions.add(id, 1);
         }
-    }
-
-    fn must_report(&self, block: &Block) -> bool {
-        self.calls.must_report(block)
-    }
-
-    fn requires_recompilation(&mut self) -> bool {
-        self.calls.requires_recompilation()
     }
 
     fn system_call(&mut self, number: u32) {

@@ -23,10 +23,11 @@ mod places;
 mod process;
 mod recording;
 
-pub use alpha::observer::{InstrumentationLevel, Observer};
+pub use alpha::cpu::Cpu;
 pub use calls::has_function;
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;
+pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use linux::{Clock, Crash, End, Random, Settings};
 pub use places::{NoPlace, Place};
 pub use process::{Configuration, Error, Process};

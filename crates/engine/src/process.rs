@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use events::LoadedImage;
 
-use alpha::block::BlockCache;
+use alpha::BlockCache;
 use alpha::cpu::Cpu;
-use alpha::observer::Observer;
+use guest::Observer;
 use guest_thread::{GuestThread, Shared};
 use linux::{End, Kernel, Settings, SharedKernel, Thread};
 pub use load::Error;
@@ -81,7 +81,7 @@ impl Process {
 
     /// Runs the program to its end. Returns only in the calling process: children that the program forks exit here.
     /// Each thread has its own observer, which this one makes.
-    pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<End, Error> {
+    pub fn run<O: Observer<Cpu>>(&mut self, observer: &mut O) -> Result<End, Error> {
         let Process { cpu, memory, cache, hot, thread, kernel, .. } = self;
         let memory: &Memory = memory;
         let host_process = kernel.lock().process();

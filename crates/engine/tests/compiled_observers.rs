@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use alpha::block::BlockCache;
+use alpha::BlockCache;
 use alpha::cpu::Cpu;
 use events::{Counts, Unit};
 use memory::Memory;
 use pathlength_engine::{
-    Configuration, Event, InstrumentationLevel, Observer, Process, Settings, UnitCounter, UnitOfWork,
+    Configuration, Debugged, Event, Instrumentation, InstrumentationLevel, Observer, Process, Settings,
+    UnitCounter, UnitOfWork,
 };
 use serde::{Deserialize, Serialize};
 use testing::sample;
@@ -64,12 +65,17 @@ impl Recorder {
     }
 }
 
-impl Observer for Recorder {
+impl Instrumentation<Cpu> for Recorder {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Accesses;
+}
 
+impl Debugged<Cpu> for Recorder {}
+
+impl Observer<Cpu> for Recorder {
     fn thread(&self) -> Recorder {
         Recorder { others: self.others.clone(), ..Recorder::default() }
     }
+
     fn ended(&mut self, _: &Cpu, _: &Memory, cache: &BlockCache) {
         self.add(cache);
     }

@@ -1,19 +1,18 @@
 //! The compiler: compiles regions and keeps their code.
 
-use alpha::block::{Block, BlockCache};
-use alpha::cpu::Cpu;
-use alpha::flow::Flow;
-use alpha::observer::InstrumentationLevel;
 use events::{BlockId, HitFilter};
+use guest::flow::Flow;
+use guest::{Block, BlockCache, InstrumentationLevel};
 use memory::Memory;
 
-pub use crate::alpha::enter::{Exit, UNWIND, enter, is_stack_full, watch};
-use crate::alpha::registers::Registers;
-use crate::alpha::stubs::{self, Stubs};
-use crate::alpha::{emit, enter, region};
+use crate::emit::{self, Emit};
+use crate::enter;
 use crate::host::arena::Entries;
 use crate::host::assembler::Assembler;
+use crate::region;
+use crate::registers::Registers;
 use crate::site::Site;
+use crate::stubs::{self, Stubs};
 
 /// Executions of a block in the interpreter after which it is compiled.
 pub const THRESHOLD: u32 = 50;
@@ -22,8 +21,8 @@ pub const THRESHOLD: u32 = 50;
 const LEAST: u32 = 64;
 
 /// Compiles regions and keeps them.
-pub struct Compiler {
-    registers: Registers,
+pub struct Compiler<G> {
+    registers: Registers<G>,
     hit_filter: Option<HitFilter>,
     stubs: Stubs,
     entries: Entries,
@@ -32,7 +31,7 @@ pub struct Compiler {
     stack_end: usize,
 }
 
-impl Compiler {
+impl<G: Emit> Compiler<G> {
     /// A compiler for this host, if it is one that this module writes code for and memory lies at guest
     /// address = host address. Its code tells an observer what that is interested in; for [`InstrumentationLevel::Unfiltered`] that
     /// must come with a hit filter.
@@ -40,7 +39,7 @@ impl Compiler {
         memory: &Memory,
         level: InstrumentationLevel,
         hit_filter: Option<&HitFilter>,
-    ) -> Option<Compiler> {
+    ) -> Option<Compiler<G>> {
         let is_known = is_x86_feature_detected!("popcnt")
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("bmi1");
@@ -53,7 +52,7 @@ impl Compiler {
         let registers = Registers::new(level, hit_filter.as_ref());
         let origin = entries.arena.next();
         let mut assembler = Assembler::new(origin);
-        let one = emit::one as *const () as u64;
+        let one = emit::one::<G> as *const () as u64;
         let writer = stubs::Writer {
             assembler: &mut assembler,
             registers: &registers,
@@ -76,9 +75,9 @@ impl Compiler {
         &mut self,
         id: BlockId,
         hot: u32,
-        must_report: &dyn Fn(&Block) -> bool,
+        must_report: &dyn Fn(&Block<G>) -> bool,
         first_instruction: &dyn Fn(BlockId) -> u32,
-        cache: &mut BlockCache,
+        cache: &mut BlockCache<G>,
     ) {
         let region = region::find(id, (hot / LEAST).max(1), must_report, cache);
         let flow = self.registers.has_counters().then(|| region.flow(cache));
@@ -111,11 +110,11 @@ impl Compiler {
     }
 
     /// Prepares to enter a block's code: transfers to where a register points find it, though another
-    /// block's may have taken its place; and the Cpu gets what the code needs of this compiler.
-    pub fn prepare(&mut self, block: &Block, cpu: &mut Cpu) {
+    /// block's may have taken its place; and the processor gets what the code needs of this compiler.
+    pub fn prepare(&mut self, block: &Block<G>, guest: &mut G) {
         enter::set_code(self.entries.arena.start());
         self.entries.find_by_register(block.address, block.code() as u64);
-        let host = &mut cpu.host;
+        let host = guest.host();
         (host.stack_end, host.table) = (self.stack_end, self.entries.table());
         (host.enter, host.leave_by_fault) = (self.stubs.enter, self.stubs.leave_by_fault);
     }

@@ -1,9 +1,10 @@
 //! In the place of the compiler on hosts that it does not write code for: nothing is ever compiled.
 
-use alpha::block::{Block, BlockCache};
-use alpha::cpu::Cpu;
-use alpha::observer::InstrumentationLevel;
+use std::convert::Infallible;
+use std::marker::PhantomData;
+
 use events::{BlockId, HitFilter};
+use guest::{Block, BlockCache, Guest, HostSide, InstrumentationLevel};
 use memory::Memory;
 
 /// As in the compiler.
@@ -21,7 +22,7 @@ pub enum Exit {
 }
 
 /// A compiler that cannot be had.
-pub enum Compiler {}
+pub struct Compiler<G>(Infallible, PhantomData<G>);
 
 /// Where compiled code faulted: nowhere.
 pub struct Site {
@@ -33,12 +34,12 @@ pub struct Site {
 
 impl Site {
     /// Makes the registers what they are for the guest.
-    pub fn complete(&self, _: &mut Cpu, _: &BlockCache) {}
+    pub fn complete<G: Guest>(&self, _: &mut G, _: &BlockCache<G>) {}
 }
 
-impl Compiler {
+impl<G: Guest> Compiler<G> {
     /// There is none for this host.
-    pub fn new(_: &Memory, _: InstrumentationLevel, _: Option<&HitFilter>) -> Option<Compiler> {
+    pub fn new(_: &Memory, _: InstrumentationLevel, _: Option<&HitFilter>) -> Option<Compiler<G>> {
         None
     }
 
@@ -47,38 +48,38 @@ impl Compiler {
         &mut self,
         _: BlockId,
         _: u32,
-        _: &dyn Fn(&Block) -> bool,
+        _: &dyn Fn(&Block<G>) -> bool,
         _: &dyn Fn(BlockId) -> u32,
-        _: &mut BlockCache,
+        _: &mut BlockCache<G>,
     ) {
-        match *self {}
+        match self.0 {}
     }
 
     /// As in the compiler.
-    pub fn prepare(&mut self, _: &Block, _: &mut Cpu) {
-        match *self {}
+    pub fn prepare(&mut self, _: &Block<G>, _: &mut G) {
+        match self.0 {}
     }
 
     /// As in the compiler.
     pub fn site(&self, _: usize) -> Site {
-        match *self {}
+        match self.0 {}
     }
 
     /// As in the compiler.
     pub fn clear(&mut self) {
-        match *self {}
+        match self.0 {}
     }
 }
 
 /// As in the compiler.
-pub fn is_stack_full(_: &Cpu) -> bool {
+pub fn is_stack_full(_: &HostSide) -> bool {
     false
 }
 
 /// As in the compiler.
-pub fn watch(_: &mut Cpu) {}
+pub fn watch(_: &mut HostSide) {}
 
 /// As in the compiler.
-pub unsafe fn enter(_: &mut Cpu, _: *const u8, _: bool) -> Exit {
+pub unsafe fn enter<G: Guest>(_: &mut G, _: *const u8, _: bool) -> Exit {
     unreachable!("nothing was compiled")
 }

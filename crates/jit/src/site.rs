@@ -1,8 +1,9 @@
 //! Sites: where compiled code may fault.
 
-use alpha::block::BlockCache;
-use alpha::cpu::Cpu;
 use events::BlockId;
+use guest::BlockCache;
+
+use crate::target::Target;
 
 /// Where a fault may come from: it holds up to the next one.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +22,11 @@ pub struct Site {
 
 impl Site {
     /// Makes the registers, and what was counted, what they are for the guest.
-    pub fn complete(&self, cpu: &mut Cpu, cache: &BlockCache) {
+    pub fn complete<G: Target>(&self, guest: &mut G, cache: &BlockCache<G>) {
         if let Some(lost) = self.lost {
             cache.counters.increment(lost as usize);
         }
-        for (value, number) in cpu.r.iter_mut().zip(0..31) {
+        for (value, number) in guest.integers().iter_mut().zip(0..) {
             if self.narrow >> number & 1 != 0 {
                 *value = *value as i32 as u64;
             }

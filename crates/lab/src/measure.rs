@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use analysis::similar::{hint, similar};
 use analysis::units::{Measurement, Phase, SteadyRules, SteadyState};
-use engine::{Configuration, Counter, End, Observer, Process, UnitCounter, UnitOfWork};
+use engine::{Configuration, Counter, Cpu, End, Observer, Process, UnitCounter, UnitOfWork};
 use events::{Counts, LoadedImage};
 use image::{Image, SymbolPattern};
 use serde::{Deserialize, Serialize};
@@ -198,7 +198,7 @@ fn suggestion(similar: &[String]) -> String {
 }
 
 /// Runs a loaded program to its end; our own surroundings are as before then.
-pub fn run<O: Observer>(
+pub fn run<O: Observer<Cpu>>(
     process: &mut Process,
     observer: &mut O,
     configuration: &Configuration,

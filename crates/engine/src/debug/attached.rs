@@ -12,10 +12,11 @@ use super::{
     SessionState, Stopped, ThreadState, Watchpoint,
 };
 use crate::places::SECOND_ENTRY;
-use alpha::block::{Block, BlockCache};
 use alpha::cpu::{Cpu, register};
-use alpha::debugger::{DebuggerHook, SignalHook};
-use alpha::observer::{InstrumentationLevel, Observer};
+use alpha::{Block, BlockCache};
+use guest::{
+    Debugged, DebuggerHook, Instruction, Instrumentation, InstrumentationLevel, Observer, SignalHook,
+};
 use host::ThreadHandle;
 use memory::Memory;
 
@@ -89,7 +90,7 @@ impl Attached {
     /// The stop reason for an instruction's access, if a watchpoint covers it.
     fn watched(&self, block: &Block, cpu: &Cpu) -> Option<Reason> {
         let step = block.steps.first()?;
-        let first = step.address(cpu.r[usize::from(step.b)]);
+        let first = step.address(cpu);
         let access_end = first.saturating_add(step.op.access_size()? as u64);
         let other = if step.op.is(Flags::STORE) { Accesses::Loads } else { Accesses::Stores };
         let hit =
@@ -99,9 +100,9 @@ impl Attached {
     }
 }
 
-impl DebuggerHook for Attached {
-    fn signals(&self) -> Option<Arc<dyn SignalHook>> {
-        self.session.clone().map(|session| session as Arc<dyn SignalHook>)
+impl DebuggerHook<Cpu> for Attached {
+    fn signals(&self) -> Option<Arc<dyn SignalHook<Cpu>>> {
+        self.session.clone().map(|session| session as Arc<dyn SignalHook<Cpu>>)
     }
 
     fn steps(&self) -> bool {
@@ -177,9 +178,37 @@ impl DebuggerHook for Attached {
     }
 }
 
-impl Observer for Attached {
+impl Instrumentation<Cpu> for Attached {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Off;
 
+    fn must_report(&self, block: &Block) -> bool {
+        self.compiled_addresses.binary_search(&block.address).is_ok()
+    }
+
+    fn block_boundaries(&self) -> &[u64] {
+        &self.compiled_addresses
+    }
+
+    fn requires_recompilation(&mut self) -> bool {
+        // Compiled code is not executed while the thread is stepped.
+        if self.steps() || Arc::ptr_eq(&self.compiled_breakpoints, &self.breakpoints) {
+            return false;
+        }
+        self.compiled_breakpoints = self.breakpoints.clone();
+        let addresses = self.breakpoints.addresses();
+        let has_changed = self.compiled_addresses != addresses;
+        self.compiled_addresses = addresses;
+        has_changed
+    }
+}
+
+impl Debugged<Cpu> for Attached {
+    fn debugger(&mut self) -> Option<&mut dyn DebuggerHook<Cpu>> {
+        if self.session.is_some() { Some(self) } else { None }
+    }
+}
+
+impl Observer<Cpu> for Attached {
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, _: &Memory) {
         let block = cache.block(id);
         self.has_stepped = true;
@@ -204,32 +233,8 @@ impl Observer for Attached {
         }
     }
 
-    fn must_report(&self, block: &Block) -> bool {
-        self.compiled_addresses.binary_search(&block.address).is_ok()
-    }
-
-    fn block_boundaries(&self) -> &[u64] {
-        &self.compiled_addresses
-    }
-
-    fn requires_recompilation(&mut self) -> bool {
-        // Compiled code is not executed while the thread is stepped.
-        if self.steps() || Arc::ptr_eq(&self.compiled_breakpoints, &self.breakpoints) {
-            return false;
-        }
-        self.compiled_breakpoints = self.breakpoints.clone();
-        let addresses = self.breakpoints.addresses();
-        let has_changed = self.compiled_addresses != addresses;
-        self.compiled_addresses = addresses;
-        has_changed
-    }
-
     fn forked(&mut self) {
         self.detach();
-    }
-
-    fn debugger(&mut self) -> Option<&mut dyn DebuggerHook> {
-        if self.session.is_some() { Some(self) } else { None }
     }
 }
 
@@ -293,7 +298,7 @@ impl Session {
     }
 }
 
-impl SignalHook for Session {
+impl SignalHook<Cpu> for Session {
     fn signal(&self, thread: i32, cpu: &mut Cpu, signal: i32) -> Option<i32> {
         let mut state = self.lock();
         let Some(thread_state) = state.threads.get(&thread).map(|debugged| debugged.thread_state) else {

@@ -1,6 +1,6 @@
 //! Tests of a debugger's control over threads that begin.
 
-use alpha::debugger::DebuggerHook;
+use guest::DebuggerHook;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 

@@ -7,13 +7,11 @@ use std::sync::mpsc;
 use std::thread::{Builder, Scope};
 
 use super::load::{Error, load};
-use alpha::block::BlockCache;
+use alpha::BlockCache;
 use alpha::cpu::{Cpu, Exception, Lock, register};
-use alpha::debugger::DebuggerHook;
-use alpha::interpreter::Stop;
-use alpha::observer::{InstrumentationLevel, Observer};
-use alpha::records::Records;
 use code::Code;
+use guest::records::Records;
+use guest::{DebuggerHook, InstrumentationLevel, Observer, Stop};
 use linux::{self, Control, Ending, Kernel, KernelGuard, SharedKernel, Start, Thread};
 use linux::{Crash, End};
 use memory::Memory;
@@ -70,7 +68,7 @@ const HOST_STACK: usize = 8 << 20;
 /// An address that no instruction has, as it is odd.
 const NEVER: u64 = 1;
 
-impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
+impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, O> {
     pub(super) fn new(
         shared: Shared<'scope, 'env>,
         thread: &'a mut Thread,
@@ -78,6 +76,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         cache: &'a mut BlockCache,
         observer: &'a mut O,
     ) -> Self {
+        cpu.model = cache.model();
         let code_generation = shared.memory.code_generation();
         let process = shared.host_process;
         let code = Code::new(observer.initial_level(), &shared);
@@ -138,7 +137,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
     }
 
     /// Runs an operation of the debugger, if there is one. It may change breakpoints.
-    fn with_debugger(&mut self, what: impl FnOnce(&mut dyn DebuggerHook, &mut Cpu)) {
+    fn with_debugger(&mut self, what: impl FnOnce(&mut dyn DebuggerHook<Cpu>, &mut Cpu)) {
         if let Some(debugger) = self.observer.debugger() {
             what(debugger, self.cpu);
             self.stale |= self.observer.requires_recompilation();
@@ -146,7 +145,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
     }
 
     /// Handles a stop of the interpreter.
-    fn stop(&mut self, stop: Stop) {
+    fn stop(&mut self, stop: Stop<Exception>) {
         if stop == Stop::SystemCall {
             self.flush_records();
             self.observer.system_call(self.cpu.r[register::V0] as u32);
@@ -208,7 +207,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
     }
 
     /// Does the kernel's part of a stop.
-    fn serve(&mut self, kernel: &mut KernelGuard, stop: Stop) -> Control {
+    fn serve(&mut self, kernel: &mut KernelGuard, stop: Stop<Exception>) -> Control {
         let (thread, cpu, memory) = (&mut *self.thread, &mut *self.cpu, self.shared.memory);
         match stop {
             Stop::SystemCall => linux::system_call(kernel, thread, cpu, memory),
@@ -319,7 +318,7 @@ impl<'a, 'scope, 'env, O: Observer + 'scope> GuestThread<'a, 'scope, 'env, O> {
         }
     }
 
-    fn crash(&self, kernel: &Kernel, signal: i32, stop: Stop) -> Box<Crash> {
+    fn crash(&self, kernel: &Kernel, signal: i32, stop: Stop<Exception>) -> Box<Crash> {
         let address = match stop {
             Stop::Exception(Exception::Memory(fault)) => Some(fault.address),
             Stop::Exception(Exception::Unaligned(address)) => Some(address),

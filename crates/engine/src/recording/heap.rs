@@ -7,7 +7,7 @@ use events::record::{self, Heap, Mark};
 use isa::Flags;
 
 use crate::places::entries;
-use alpha::block::Block;
+use alpha::Block;
 use alpha::cpu::{Cpu, register};
 use memory::Memory;
 

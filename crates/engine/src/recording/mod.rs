@@ -22,9 +22,9 @@ pub use self::plan::{Missing, Plan, UnitPlan};
 pub use self::recorded::Recorded;
 use self::session::Session;
 use self::tracer::Tracer;
-use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
-use alpha::observer::{InstrumentationLevel, Observer};
+use alpha::{Block, BlockCache};
+use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 use memory::Memory;
 
 /// The observer that records a thread, if a recording is active.
@@ -104,8 +104,9 @@ impl Recorder {
     }
 }
 
-impl Observer for Recorder {
+impl Instrumentation<Cpu> for Recorder {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Values;
+
     const CHANGES_LEVEL: bool = true;
 
     fn initial_level(&self) -> InstrumentationLevel {
@@ -127,20 +128,8 @@ impl Observer for Recorder {
         self.tracer.as_ref()?.hit_filter()
     }
 
-    fn define_blocks(&mut self, cache: &BlockCache) {
-        if let Some(tracer) = &mut self.tracer {
-            tracer.define_all(cache);
-        }
-    }
-
     fn first_instruction(&self, id: BlockId) -> u32 {
         self.tracer.as_ref().map_or(0, |tracer| tracer.first_instruction(id))
-    }
-
-    fn collect_counts(&mut self, cache: &BlockCache) {
-        if let Some(tracer) = &mut self.tracer {
-            tracer.collect_counts(cache);
-        }
     }
 
     fn instruction_limit(&self) -> u64 {
@@ -157,6 +146,22 @@ impl Observer for Recorder {
 
     fn block_boundaries(&self) -> &[u64] {
         self.tracer.as_ref().map_or(&[], Tracer::block_boundaries)
+    }
+}
+
+impl Debugged<Cpu> for Recorder {}
+
+impl Observer<Cpu> for Recorder {
+    fn define_blocks(&mut self, cache: &BlockCache) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.define_all(cache);
+        }
+    }
+
+    fn collect_counts(&mut self, cache: &BlockCache) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.collect_counts(cache);
+        }
     }
 
     fn thread(&self) -> Recorder {

@@ -16,9 +16,9 @@ use super::heap::Allocations;
 use super::plan::{Addresses, Missing};
 use super::session::{RecordingState, Session};
 use crate::calls::Calls;
-use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
-use alpha::observer::InstrumentationLevel;
+use alpha::{Block, BlockCache};
+use guest::InstrumentationLevel;
 
 /// The number of a block that has no number in the trace yet.
 const UNKNOWN: BlockId = BlockId::MAX;

@@ -1,9 +1,9 @@
 //! What the tests of floating operates share: executing one, and operands worth trying.
 #![allow(dead_code, reason = "each test uses some")]
 
+use alpha::DecodedInstruction;
 use alpha::cpu::{Cpu, Exception};
 use alpha::float;
-use alpha::semantics::DecodedInstruction;
 use isa::{Op, Qualifiers, Rounding};
 
 pub const NORMAL: u64 = 2 << 58;

@@ -6,11 +6,13 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
+use alpha::{Block, BlockCache};
 use events::{BlockId, Counts, LoadedImage, Unit};
 use memory::Memory;
-use pathlength_engine::{Configuration, Observer, Process, Settings, UnitCounter, UnitOfWork};
+use pathlength_engine::{
+    Configuration, Debugged, Instrumentation, Observer, Process, Settings, UnitCounter, UnitOfWork,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::guest::SYSROOT;
@@ -260,7 +262,11 @@ impl Recorder<'_> {
     }
 }
 
-impl Observer for Recorder<'_> {
+impl Instrumentation<Cpu> for Recorder<'_> {}
+
+impl Debugged<Cpu> for Recorder<'_> {}
+
+impl Observer<Cpu> for Recorder<'_> {
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
         let block = cache.block(id);
         self.counter.enter(id, cache, cpu, memory);

@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::assembler::{Assembler, Operand, RAX, Size};
-use alpha::counters::{self, Space};
+use guest::counters::{self, Space};
 
 /// Size of the arena in bytes, so that all code is within reach of relative jumps.
 pub(crate) const ARENA_BYTES: usize = 256 << 20;

@@ -7,7 +7,7 @@ pub(crate) use super::vector::{Vector, XMM0};
 
 /// A general-purpose register by its number in the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Register(pub(crate) u8);
+pub struct Register(pub(crate) u8);
 
 pub(crate) const RAX: Register = Register(0);
 pub(crate) const RCX: Register = Register(1);

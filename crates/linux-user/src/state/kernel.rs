@@ -12,8 +12,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alpha::debugger::SignalHook;
+use alpha::cpu::Cpu;
 use events::LoadedImage;
+use guest::SignalHook;
 
 use crate::loader;
 use crate::state::aio::Contexts;
@@ -71,7 +72,7 @@ pub struct Kernel {
     /// Whether a process's memory was ever opened as a file.
     pub(crate) opened_memory: bool,
     /// The hook to which each signal is reported before it is delivered.
-    pub(crate) debugger: Option<Arc<dyn SignalHook>>,
+    pub(crate) debugger: Option<Arc<dyn SignalHook<Cpu>>>,
 }
 
 impl Kernel {
@@ -116,7 +117,7 @@ impl Kernel {
     }
 
     /// The program is about to start, perhaps under a debugger.
-    pub fn begin(&mut self, debugger: Option<Arc<dyn SignalHook>>) {
+    pub fn begin(&mut self, debugger: Option<Arc<dyn SignalHook<Cpu>>>) {
         limits::begin();
         self.debugger = debugger;
     }

@@ -1,12 +1,15 @@
 //! Executes guest code: interprets it, compiles it once it is hot, and discards code that is out of date.
 
+use std::ffi::c_void;
+
 use events::{BlockId, HitFilter};
 
 use super::{GuestThread, Shared};
-use alpha::block::{Block, BlockCache, LONGEST};
 use alpha::cpu::Cpu;
-use alpha::interpreter::{self, Limits, Next, Stop};
-use alpha::observer::{InstrumentationLevel, Observer};
+use alpha::{Block, BlockCache};
+use guest::LONGEST;
+use guest::interpreter::{self, Limits, Next, Stop};
+use guest::{InstrumentationLevel, Observer};
 use jit::{Compiler, Exit, UNWIND};
 use memory::Memory;
 
@@ -17,7 +20,7 @@ pub(super) struct Code {
     /// Number of executions after which a block is compiled; 0 for never.
     hot: u32,
     /// Created for the first hot block.
-    compiler: Option<Compiler>,
+    compiler: Option<Compiler<Cpu>>,
 }
 
 impl Code {
@@ -36,7 +39,7 @@ impl Code {
     }
 
     /// The compiler; None if the host or the level has none.
-    fn compiler(&mut self, memory: &Memory, hit_filter: Option<&HitFilter>) -> Option<&mut Compiler> {
+    fn compiler(&mut self, memory: &Memory, hit_filter: Option<&HitFilter>) -> Option<&mut Compiler<Cpu>> {
         if self.compiler.is_none() && self.hot > 0 {
             self.compiler = Compiler::new(memory, self.level, hit_filter);
             if self.compiler.is_none() {
@@ -47,7 +50,7 @@ impl Code {
     }
 }
 
-impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
+impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
     /// Runs until control reaches `until`, and returns that; or returns [`UNWIND`] if the compiled code that called
     /// must be left.
     pub(super) fn go(&mut self, until: u64) -> u64 {
@@ -145,12 +148,12 @@ impl<'scope, O: Observer + 'scope> GuestThread<'_, 'scope, '_, O> {
             return None;
         }
         self.code.compiler.as_mut()?.prepare(self.cache.block(id), self.cpu);
-        if self.depth > 0 && jit::is_stack_full(self.cpu) {
+        if self.depth > 0 && jit::is_stack_full(&self.cpu.host) {
             return Some(Exit::At(UNWIND));
         }
         let host = &mut self.cpu.host;
         host.instruction_limit = self.observer.instruction_limit().saturating_sub(LONGEST as u64);
-        (host.memory, host.model) = (self.shared.memory, self.cache.model());
+        host.memory = self.shared.memory;
         host.go_on = Some(go_on::<O>);
         host.flush_records = Some(flush_records::<O>);
         self.cpu.host.runner = (&raw mut *self).cast();
@@ -233,17 +236,17 @@ fn forget(cache: &mut BlockCache, code: &mut Code) {
 }
 
 /// Called by compiled code when the record buffer is full.
-extern "C" fn flush_records<O: Observer>(cpu: *mut Cpu) {
+extern "C" fn flush_records<O: Observer<Cpu>>(cpu: *mut c_void) {
     // SAFETY: as for `go_on`.
-    let runner = unsafe { &mut *(*cpu).host.runner.cast::<GuestThread<'_, '_, '_, O>>() };
+    let runner = unsafe { &mut *(*cpu.cast::<Cpu>()).host.runner.cast::<GuestThread<'_, '_, '_, O>>() };
     runner.flush_records();
 }
 
 /// Called by compiled code to have the interpreter run from one address until control reaches another. Returns the
 /// address at which to continue. If the lowest bit of `until` is set, the first instruction is a system call.
-extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
+extern "C" fn go_on<O: Observer<Cpu>>(cpu: *mut c_void, from: u64, until: u64) -> u64 {
     // SAFETY: `execute` set the runner before it entered the calling code, and is suspended meanwhile.
-    let runner = unsafe { &mut *(*cpu).host.runner.cast::<GuestThread<'_, '_, '_, O>>() };
+    let runner = unsafe { &mut *(*cpu.cast::<Cpu>()).host.runner.cast::<GuestThread<'_, '_, '_, O>>() };
     let (until, is_system_call) = (until & !3, until & 1 != 0);
     runner.cpu.pc = from;
     if is_system_call {
@@ -257,14 +260,14 @@ extern "C" fn go_on<O: Observer>(cpu: *mut Cpu, from: u64, until: u64) -> u64 {
     let is_quiet = !host::pending() && !host::has_attach_request();
     let next = if is_system_call && runner.cpu.pc == until && is_quiet {
         until
-    } else if jit::is_stack_full(runner.cpu) {
+    } else if jit::is_stack_full(&runner.cpu.host) {
         UNWIND
     } else {
         runner.go(until)
     };
     runner.flush_filtered();
     if runner.cpu.host.stack_limit != runner.cpu.host.stack_end {
-        jit::watch(runner.cpu);
+        jit::watch(&mut runner.cpu.host);
     }
     next
 }

@@ -9,9 +9,9 @@ use super::super::encoder::BUFFER_WORDS;
 use super::super::heap::Allocations;
 use super::super::session::RecordingState;
 use super::{Tracer, UNKNOWN};
-use alpha::block::{Block, BlockCache};
 use alpha::cpu::Cpu;
-use alpha::observer::InstrumentationLevel;
+use alpha::{Block, BlockCache};
+use guest::InstrumentationLevel;
 use memory::Memory;
 
 impl Tracer {

@@ -1,9 +1,8 @@
 //! Looking up accesses in a consumer's hit filter: see [`HitFilter`].
 
-use events::{BlockId, FilterSide, HitFilter};
-use isa::Flags;
-
 use super::*;
+use crate::target::Access;
+use events::{BlockId, FilterSide, HitFilter};
 
 /// Words, by their distance from the record.
 fn words(hit_filter: &HitFilter, words: *mut u64) -> i32 {
@@ -18,27 +17,28 @@ pub(crate) struct FilterLookup<'a> {
     pub(crate) first_instruction: &'a dyn Fn(BlockId) -> u32,
 }
 
-impl Emitter<'_> {
+impl<G: Emit> Emitter<'_, G> {
     /// Ends the record of a block by looking up its accesses. The record is the first in the buffer, since no other
     /// one waits there.
-    pub(crate) fn look_up_accesses(&mut self, block: &Block, lookup: FilterLookup) {
+    pub(crate) fn look_up_accesses(&mut self, block: &Block<G>, lookup: FilterLookup) {
         let hit_filter = lookup.hit_filter;
         let line = 1 << hit_filter.code.line_shift;
         let first = (lookup.first_instruction)(self.region.blocks[self.index]);
         let (mut number, mut index) = (0, 0);
-        for (step, (before, address)) in block.steps.iter().zip((0..).zip((block.address..).step_by(4))) {
+        let mut address = block.address;
+        for ((step, &word), before) in block.steps.iter().zip(&block.words).zip(0..) {
             let instruction = first + before;
             if before == 0 || address & (line - 1) == 0 {
                 number += 1;
                 let what = UnfilteredAccess { instruction, number, index: 0, more: 0, is_store: false };
                 self.look_up_fetch(hit_filter, address, what);
             }
-            if let Some(size) = step.op.access_size() {
+            if let Some(Access { size, is_store, is_rounded, .. }) = G::access(step) {
                 (number, index) = (number + 1, index + 1);
-                let is_store = step.op.is(Flags::STORE);
                 let what = UnfilteredAccess { instruction, number, index, more: size - 1, is_store };
-                self.look_up_data(hit_filter, step, what);
+                self.look_up_data(hit_filter, is_rounded, what);
             }
+            address += G::length(word);
         }
         self.assembler.address(Size::Quad, TIME, Place { base: TIME, displacement: number.into() });
         self.count_execution();
@@ -48,7 +48,7 @@ impl Emitter<'_> {
     /// where that code returns.
     fn unfiltered(&mut self, what: UnfilteredAccess, fetched: Option<u64>) -> (Label, Label) {
         let (label, back) = (self.assembler.label(), self.assembler.label());
-        self.behind.push(Behind::UnfilteredAccess { label, what, fetched, back });
+        self.behind.push(OutOfLine::UnfilteredAccess { label, what, fetched, back });
         (label, back)
     }
 
@@ -68,12 +68,12 @@ impl Emitter<'_> {
     }
 
     /// Looks up a load or a store.
-    fn look_up_data(&mut self, hit_filter: &HitFilter, step: &DecodedInstruction, what: UnfilteredAccess) {
+    fn look_up_data(&mut self, hit_filter: &HitFilter, is_rounded: bool, what: UnfilteredAccess) {
         let (side, (unfiltered, back)) = (hit_filter.data, self.unfiltered(what, None));
         let address = Place { base: RECORD, displacement: 8 * i32::from(what.index) };
         self.assembler.load(Size::Quad, RAX, address);
         // An aligned access lies in one line.
-        if what.more > 0 && !step.op.is_rounded() {
+        if what.more > 0 && !is_rounded {
             self.assembler.test_bits(RAX, what.more);
             self.assembler.jump_if(Condition::NotEqual, unfiltered);
         }

@@ -1,24 +1,22 @@
-//! The reference engine: executes block after block until something needs the operating system.
+//! The interpreter's loop: executes block after block until something needs the operating system.
 
 use events::BlockId;
 use events::record::Event;
-use isa::Flags;
 use memory::Memory;
 
 use crate::block::BlockCache;
-use crate::cpu::{Cpu, Exception};
-use crate::observer::{InstrumentationLevel, Observer};
+use crate::guest::{Break, Guest, Instruction};
+use crate::instrumentation::InstrumentationLevel;
+use crate::observer::Observer;
 use crate::records;
-use crate::semantics::{Break, execute};
 
 /// Why the program stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum Stop<E> {
     /// A system call; `pc` is behind it.
     SystemCall,
-    /// `pc` is the instruction that did not complete; behind it for [`Exception::Arithmetic`],
-    /// [`Exception::Breakpoint`], [`Exception::Bugcheck`] and [`Exception::Gentrap`].
-    Exception(Exception),
+    /// An exception. `pc` is the instruction, or behind it if that counts as executed ([`Guest::is_completed`]).
+    Exception(E),
     /// Instructions in memory may have changed; `pc` is behind the barrier.
     InstructionBarrier,
     /// Something asked for attention, a signal for one; `pc` is the next instruction.
@@ -27,9 +25,9 @@ pub enum Stop {
 
 /// Why the interpreter returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum Next<E> {
     /// The operating system's kernel must act.
-    Stop(Stop),
+    Stop(Stop<E>),
     /// `pc` is where the caller wants control back.
     Reached,
     /// There is no room for the next block's record.
@@ -66,22 +64,21 @@ impl Default for Limits {
     }
 }
 
-/// Runs from `cpu.pc` on. `interrupted` is asked between blocks.
-pub fn run<O: Observer>(
-    cpu: &mut Cpu,
+/// Runs from `guest.pc()` on. `interrupted` is asked between blocks.
+pub fn run<G: Guest, O: Observer<G>>(
+    guest: &mut G,
     memory: &Memory,
-    cache: &mut BlockCache,
+    cache: &mut BlockCache<G>,
     limits: Limits,
     observer: &mut O,
     interrupted: impl Fn() -> bool,
-) -> Next {
-    let model = cache.model();
+) -> Next<G::Exception> {
     let has_records = O::LEVEL.has_records() && (!O::CHANGES_LEVEL || limits.level.has_records());
     let has_values = O::LEVEL == InstrumentationLevel::Values
         && (!O::CHANGES_LEVEL || limits.level == InstrumentationLevel::Values);
     let (mut interpret, mut is_level_checked) = (limits.interpret_first, limits.is_level_checked);
     let mut resume = limits.resume;
-    let mut id = match resume.map_or_else(|| cache.find(cpu.pc, memory), |(id, _)| Ok(id)) {
+    let mut id = match resume.map_or_else(|| cache.find(guest.pc(), memory), |(id, _)| Ok(id)) {
         Ok(id) => id,
         Err(exception) => return Next::Stop(Stop::Exception(exception)),
     };
@@ -90,7 +87,7 @@ pub fn run<O: Observer>(
         match resume.take() {
             Some((_, index)) => first = index,
             None => {
-                if observer.debugger().is_some_and(|debugger| debugger.holds(cpu.pc)) {
+                if observer.debugger().is_some_and(|debugger| debugger.holds(guest.pc())) {
                     return Next::Held;
                 }
                 if interrupted() {
@@ -98,7 +95,7 @@ pub fn run<O: Observer>(
                 }
                 if O::CHANGES_LEVEL
                     && !is_level_checked
-                    && let Some(level) = observer.level(cache.block(id), cpu, memory)
+                    && let Some(level) = observer.level(cache.block(id), guest, memory)
                 {
                     return Next::ChangeLevel(level);
                 }
@@ -107,18 +104,18 @@ pub fn run<O: Observer>(
                 }
                 (interpret, is_level_checked) = (false, false);
                 if has_records {
-                    if records::is_full(cpu) {
+                    if records::is_full(guest) {
                         return Next::Full;
                     }
                     // SAFETY: the buffer is not full.
-                    unsafe { records::write(cpu, 0, Event::Block(id)) };
+                    unsafe { records::write(guest, 0, Event::Block(id)) };
                 }
-                observer.enter(id, cache, cpu, memory);
-                cpu.instructions += cache.block(id).steps.len() as u64;
+                observer.enter(id, cache, guest, memory);
+                *guest.instructions() += cache.block(id).steps.len() as u64;
             }
         }
         let block = cache.block(id);
-        cpu.pc = block.end();
+        guest.set_pc(block.end());
         let mut left = None;
         let mut accesses = match has_records {
             true => block.steps[..first].iter().filter(|step| step.is_access()).count(),
@@ -128,19 +125,18 @@ pub fn run<O: Observer>(
         for (step, index) in block.steps[first..].iter().zip(first..) {
             if has_records && step.is_access() {
                 accesses += 1;
-                let address = step.address(cpu.r[usize::from(step.b)]);
+                let address = step.address(guest);
                 // SAFETY: the block has so many, and its record was begun.
-                unsafe { records::write(cpu, accesses, Event::Access(address)) };
+                unsafe { records::write(guest, accesses, Event::Access(address)) };
             }
             let register = if has_values { block.values().register(index) } else { None };
             // A locked store writes to the register that it stores.
-            let stored =
-                register.filter(|_| step.op.is(Flags::STORE)).map(|register| records::value(cpu, register));
-            let outcome = execute(step, cpu, memory, model);
+            let stored = register.filter(|_| step.is_store()).map(|register| guest.value(register));
+            let outcome = guest.execute(step, memory);
             if let Some(register) = register {
-                let value = stored.unwrap_or_else(|| records::value(cpu, register));
+                let value = stored.unwrap_or_else(|| guest.value(register));
                 // SAFETY: the block has so many, and its record was begun.
-                unsafe { records::write_value(cpu, block, values, value) };
+                unsafe { records::write_value(guest, block, values, value) };
                 values += 1;
             }
             if let Err(reason) = outcome {
@@ -150,16 +146,16 @@ pub fn run<O: Observer>(
         }
         if has_records && left.is_none() {
             // SAFETY: every access was written above, or before a fault.
-            unsafe { records::end(cpu, block, has_values) };
+            unsafe { records::end(guest, block, has_values) };
         }
         if let Some((index, reason)) = left {
-            let stop = leave(id, index, reason, cpu, cache, observer, limits.level);
+            let stop = leave(id, index, reason, guest, cache, observer, limits.level);
             return Next::Stop(stop);
         }
-        if cpu.pc == limits.until {
+        if guest.pc() == limits.until {
             return Next::Reached;
         }
-        id = match cache.follow(id, cpu.pc, memory) {
+        id = match cache.follow(id, guest.pc(), memory) {
             Ok(next) => next,
             Err(exception) => return Next::Stop(Stop::Exception(exception)),
         };
@@ -168,33 +164,27 @@ pub fn run<O: Observer>(
 
 /// Settles `pc` and the counts after the instruction at `index` ended the block early.
 #[cold]
-fn leave<O: Observer>(
+fn leave<G: Guest, O: Observer<G>>(
     id: BlockId,
     index: usize,
-    reason: Break,
-    cpu: &mut Cpu,
-    cache: &mut BlockCache,
+    reason: Break<G::Exception>,
+    guest: &mut G,
+    cache: &mut BlockCache<G>,
     observer: &mut O,
     level: InstrumentationLevel,
-) -> Stop {
+) -> Stop<G::Exception> {
     let block = cache.block(id);
-    let (address, length) = (block.address, block.steps.len());
+    let length = block.steps.len();
     let (stop, completed) = match reason {
         Break::SystemCall => (Stop::SystemCall, true),
         Break::InstructionBarrier => (Stop::InstructionBarrier, true),
-        Break::Exception(exception) => {
-            let completed = !matches!(
-                exception,
-                Exception::Memory(_) | Exception::Unaligned(_) | Exception::IllegalInstruction
-            );
-            (Stop::Exception(exception), completed)
-        }
+        Break::Exception(exception) => (Stop::Exception(exception), G::is_completed(exception)),
     };
     let executed = index + usize::from(completed);
-    cpu.pc = address + 4 * executed as u64;
+    guest.set_pc(block.address_of(executed));
     let mut ran = Some(id);
     if executed < length {
-        cpu.instructions -= (length - executed) as u64;
+        *guest.instructions() -= (length - executed) as u64;
         ran = (executed > 0).then(|| cache.prefix(id, executed));
         observer.truncated(id, ran.map(|prefix| (prefix, cache.block(prefix))));
     }
@@ -202,11 +192,11 @@ fn leave<O: Observer>(
         let has_values = level == InstrumentationLevel::Values;
         // SAFETY: the record of the whole block, or of its beginning, has been written.
         unsafe {
-            records::write(cpu, 0, Event::Block(ran));
+            records::write(guest, 0, Event::Block(ran));
             if has_values && ran != id {
-                records::cut_values(cpu, cache.block(id), cache.block(ran));
+                records::cut_values(guest, cache.block(id), cache.block(ran));
             }
-            records::end(cpu, cache.block(ran), has_values);
+            records::end(guest, cache.block(ran), has_values);
         }
     }
     stop

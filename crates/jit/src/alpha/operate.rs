@@ -343,7 +343,7 @@ impl Emitter<'_> {
         let size = if is_narrow { Size::Long } else { Size::Quad };
         match (second(step), self.held(step.a)) {
             (Second::Literal(value), None) if step.a != 31 => {
-                self.assembler.alu_constant(Alu::Cmp, Size::Quad, integer(step.a), value);
+                self.assembler.alu_constant(Alu::Cmp, Size::Quad, integer::<Cpu>(step.a), value);
             }
             _ => {
                 let a = self.read(size, step.a, RAX);
@@ -396,7 +396,7 @@ impl Emitter<'_> {
     }
 
     fn move_if(&mut self, step: &DecodedInstruction, condition: Condition) {
-        if usize::from(step.c) == SINK {
+        if step.c == Cpu::SINK {
             return;
         }
         // Moves leave the flags alone.

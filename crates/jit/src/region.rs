@@ -3,11 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 
 use events::BlockId;
-use isa::{Flags, Op};
+use guest::flow::{Flow, Passage};
+use guest::{Block, BlockCache};
 
-use alpha::block::{Block, BlockCache};
-use alpha::flow::{Flow, Passage};
-use alpha::semantics::pal;
+use crate::target::Target;
 
 /// A way from one block to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +37,7 @@ impl Region {
     }
 
     /// How control flows through it.
-    pub(crate) fn flow(&self, cache: &BlockCache) -> Flow {
+    pub(crate) fn flow<G: Target>(&self, cache: &BlockCache<G>) -> Flow {
         let passage = |(index, &id): (usize, &BlockId)| {
             let next = self.edges[index].iter().map(|edge| edge.to).collect();
             Passage { is_entry: self.is_entry[index], next, heat: cache.block(id).heat }
@@ -49,18 +48,18 @@ impl Region {
 
 /// Finds the region that begins with `entry`. Code that ran less often than `least` is left out: it is
 /// compiled when it runs often. Blocks for which the observer `must_report` is true are left out, too.
-pub(crate) fn find(
+pub(crate) fn find<G: Target>(
     entry: BlockId,
     least: u32,
-    must_report: &dyn Fn(&Block) -> bool,
-    cache: &BlockCache,
+    must_report: &dyn Fn(&Block<G>) -> bool,
+    cache: &BlockCache<G>,
 ) -> Region {
     let mut blocks = vec![entry];
     let mut by_address = HashMap::from([(cache.block(entry).address, 0)]);
     let mut queue = VecDeque::from([entry]);
     let mut instructions = 0;
     while let Some(id) = queue.pop_front() {
-        for address in successors(cache.block(id)) {
+        for address in G::exits(cache.block(id)).to {
             let next = cache.ran(address, least).filter(|&next| !must_report(cache.block(next)));
             let Some(next) = next.filter(|_| !by_address.contains_key(&address)) else { continue };
             instructions += cache.block(next).steps.len();
@@ -76,7 +75,11 @@ pub(crate) fn find(
 }
 
 /// Brings the blocks into reverse postorder.
-fn in_order(blocks: &[BlockId], by_address: &HashMap<u64, usize>, cache: &BlockCache) -> Region {
+fn in_order<G: Target>(
+    blocks: &[BlockId],
+    by_address: &HashMap<u64, usize>,
+    cache: &BlockCache<G>,
+) -> Region {
     let edges: Vec<Vec<Edge>> = blocks.iter().map(|&id| edges(cache.block(id), by_address)).collect();
     let mut seen = vec![false; blocks.len()];
     let mut order = Vec::with_capacity(blocks.len());
@@ -112,37 +115,8 @@ fn in_order(blocks: &[BlockId], by_address: &HashMap<u64, usize>, cache: &BlockC
     }
 }
 
-fn edges(block: &Block, by_address: &HashMap<u64, usize>) -> Vec<Edge> {
-    let is_open = match last(block) {
-        Some(Op::Bsr | Op::Jsr | Op::Jmp) => true,
-        _ => pal_call(block) == Some(pal::CALLSYS),
-    };
-    let to = |address| Some(Edge { to: *by_address.get(&address)?, is_open });
-    successors(block).into_iter().filter_map(to).collect()
-}
-
-fn last(block: &Block) -> Option<Op> {
-    block.steps.last().map(|step| step.op)
-}
-
-/// The function of PALcode that is called at the block's end.
-fn pal_call(block: &Block) -> Option<i64> {
-    let last = block.steps.last().filter(|step| step.op == Op::CallPal)?;
-    Some(last.immediate)
-}
-
-/// Where control may go from a block without leaving its function: behind a call to the place it
-/// returns to.
-fn successors(block: &Block) -> Vec<u64> {
-    let target = block.steps.last().map_or(0, |step| step.immediate as u64);
-    match last(block) {
-        Some(Op::Br) => vec![target],
-        Some(Op::Ret | Op::JsrCoroutine) | None => Vec::new(),
-        Some(Op::CallPal) if !matches!(pal_call(block), Some(pal::CALLSYS | pal::RDUNIQ | pal::WRUNIQ)) => {
-            Vec::new()
-        }
-        Some(Op::Jmp) => block.jumps.clone(),
-        Some(op) if op.is(Flags::CONDITIONAL) => vec![block.end(), target],
-        Some(_) => vec![block.end()],
-    }
+fn edges<G: Target>(block: &Block<G>, by_address: &HashMap<u64, usize>) -> Vec<Edge> {
+    let exits = G::exits(block);
+    let to = |address| Some(Edge { to: *by_address.get(&address)?, is_open: exits.is_open });
+    exits.to.into_iter().filter_map(to).collect()
 }

@@ -7,13 +7,14 @@
 use std::mem::offset_of;
 
 use events::HitFilter;
+use guest::HostSide;
 
-use super::enter::UNWIND;
-use super::registers::{BIAS, CPU, Registers, TIME, beside_record, field, host_field};
+use crate::enter::UNWIND;
 use crate::host::arena::Entries;
 use crate::host::assembler::*;
 use crate::host::code::{Code, Label};
-use alpha::cpu::{Cpu, HostSide};
+use crate::registers::{CPU, Registers, TIME, beside_record, bias, field, host_field};
+use crate::target::Target;
 
 /// Where each begins, in bytes behind the first one.
 #[derive(Clone, Copy, Debug)]
@@ -65,22 +66,22 @@ const PRESERVED: [Register; 6] = [RBP, RBX, R12, R13, R14, R15];
 pub(crate) const EXPECTED: Place = Place { base: RSP, displacement: 8 };
 
 /// Everything to write the stubs.
-pub(crate) struct Writer<'a> {
+pub(crate) struct Writer<'a, G> {
     pub(crate) assembler: &'a mut Assembler,
-    pub(crate) registers: &'a Registers,
+    pub(crate) registers: &'a Registers<G>,
     /// If only unfiltered accesses are reported.
     pub(crate) hit_filter: Option<&'a HitFilter>,
     /// `extern "C" fn(cpu, step) -> failed`.
     pub(crate) one: u64,
 }
 
-impl Writer<'_> {
+impl<G: Target> Writer<'_, G> {
     /// Writes all; where they were written.
     pub(crate) fn write(mut self) -> Stubs {
         let enter = self.begin();
         self.enter();
         let leave = self.begin();
-        self.assembler.alu_constant(Alu::And, Size::Quad, RAX, !3);
+        self.assembler.alu_constant(Alu::And, Size::Quad, RAX, G::ADDRESS_MASK);
         self.leave(|_| {});
         let leave_by_fault = self.begin();
         self.leave(|code| code.constant(RAX, u64::MAX));
@@ -110,7 +111,7 @@ impl Writer<'_> {
     fn enter(&mut self) {
         let code = &mut *self.assembler;
         PRESERVED.iter().for_each(|&register| code.push(register));
-        code.address(Size::Quad, CPU, Place { base: RDI, displacement: BIAS as i32 });
+        code.address(Size::Quad, CPU, Place { base: RDI, displacement: bias::<G>() as i32 });
         // A dummy return address, so that code is called with the stack as any call leaves it.
         code.constant(RAX, UNWIND);
         code.store(Size::Quad, Place { base: RDX, displacement: 0 }, RSP);
@@ -125,7 +126,7 @@ impl Writer<'_> {
         self.spill();
         let code = &mut *self.assembler;
         result(code);
-        code.load(Size::Quad, RSP, host_field(offset_of!(HostSide, stack_pointer)));
+        code.load(Size::Quad, RSP, host_field::<G>(offset_of!(HostSide, stack_pointer)));
         PRESERVED.iter().rev().for_each(|&register| code.pop(register));
         code.ret();
     }
@@ -133,8 +134,8 @@ impl Writer<'_> {
     /// Calls `go_on` with rsi and rdx; the result is in rax.
     fn go_on(&mut self) {
         let code = &mut *self.assembler;
-        code.address(Size::Quad, RDI, field(0));
-        code.call_through(host_field(offset_of!(HostSide, go_on)));
+        code.address(Size::Quad, RDI, field::<G>(0));
+        code.call_through(host_field::<G>(offset_of!(HostSide, go_on)));
     }
 
     fn missing(&mut self) {
@@ -160,8 +161,8 @@ impl Writer<'_> {
 
     fn find(&mut self, missing: Label) {
         let code = &mut *self.assembler;
-        code.alu_constant(Alu::And, Size::Quad, RAX, !3);
-        find_entry(code, missing);
+        code.alu_constant(Alu::And, Size::Quad, RAX, G::ADDRESS_MASK);
+        find_entry::<G>(code, missing);
     }
 
     fn system_call(&mut self) {
@@ -177,7 +178,7 @@ impl Writer<'_> {
         self.assembler.pop(RCX);
         self.reload();
         let code = &mut *self.assembler;
-        code.alu_constant(Alu::And, Size::Quad, RCX, !3);
+        code.alu_constant(Alu::And, Size::Quad, RCX, G::ADDRESS_MASK);
         code.alu(Alu::Cmp, Size::Quad, RCX, RAX);
         let leave = code.label();
         code.jump_if(Condition::NotEqual, leave);
@@ -189,7 +190,7 @@ impl Writer<'_> {
     fn one(&mut self) {
         self.spill();
         let code = &mut *self.assembler;
-        code.address(Size::Quad, RDI, field(0));
+        code.address(Size::Quad, RDI, field::<G>(0));
         code.load(Size::Quad, RSI, RAX);
         code.constant(RAX, self.one);
         code.call_through(RAX);
@@ -201,8 +202,8 @@ impl Writer<'_> {
     fn flush_records(&mut self) {
         self.spill();
         let code = &mut *self.assembler;
-        code.address(Size::Quad, RDI, field(0));
-        code.call_through(host_field(offset_of!(HostSide, flush_records)));
+        code.address(Size::Quad, RDI, field::<G>(0));
+        code.call_through(host_field::<G>(offset_of!(HostSide, flush_records)));
         self.reload();
         self.assembler.ret();
     }
@@ -254,14 +255,12 @@ impl Writer<'_> {
 }
 
 /// Goes on with the code for the guest's address in rax. Takes rcx.
-pub(crate) fn find_entry(code: &mut Assembler, missing: Label) {
+pub(crate) fn find_entry<G: Target>(code: &mut Assembler, missing: Label) {
     code.load(Size::Long, RCX, RAX);
     code.alu_constant(Alu::And, Size::Long, RCX, Entries::MASK as i32);
     code.shift(Shift::Left, Size::Long, RCX, 2);
-    code.alu(Alu::Add, Size::Quad, RCX, host_field(offset_of!(HostSide, table)));
+    code.alu(Alu::Add, Size::Quad, RCX, host_field::<G>(offset_of!(HostSide, table)));
     code.alu(Alu::Cmp, Size::Quad, RAX, Place { base: RCX, displacement: 0 });
     code.jump_if(Condition::NotEqual, missing);
     code.jump_through(Place { base: RCX, displacement: 8 });
 }
-
-const _: () = assert!(offset_of!(Cpu, r) == 0);

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::registers::{BIAS, CPU};
+use guest::{Guest, HostSide};
+
 use crate::host::arena::ARENA_BYTES;
-use alpha::cpu::Cpu;
+use crate::registers::{self, CPU};
 
 /// What compiled code returns to make everybody who called leave too. No address of an instruction.
 pub const UNWIND: u64 = 1;
@@ -42,10 +43,10 @@ pub(crate) fn stack_end() -> usize {
 }
 
 /// Whether so little of it is left that nobody should call further.
-pub fn is_stack_full(cpu: &Cpu) -> bool {
+pub fn is_stack_full(host: &HostSide) -> bool {
     const RESERVE: usize = 64 << 10;
     let here = 0u8;
-    (&raw const here as usize) < cpu.host.stack_end + RESERVE
+    (&raw const here as usize) < host.stack_end + RESERVE
 }
 
 /// What came out of compiled code.
@@ -57,51 +58,53 @@ pub enum Exit {
 }
 
 /// Makes compiled code notice what waits for the thread; anew when that was looked at.
-pub fn watch(cpu: &mut Cpu) {
-    let end = cpu.host.stack_end;
-    // SAFETY: the Cpu outlives the code that runs on it, and after that `enter` takes the place back.
-    unsafe { host::set_stack_limit((&raw mut cpu.host.stack_limit).cast(), end) };
+pub fn watch(host: &mut HostSide) {
+    let end = host.stack_end;
+    // SAFETY: the processor outlives the code that runs on it, and after that `enter` takes the place back.
+    unsafe { ::host::set_stack_limit((&raw mut host.stack_limit).cast(), end) };
 }
 
 /// Runs code. The first entry of a thread, with no other below it, says so.
 ///
 /// # Safety
-/// `code` must be a block's code, made for the address space of this `cpu` by the compiler that prepared the
-/// Cpu for it; the rest of the Cpu's `host` must be set.
-pub unsafe fn enter(cpu: &mut Cpu, code: *const u8, is_first: bool) -> Exit {
-    type Enter = unsafe extern "C" fn(cpu: *mut Cpu, code: *const u8, stack_pointer: *mut usize) -> u64;
-    watch(cpu);
-    let before = cpu.host.stack_pointer;
-    let noted = &raw mut cpu.host.stack_pointer;
+/// `code` must be a block's code, made for the address space of this `guest` by the compiler that prepared the
+/// processor for it; the rest of its [`Guest::host`] must be set.
+pub unsafe fn enter<G: Guest>(guest: &mut G, code: *const u8, is_first: bool) -> Exit {
+    type Enter<G> = unsafe extern "C" fn(guest: *mut G, code: *const u8, stack_pointer: *mut usize) -> u64;
+    let host = guest.host();
+    watch(host);
+    let before = host.stack_pointer;
+    let noted = &raw mut host.stack_pointer;
     // SAFETY: the stub is such a function.
-    let enter: Enter = unsafe { std::mem::transmute(cpu.host.enter as *const u8) };
+    let enter: Enter<G> = unsafe { std::mem::transmute(host.enter as *const u8) };
     // SAFETY: the caller's promise.
-    let next = unsafe { enter(&raw mut *cpu, code, noted) };
-    cpu.host.stack_pointer = before;
+    let next = unsafe { enter(&raw mut *guest, code, noted) };
+    let host = guest.host();
+    host.stack_pointer = before;
     if is_first {
         // SAFETY: no place at all lives for ever.
-        unsafe { host::set_stack_limit(std::ptr::null_mut(), 0) };
+        unsafe { ::host::set_stack_limit(std::ptr::null_mut(), 0) };
     }
-    if next == u64::MAX { Exit::Fault(cpu.host.fault) } else { Exit::At(next) }
+    if next == u64::MAX { Exit::Fault(host.fault) } else { Exit::At(next) }
 }
 
 /// Has faults in compiled code make the thread leave it.
 pub(crate) fn catch_faults() {
-    host::fault::register(on_fault);
+    ::host::fault::register(on_fault);
 }
 
 /// Recognises a fault in compiled code: the thread continues where it leaves the code.
 fn on_fault(_: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
-    let pc = *host::fault::program_counter(context);
+    let pc = *::host::fault::program_counter(context);
     let start = START.with(|start| start.load(Ordering::Relaxed));
     if start == 0 || pc.wrapping_sub(start) >= ARENA_BYTES as u64 {
         return false;
     }
     const _: () = assert!(CPU.0 == 15);
-    let cpu = (context.uc_mcontext.gregs[libc::REG_R15 as usize] as usize - BIAS) as *mut Cpu;
-    // SAFETY: in compiled code the register is the Cpu that `enter` was given.
-    let side = unsafe { &mut (*cpu).host };
+    let cpu = context.uc_mcontext.gregs[libc::REG_R15 as usize] as usize;
+    // SAFETY: in compiled code the register points into the processor that `enter` was given.
+    let side = unsafe { &mut *registers::host_side(cpu) };
     side.fault = pc as usize;
-    *host::fault::program_counter(context) = side.leave_by_fault;
+    *::host::fault::program_counter(context) = side.leave_by_fault;
     true
 }

@@ -5,33 +5,42 @@ use std::sync::Arc;
 
 use host::ThreadHandle;
 
-use crate::cpu::Cpu;
+/// What may be under a debugger's control.
+pub trait Debugged<G> {
+    /// The debugger that controls the thread, if there is one.
+    #[inline(always)]
+    fn debugger(&mut self) -> Option<&mut dyn DebuggerHook<G>> {
+        None
+    }
+}
+
+impl<G> Debugged<G> for () {}
 
 /// A debugger's hold on one thread.
-pub trait DebuggerHook {
+pub trait DebuggerHook<G> {
     /// What is told of signals before they reach a thread.
-    fn signals(&self) -> Option<Arc<dyn SignalHook>>;
+    fn signals(&self) -> Option<Arc<dyn SignalHook<G>>>;
     /// Whether the debugger wants to be told of each instruction.
     fn steps(&self) -> bool;
     /// Whether the thread is to stop before the instruction at `pc`.
     fn holds(&mut self, pc: u64) -> bool;
     /// The thread begins, on the calling thread of the host.
-    fn begin(&mut self, thread: ThreadHandle, cpu: &mut Cpu);
+    fn begin(&mut self, thread: ThreadHandle, guest: &mut G);
     /// The thread stops, for the reason that [`DebuggerHook::holds`] found, and returns when it may continue.
-    fn stop(&mut self, cpu: &mut Cpu);
+    fn stop(&mut self, guest: &mut G);
     /// The thread leaves the guest for a system call.
-    fn leave_guest(&mut self, cpu: &Cpu);
+    fn leave_guest(&mut self, guest: &G);
     /// The thread comes back to the guest; returns when it may continue.
-    fn enter_guest(&mut self, cpu: &mut Cpu);
+    fn enter_guest(&mut self, guest: &mut G);
     /// The process ends, or another program takes its place: no thread may wait any more.
-    fn end_all(&mut self, cpu: &Cpu);
+    fn end_all(&mut self, guest: &G);
     /// Another program has taken the place of the one before. The thread stops.
-    fn replace(&mut self, executable: &Path, cpu: &mut Cpu);
+    fn replace(&mut self, executable: &Path, guest: &mut G);
 }
 
 /// What a debugger does about signals.
-pub trait SignalHook: Send + Sync {
+pub trait SignalHook<G>: Send + Sync {
     /// A signal, by the guest's number, is about to reach a thread, by the host's id. Returns the signal that shall
     /// reach it.
-    fn signal(&self, thread: i32, cpu: &mut Cpu, signal: i32) -> Option<i32>;
+    fn signal(&self, thread: i32, guest: &mut G, signal: i32) -> Option<i32>;
 }

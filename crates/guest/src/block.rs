@@ -5,24 +5,23 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use events::BlockId;
-use isa::{Flags, Format, Instruction, Op};
+use memory::{Fault, Memory, PAGE, SEGV_ACCERR, SEGV_MAPERR};
 
 use crate::counters::Counters;
-use crate::cpu::{Exception, register::SINK};
+use crate::guest::{Guest, Instruction};
 use crate::records::Values;
-use crate::semantics::{DecodedInstruction, pal};
-use memory::{Fault, Memory, PAGE, SEGV_ACCERR, SEGV_MAPERR};
 
 /// A straight run of instructions, ended by a transfer of control, a trap to the operating system,
 /// the end of the page, or [`LONGEST`].
 #[derive(Debug)]
-pub struct Block {
+pub struct Block<G: Guest> {
     /// Address of the first instruction.
     pub address: u64,
+    end: u64,
     /// The instructions as they stand in memory.
     pub words: Vec<u32>,
     /// The same, decoded.
-    pub steps: Vec<DecodedInstruction>,
+    pub steps: Vec<G::Instruction>,
     /// How many of them access memory.
     pub accesses: u32,
     /// Blocks that followed last time, by falling through and by a transfer of control: guesses, to
@@ -40,18 +39,18 @@ pub struct Block {
     values: OnceCell<Values>,
 }
 
-impl Block {
-    fn new(address: u64, words: Vec<u32>, generation: u64) -> Block {
-        let steps = decode_all(address, &words);
+impl<G: Guest> Block<G> {
+    fn new(address: u64, words: Vec<u32>, steps: Vec<G::Instruction>, generation: u64) -> Block<G> {
+        let end = address + words.iter().map(|&word| G::length(word)).sum::<u64>();
         let accesses = steps.iter().filter(|step| step.is_access()).count() as u32;
         let (followers, heat, jumps, code) = ([UNKNOWN; 2], 0, Vec::new(), std::ptr::null());
         let values = OnceCell::new();
-        Block { address, words, steps, accesses, followers, heat, jumps, code, generation, values }
+        Block { address, end, words, steps, accesses, followers, heat, jumps, code, generation, values }
     }
 
     /// Where the values of its instructions are.
     pub fn values(&self) -> &Values {
-        self.values.get_or_init(|| Values::new(&self.words))
+        self.values.get_or_init(|| Values::new::<G>(&self.words))
     }
 
     /// Compiled code that begins with the block; null if there is none.
@@ -60,8 +59,14 @@ impl Block {
     }
 
     /// Address of the instruction behind the last one.
+    #[inline(always)]
     pub fn end(&self) -> u64 {
-        self.address + 4 * self.words.len() as u64
+        self.end
+    }
+
+    /// Address of the instruction at an index, or behind the last one.
+    pub fn address_of(&self, index: usize) -> u64 {
+        self.address + self.words[..index].iter().map(|&word| G::length(word)).sum::<u64>()
     }
 }
 
@@ -80,14 +85,14 @@ const UNKNOWN: BlockId = BlockId::MAX;
 const RECENT: usize = 4096;
 
 // SAFETY: the code that blocks point to is run by whoever owns the cache only.
-unsafe impl Send for BlockCache {}
+unsafe impl<G: Guest> Send for BlockCache<G> {}
 
 /// Every block that ever ran, numbered, and which of them are valid at what address now.
 #[derive(Debug)]
-pub struct BlockCache {
+pub struct BlockCache<G: Guest> {
     number: u64,
-    model: isa::Cpu,
-    blocks: Vec<Block>,
+    model: G::Model,
+    blocks: Vec<Block<G>>,
     by_address: HashMap<u64, Vec<BlockId>>,
     recent: Vec<(u64, BlockId)>,
     generation: u64,
@@ -98,9 +103,9 @@ pub struct BlockCache {
     pub counters: Counters,
 }
 
-impl BlockCache {
+impl<G: Guest> BlockCache<G> {
     /// An empty cache for programs that run on `model`.
-    pub fn new(model: isa::Cpu) -> BlockCache {
+    pub fn new(model: G::Model) -> BlockCache<G> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         BlockCache {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -116,12 +121,12 @@ impl BlockCache {
     }
 
     /// An empty cache for another thread of the same program.
-    pub fn for_thread(&self) -> BlockCache {
+    pub fn for_thread(&self) -> BlockCache<G> {
         BlockCache { longest: self.longest, breaks: self.breaks.clone(), ..BlockCache::new(self.model) }
     }
 
     /// An empty cache for blocks of one instruction each.
-    pub fn for_steps(&self) -> BlockCache {
+    pub fn for_steps(&self) -> BlockCache<G> {
         BlockCache { longest: 1, ..BlockCache::new(self.model) }
     }
 
@@ -148,18 +153,18 @@ impl BlockCache {
     }
 
     /// The processor the blocks are for.
-    pub fn model(&self) -> isa::Cpu {
+    pub fn model(&self) -> G::Model {
         self.model
     }
 
     /// Every block that ever ran, by [`BlockId`].
-    pub fn blocks(&self) -> &[Block] {
+    pub fn blocks(&self) -> &[Block<G>] {
         &self.blocks
     }
 
     /// A block by its number.
     #[inline(always)]
-    pub fn block(&self, id: BlockId) -> &Block {
+    pub fn block(&self, id: BlockId) -> &Block<G> {
         &self.blocks[id as usize]
     }
 
@@ -204,7 +209,7 @@ impl BlockCache {
 
     /// The block that follows `from` when control goes to `address`.
     #[inline(always)]
-    pub fn follow(&mut self, from: BlockId, address: u64, memory: &Memory) -> Result<BlockId, Exception> {
+    pub fn follow(&mut self, from: BlockId, address: u64, memory: &Memory) -> Result<BlockId, G::Exception> {
         let block = &self.blocks[from as usize];
         let way = usize::from(address != block.end());
         let guess = block.followers[way];
@@ -216,7 +221,7 @@ impl BlockCache {
         let next = self.find(address, memory)?;
         let block = &mut self.blocks[from as usize];
         block.followers[way] = next;
-        if block.steps.last().is_some_and(|last| matches!(last.op, Op::Jmp | Op::Jsr))
+        if block.steps.last().is_some_and(Instruction::is_indirect_jump)
             && block.jumps.len() < MOST_JUMPS
             && !block.jumps.contains(&address)
         {
@@ -226,7 +231,7 @@ impl BlockCache {
     }
 
     /// The block at `address`, translated if need be.
-    pub fn find(&mut self, address: u64, memory: &Memory) -> Result<BlockId, Exception> {
+    pub fn find(&mut self, address: u64, memory: &Memory) -> Result<BlockId, G::Exception> {
         let slot = (address >> 2) as usize % RECENT;
         if self.recent[slot].0 == address {
             return Ok(self.recent[slot].1);
@@ -237,22 +242,22 @@ impl BlockCache {
     }
 
     #[cold]
-    fn look_up(&mut self, address: u64, memory: &Memory) -> Result<BlockId, Exception> {
+    fn look_up(&mut self, address: u64, memory: &Memory) -> Result<BlockId, G::Exception> {
         let known = self.by_address.get(&address).map_or(&[][..], |ids| ids);
         if let Some(&id) = known.iter().find(|&&id| self.blocks[id as usize].generation == self.generation) {
             return Ok(id);
         }
-        let words = fetch(address, memory, self)?;
+        let (words, steps) = fetch(address, memory, self)?;
         let same = known.iter().find(|&&id| self.blocks[id as usize].words == words);
         let id = match same {
             Some(&id) => id,
-            None => self.add(Block::new(address, words, 0)),
+            None => self.add(Block::new(address, words, steps, 0)),
         };
         self.blocks[id as usize].generation = self.generation;
         Ok(id)
     }
 
-    fn add(&mut self, block: Block) -> BlockId {
+    fn add(&mut self, block: Block<G>) -> BlockId {
         let id = self.blocks.len() as BlockId;
         self.by_address.entry(block.address).or_default().push(id);
         self.blocks.push(block);
@@ -263,19 +268,20 @@ impl BlockCache {
     /// executed. It is for counting only, and never found by address while longer ones are valid.
     pub fn prefix(&mut self, id: BlockId, length: usize) -> BlockId {
         let block = &self.blocks[id as usize];
-        let (address, words) = (block.address, block.words[..length].to_vec());
+        let (address, words, steps) =
+            (block.address, block.words[..length].to_vec(), block.steps[..length].to_vec());
         let known = &self.by_address[&address];
         if let Some(&known) = known.iter().find(|&&id| self.blocks[id as usize].words == words) {
             return known;
         }
         // An old generation: `look_up` may revive it only if memory holds exactly these words.
-        self.add(Block::new(address, words, u64::MAX))
+        self.add(Block::new(address, words, steps, u64::MAX))
     }
 }
 
 /// What the compiler does with blocks.
 #[cfg(target_arch = "x86_64")]
-impl BlockCache {
+impl<G: Guest> BlockCache<G> {
     /// The block could not be compiled.
     pub fn cool(&mut self, id: BlockId) {
         self.blocks[id as usize].heat = 1;
@@ -296,86 +302,39 @@ impl BlockCache {
     }
 }
 
-/// Reads instructions from memory up to the end of a block.
-fn fetch(address: u64, memory: &Memory, cache: &BlockCache) -> Result<Vec<u32>, Exception> {
-    let refuse = |code| Exception::Memory(Fault { address, write: false, signal: libc::SIGSEGV, code });
+/// Reads instructions from memory up to the end of a block: their words, and decoded.
+#[allow(clippy::type_complexity)]
+fn fetch<G: Guest>(
+    address: u64,
+    memory: &Memory,
+    cache: &BlockCache<G>,
+) -> Result<(Vec<u32>, Vec<G::Instruction>), G::Exception> {
+    let refuse = |code| Fault { address, write: false, signal: libc::SIGSEGV, code };
     let (_, region) = memory.region_at(address).ok_or_else(|| refuse(SEGV_MAPERR))?;
     if region.protection & libc::PROT_EXEC == 0 {
-        return Err(refuse(SEGV_ACCERR));
+        return Err(refuse(SEGV_ACCERR).into());
     }
     let page_end = (address & !(PAGE - 1)) + PAGE;
-    let mut words = Vec::new();
-    for at in (address..page_end).step_by(4).take(cache.longest) {
+    let (mut words, mut steps, mut at) = (Vec::new(), Vec::new(), address);
+    while at < page_end && words.len() < cache.longest {
         if !words.is_empty() && cache.breaks.contains(&at) {
             break;
         }
-        let word = memory.load::<4>(at).map_err(Exception::Memory)? as u32;
-        match isa::decode(word).filter(|found| cache.model.has(found.op.extension())) {
+        let word = G::fetch(memory, at)?;
+        match G::decode(word, at, cache.model) {
             Some(instruction) => {
                 words.push(word);
-                if ends_block(instruction) {
+                steps.push(instruction);
+                if instruction.ends_block() {
                     break;
                 }
             }
             // The block ends before the instruction that cannot be executed; the exception comes
             // when control reaches it.
-            None if words.is_empty() => return Err(Exception::IllegalInstruction),
+            None if words.is_empty() => return Err(G::ILLEGAL_INSTRUCTION),
             None => break,
         }
+        at += G::length(word);
     }
-    Ok(words)
-}
-
-fn ends_block(instruction: Instruction) -> bool {
-    match instruction.op.format() {
-        Format::Branch | Format::MemoryJump => true,
-        Format::Pal => !matches!(i64::from(instruction.word & 0x3ff_ffff), pal::RDUNIQ | pal::WRUNIQ),
-        _ => false,
-    }
-}
-
-fn decode_all(address: u64, words: &[u32]) -> Vec<DecodedInstruction> {
-    let addresses = (address..).step_by(4);
-    let decoded = |word| isa::decode(word).expect("fetch let only decodable words pass");
-    words.iter().zip(addresses).map(|(&word, address)| step(decoded(word), address)).collect()
-}
-
-/// Brings an instruction's operands into the interpreter's form.
-fn step(instruction: Instruction, address: u64) -> DecodedInstruction {
-    const ZERO: u8 = 31;
-    let target = |register: u8| if register == ZERO { SINK as u8 } else { register };
-    let (ra, rb, rc) = (instruction.ra(), instruction.rb(), instruction.rc());
-    let op = instruction.op;
-    let displacement = i64::from(instruction.displacement());
-    match op.format() {
-        // A load to register 31 is a prefetch or a no-operation: it never touches memory.
-        Format::Memory if op.is(Flags::LOAD) && !op.is(Flags::LOCKED) && ra == ZERO => {
-            DecodedInstruction { op: Op::Lda, a: ZERO, b: ZERO, c: SINK as u8, immediate: 0 }
-        }
-        Format::Memory => {
-            let scale = if op == Op::Ldah { 16 } else { 0 };
-            let c = if op.is(Flags::STORE) && !op.is(Flags::LOCKED) { SINK as u8 } else { target(ra) };
-            DecodedInstruction { op, a: ra, b: rb, c, immediate: displacement << scale }
-        }
-        Format::MemoryFunction | Format::MemoryJump => {
-            DecodedInstruction { op, a: ZERO, b: rb, c: target(ra), immediate: 0 }
-        }
-        Format::Branch => {
-            let immediate = address.wrapping_add(4).wrapping_add(displacement as u64) as i64;
-            DecodedInstruction { op, a: ra, b: ZERO, c: target(ra), immediate }
-        }
-        Format::Operate => match instruction.literal() {
-            Some(literal) => {
-                DecodedInstruction { op, a: ra, b: ZERO, c: target(rc), immediate: i64::from(literal) }
-            }
-            None => DecodedInstruction { op, a: ra, b: rb, c: target(rc), immediate: 0 },
-        },
-        Format::FloatOperate => {
-            DecodedInstruction { op, a: ra, b: rb, c: target(rc), immediate: i64::from(instruction.word) }
-        }
-        Format::Pal => {
-            let immediate = i64::from(instruction.word & 0x3ff_ffff);
-            DecodedInstruction { op, a: ZERO, b: ZERO, c: SINK as u8, immediate }
-        }
-    }
+    Ok((words, steps))
 }

@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 use isa::{Op, Rounding};
 
 use super::*;
-use crate::alpha::registers::field;
 use alpha::cpu::FloatStatus;
 use alpha::float::control;
 
@@ -19,7 +18,26 @@ const SINGLE: RangeInclusive<i32> = 0x381..=0x47e;
 /// Of numbers with at most so many bits before the point that all of them are kept.
 const INTEGER: RangeInclusive<i32> = 1..=1023 + 52;
 
+/// The place of a floating-point register.
+pub(super) fn float(number: u8) -> Place {
+    field::<Cpu>(offset_of!(Cpu, f) + 8 * usize::from(number))
+}
+
 impl Emitter<'_> {
+    pub(super) fn read_float(&mut self, register: u8, to: Register) {
+        if register == Cpu::ZERO {
+            self.assembler.constant(to, 0);
+        } else {
+            self.assembler.load(Size::Quad, to, float(register));
+        }
+    }
+
+    pub(super) fn write_float(&mut self, register: u8, value: Register) {
+        if register != Cpu::SINK {
+            self.assembler.store(Size::Quad, float(register), value);
+        }
+    }
+
     /// An operation on floating-point registers; false if it is none of the common ones.
     pub(crate) fn float_operate(&mut self, step: &DecodedInstruction, at: usize) -> bool {
         match step.op {
@@ -66,7 +84,8 @@ impl Emitter<'_> {
             self.look_at_control(rounding, control::FPCR_INE, noted);
             self.compute(step, operation);
         }
-        self.behind.push(Behind::Noted { label: noted, step: *step, operation, back: computed, rare });
+        let inexact = Inexact { label: noted, step: *step, operation, back: computed, rare };
+        self.behind.push(OutOfLine::Guest(inexact));
         self.assembler.place(computed);
         self.assembler.vector(Vector::GET, XMM0, RAX);
         // A sum that is zero is exact.
@@ -95,7 +114,7 @@ impl Emitter<'_> {
         /// Where the host notes an inexact result (MXCSR.PE).
         const INEXACT: u8 = 1 << 5;
         let status = |which: FloatStatus| {
-            host_field(offset_of!(HostSide, float_status) + which as usize * size_of::<u32>())
+            field::<Cpu>(offset_of!(Cpu, float_status) + which as usize * size_of::<u32>())
         };
         let rounding = rounding(step);
         let (mode, certain) = match rounding {
@@ -209,7 +228,7 @@ impl Emitter<'_> {
 
     /// A conditional move, on what a branch goes by.
     fn move_float_if(&mut self, step: &DecodedInstruction, branch: Op) -> bool {
-        if usize::from(step.c) != SINK {
+        if step.c != Cpu::SINK {
             let condition = self.float_condition(&DecodedInstruction { op: branch, ..*step });
             // Moves leave the flags alone.
             self.read_float(step.b, RCX);
@@ -249,7 +268,7 @@ impl Emitter<'_> {
             self.assembler.alu_constant(Alu::Cmp, Size::Long, RCX, nearest | byte(status));
             self.assembler.jump_if(Condition::NotEqual, otherwise);
         }
-        self.assembler.test_bits(field(offset_of!(Cpu, ieee_control)), control::ENABLE_INE as u8);
+        self.assembler.test_bits(field::<Cpu>(offset_of!(Cpu, ieee_control)), control::ENABLE_INE as u8);
         self.assembler.jump_if(Condition::NotEqual, otherwise);
     }
 
@@ -290,10 +309,10 @@ fn rounding(step: &DecodedInstruction) -> Rounding {
 
 /// The byte of the floating-point control register that has rounding and an inexact result's status.
 fn last_of_fpcr() -> Place {
-    field(offset_of!(Cpu, fpcr) + 7)
+    field::<Cpu>(offset_of!(Cpu, fpcr) + 7)
 }
 
 /// The floating-point control register.
 fn fpcr() -> Place {
-    field(offset_of!(Cpu, fpcr))
+    field::<Cpu>(offset_of!(Cpu, fpcr))
 }

@@ -1,12 +1,12 @@
 //! Records of what was executed, for observers of accesses. The record of a block is a word for the block and
 //! one for each access to memory, in order, and perhaps one for each value: see [`events::record`]. The interpreter and compiled code write them alike;
-//! the record of the block that runs is at [`HostSide::record`](super::cpu::HostSide).
+//! the record of the block that runs is at [`HostSide::record`](crate::HostSide).
 
 use events::HitFilter;
-use events::record::{Event, Register, value_register};
+use events::record::{Event, Register};
 
 use crate::block::{self, Block};
-use crate::cpu::Cpu;
+use crate::guest::Guest;
 
 /// Words in a thread's buffer: much more than one record, and little enough for the host's caches.
 const WORDS: usize = 16 << 10;
@@ -28,17 +28,17 @@ impl Default for Records {
 
 impl Records {
     /// Lets a thread write its records here.
-    pub fn attach(&mut self, cpu: &mut Cpu) {
+    pub fn attach<G: Guest>(&mut self, guest: &mut G) {
         let (first, words) = self.place();
-        cpu.host.record = first;
+        guest.host().record = first;
         // SAFETY: within the buffer.
-        cpu.host.records_end = unsafe { first.add(words - LONGEST) };
+        guest.host().records_end = unsafe { first.add(words - LONGEST) };
     }
 
     /// From now on they are written next to the hit filter, if there is one; no record waits.
-    pub fn lend(&mut self, place: Option<HitFilter>, cpu: &mut Cpu) {
+    pub fn lend<G: Guest>(&mut self, place: Option<HitFilter>, guest: &mut G) {
         self.lent = place;
-        self.attach(cpu);
+        self.attach(guest);
     }
 
     fn place(&mut self) -> (*mut u64, usize) {
@@ -50,12 +50,12 @@ impl Records {
     }
 
     /// What was written; the thread begins anew.
-    pub fn take(&mut self, cpu: &mut Cpu) -> &[u64] {
+    pub fn take<G: Guest>(&mut self, guest: &mut G) -> &[u64] {
         let (first, _) = self.place();
         // SAFETY: `attach` set the pointer into this buffer, and records advance it up to `records_end` and
         // the longest record at most.
-        let written = unsafe { cpu.host.record.offset_from(first) };
-        self.attach(cpu);
+        let written = unsafe { guest.host().record.offset_from(first) };
+        self.attach(guest);
         // SAFETY: so much of it was written. A lent one is this thread's as long as it keeps it.
         unsafe { std::slice::from_raw_parts(first, written as usize) }
     }
@@ -63,8 +63,8 @@ impl Records {
 
 /// Whether the buffer must be taken before a block is executed.
 #[inline(always)]
-pub fn is_full(cpu: &Cpu) -> bool {
-    cpu.host.record > cpu.host.records_end
+pub fn is_full<G: Guest>(guest: &mut G) -> bool {
+    guest.host().record > guest.host().records_end
 }
 
 /// Writes a word of the running block's record: 0 is the block's own.
@@ -72,29 +72,29 @@ pub fn is_full(cpu: &Cpu) -> bool {
 /// # Safety
 /// The buffer must not be full, nor `index` greater than the number of the block's accesses.
 #[inline(always)]
-pub unsafe fn write(cpu: &mut Cpu, index: usize, event: Event) {
+pub unsafe fn write<G: Guest>(guest: &mut G, index: usize, event: Event) {
     // SAFETY: the caller's promise.
-    unsafe { cpu.host.record.add(index).write(event.word()) };
+    unsafe { guest.host().record.add(index).write(event.word()) };
 }
 
 /// Writes a value of the running block's record, by its number.
 ///
 /// # Safety
 /// The buffer must not be full, and the block must have so many values.
-pub unsafe fn write_value(cpu: &mut Cpu, block: &Block, number: usize, value: u64) {
+pub unsafe fn write_value<G: Guest>(guest: &mut G, block: &Block<G>, number: usize, value: u64) {
     // SAFETY: the caller's promise.
-    unsafe { cpu.host.record.add(1 + block.accesses as usize + number).write(value) };
+    unsafe { guest.host().record.add(1 + block.accesses as usize + number).write(value) };
 }
 
 /// The block was left early: its values follow the accesses of its beginning, which is a block of its own.
 ///
 /// # Safety
 /// Both records must have been written, as far as the beginning goes.
-pub unsafe fn cut_values(cpu: &mut Cpu, block: &Block, beginning: &Block) {
+pub unsafe fn cut_values<G: Guest>(guest: &mut G, block: &Block<G>, beginning: &Block<G>) {
     // SAFETY: the caller's promise; the places are within the longest record.
     unsafe {
-        let values = cpu.host.record.add(1 + block.accesses as usize);
-        values.copy_to(cpu.host.record.add(1 + beginning.accesses as usize), beginning.values().count());
+        let values = guest.host().record.add(1 + block.accesses as usize);
+        values.copy_to(guest.host().record.add(1 + beginning.accesses as usize), beginning.values().count());
     }
 }
 
@@ -103,10 +103,10 @@ pub unsafe fn cut_values(cpu: &mut Cpu, block: &Block, beginning: &Block) {
 /// # Safety
 /// Its record must have been written.
 #[inline(always)]
-pub unsafe fn end(cpu: &mut Cpu, block: &Block, has_values: bool) {
+pub unsafe fn end<G: Guest>(guest: &mut G, block: &Block<G>, has_values: bool) {
     let values = if has_values { block.values().count() } else { 0 };
     // SAFETY: the caller's promise.
-    cpu.host.record = unsafe { cpu.host.record.add(1 + block.accesses as usize + values) };
+    guest.host().record = unsafe { guest.host().record.add(1 + block.accesses as usize + values) };
 }
 
 /// Where the values of a block's instructions are: of each the register, if it has one.
@@ -118,9 +118,8 @@ pub struct Values {
 
 impl Values {
     /// Of these instructions.
-    pub fn new(words: &[u32]) -> Values {
-        let register = |&word| isa::decode(word).and_then(value_register);
-        let registers: Box<[_]> = words.iter().map(register).collect();
+    pub fn new<G: Guest>(words: &[u32]) -> Values {
+        let registers: Box<[_]> = words.iter().map(|&word| G::value_register(word)).collect();
         let count = registers.iter().flatten().count();
         Values { registers, count }
     }
@@ -133,13 +132,5 @@ impl Values {
     /// The register that the instruction at an index has its value in: before it, if it stores, or after it.
     pub fn register(&self, index: usize) -> Option<Register> {
         self.registers[index]
-    }
-}
-
-/// What is in a register.
-pub fn value(cpu: &Cpu, register: Register) -> u64 {
-    match register {
-        Register::Integer(number) => cpu.r[usize::from(number)],
-        Register::Float(number) => cpu.f[usize::from(number)],
     }
 }

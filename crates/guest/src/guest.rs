@@ -1,0 +1,94 @@
+//! What an instruction set is to the engine.
+
+use std::fmt::Debug;
+
+use events::record::Register;
+use memory::{Fault, Memory};
+
+use crate::host_side::HostSide;
+
+/// The state of a guest's processor, and with it the guest's instruction set.
+pub trait Guest: Sized + Send {
+    /// A model of the processor: which instructions it has.
+    type Model: Copy + Debug + Send + Sync;
+    /// A decoded instruction.
+    type Instruction: Instruction<Self>;
+    /// Why an instruction could not complete. The operating system makes a signal of it.
+    type Exception: Copy + Debug + PartialEq + From<Fault>;
+
+    /// The exception of a word that is no instruction of the model.
+    const ILLEGAL_INSTRUCTION: Self::Exception;
+
+    /// Whether an instruction that raised an exception counts as executed, so that the program counter is behind it.
+    fn is_completed(exception: Self::Exception) -> bool;
+
+    /// The word of the instruction at an address; one of less than four bytes in the low part.
+    #[inline(always)]
+    fn fetch(memory: &Memory, address: u64) -> Result<u32, Fault> {
+        memory.load::<4>(address).map(|word| word as u32)
+    }
+
+    /// The number of bytes of an instruction, from its word.
+    #[inline(always)]
+    fn length(_word: u32) -> u64 {
+        4
+    }
+
+    /// Decodes a word, fetched from an address. None if the model has no such instruction.
+    fn decode(word: u32, address: u64, model: Self::Model) -> Option<Self::Instruction>;
+
+    /// The register whose value is recorded of an instruction, by its word: the one that it writes, stores or tests.
+    fn value_register(word: u32) -> Option<Register>;
+
+    /// Executes one instruction. The program counter is set behind the block; a transfer of control sets it anew.
+    ///
+    /// Implementations are always inlined into the loop that decides what is executed next.
+    fn execute(
+        &mut self,
+        instruction: &Self::Instruction,
+        memory: &Memory,
+    ) -> Result<(), Break<Self::Exception>>;
+
+    /// The address of the next instruction.
+    fn pc(&self) -> u64;
+    /// Control goes to an address.
+    fn set_pc(&mut self, address: u64);
+    /// How many instructions were executed, up to the end of the block that is executed.
+    fn instructions(&mut self) -> &mut u64;
+    /// What is in a register.
+    fn value(&self, register: Register) -> u64;
+    /// What compiled code needs beside the registers.
+    fn host(&mut self) -> &mut HostSide;
+}
+
+/// A decoded instruction.
+pub trait Instruction<G>: Copy + Debug + Send {
+    /// Whether a block ends with it: control may go elsewhere, or the operating system has something to do.
+    fn ends_block(&self) -> bool;
+    /// Whether it transfers control to where a register points, and not as a return.
+    fn is_indirect_jump(&self) -> bool;
+    /// Whether it accesses memory.
+    fn is_access(&self) -> bool;
+    /// Whether it may store to memory.
+    fn is_store(&self) -> bool;
+    /// The address that it accesses.
+    fn address(&self, guest: &G) -> u64;
+}
+
+/// Why a block was left before the next one could begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Break<E> {
+    /// An instruction raised an exception.
+    Exception(E),
+    /// A system call was executed.
+    SystemCall,
+    /// An instruction barrier was executed: instructions in memory may have changed.
+    InstructionBarrier,
+}
+
+impl<E: From<Fault>> From<Fault> for Break<E> {
+    #[cold]
+    fn from(fault: Fault) -> Break<E> {
+        Break::Exception(E::from(fault))
+    }
+}

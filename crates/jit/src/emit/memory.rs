@@ -1,0 +1,28 @@
+//! Where the operands of loads and stores are.
+
+use super::*;
+use crate::registers::address_limit;
+use crate::target::Access;
+
+impl<G: Emit> Emitter<'_, G> {
+    /// Where a memory operand is, which is known to lie where only the guest's memory is: an access to
+    /// another address is left to the interpreter. May take rax and rcx.
+    pub(crate) fn place(&mut self, access: Access, at: usize) -> Place {
+        let base = self.read(Size::Quad, access.base, RAX);
+        if self.known & 1 << access.base == 0 {
+            // The displacement reaches at most 32 KB further, where nothing is ever mapped.
+            self.may_fault(self.index, at, self.narrow);
+            self.assembler.alu(Alu::Cmp, Size::Quad, base, address_limit::<G>());
+            self.assembler.jump_into(Condition::AboveOrEqual, 1);
+            self.known |= 1 << access.base;
+        }
+        let mut place = Place { base, displacement: access.displacement };
+        if access.is_rounded {
+            self.assembler.address(Size::Quad, RAX, place);
+            self.assembler.alu_constant(Alu::And, Size::Quad, RAX, !7);
+            place = Place { base: RAX, displacement: 0 };
+        }
+        self.note(place);
+        place
+    }
+}
