@@ -7,13 +7,13 @@
 //! A user program sees a 21264 with Linux's completion handler:
 //!
 //! - With `/s` any operand is accepted, and an exception gives the IEEE default result; it raises SIGFPE only if the
-//! program has enabled its trap in the IEEE control word ([`control`]).
+//!   program has enabled its trap in the IEEE control word ([`control`]).
 //! - Without `/s` denormal, infinite and NaN operands, overflow, division by zero and invalid operations always trap;
-//! underflow gives +0, and traps with `/u`.
+//!   underflow gives +0, and traps with `/u`.
 //! - The FPCR records every exception, whether it traps or not (Alpha 21264/EV67 Hardware Reference Manual, A.8); so
-//! INE is recorded without `/i`, too.
+//!   INE is recorded without `/i`, too.
 //! - Of NaN operands, Fb is propagated before Fa; a NaN that an operation on other operands gives has its sign set
-//! (Alpha Architecture Reference Manual, 4.7.10.3 and 4.7.10.4).
+//!   (Alpha Architecture Reference Manual, 4.7.10.3 and 4.7.10.4).
 //!
 //! `tests/float_qemu.rs` lists the differences of qemu-alpha.
 

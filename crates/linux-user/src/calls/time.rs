@@ -4,9 +4,9 @@
 //! - by a nanosecond for each instruction;
 //! - by the time slept: exactly the timeout of a call that timed out;
 //! - to the time of a timer that expires ([`timers`](super::timers)): a timer runs on the host's clock; when its
-//! signal arrives or its descriptor becomes readable, the virtual clock is set to exactly its time;
+//!   signal arrives or its descriptor becomes readable, the virtual clock is set to exactly its time;
 //! - by the host's time that the program waited for others, a user or another process ([`for_somebody_else`]), in
-//! whole steps of [`STEP`], but never beyond the time of an armed timer.
+//!   whole steps of [`STEP`], but never beyond the time of an armed timer.
 //!
 //! So events caused by time show the same times in each run, and so do answers that arrive within a step. Only a
 //! program that waits long for others, as a server for its next request, sees real durations: otherwise its timers
