@@ -47,6 +47,7 @@ programs! {
     feature_self
     feature_discard
     feature_clone
+    feature_clone_shared
     feature_descriptors
     feature_windows
 }

@@ -18,17 +18,40 @@ pub enum Disposition {
 /// `struct sigaction` of the kernel (asm-generic/signal.h). The C library's version refuses signals 32 and 33, which
 /// the guest's C library uses to cancel threads.
 #[repr(C)]
-struct KernelAction {
-    handler: usize,
-    flags: u64,
-    restorer: usize,
-    mask: u64,
+#[derive(Clone, Copy)]
+pub(crate) struct KernelAction {
+    pub(crate) handler: usize,
+    pub(crate) flags: u64,
+    pub(crate) restorer: usize,
+    pub(crate) mask: u64,
 }
+
+impl KernelAction {
+    /// SIG_DFL.
+    pub(crate) const DEFAULT: KernelAction =
+        KernelAction { handler: libc::SIG_DFL, flags: 0, restorer: 0, mask: 0 };
+
+    /// Sets this action for a signal and returns the previous action. If the signal does not exist or cannot be
+    /// caught, nothing changes.
+    ///
+    /// # Safety
+    /// A handler must be async-signal-safe and have the signature that the flags ask for.
+    pub(crate) unsafe fn install(&self, signal: i32) -> KernelAction {
+        let mut before = KernelAction::DEFAULT;
+        let arguments = [signal as u64, &raw const *self as u64, &raw mut before as u64, 8, 0, 0];
+        // SAFETY: both pointers are to actions that outlive the call; the caller guarantees the handler.
+        let _ = unsafe { call(libc::SYS_rt_sigaction, arguments) };
+        before
+    }
+}
+
+/// The flag that the structure has a restorer.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const SA_RESTORER: u64 = 0x0400_0000;
 
 /// The flag that the structure has a restorer, and the restorer.
 #[cfg(target_arch = "x86_64")]
 fn restorer() -> (u64, usize) {
-    const SA_RESTORER: u64 = 0x0400_0000;
     (SA_RESTORER, pathlength_sigreturn as *const () as usize)
 }
 
@@ -63,8 +86,6 @@ pub fn set_disposition(signal: i32, disposition: Disposition, flags: i32) {
     let (flag, restorer) = restorer();
     let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK | flags) as u32;
     let action = KernelAction { handler, flags: u64::from(flags) | flag, restorer, mask: all_blockable() };
-    let arguments = [signal as u64, &raw const action as u64, 0, 8, 0, 0];
-    // SAFETY: `record` is async-signal-safe and has the signature for SA_SIGINFO. If the signal does not exist or
-    // cannot be caught, the call changes nothing.
-    let _ = unsafe { call(libc::SYS_rt_sigaction, arguments) };
+    // SAFETY: `record` is async-signal-safe and has the signature for SA_SIGINFO.
+    unsafe { action.install(signal) };
 }

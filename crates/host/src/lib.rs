@@ -5,12 +5,14 @@
 mod disposition;
 mod errno;
 pub mod fault;
+mod fork;
 mod mailbox;
 mod signal;
 mod system_call;
 
 pub use disposition::{Disposition, set_disposition};
 pub use errno::Errno;
+pub use fork::{CloneFlags, fork};
 pub use mailbox::{
     ThreadHandle, adopt_thread, has_attach_request, is_fault, is_recorded, kick_self, pending, recorded,
     send_attach_request, set_stack_limit, take, take_attach_request, wait,

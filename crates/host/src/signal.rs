@@ -48,7 +48,11 @@ pub fn blockable(mask: u64) -> u64 {
 
 /// Sets the signal mask of the calling thread and returns the previous one.
 pub fn set_mask(mask: u64) -> u64 {
-    let new = blockable(mask);
+    set_whole_mask(blockable(mask))
+}
+
+/// The same with SIGSEGV and SIGBUS: while one is blocked, no access to guest memory may fail.
+pub(crate) fn set_whole_mask(new: u64) -> u64 {
     let mut old = 0u64;
     let arguments = [libc::SIG_SETMASK as u64, &raw const new as u64, &raw mut old as u64, 8, 0, 0];
     // SAFETY: both pointers are to 8 bytes of this frame.

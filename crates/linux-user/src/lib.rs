@@ -18,7 +18,7 @@ mod table;
 mod tests;
 
 pub use dispatch::{started_thread, system_call, system_call_name};
-pub use reserved::{high_copy, leave_guests_table, out_of_reach, read_image};
+pub use reserved::{DescriptorOwner, high_copy, leave_guests_table, out_of_reach, read_image};
 pub use state::control::{Control, Crash, End, Execute};
 pub use state::kernel::Kernel;
 pub use state::lock::{KernelGuard, SharedKernel};

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use image::Image;
 use libc as h;
@@ -93,6 +94,39 @@ pub fn beyond_limit<T>(what: impl FnOnce() -> T) -> T {
 /// Moves a descriptor to a reserved number. If there is none, it keeps its number.
 pub fn out_of_reach(descriptor: OwnedFd) -> OwnedFd {
     high_copy(descriptor.as_raw_fd()).unwrap_or(descriptor)
+}
+
+/// Number of [`DescriptorOwner`]s in this process.
+static OWNERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Held by a part of the engine that closes reserved descriptors before its process ends. As long as it is held, no
+/// process with the same table of descriptors can be started: its copy of the owner would close them for both.
+pub struct DescriptorOwner(());
+
+impl DescriptorOwner {
+    /// Registers an owner.
+    #[expect(clippy::new_without_default, reason = "each value is counted")]
+    pub fn new() -> DescriptorOwner {
+        OWNERS.fetch_add(1, Ordering::Relaxed);
+        DescriptorOwner(())
+    }
+
+    /// Whether there are any in this process.
+    pub(crate) fn is_anywhere() -> bool {
+        OWNERS.load(Ordering::Relaxed) != 0
+    }
+}
+
+impl Drop for DescriptorOwner {
+    fn drop(&mut self) {
+        OWNERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Gives the calling thread a table of descriptors of its own, if it shares that with other processes.
+pub(crate) fn leave_shared_table() {
+    // SAFETY: no pointers are passed. If there is no memory for a copy, the table stays shared.
+    unsafe { h::unshare(h::CLONE_FILES) };
 }
 
 /// Gives the calling thread, which must not be a guest thread, its own table of descriptors with only the engine's.

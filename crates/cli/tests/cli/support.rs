@@ -45,6 +45,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "modes.c", "modes", &[]);
         compile(&folder, switches, "odd.c", "odd", &[]);
         compile(&folder, switches, "reaches.c", "reaches", &[]);
+        compile(&folder, switches, "shares.c", "shares", &[]);
         compile(&folder, switches, "skips.c", "skips", &[]);
         compile(&folder, switches, "store.cc", "store", &[]);
         compile(&folder, switches, "sleeps.c", "sleeps", &[]);

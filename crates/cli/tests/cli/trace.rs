@@ -382,3 +382,16 @@ fn a_program_that_closes_all_it_can_is_recorded_whole() {
     assert!(recorded.instructions(0).len() > 10_000);
     assert!(Path::new(&recorded.path).exists());
 }
+
+/// A process with the same table of descriptors would close the trace of its parent at its end.
+#[test]
+fn a_process_that_shares_descriptors_is_refused_while_its_parent_is_recorded() {
+    assert_eq!(run("run :ev56/shares").quiet_success(), "shared\n");
+    assert_eq!(run("count :ev56/shares").stdout.lines().next(), Some("shared"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.trace");
+    let outcome = run(&format!("trace -o {} :ev56/shares", path.display()));
+    assert_eq!((outcome.code(), outcome.stdout.as_str()), (0, "Invalid argument\n"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("(CLONE_FILES) while it is recorded"), "{}", outcome.stderr);
+    assert_eq!(Trace::open(&path).unwrap().problems(), []);
+}

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use events::{Consumer, LoadedImage};
 use image::Image;
+use linux::DescriptorOwner;
 use trace::{Process, Writer};
 
 use super::Recorded;
@@ -101,6 +102,8 @@ pub(super) struct Session {
     instructions: AtomicU64,
     /// Why recording ended early.
     failure: Mutex<Option<io::Error>>,
+    /// The session closes the trace's file and the connection when it is dropped.
+    _descriptors: Option<DescriptorOwner>,
 }
 
 impl Session {
@@ -119,6 +122,8 @@ impl Session {
         let state = if plan.from.is_some() { RecordingState::Before } else { RecordingState::Active };
         let mut session = Session::of(plan, writer, SharedCounters::map(None)?, state, None);
         session.delivery = Some(Delivery::new(&session.process, consumer, is_parallel)?);
+        // A forked process never drops such a session.
+        session._descriptors = None;
         Ok(Arc::new(session))
     }
 
@@ -139,8 +144,19 @@ impl Session {
         let process = Process::new(&writer, number, std::process::id());
         let (images, instructions, failure) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
         let (state, connection) = (AtomicU8::new(state as u8), Mutex::new(connection));
-        let delivery = None;
-        Session { plan, process, delivery, writer, numbers, state, connection, images, instructions, failure }
+        Session {
+            plan,
+            process,
+            delivery: None,
+            writer,
+            numbers,
+            state,
+            connection,
+            images,
+            instructions,
+            failure,
+            _descriptors: Some(DescriptorOwner::new()),
+        }
     }
 
     /// The session of a forked process.

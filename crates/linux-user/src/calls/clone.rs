@@ -1,18 +1,20 @@
 //! clone: which flags the kernel refuses, which ones the engine cannot support, and the effect of the others.
 //!
-//! A new process is a fork of the engine, made by the C library, whose locks must be consistent in the child. So the
-//! child has a copy of everything. Flags by which it would share state with its parent, other than memory as in
-//! vfork, are refused as by a kernel that does not know them.
+//! A new process is a fork of the engine, made by the C library, whose locks must be consistent in the child. The child
+//! has a copy of memory; as in vfork it may share its frames. The host's kernel does what the other flags ask for
+//! ([`host::fork`]). Flags that the engine cannot support are refused with a message, and with the error of a kernel
+//! that does not know them.
 
 use crate::abi::layout::Record;
 use crate::calls::call::{Call, Outcome};
 use crate::calls::threads::fork_process;
 use crate::calls::vfork;
+use crate::reserved::DescriptorOwner;
 use crate::state::control::Control;
 use crate::state::signals;
 use crate::state::threads::Start;
 use alpha::cpu::register;
-use host::Errno;
+use host::{CloneFlags, Errno};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -44,28 +46,68 @@ const REFUSED: [Refused; 7] = [
     (libc::CLONE_PIDFD, libc::CLONE_PARENT_SETTID | libc::CLONE_DETACHED, false),
 ];
 
-/// The flags without which a process can be created by a fork of the engine.
-fn check_process(call: &mut Call, flags: i32) -> Result<(), Errno> {
+/// Flags that are passed to the host's clone.
+const HOSTS: i32 = libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_PARENT
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_PTRACE
+    | libc::CLONE_UNTRACED
+    | libc::CLONE_IO;
+
+/// Signals by which the engine learns of faults, including its own. As exit signals they would have the same codes.
+const FAULTS: [i32; 6] =
+    [libc::SIGILL, libc::SIGTRAP, libc::SIGFPE, libc::SIGBUS, libc::SIGSEGV, libc::SIGSYS];
+
+/// The flags and the exit signal for the host's clone.
+fn host_flags(call: &mut Call, flags: i32) -> Result<CloneFlags, Errno> {
     if flags & NAMESPACES != 0 {
         // SAFETY: no preconditions.
         let privileged = unsafe { libc::geteuid() } == 0 || flags & libc::CLONE_NEWUSER != 0;
         // Fail as a kernel without namespaces.
         return Err(if privileged { EINVAL } else { Errno(libc::EPERM) });
     }
-    let shares = libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND | libc::CLONE_SYSVSEM;
-    let reason = if flags & shares != 0 {
-        "a process that shares its descriptors, directory or signal handlers"
-    } else if flags & libc::CLONE_PARENT != 0 {
-        "a process that is its parent's sibling (CLONE_PARENT)"
+    let exit_signal = flags & EXIT_SIGNAL as i32;
+    // A number that is no signal's on Alpha is none on the host either: the parent gets no signal.
+    let exit_signal = signals::host_number(exit_signal).unwrap_or(exit_signal);
+    let reason = if flags & libc::CLONE_SIGHAND != 0 {
+        "a process that shares its signal handlers"
     } else if flags & (libc::CLONE_VM | libc::CLONE_VFORK) == libc::CLONE_VM {
         "a process that shares its memory, and is neither a thread nor waited for (CLONE_VM)"
-    } else if signals::host_number(flags & EXIT_SIGNAL as i32) != Some(libc::SIGCHLD) {
-        "a process that ends with another signal than SIGCHLD"
+    } else if flags & libc::CLONE_FILES != 0 && needs_descriptors(call, flags) {
+        "a process that shares its descriptors (CLONE_FILES) while it is recorded, or in vfork,"
+    } else if FAULTS.contains(&exit_signal) {
+        "a process that ends with the signal of a fault"
     } else {
-        return Ok(());
+        return Ok(CloneFlags { flags: flags & HOSTS, exit_signal });
     };
+    Err(refuse(call, reason))
+}
+
+/// Whether the engine closes some of its own descriptors before the process ends: those of a recording, and the pipe
+/// by which vfork's parent waits until the child has closed it.
+fn needs_descriptors(call: &Call, flags: i32) -> bool {
+    flags & libc::CLONE_VFORK != 0 || call.kernel.parent.is_some() || DescriptorOwner::is_anywhere()
+}
+
+fn refuse(call: &mut Call, reason: &'static str) -> Errno {
     call.kernel.name_refused("clone", reason, "EINVAL");
-    Err(EINVAL)
+    EINVAL
+}
+
+/// Starts a process with these flags.
+fn begin(call: &mut Call, flags: i32, clear_at_end: u64) -> Outcome {
+    let how = host_flags(call, flags)?;
+    let child = match flags & libc::CLONE_VFORK != 0 {
+        true => vfork::fork(call, flags & libc::CLONE_VM != 0, |call| fork_process(call, clear_at_end, how)),
+        false => fork_process(call, clear_at_end, how),
+    };
+    child.map_err(|error| match error {
+        Errno(libc::ENOSYS) => {
+            refuse(call, "a process with other flags than fork's, on a host older than Linux 5.11,")
+        }
+        error => error,
+    })
 }
 
 /// clone(flags, stack, parent's id address, child's id address, thread pointer)
@@ -97,11 +139,7 @@ pub fn clone(call: &mut Call) -> Outcome {
         });
         return Ok(0);
     }
-    check_process(call, flags)?;
-    let child = match has(libc::CLONE_VFORK) {
-        true => vfork::fork(call, has(libc::CLONE_VM), |call| fork_process(call, clear_at_end)),
-        false => fork_process(call, clear_at_end),
-    }?;
+    let child = begin(call, flags, clear_at_end)?;
     if child == 0 {
         if stack != 0 {
             call.cpu.r[register::SP] = stack;

@@ -7,14 +7,22 @@ use crate::calls::call::{Argument, Call, Outcome};
 use crate::calls::memory_file;
 use crate::reserved;
 use crate::state::fd::Special;
+use crate::state::settings::Random;
 use crate::state::signals;
 use alpha::cpu::register;
 use host::{Errno, SignalInformation};
 
-/// Whether a descriptor still needs special reads: its number may have been closed and reused.
+/// Whether a descriptor needs special reads: its number may have been closed and reused, by another process too.
 fn special(call: &Call, descriptor: i32) -> Option<Special> {
-    let noted = *call.kernel.special.get(&descriptor)?;
-    Special::file(&reserved::link_of(descriptor)?).filter(|&special| special == noted)
+    let kernel = &call.kernel;
+    let noted = kernel.special.get(&descriptor).copied();
+    if noted.is_none() && !kernel.shares_descriptors {
+        return None;
+    }
+    let special = Special::file(&reserved::link_of(descriptor)?)?;
+    let is_unknown =
+        kernel.shares_descriptors && (special == Special::Signals || kernel.settings.random != Random::Host);
+    (is_unknown || noted == Some(special)).then_some(special)
 }
 
 /// read(descriptor, buffer, size)

@@ -5,7 +5,7 @@ use crate::calls::call::{Call, Outcome};
 use crate::calls::vfork;
 use crate::state::control::Control;
 use alpha::cpu::register;
-use host::Errno;
+use host::{CloneFlags, Errno};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -31,41 +31,40 @@ pub fn inform_parent(call: &Call) {
 
 /// fork()
 pub fn fork(call: &mut Call) -> Outcome {
-    fork_process(call, 0)
+    fork_process(call, 0, CloneFlags::FORK)
 }
 
 /// vfork()
 pub fn vfork(call: &mut Call) -> Outcome {
-    vfork::fork(call, true, |call| fork_process(call, 0))
+    vfork::fork(call, true, |call| fork_process(call, 0, CloneFlags::FORK))
 }
 
 /// Forks the engine. Returns 0 in the child, in which only the calling thread exists.
-pub fn fork_process(call: &mut Call, clear_at_end: u64) -> Outcome {
+pub fn fork_process(call: &mut Call, clear_at_end: u64, how: CloneFlags) -> Outcome {
     // No signal may be recorded during the fork, or both processes would deliver it.
     let mask = host::block_all();
     if host::is_recorded() {
         host::set_mask(mask);
         return Err(Errno::RESTART_ALWAYS);
     }
-    // SAFETY: the child continues with the calling thread. That thread holds the kernel lock, and no other thread
-    // holds a lock of the guest memory: these are all the locks that the engine uses while a guest runs.
-    let child = call.memory.undisturbed(|| unsafe { libc::fork() });
-    let error = Errno::last();
-    if child == 0 {
+    // SAFETY: the child continues with the calling thread. That thread holds the kernel lock, under which processes
+    // fork and change signal actions, and no other thread holds a lock of the guest memory: these are all the locks
+    // that the engine uses while a guest runs.
+    let child = call.memory.undisturbed(|| unsafe { host::fork(how) });
+    if child == Ok(0) {
         call.kernel.become_child(call.thread, clear_at_end);
     }
     host::set_mask(mask);
-    // OSF/1's second result distinguishes the child from the parent.
-    match child {
-        -1 => Err(error),
-        child => {
-            if child > 0 {
-                call.kernel.forks.add();
-            }
-            call.cpu.r[register::A4] = u64::from(child == 0);
-            Ok(child as u64)
-        }
+    let child = child?;
+    if how.flags & libc::CLONE_FILES != 0 {
+        call.kernel.share_descriptors();
     }
+    if child > 0 {
+        call.kernel.forks.add();
+    }
+    // OSF/1's second result distinguishes the child from the parent.
+    call.cpu.r[register::A4] = u64::from(child == 0);
+    Ok(child as u64)
 }
 
 /// set_tid_address(address)

@@ -69,8 +69,10 @@ pub struct Kernel {
     pub(crate) contexts: Contexts,
     /// Descriptors with converted or generated contents; some may have been closed.
     pub(crate) special: BTreeMap<i32, Special>,
-    /// Whether a process's memory was ever opened as a file.
+    /// Whether a process's memory was ever opened as a file, possibly by a process with the same descriptors.
     pub(crate) opened_memory: bool,
+    /// Whether other processes use, or used, the same table of descriptors.
+    pub(crate) shares_descriptors: bool,
     /// The hook to which each signal is reported before it is delivered.
     pub(crate) debugger: Option<Arc<dyn SignalHook<Cpu>>>,
 }
@@ -107,6 +109,7 @@ impl Kernel {
             contexts: Contexts::default(),
             special: BTreeMap::new(),
             opened_memory: false,
+            shares_descriptors: false,
             debugger: None,
         }
     }

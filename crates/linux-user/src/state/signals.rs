@@ -271,6 +271,10 @@ impl Signals {
     }
 }
 
+/// The host's signals whose codes do not describe a child's end (asm-generic/siginfo.h).
+const OWN_CODES: [i32; 7] =
+    [libc::SIGILL, libc::SIGTRAP, libc::SIGFPE, libc::SIGBUS, libc::SIGSEGV, libc::SIGIO, libc::SIGSYS];
+
 /// Codes of a SIGCHLD, CLD_KILLED to CLD_CONTINUED, whose status is a signal number.
 pub const STATUS_IS_SIGNAL: std::ops::RangeInclusive<i32> = 2..=6;
 
@@ -285,7 +289,8 @@ pub fn alpha_information(information: &SignalInformation) -> Record {
     let mut words = information.0;
     let error = Errno((words[0] >> 32) as i32);
     words[0] = u64::from(alpha(information.signal()) as u32) | errno::alpha(error) << 32;
-    if information.signal() == libc::SIGCHLD && STATUS_IS_SIGNAL.contains(&information.code()) {
+    // A child may end with any signal.
+    if STATUS_IS_SIGNAL.contains(&information.code()) && !OWN_CODES.contains(&information.signal()) {
         words[3] = words[3] >> 32 << 32 | u64::from(alpha(words[3] as i32) as u32);
     }
     Record::new().u64s(&words)

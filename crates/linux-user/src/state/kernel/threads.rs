@@ -4,6 +4,7 @@ use host::ThreadHandle;
 use memory::{Fault, Memory};
 
 use super::Kernel;
+use crate::reserved;
 use crate::state::control::Execute;
 use crate::state::fd::close_all;
 use crate::state::signals::{self, Signals};
@@ -116,8 +117,16 @@ impl Kernel {
         self.process = std::process::id();
         self.parent = None;
         self.debugger = None;
+        self.shares_descriptors = false;
         self.timers.forget();
         self.renew(thread);
+    }
+
+    /// Parent and child have the same table of descriptors from now on.
+    pub(crate) fn share_descriptors(&mut self) {
+        self.shares_descriptors = true;
+        // Each process sees what the other opens.
+        self.opened_memory = true;
     }
 
     /// True for the first thread, which ends last.
@@ -193,6 +202,9 @@ impl Kernel {
         self.actions.execute();
         self.timers.delete_all();
         self.contexts.destroy_all();
+        if std::mem::take(&mut self.shares_descriptors) {
+            reserved::leave_shared_table();
+        }
         close_all();
         self.renew(first);
         first.signals = Signals::new(execute.mask);

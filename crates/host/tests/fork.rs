@@ -1,0 +1,61 @@
+//! Forks with other flags than the C library's.
+
+#![cfg(target_arch = "x86_64")]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pathlength_host as host;
+
+use host::{CloneFlags, Errno};
+
+/// The exit status of a child that does this, for which the plain wait is not enough.
+fn status_of(how: CloneFlags, child: impl FnOnce() -> i32) -> i32 {
+    let mask = host::block_all();
+    // SAFETY: nobody else forks, and the child ends in `child`.
+    let process = unsafe { host::fork(how) }.expect("a host with Syscall User Dispatch (Linux 5.11)");
+    if process == 0 {
+        // SAFETY: ends the child alone.
+        unsafe { libc::_exit(child()) }
+    }
+    host::set_mask(mask);
+    let mut status = 0;
+    // SAFETY: there is room for the status.
+    unsafe {
+        assert_eq!(libc::waitpid(process, &mut status, 0), -1, "it ends with SIGCHLD");
+        assert_eq!(Errno::last(), Errno(libc::ECHILD));
+        assert_eq!(libc::waitpid(process, &mut status, libc::__WCLONE), process);
+    }
+    assert!(libc::WIFEXITED(status), "status {status:#x}");
+    libc::WEXITSTATUS(status)
+}
+
+/// Memory of many sizes, from the C library.
+fn allocate() -> usize {
+    let all: BTreeMap<usize, Vec<u8>> = (1..200).map(|size| (size, vec![1; 13 * size])).collect();
+    all.values().map(Vec::len).sum()
+}
+
+/// Locks of the C library that other threads have at the fork are free in the child.
+#[test]
+fn children_of_threaded_processes_have_sound_locks() {
+    let expected = allocate();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert_eq!(allocate(), expected);
+                }
+            });
+        }
+        for exit_signal in [0, libc::SIGURG].repeat(50) {
+            let how = CloneFlags { flags: libc::CLONE_FS, exit_signal };
+            // SAFETY: ends the child if it waits for ever, by SIGALRM.
+            let child = || i32::from(unsafe { libc::alarm(30) } != 0 || allocate() != expected);
+            assert_eq!(status_of(how, child), 0);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(allocate(), expected);
+}
