@@ -1,32 +1,32 @@
 //! fork with the flags of clone: the C library's fork, whose one call to make a process gets other flags.
 //!
-//! The C library must do the fork, as it takes its locks, so that they are sound in the child however many threads
-//! there are; but it has no flags to give. A clone beside it would leave locks of other threads taken in the child for
-//! ever. So the call that the C library makes is changed under way, by Syscall User Dispatch (Linux 5.11;
-//! Documentation/admin-guide/syscall-user-dispatch.rst): while the selector says so each system call of the thread
-//! is a SIGSYS instead, whose handler makes the call in its place. The child has no dispatch.
+//! The C library's fork takes its locks, so that they are consistent in the child of a process with many threads; but
+//! it takes no flags. After a direct clone system call, locks that other threads held would stay held in the child. So
+//! the C library forks, and Syscall User Dispatch (Linux 5.11; Documentation/admin-guide/syscall-user-dispatch.rst)
+//! changes the flags of its system call: while the thread's selector is set, the kernel raises SIGSYS instead of
+//! carrying out a system call of the thread, and the handler makes the call. The kernel turns dispatch off in the child.
 //!
-//! The guest has its own SIGSYS. One that is sent to the forking thread meanwhile is kept and queued anew; in other
-//! threads it takes the course that it would have taken.
+//! The guest may use SIGSYS, too. If somebody sends SIGSYS to the forking thread meanwhile, the signal is kept and
+//! queued again after the fork; in other threads it has its usual action.
 
 use crate::errno::Errno;
 
-/// What a child has in another way than fork's.
+/// The flags and the exit signal of a new process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloneFlags {
-    /// `CLONE_*`: what it shares with its parent, and whose child it is.
+    /// `CLONE_*` flags: what it shares with its parent, and whose child it is.
     pub flags: i32,
-    /// The host's signal that tells the parent of its end, or 0.
+    /// The host's signal that the parent gets when it ends, or 0.
     pub exit_signal: i32,
 }
 
 impl CloneFlags {
-    /// fork's.
+    /// Those of fork.
     pub const FORK: CloneFlags = CloneFlags { flags: 0, exit_signal: libc::SIGCHLD };
 }
 
-/// Forks the process: 0 in the child, which has the calling thread alone. Other flags than fork's fail with ENOSYS
-/// where the host cannot do it.
+/// Forks the process. Returns 0 in the child, in which only the calling thread exists. Flags other than those of fork
+/// fail with ENOSYS if the host has no Syscall User Dispatch.
 ///
 /// # Safety
 /// As for fork. For other flags than fork's the calling thread must have all signals blocked, no other thread may
@@ -74,11 +74,12 @@ mod dispatch {
 
     /// The byte of clone's flags that has the exit signal.
     const EXIT_SIGNAL: u64 = 0xff;
-    /// All signals but SIGSYS. SIGSEGV and SIGBUS too: they may be sent, and the return from their handler would be
-    /// dispatched.
+    /// All signals but SIGSYS. SIGSEGV and SIGBUS are blocked, too: if one were sent, the return from its handler would
+    /// be dispatched.
     const MASK: u64 = !bit(libc::SIGSYS);
 
-    // The return from the handler, the only call that is never dispatched. The kernel compares the address behind it.
+    // The return from the handler is the only system call that is never dispatched. The kernel compares the address
+    // after the syscall instruction.
     std::arch::global_asm!(
         ".text",
         ".globl pathlength_dispatch_return, pathlength_dispatch_end",
@@ -97,13 +98,13 @@ mod dispatch {
 
     /// A fork by the calling thread.
     struct Fork {
-        /// The kernel reads it at each call of the thread's.
+        /// The kernel reads it at each system call of the thread.
         selector: AtomicU8,
         how: Cell<CloneFlags>,
         /// The thread may be interrupted by SIGSYS.
         is_active: AtomicBool,
         has_cloned: AtomicBool,
-        /// A SIGSYS that somebody sent. Only the handler writes it; it is read while the handler is blocked.
+        /// A SIGSYS that was sent. Only the handler writes it; the thread reads it while the handler is blocked.
         sent: UnsafeCell<Option<SignalInformation>>,
     }
 
@@ -119,7 +120,7 @@ mod dispatch {
         };
     }
 
-    /// What SIGSYS does otherwise.
+    /// The action of SIGSYS before and after the fork.
     static mut OTHERWISE: KernelAction = KernelAction::DEFAULT;
 
     /// The current action of SIGSYS.
@@ -212,7 +213,7 @@ mod dispatch {
         });
     }
 
-    /// Makes the call that was dispatched, which clone is made with the flags that are wanted.
+    /// Makes the dispatched system call; clone gets the requested flags.
     unsafe fn make_call(fork: &Fork, context: &mut libc::ucontext_t) {
         let register = |index: i32| context.uc_mcontext.gregs[index as usize] as u64;
         let number = register(libc::REG_RAX) as libc::c_long;
@@ -221,7 +222,7 @@ mod dispatch {
                 .map(register);
         let result = match number {
             libc::SYS_rt_sigprocmask => change_mask(context, arguments),
-            // As a kernel without it: then the C library takes clone.
+            // As on a kernel without clone3: the C library then calls clone.
             libc::SYS_clone3 => -i64::from(libc::ENOSYS),
             libc::SYS_clone => {
                 let how = fork.how.get();
@@ -242,7 +243,7 @@ mod dispatch {
         context.uc_mcontext.gregs[libc::REG_RAX as usize] = result;
     }
 
-    /// rt_sigprocmask, of the interrupted code, in which SIGSYS must not be blocked.
+    /// rt_sigprocmask for the interrupted code, in which SIGSYS must stay unblocked.
     fn change_mask(context: &mut libc::ucontext_t, [how, new, old, ..]: [u64; 6]) -> i64 {
         let mask = (&raw mut context.uc_sigmask).cast::<u64>();
         // SAFETY: the context has 64 signals; the C library passes valid pointers, or null.
@@ -263,7 +264,7 @@ mod dispatch {
         0
     }
 
-    /// A SIGSYS that was sent, in a thread that does not fork.
+    /// The usual action of a SIGSYS that was sent to a thread that does not fork.
     fn do_otherwise(
         otherwise: &KernelAction,
         signal: i32,
@@ -273,7 +274,7 @@ mod dispatch {
         match otherwise.handler {
             libc::SIG_IGN => {}
             libc::SIG_DFL => {
-                // It ends the process upon the return from here.
+                // The signal ends the process when this handler returns.
                 // SAFETY: no handler; no arguments; the pointer is the kernel's.
                 unsafe {
                     KernelAction::DEFAULT.install(signal);
@@ -281,13 +282,13 @@ mod dispatch {
                     requeue_to(thread, &*information.cast());
                 }
             }
-            // The only handler that there is.
+            // The engine installs no other handler.
             _ => record(signal, information, (&raw mut *context).cast()),
         }
     }
 
-    /// A call to the kernel: its result, or less than 0. Unlike the C library's, and `wait_unless`, it leaves errno
-    /// alone, and no handler of a signal takes it back.
+    /// Makes a system call and returns its result, or a negative error number. Unlike the C library's function it does
+    /// not change errno; unlike `wait_unless`, no signal handler can cancel it.
     ///
     /// # Safety
     /// As for the call.

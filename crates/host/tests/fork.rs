@@ -9,14 +9,14 @@ use pathlength_host as host;
 
 use host::{CloneFlags, Errno};
 
-/// The wait status of a child that does this, for which the plain wait is not enough.
+/// The wait status of a child that runs `child`. A wait without __WCLONE does not find it.
 fn status_of(how: CloneFlags, child: impl FnOnce() -> i32) -> i32 {
     let mask = host::block_all();
     // SAFETY: nobody else forks, and the child ends in `child`.
     let process = unsafe { host::fork(how) }.expect("a host with Syscall User Dispatch (Linux 5.11)");
     if process == 0 {
         host::set_mask(0);
-        // SAFETY: ends the child alone, by SIGALRM if it waits for ever.
+        // SAFETY: ends the child alone, by SIGALRM if it waits for a lock.
         unsafe {
             libc::alarm(10);
             libc::_exit(child())
@@ -39,7 +39,7 @@ fn allocate() -> usize {
     all.values().map(Vec::len).sum()
 }
 
-/// Locks of the C library that other threads have at the fork are free in the child.
+/// Locks of the C library that other threads hold at the fork are free in the child.
 #[test]
 fn children_of_threaded_processes_have_sound_locks() {
     // All threads take the same locks.
