@@ -37,6 +37,8 @@ mod site;
 mod stubs;
 #[cfg(target_arch = "x86_64")]
 mod target;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod toy;
 
 pub use compiler::{Compiler, THRESHOLD};
 #[cfg(not(target_arch = "x86_64"))]

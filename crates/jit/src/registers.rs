@@ -16,8 +16,8 @@ use crate::target::Target;
 pub(crate) const CPU: Register = R15;
 
 /// How far into it: so that the displacement of the address limit is [`FAULTING`].
-pub(crate) const fn bias<G: Target>() -> usize {
-    G::HOST + offset_of!(HostSide, address_limit) - FAULTING as usize
+pub(crate) const fn bias<G: Target>() -> i32 {
+    (G::HOST + offset_of!(HostSide, address_limit)) as i32 - FAULTING as i32
 }
 
 /// The guest's part for the host, from what [`CPU`] points to.
@@ -118,7 +118,7 @@ impl<G: Target> Registers<G> {
 
 /// The place of a field of the processor's state.
 pub(crate) fn field<G: Target>(offset: usize) -> Place {
-    Place { base: CPU, displacement: offset as i32 - bias::<G>() as i32 }
+    Place { base: CPU, displacement: offset as i32 - bias::<G>() }
 }
 
 /// The place of a field of [`HostSide`].

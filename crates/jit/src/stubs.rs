@@ -111,7 +111,7 @@ impl<G: Target> Writer<'_, G> {
     fn enter(&mut self) {
         let code = &mut *self.assembler;
         PRESERVED.iter().for_each(|&register| code.push(register));
-        code.address(Size::Quad, CPU, Place { base: RDI, displacement: bias::<G>() as i32 });
+        code.address(Size::Quad, CPU, Place { base: RDI, displacement: bias::<G>() });
         // A dummy return address, so that code is called with the stack as any call leaves it.
         code.constant(RAX, UNWIND);
         code.store(Size::Quad, Place { base: RDX, displacement: 0 }, RSP);
