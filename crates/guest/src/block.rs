@@ -29,6 +29,8 @@ pub struct Block<G: Guest> {
     pub followers: [BlockId; 2],
     /// Executions by the interpreter, while a compiler wants to know.
     pub heat: u32,
+    /// Faults of its compiled code.
+    faults: u32,
     /// Where a `jmp` or `jsr` at the end went.
     pub jumps: Vec<u64>,
     /// Compiled code that begins with the block.
@@ -43,9 +45,22 @@ impl<G: Guest> Block<G> {
     fn new(address: u64, words: Vec<u32>, steps: Vec<G::Instruction>, generation: u64) -> Block<G> {
         let end = address + words.iter().map(|&word| G::length(word)).sum::<u64>();
         let accesses = steps.iter().filter(|step| step.is_access()).count() as u32;
-        let (followers, heat, jumps, code) = ([UNKNOWN; 2], 0, Vec::new(), std::ptr::null());
+        let (followers, heat, faults, jumps, code) = ([UNKNOWN; 2], 0, 0, Vec::new(), std::ptr::null());
         let values = OnceCell::new();
-        Block { address, end, words, steps, accesses, followers, heat, jumps, code, generation, values }
+        Block {
+            address,
+            end,
+            words,
+            steps,
+            accesses,
+            followers,
+            heat,
+            faults,
+            jumps,
+            code,
+            generation,
+            values,
+        }
     }
 
     /// Where the values of its instructions are.
@@ -75,6 +90,9 @@ pub const LONGEST: usize = 256;
 
 /// The heat of a block that is never to be compiled.
 const COLD: u32 = u32::MAX;
+
+/// Faults of a block's compiled code, each a signal of the host, after which the interpreter executes it faster.
+const MOST_FAULTS: u32 = 64;
 
 /// Places that a jump goes to, remembered at most.
 const MOST_JUMPS: usize = 512;
@@ -184,6 +202,17 @@ impl<G: Guest> BlockCache<G> {
         self.blocks[id as usize].heat = COLD;
     }
 
+    /// The compiled code of a block has faulted. True if it has so often that the block is never to be compiled again.
+    pub fn fault(&mut self, id: BlockId) -> bool {
+        let block = &mut self.blocks[id as usize];
+        block.faults = block.faults.saturating_add(1);
+        let is_last = block.faults == MOST_FAULTS;
+        if is_last {
+            block.heat = COLD;
+        }
+        is_last
+    }
+
     /// Tells what compiled code that counts has executed how often since that was taken; a block maybe in parts.
     pub fn executions(&self, tell: impl FnMut(BlockId, u64)) {
         self.counters.executions(tell);
@@ -203,7 +232,7 @@ impl<G: Guest> BlockCache<G> {
         for block in &mut self.blocks {
             block.followers = [UNKNOWN; 2];
             block.code = std::ptr::null();
-            block.heat = 0;
+            block.heat = if block.faults < MOST_FAULTS { 0 } else { COLD };
         }
     }
 

@@ -219,7 +219,9 @@ fn debian_archive_is_found_in_a_named_folder() {
 #[test]
 fn tpcb_is_consistent_and_repeatable() {
     let folder = tempfile::tempdir().unwrap();
-    let program = build(Workload::named("tpcb").unwrap(), &[NATIVE], &options(folder.path()), &|_| {})
+    // Kept for later test runs.
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds");
+    let program = build(Workload::named("tpcb").unwrap(), &[NATIVE], &options(&kept), &|_| {})
         .unwrap()
         .remove(0)
         .program;

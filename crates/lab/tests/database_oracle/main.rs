@@ -41,7 +41,7 @@ fn agree(toolchain: Toolchain, cpu: &str) {
         cpu: cpu.into(),
         ..Run::new(program.clone(), Detail::Addresses)
     };
-    let (accounts, transactions) = sample(("10", "2"), ("100", "20"));
+    let (accounts, transactions) = sample(("10", "2"), ("30", "5"));
     compare(&run(&["load", "--branches", "1", "--accounts-per-branch", accounts, "bank"]));
     let agreed = compare(&run(&["run", "--transactions", transactions, "bank"]));
     assert_eq!(agreed.summary.end, "status 0");

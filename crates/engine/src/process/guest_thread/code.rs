@@ -21,7 +21,14 @@ pub(super) struct Code {
     hot: u32,
     /// Created for the first hot block.
     compiler: Option<Compiler<Cpu>>,
+    /// Faults of the code since it was discarded.
+    faults: u32,
+    /// It contains a block that must not be compiled again.
+    must_discard: bool,
 }
+
+/// Faults of compiled code that take about as long as compiling it anew.
+const FAULTS: u32 = 1000;
 
 impl Code {
     pub(super) fn new(level: InstrumentationLevel, shared: &Shared) -> Code {
@@ -35,7 +42,13 @@ impl Code {
             | InstrumentationLevel::Unfiltered => true,
             InstrumentationLevel::Blocks | InstrumentationLevel::Values => false,
         };
-        Code { level, hot: if is_compilable { shared.hot } else { 0 }, compiler: None }
+        Code {
+            level,
+            hot: if is_compilable { shared.hot } else { 0 },
+            compiler: None,
+            faults: 0,
+            must_discard: false,
+        }
     }
 
     /// The compiler; None if the host or the level has none.
@@ -120,6 +133,12 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
             // At level Off, compiled code does not count instructions, but the interpreter counts those of the whole
             // block.
             self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
+        }
+        self.code.faults += 1;
+        self.code.must_discard |= self.cache.fault(site.block);
+        if self.code.must_discard && self.code.faults >= FAULTS {
+            // Other code still goes on with that of the blocks that fault.
+            self.stale = true;
         }
         (site.block, site.index as usize)
     }
@@ -230,6 +249,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
 /// Discards blocks and code after memory has changed, or if other blocks must be reported to the observer.
 fn forget(cache: &mut BlockCache, code: &mut Code) {
     cache.invalidate();
+    (code.faults, code.must_discard) = (0, false);
     if let Some(compiler) = &mut code.compiler {
         compiler.clear();
     }
