@@ -18,14 +18,14 @@ pub enum InstrumentationLevel {
     /// of a block is reported.
     Limited,
     /// Executions of each block are counted. They are reported only if [`Instrumentation::must_report`] is true for the block;
-    /// the counts of compiled code are read by [`BlockCache::executions`].
+    /// the counts of compiled code are read by [`BlockCache::executions`](crate::BlockCache::executions).
     Counts,
     /// Each execution of a block is reported before it.
     Blocks,
-    /// Each execution of a block and each access to memory is reported after it, by [`Instrumentation::executed`].
+    /// Each execution of a block and each access to memory is reported after it, by [`Observer::executed`](crate::Observer::executed).
     Accesses,
     /// As `Accesses`, except that accesses which hit the filter ([`Instrumentation::hit_filter`]) are not reported; executions of
-    /// their blocks are counted ([`Instrumentation::collect_counts`]).
+    /// their blocks are counted ([`Observer::collect_counts`](crate::Observer::collect_counts)).
     Unfiltered,
     /// As `Accesses`, with the values that instructions write, store and test.
     Values,

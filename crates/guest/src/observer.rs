@@ -7,6 +7,8 @@ use crate::block::{Block, BlockCache};
 use crate::debugger::Debugged;
 use crate::guest::Guest;
 use crate::instrumentation::Instrumentation;
+#[cfg(doc)]
+use crate::instrumentation::InstrumentationLevel;
 
 /// Observes the execution of a program. No method may change what the program sees.
 pub trait Observer<G: Guest>: Instrumentation<G> + Debugged<G> + Send {
@@ -26,8 +28,8 @@ pub trait Observer<G: Guest>: Instrumentation<G> + Debugged<G> + Send {
     fn thread(&self) -> Self;
     /// The thread has ended, but not the program. The observer is dropped afterwards.
     fn ended(&mut self, _: &G, _: &Memory, _: &BlockCache<G>) {}
-    /// With [`InstrumentationLevel::Accesses`], [`InstrumentationLevel::Unfiltered`] and
-    /// [`InstrumentationLevel::Values`]: the records ([`events::record`]) of everything executed since the last call.
+    /// With [`Accesses`](InstrumentationLevel::Accesses), [`Unfiltered`](InstrumentationLevel::Unfiltered) and
+    /// [`Values`](InstrumentationLevel::Values): the records ([`events::record`]) of everything executed since the last call.
     fn executed(&mut self, _records: &[u64], _: &BlockCache<G>) {}
     /// With [`InstrumentationLevel::Unfiltered`]: from now on compiled code may report accesses of all blocks of the cache.
     fn define_blocks(&mut self, _: &BlockCache<G>) {}

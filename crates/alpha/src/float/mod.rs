@@ -1,7 +1,7 @@
 //! Floating-point operations: results, recorded exceptions and traps.
 //!
-//! All operations are computed with integers ([`number`]), so that results and flags are the same on every host.
-//! [`quick`] uses the host's arithmetic in common cases in which the result is provably the same. IEEE S and T and
+//! All operations are computed with integers (`number.rs`), so that results and flags are the same on every host.
+//! `quick.rs` uses the host's arithmetic in common cases in which the result is provably the same. IEEE S and T and
 //! VAX F, G and D share the arithmetic and differ in [`format`].
 //!
 //! A user program sees a 21264 with Linux's completion handler:
