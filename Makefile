@@ -13,9 +13,10 @@ study: setup
 test: setup
 	cargo test --workspace --locked
 
-# The same, with the complete tests of which `make test` runs a sample (crates/testing).
+# The same, with the complete tests of which `make test` runs a sample (crates/testing), and one that takes minutes.
 test-long:
 	PATHLENGTH_TEST_LONG=1 $(MAKE) test
+	cargo test --locked -p pathlength-engine --test oracle -- --ignored --exact programs::test_programs_by_address
 
 # Builds and installs the Python package as its users do, but not optimized, into build/python.
 test-python:
