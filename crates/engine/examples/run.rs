@@ -12,7 +12,7 @@ use alpha::BlockCache;
 use alpha::cpu::Cpu;
 use pathlength_engine::{
     Clock, Configuration, Counter, Debugged, End, Instrumentation, InstrumentationLevel, Observer, Process,
-    Settings,
+    Settings, compiled_regions,
 };
 
 /// Adds up what a thread tells: the least work with a full trace.
@@ -89,6 +89,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     } else {
         process.run(&mut ())?
     };
+    // A test of compiled code must not pass because nothing is compiled.
+    if cfg!(target_arch = "x86_64") && process.hot > 0 && debugged.is_none() && compiled_regions() == 0 {
+        return Err("nothing was compiled".into());
+    }
     let status = match end {
         End::Exited(status) => status,
         End::Killed(crash) => 128 + crash.signal,

@@ -28,6 +28,7 @@ pub use calls::has_function;
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
+pub use jit::compiled_regions;
 pub use linux::{Clock, Crash, End, Random, Settings};
 pub use places::{NoPlace, Place};
 pub use process::{Configuration, Error, Process};

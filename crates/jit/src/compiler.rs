@@ -1,5 +1,7 @@
 //! The compiler: compiles regions and keeps their code.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use events::{BlockId, HitFilter};
 use guest::flow::Flow;
 use guest::{Block, BlockCache, InstrumentationLevel};
@@ -19,6 +21,14 @@ pub const THRESHOLD: u32 = 50;
 
 /// This part of its entry's executions makes another block worth compiling with it.
 const LEAST: u32 = 64;
+
+/// Regions that the process has compiled.
+static REGIONS: AtomicU64 = AtomicU64::new(0);
+
+/// How many regions the process has compiled: tests of compiled code look whether there was any.
+pub fn compiled_regions() -> u64 {
+    REGIONS.load(Ordering::Relaxed)
+}
 
 /// Compiles regions and keeps them.
 pub struct Compiler<G> {
@@ -93,6 +103,7 @@ impl<G: Emit> Compiler<G> {
         });
         let Some(emitted) = emitted else { return cache.cool(id) };
         let Some(code) = self.entries.arena.add(&emitted.code) else { return cache.cool(id) };
+        REGIONS.fetch_add(1, Ordering::Relaxed);
         let start = (code - self.entries.arena.start()) as u32;
         let moved = emitted.sites.iter().map(|site| Site { position: start + site.position, ..*site });
         self.sites.extend(moved);

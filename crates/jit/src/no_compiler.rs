@@ -14,6 +14,11 @@ pub const THRESHOLD: u32 = 0;
 pub const UNWIND: u64 = 1;
 
 /// As in the compiler.
+pub fn compiled_regions() -> u64 {
+    0
+}
+
+/// As in the compiler.
 pub enum Exit {
     /// Go on at this guest address.
     At(u64),
