@@ -12,7 +12,7 @@ use crate::guest::{Guest, Instruction};
 use crate::records::Values;
 
 /// A straight run of instructions, ended by a transfer of control, a trap to the operating system,
-/// the end of the page, or [`LONGEST`].
+/// the end of the page, or [`MAX_BLOCK_INSTRUCTIONS`].
 #[derive(Debug)]
 pub struct Block<G: Guest> {
     /// Address of the first instruction.
@@ -24,20 +24,20 @@ pub struct Block<G: Guest> {
     pub steps: Vec<G::Instruction>,
     /// How many of them access memory.
     pub accesses: u32,
-    /// Blocks that followed last time, by falling through and by a transfer of control: guesses, to
-    /// be checked against their address.
-    pub followers: [BlockId; 2],
-    /// Executions by the interpreter, while a compiler wants to know.
-    pub heat: u32,
+    /// The blocks executed next the last time, by fall-through and by a transfer of control. A cache: the address must be
+    /// compared.
+    pub successors: [BlockId; 2],
+    /// Executions by the interpreter, counted while there is a compiler.
+    pub execution_count: u32,
     /// Faults of its compiled code.
     faults: u32,
-    /// Where a `jmp` or `jsr` at the end went.
-    pub jumps: Vec<u64>,
+    /// The targets so far of an indirect jump at the end.
+    pub jump_targets: Vec<u64>,
     /// Compiled code that begins with the block.
     pub code: *const u8,
     /// The block is valid while this is the cache's own generation.
     generation: u64,
-    /// Made when somebody wants to know.
+    /// Made at the first use.
     values: OnceCell<Values>,
 }
 
@@ -45,7 +45,8 @@ impl<G: Guest> Block<G> {
     fn new(address: u64, words: Vec<u32>, steps: Vec<G::Instruction>, generation: u64) -> Block<G> {
         let end = address + words.iter().map(|&word| G::length(word)).sum::<u64>();
         let accesses = steps.iter().filter(|step| step.is_access()).count() as u32;
-        let (followers, heat, faults, jumps, code) = ([UNKNOWN; 2], 0, 0, Vec::new(), std::ptr::null());
+        let (successors, execution_count, faults, jump_targets, code) =
+            ([NO_BLOCK; 2], 0, 0, Vec::new(), std::ptr::null());
         let values = OnceCell::new();
         Block {
             address,
@@ -53,10 +54,10 @@ impl<G: Guest> Block<G> {
             words,
             steps,
             accesses,
-            followers,
-            heat,
+            successors,
+            execution_count,
             faults,
-            jumps,
+            jump_targets,
             code,
             generation,
             values,
@@ -85,24 +86,24 @@ impl<G: Guest> Block<G> {
     }
 }
 
-/// Instructions in a block, at most.
-pub const LONGEST: usize = 256;
+/// The maximum number of instructions in a block.
+pub const MAX_BLOCK_INSTRUCTIONS: usize = 256;
 
-/// The heat of a block that is never to be compiled.
-const COLD: u32 = u32::MAX;
+/// The execution count of a block that is never to be compiled.
+const NEVER_COMPILED: u32 = u32::MAX;
 
 /// Faults of a block's compiled code, each a signal of the host, after which the interpreter executes it faster.
 const MOST_FAULTS: u32 = 64;
 
-/// Places that a jump goes to, remembered at most.
-const MOST_JUMPS: usize = 512;
+/// The maximum number of targets of a jump that are kept.
+const MAX_JUMP_TARGETS: usize = 512;
 
-/// A follower that is not known yet: never a valid index.
-const UNKNOWN: BlockId = BlockId::MAX;
+/// No successor yet: never a valid index.
+const NO_BLOCK: BlockId = BlockId::MAX;
 
 const RECENT: usize = 4096;
 
-// SAFETY: the code that blocks point to is run by whoever owns the cache only.
+// SAFETY: only the thread that owns the cache runs the code that its blocks point to.
 unsafe impl<G: Guest> Send for BlockCache<G> {}
 
 /// Every block that ever ran, numbered, and which of them are valid at what address now.
@@ -130,9 +131,9 @@ impl<G: Guest> BlockCache<G> {
             model,
             blocks: Vec::new(),
             by_address: HashMap::new(),
-            recent: vec![(u64::MAX, UNKNOWN); RECENT],
+            recent: vec![(u64::MAX, NO_BLOCK); RECENT],
             generation: 0,
-            longest: LONGEST,
+            longest: MAX_BLOCK_INSTRUCTIONS,
             breaks: Vec::new(),
             counters: Counters::default(),
         }
@@ -148,7 +149,7 @@ impl<G: Guest> BlockCache<G> {
         BlockCache { longest: 1, ..BlockCache::new(self.model) }
     }
 
-    /// Lets blocks begin at these addresses, and no block go on behind them. True if any is new: then the
+    /// Makes blocks begin at these addresses, and no block contain them except as its first. True if any is new: then the
     /// cache must be invalidated.
     pub fn break_at(&mut self, addresses: &[u64]) -> bool {
         let known = self.breaks.len();
@@ -162,7 +163,7 @@ impl<G: Guest> BlockCache<G> {
 
     /// Blocks translated from now on have at most so many instructions: 1 to step through a program.
     pub fn limit(&mut self, instructions: usize) {
-        self.longest = instructions.clamp(1, LONGEST);
+        self.longest = instructions.clamp(1, MAX_BLOCK_INSTRUCTIONS);
     }
 
     /// No other cache has this number.
@@ -186,20 +187,20 @@ impl<G: Guest> BlockCache<G> {
         &self.blocks[id as usize]
     }
 
-    /// One more execution of a block. True if it has code, or has been executed so often that it should.
+    /// Counts an execution of a block. True if it has compiled code, or has been executed `hot` times.
     #[inline(always)]
-    pub fn warm(&mut self, id: BlockId, hot: u32) -> bool {
+    pub fn note_execution(&mut self, id: BlockId, hot: u32) -> bool {
         let block = &mut self.blocks[id as usize];
-        if block.heat == COLD {
+        if block.execution_count == NEVER_COMPILED {
             return false;
         }
-        block.heat = block.heat.saturating_add(1).min(COLD - 1);
-        !block.code.is_null() || block.heat >= hot
+        block.execution_count = block.execution_count.saturating_add(1).min(NEVER_COMPILED - 1);
+        !block.code.is_null() || block.execution_count >= hot
     }
 
-    /// The block is never to be compiled.
-    pub fn freeze(&mut self, id: BlockId) {
-        self.blocks[id as usize].heat = COLD;
+    /// Excludes a block from compilation.
+    pub fn exclude_from_compilation(&mut self, id: BlockId) {
+        self.blocks[id as usize].execution_count = NEVER_COMPILED;
     }
 
     /// The compiled code of a block has faulted. True if it has so often that the block is never to be compiled again.
@@ -208,17 +209,18 @@ impl<G: Guest> BlockCache<G> {
         block.faults = block.faults.saturating_add(1);
         let is_last = block.faults == MOST_FAULTS;
         if is_last {
-            block.heat = COLD;
+            block.execution_count = NEVER_COMPILED;
         }
         is_last
     }
 
-    /// Tells what compiled code that counts has executed how often since that was taken; a block maybe in parts.
+    /// Calls `tell` with the executions of blocks by compiled code since they were last taken. A block may be reported more
+    /// than once; its executions are the sum.
     pub fn executions(&self, tell: impl FnMut(BlockId, u64)) {
         self.counters.executions(tell);
     }
 
-    /// Takes the same: from then on it is counted anew.
+    /// As [`BlockCache::executions`], and sets the counters to zero.
     pub fn take_executions(&self, tell: impl FnMut(BlockId, u64)) {
         self.counters.take(tell);
     }
@@ -228,11 +230,11 @@ impl<G: Guest> BlockCache<G> {
     pub fn invalidate(&mut self) {
         self.counters.gather();
         self.generation += 1;
-        self.recent.fill((u64::MAX, UNKNOWN));
+        self.recent.fill((u64::MAX, NO_BLOCK));
         for block in &mut self.blocks {
-            block.followers = [UNKNOWN; 2];
+            block.successors = [NO_BLOCK; 2];
             block.code = std::ptr::null();
-            block.heat = if block.faults < MOST_FAULTS { 0 } else { COLD };
+            block.execution_count = if block.faults < MOST_FAULTS { 0 } else { NEVER_COMPILED };
         }
     }
 
@@ -241,20 +243,20 @@ impl<G: Guest> BlockCache<G> {
     pub fn follow(&mut self, from: BlockId, address: u64, memory: &Memory) -> Result<BlockId, G::Exception> {
         let block = &self.blocks[from as usize];
         let way = usize::from(address != block.end());
-        let guess = block.followers[way];
-        if let Some(next) = self.blocks.get(guess as usize)
+        let cached = block.successors[way];
+        if let Some(next) = self.blocks.get(cached as usize)
             && next.address == address
         {
-            return Ok(guess);
+            return Ok(cached);
         }
         let next = self.find(address, memory)?;
         let block = &mut self.blocks[from as usize];
-        block.followers[way] = next;
+        block.successors[way] = next;
         if block.steps.last().is_some_and(Instruction::is_indirect_jump)
-            && block.jumps.len() < MOST_JUMPS
-            && !block.jumps.contains(&address)
+            && block.jump_targets.len() < MAX_JUMP_TARGETS
+            && !block.jump_targets.contains(&address)
         {
-            block.jumps.push(address);
+            block.jump_targets.push(address);
         }
         Ok(next)
     }
@@ -311,21 +313,23 @@ impl<G: Guest> BlockCache<G> {
 /// What the compiler does with blocks.
 #[cfg(target_arch = "x86_64")]
 impl<G: Guest> BlockCache<G> {
-    /// The block could not be compiled.
-    pub fn cool(&mut self, id: BlockId) {
-        self.blocks[id as usize].heat = 1;
+    /// Starts the count of executions anew, since the block could not be compiled now.
+    pub fn reset_execution_count(&mut self, id: BlockId) {
+        self.blocks[id as usize].execution_count = 1;
     }
 
-    /// The block at an address that the interpreter has executed at least so often, if it is still valid.
-    pub fn ran(&self, address: u64, least: u32) -> Option<BlockId> {
+    /// The valid block at an address, if the interpreter has executed it at least `least` times.
+    pub fn executed_at(&self, address: u64, least: u32) -> Option<BlockId> {
         let valid = |id: &&BlockId| {
             let block = &self.blocks[**id as usize];
-            block.generation == self.generation && block.heat >= least && block.heat != COLD
+            block.generation == self.generation
+                && block.execution_count >= least
+                && block.execution_count != NEVER_COMPILED
         };
         self.by_address.get(&address)?.iter().find(valid).copied()
     }
 
-    /// Notes compiled code that begins with a block.
+    /// Sets the compiled code that begins with a block.
     pub fn set_code(&mut self, id: BlockId, code: *const u8) {
         self.blocks[id as usize].code = code;
     }

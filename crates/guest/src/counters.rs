@@ -1,5 +1,5 @@
-//! How often compiled code executed each block. The counters lie close to the code, so that it adds to them by one
-//! instruction, and in its order, so that what runs together is together. Not all blocks have one: see `flow`.
+//! Counters of the executions of blocks by compiled code. They lie close to the code, so that one instruction with a
+//! relative address increments them, and in the order of the code, for locality. Not all blocks have one: see `flow`.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "there is no compiled code that counts"))]
 
 use std::cell::Cell;
@@ -12,23 +12,23 @@ use events::BlockId;
 
 use crate::flow::{self, Term};
 
-/// Counters, at most.
+/// The maximum number of counters.
 pub const MOST: usize = 8 << 20;
 
-/// Address space of the process.
+/// A reserved range of the host process's address space.
 #[derive(Debug)]
 pub struct Space {
     base: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: it is address space, whoever uses it.
+// SAFETY: it is only a range of addresses; accesses to it are the concern of those who make them.
 unsafe impl Send for Space {}
 // SAFETY: as above.
 unsafe impl Sync for Space {}
 
 impl Space {
-    /// Reserves so much; pages come as they are touched, and are zero.
+    /// Reserves this number of bytes. Pages are allocated at the first access, and are zero.
     pub fn new(bytes: usize, protection: i32) -> Option<Space> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a fresh mapping overlaps nothing.
@@ -52,30 +52,30 @@ impl Drop for Space {
     }
 }
 
-/// The counters of a thread's compiled code. A block has one in each piece of code that it is a part of.
+/// The counters of a thread's compiled code. A block may have one in each region that contains it.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Where they begin, and what they are a part of.
     place: Option<(NonNull<u64>, Arc<Space>)>,
-    /// What each one in use tells.
+    /// How each counter in use is evaluated.
     terms: Vec<Term>,
 }
 
 impl Counters {
-    /// The number of the first of so many new ones. None if there is no room. The caller has [`MOST`] of them in
-    /// `space`, from `first` on, always the same, and nobody else uses them but code that the calling thread runs.
+    /// The number of the first of `count` new counters. None if there is no room. There must be [`MOST`] counters in `space`
+    /// from `first` on, the same in every call, which only code that the calling thread runs accesses.
     pub fn next(&mut self, count: usize, first: NonNull<u64>, space: &Arc<Space>) -> Option<usize> {
         self.place.get_or_insert_with(|| (first, space.clone()));
         let used = self.terms.len();
         (used + count <= MOST).then_some(used)
     }
 
-    /// The new ones tell this.
+    /// Adds counters, which are evaluated by these terms.
     pub fn add(&mut self, terms: impl Iterator<Item = Term>) {
         self.terms.extend(terms);
     }
 
-    /// Adds one to one of them.
+    /// Increments a counter.
     pub fn increment(&self, counter: usize) {
         self.in_use()[counter].update(|count| count + 1);
     }
@@ -88,19 +88,19 @@ impl Counters {
         }
     }
 
-    /// Tells what was executed how often and was not taken yet; a block maybe in parts.
+    /// Calls `tell` with the executions of blocks since they were last taken. A block may be reported more than once.
     pub fn executions(&self, tell: impl FnMut(BlockId, u64)) {
         // The counters stay as they are.
         let copies = self.in_use().to_vec();
         flow::take(&self.terms, &copies, tell);
     }
 
-    /// Takes the same: from then on it is counted anew.
+    /// As [`Counters::executions`], and sets the counters to zero.
     pub fn take(&self, tell: impl FnMut(BlockId, u64)) {
         flow::take(&self.terms, self.in_use(), tell);
     }
 
-    /// The code that adds to them is forgotten: from now on each block has one, if it was executed.
+    /// The code that increments the counters is discarded: sums them up into one counter for each executed block.
     pub fn gather(&mut self) {
         let mut sums = BTreeMap::new();
         self.take(|block, times| *sums.entry(block).or_insert(0) += times);

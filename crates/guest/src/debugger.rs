@@ -1,11 +1,11 @@
-//! What a debugger does with the threads and signals of a program, seen from the engine below it.
+//! The hooks by which a debugger controls the threads and signals of a program.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use host::ThreadHandle;
 
-/// What may be under a debugger's control.
+/// An observer that may have a debugger.
 pub trait Debugged<G> {
     /// The debugger that controls the thread, if there is one.
     #[inline(always)]
@@ -16,11 +16,11 @@ pub trait Debugged<G> {
 
 impl<G> Debugged<G> for () {}
 
-/// A debugger's hold on one thread.
+/// A debugger's control of one thread.
 pub trait DebuggerHook<G> {
-    /// What is told of signals before they reach a thread.
+    /// The hook that is called before signals reach a thread.
     fn signals(&self) -> Option<Arc<dyn SignalHook<G>>>;
-    /// Whether the debugger wants to be told of each instruction.
+    /// Whether the debugger must be notified before each instruction.
     fn steps(&self) -> bool;
     /// Whether the thread is to stop before the instruction at `pc`.
     fn holds(&mut self, pc: u64) -> bool;
@@ -38,9 +38,9 @@ pub trait DebuggerHook<G> {
     fn replace(&mut self, executable: &Path, guest: &mut G);
 }
 
-/// What a debugger does about signals.
+/// A debugger's control of signals.
 pub trait SignalHook<G>: Send + Sync {
-    /// A signal, by the guest's number, is about to reach a thread, by the host's id. Returns the signal that shall
-    /// reach it.
+    /// A signal, by the guest's number, is about to reach a thread, by the host's id. Returns the signal to
+    /// deliver instead, if any.
     fn signal(&self, thread: i32, guest: &mut G, signal: i32) -> Option<i32>;
 }

@@ -1,202 +1,204 @@
-//! Which blocks of a piece of code are counted. The executions of the others follow, as what comes to a point of the
-//! code goes on from there (Knuth and Stevenson, "Optimal measurement points for program frequency counts", 1973).
+//! Selects the blocks of a region that have counters, and derives the executions of the others by conservation of flow
+//! (Knuth and Stevenson, "Optimal measurement points for program frequency counts", 1973).
 //!
-//! A point is where blocks end, and those begin that control goes on to; a block leads from one point to another.
-//! Blocks that make a tree of the points need no counters: those that run most, as far as one can tell. One point is
-//! *outside*, where control may come from anywhere and go anywhere.
+//! The flow graph has a block as an edge, from the vertex at which it begins to the vertex at which it ends. Blocks begin
+//! at the vertex at which their predecessors end. The blocks of a spanning tree need no counters; the tree is of maximum
+//! weight, so that the blocks executed most often are in it. The vertex *outside* stands for all code beyond the region.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "there is no compiled code that counts"))]
 
 use std::cell::Cell;
 
 use events::BlockId;
 
-/// The point outside.
+/// The vertex outside, which is the root of the tree.
 const OUTSIDE: usize = 0;
 
-/// A block of a piece of code.
+/// A block of a region, for [`Flow::new`].
 #[derive(Clone, Debug)]
-pub struct Passage {
-    /// Control may come to it from anywhere. All other blocks of a piece are reached from such blocks.
+pub struct FlowBlock {
+    /// Whether control may enter the region here. All other blocks are reached from such blocks.
     pub is_entry: bool,
-    /// The blocks that control goes on to; elsewhere if there are none. If there are, and it goes elsewhere without
-    /// being lost, then one of them is an entry.
+    /// The successors in the region. Without any, control leaves the region behind the block. With some, control leaves it
+    /// there only if one of them is an entry, or if the exit counter is incremented ([`Flow::exit_after`]).
     pub next: Vec<usize>,
-    /// About how often it is executed, compared with the others.
-    pub heat: u32,
+    /// The estimated number of executions, relative to the other blocks.
+    pub weight: u32,
 }
 
-/// A block without a counter. It connects a point with one that is nearer to the outside.
+/// A block without a counter: an edge of the spanning tree, from a vertex to its parent or back.
 #[derive(Clone, Copy, Debug)]
-struct Branch {
+struct TreeEdge {
     block: usize,
-    nearer: usize,
-    /// It leads there, not from there.
-    is_outward: bool,
+    parent: usize,
+    /// Whether the block ends at the parent. Otherwise it begins there.
+    is_towards_parent: bool,
 }
 
-/// The cells of a piece of code, as many as there are blocks: one for each block that is counted, in their order.
-/// Behind them, one for each point but the outside, the nearer the later: how often control was lost there, as it came
-/// and did not go on.
+/// The counters of a region, as many as it has blocks: first one for each block outside the tree, in their order; then an
+/// *exit counter* for each vertex but the root, children before parents. An exit counter counts how often control arrived
+/// at the vertex and left compiled code there.
 #[derive(Debug)]
 pub struct Flow {
-    /// Where each block begins and ends.
-    ends: Vec<[usize; 2]>,
+    /// The vertices at which each block begins and ends.
+    vertices: Vec<[usize; 2]>,
     /// Blocks with counters, ascending.
     counted: Vec<usize>,
-    /// Of the points but the outside. Those nearer to it come first.
-    branches: Vec<Branch>,
+    /// The edge of each vertex but the root to its parent, parents first.
+    tree: Vec<TreeEdge>,
 }
 
-/// What a cell tells, once those before it have: how often a block was executed; and what follows from that.
+/// How a counter is evaluated. Counters are evaluated in ascending order: each has then the number of executions of a block,
+/// which is added to and subtracted from the counters of the block's vertices.
 #[derive(Clone, Copy, Debug)]
 pub struct Term {
     block: BlockId,
-    /// The number of executions is the cell's negative.
+    /// Whether the number of executions is the counter's negative.
     is_negative: bool,
-    /// The cell so far behind has that added. 0 for none.
+    /// The distance of the counter that the value is added to. 0 for none.
     more: u32,
-    /// The cell so far behind has that subtracted. 0 for none.
+    /// The distance of the counter that the value is subtracted from. 0 for none.
     less: u32,
 }
 
-/// So many cells are looked at together.
-const TOGETHER: usize = 16;
+/// The number of counters that are compared with zero at once.
+const GROUP: usize = 16;
 
-/// Takes what cells count: tells how often each block was executed, if it was, and leaves zeros. Nobody is within the
-/// code, but where it leads outside.
+/// Evaluates and clears counters: calls `tell` with the number of executions of each block that was executed. No thread
+/// may be within the region, except in code that it called.
 #[inline]
-pub fn take(terms: &[Term], cells: &[Cell<u64>], mut tell: impl FnMut(BlockId, u64)) {
-    let change = |cell: usize, distance: u32, by: u64| {
+pub fn take(terms: &[Term], counters: &[Cell<u64>], mut tell: impl FnMut(BlockId, u64)) {
+    let change = |counter_index: usize, distance: u32, by: u64| {
         if distance != 0 {
-            let cell = &cells[cell + distance as usize];
-            cell.set(cell.get().wrapping_add(by));
+            let counter = &counters[counter_index + distance as usize];
+            counter.set(counter.get().wrapping_add(by));
         }
     };
-    for (some, first) in cells.chunks(TOGETHER).zip((0..).step_by(TOGETHER)) {
-        // Most are zero, and many together.
-        if some.iter().fold(0, |all, cell| all | cell.get()) == 0 {
+    for (some, first) in counters.chunks(GROUP).zip((0..).step_by(GROUP)) {
+        // Most counters are zero, and zeros come in runs.
+        if some.iter().fold(0, |all, counter| all | counter.get()) == 0 {
             continue;
         }
-        for cell in first..first + some.len() {
-            let (count, term) = (cells[cell].take(), terms[cell]);
+        for counter_index in first..first + some.len() {
+            let (count, term) = (counters[counter_index].take(), terms[counter_index]);
             if count != 0 {
                 tell(term.block, if term.is_negative { count.wrapping_neg() } else { count });
-                change(cell, term.more, count);
-                change(cell, term.less, count.wrapping_neg());
+                change(counter_index, term.more, count);
+                change(counter_index, term.less, count.wrapping_neg());
             }
         }
     }
 }
 
 impl Flow {
-    /// The flow through a piece of code.
-    pub fn new(blocks: &[Passage]) -> Flow {
-        let mut points = Points((0..=2 * blocks.len()).collect());
+    /// The flow graph of a region, and a spanning tree of it.
+    pub fn new(blocks: &[FlowBlock]) -> Flow {
+        let mut sets = VertexSets((0..=2 * blocks.len()).collect());
         let [begin, end] = [1, 2].map(|side| move |block: usize| 2 * block + side);
         for (index, block) in blocks.iter().enumerate() {
             if block.is_entry {
-                points.join(OUTSIDE, begin(index));
+                sets.union(OUTSIDE, begin(index));
             }
             if block.next.is_empty() {
-                points.join(OUTSIDE, end(index));
+                sets.union(OUTSIDE, end(index));
             }
-            block.next.iter().for_each(|&next| _ = points.join(end(index), begin(next)));
+            block.next.iter().for_each(|&next| _ = sets.union(end(index), begin(next)));
         }
-        let mut ends: Vec<[usize; 2]> = (0..blocks.len())
-            .map(|block| [begin(block), end(block)].map(|place| points.find(place)))
-            .collect();
-        let outside = points.find(OUTSIDE);
-        let mut hottest: Vec<usize> = (0..blocks.len()).collect();
-        hottest.sort_by_key(|&block| std::cmp::Reverse(blocks[block].heat));
-        let (tree, mut counted): (Vec<usize>, Vec<usize>) =
-            hottest.into_iter().partition(|&block| points.join(ends[block][0], ends[block][1]));
+        let mut vertices: Vec<[usize; 2]> =
+            (0..blocks.len()).map(|block| [begin(block), end(block)].map(|place| sets.find(place))).collect();
+        let outside = sets.find(OUTSIDE);
+        let mut heaviest: Vec<usize> = (0..blocks.len()).collect();
+        heaviest.sort_by_key(|&block| std::cmp::Reverse(blocks[block].weight));
+        let (tree_blocks, mut counted): (Vec<usize>, Vec<usize>) =
+            heaviest.into_iter().partition(|&block| sets.union(vertices[block][0], vertices[block][1]));
         counted.sort_unstable();
-        let branches = number(outside, &tree, &mut ends);
-        Flow { ends, counted, branches }
+        let tree = number(outside, &tree_blocks, &mut vertices);
+        Flow { vertices, counted, tree }
     }
 
-    /// How many cells there are.
-    pub fn cells(&self) -> usize {
-        self.ends.len()
+    /// The number of counters.
+    pub fn counters(&self) -> usize {
+        self.vertices.len()
     }
 
-    /// The cell to add one to when a block is executed, if it has one.
+    /// The counter to increment when a block is executed, if it has one.
     pub fn counter(&self, block: usize) -> Option<usize> {
         self.counted.binary_search(&block).ok()
     }
 
-    /// The cell to add one to when control is lost where a block begins, if that needs to be known.
-    pub fn lost_before(&self, block: usize) -> Option<usize> {
-        self.lost(self.ends[block][0])
+    /// The counter to increment when compiled code is left where a block begins, if there must be one.
+    pub fn exit_before(&self, block: usize) -> Option<usize> {
+        self.exit_counter(self.vertices[block][0])
     }
 
-    /// The same where it ends.
-    pub fn lost_behind(&self, block: usize) -> Option<usize> {
-        self.lost(self.ends[block][1])
+    /// The counter to increment when compiled code is left where a block ends, if there must be one.
+    pub fn exit_after(&self, block: usize) -> Option<usize> {
+        self.exit_counter(self.vertices[block][1])
     }
 
-    /// The cell of a point.
-    fn lost(&self, point: usize) -> Option<usize> {
-        (point != OUTSIDE).then(|| self.cells() - point)
+    /// The exit counter of a vertex; the root needs none.
+    fn exit_counter(&self, vertex: usize) -> Option<usize> {
+        (vertex != OUTSIDE).then(|| self.counters() - vertex)
     }
 
-    /// What the cells tell of blocks with these numbers.
+    /// How the counters are evaluated, for blocks with these numbers.
     pub fn terms(&self, blocks: &[BlockId]) -> impl Iterator<Item = Term> {
         let counted = self.counted.iter().map(|&block| {
-            let [begin, end] = self.ends[block];
+            let [begin, end] = self.vertices[block];
             (block, false, begin, end)
         });
-        // What lacks at a point comes by the branch, and lacks at the nearer one then; or it goes the other way.
-        let branches = self.branches.iter().rev();
-        let branches = branches.map(|branch| (branch.block, branch.is_outward, branch.nearer, OUTSIDE));
-        counted.chain(branches).enumerate().map(|(cell, (block, is_negative, more, less))| {
-            let [more, less] =
-                [more, less].map(|point| self.lost(point).map_or(0, |lost| (lost - cell) as u32));
+        // The exit counter of a vertex, once all other blocks of the vertex are added, is the flow of the tree's edge to
+        // the parent; this flow is then added at the parent.
+        let tree = self.tree.iter().rev();
+        let tree = tree.map(|edge| (edge.block, edge.is_towards_parent, edge.parent, OUTSIDE));
+        counted.chain(tree).enumerate().map(|(counter_index, (block, is_negative, more, less))| {
+            let [more, less] = [more, less].map(|vertex| {
+                self.exit_counter(vertex).map_or(0, |exit_counter| (exit_counter - counter_index) as u32)
+            });
             Term { block: blocks[block], is_negative, more, less }
         })
     }
 }
 
 impl Term {
-    /// The cell counts a block.
+    /// The counter is that of a block, and nothing else follows from it.
     pub fn counter(block: BlockId) -> Term {
         Term { block, is_negative: false, more: 0, less: 0 }
     }
 }
 
-/// Numbers the points, those nearer to the outside first, and replaces what `ends` has by the numbers; what connects
-/// each with a nearer one.
-fn number(outside: usize, tree: &[usize], ends: &mut [[usize; 2]]) -> Vec<Branch> {
-    let mut beside = vec![Vec::new(); 2 * ends.len() + 1];
-    for &block in tree {
-        ends[block].iter().for_each(|&point| beside[point].push(block));
+/// Numbers the vertices breadth-first from the root, and replaces the entries of `vertices` by these numbers. Returns the
+/// edge of each vertex to its parent.
+fn number(outside: usize, tree_blocks: &[usize], vertices: &mut [[usize; 2]]) -> Vec<TreeEdge> {
+    let mut incident = vec![Vec::new(); 2 * vertices.len() + 1];
+    for &block in tree_blocks {
+        vertices[block].iter().for_each(|&vertex| incident[vertex].push(block));
     }
-    let mut numbers = vec![None; beside.len()];
+    let mut numbers = vec![None; incident.len()];
     numbers[outside] = Some(OUTSIDE);
-    let (mut order, mut branches) = (vec![outside], Vec::new());
-    let mut nearer = 0;
-    while let Some(&point) = order.get(nearer) {
-        for &block in &beside[point] {
-            let is_outward = ends[block][1] == point;
-            let other = ends[block][usize::from(!is_outward)];
+    let (mut order, mut tree) = (vec![outside], Vec::new());
+    let mut parent = 0;
+    while let Some(&vertex) = order.get(parent) {
+        for &block in &incident[vertex] {
+            let is_towards_parent = vertices[block][1] == vertex;
+            let other = vertices[block][usize::from(!is_towards_parent)];
             if numbers[other].is_none() {
                 numbers[other] = Some(order.len());
                 order.push(other);
-                branches.push(Branch { block, nearer, is_outward });
+                tree.push(TreeEdge { block, parent, is_towards_parent });
             }
         }
-        nearer += 1;
+        parent += 1;
     }
-    for point in ends.iter_mut().flatten() {
-        *point = numbers[*point].expect("every block is reached from outside");
+    for vertex in vertices.iter_mut().flatten() {
+        *vertex = numbers[*vertex].expect("every block is reached from outside");
     }
-    branches
+    tree
 }
 
-/// Sets of what is the same point: each is known by one of its members.
-struct Points(Vec<usize>);
+/// Union-find: sets of places in the code that are one vertex.
+struct VertexSets(Vec<usize>);
 
-impl Points {
+impl VertexSets {
     fn find(&mut self, mut member: usize) -> usize {
         while self.0[member] != member {
             self.0[member] = self.0[self.0[member]];
@@ -205,8 +207,8 @@ impl Points {
         member
     }
 
-    /// Makes two sets one; false if they are.
-    fn join(&mut self, one: usize, other: usize) -> bool {
+    /// Unites two sets. False if they are one already.
+    fn union(&mut self, one: usize, other: usize) -> bool {
         let (one, other) = (self.find(one), self.find(other));
         self.0[one] = other;
         one != other
@@ -219,16 +221,16 @@ mod tests {
 
     use super::*;
 
-    /// Blocks that all are reached from entries.
-    fn blocks() -> impl Strategy<Value = Vec<Passage>> {
+    /// Blocks, all reached from entries.
+    fn blocks() -> impl Strategy<Value = Vec<FlowBlock>> {
         let next = prop::collection::vec(any::<prop::sample::Index>(), 0..3);
         prop::collection::vec((prop::bool::weighted(0.2), next, 0..20u32), 1..40).prop_map(|drawn| {
             let count = drawn.len();
-            let passage = |(is_entry, next, heat): (bool, Vec<prop::sample::Index>, u32)| {
+            let flow_block = |(is_entry, next, weight): (bool, Vec<prop::sample::Index>, u32)| {
                 let next = next.iter().map(|next| next.index(count)).collect();
-                Passage { is_entry, next, heat }
+                FlowBlock { is_entry, next, weight }
             };
-            let mut blocks: Vec<Passage> = drawn.into_iter().map(passage).collect();
+            let mut blocks: Vec<FlowBlock> = drawn.into_iter().map(flow_block).collect();
             let mut reached = vec![false; count];
             for block in (0..count).filter(|&block| blocks[block].is_entry).collect::<Vec<_>>() {
                 reach(block, &blocks, &mut reached);
@@ -243,7 +245,7 @@ mod tests {
         })
     }
 
-    fn reach(block: usize, blocks: &[Passage], reached: &mut [bool]) {
+    fn reach(block: usize, blocks: &[FlowBlock], reached: &mut [bool]) {
         if !std::mem::replace(&mut reached[block], true) {
             blocks[block].next.iter().for_each(|&next| reach(next, blocks, reached));
         }
@@ -252,56 +254,59 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-        /// Control goes at random, and is lost at random before and behind blocks.
+        /// Control takes random paths, and leaves compiled code at random before and behind blocks.
         #[test]
-        fn executions_follow_from_the_cells(
+        fn executions_follow_from_the_counters(
             blocks in blocks(),
-            ways in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20),
+            paths in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20),
         ) {
             let flow = Flow::new(&blocks);
             let entries: Vec<usize> = (0..blocks.len()).filter(|&block| blocks[block].is_entry).collect();
-            let (cells, mut expected) = (vec![Cell::new(0); flow.cells()], vec![0; blocks.len()]);
-            let increment = |cell: Option<usize>| cell.into_iter().for_each(|cell| cells[cell].update(|count| count + 1));
-            for way in &ways {
-                let mut at = way.first().map(|&first| entries[usize::from(first) % entries.len()]);
-                let mut choices = way.iter().map(|&choice| usize::from(choice));
+            let (counters, mut expected) = (vec![Cell::new(0); flow.counters()], vec![0; blocks.len()]);
+            let increment = |counter_index: Option<usize>| counter_index.into_iter().for_each(|counter_index| counters[counter_index].update(|count| count + 1));
+            for path in &paths {
+                let mut at = path.first().map(|&first| entries[usize::from(first) % entries.len()]);
+                let mut choices = path.iter().map(|&choice| usize::from(choice));
                 while let Some(block) = at.take() {
                     let choice = choices.next();
                     if choice.is_none_or(|choice| choice % 32 == 0) {
-                        increment(flow.lost_before(block));
+                        increment(flow.exit_before(block));
                         break;
                     }
                     expected[block] += 1;
                     increment(flow.counter(block));
                     let (next, choice) = (&blocks[block].next, choices.next());
                     match choice.map(|choice| (choice % 32, choice % (next.len() + 1))) {
-                        None | Some((0, _)) => increment(flow.lost_behind(block)),
-                        Some((_, way)) => {
+                        None | Some((0, _)) => increment(flow.exit_after(block)),
+                        Some((_, path)) => {
                             let must_stay = !next.is_empty() && !next.iter().any(|&next| blocks[next].is_entry);
-                            at = next.get(if must_stay { way % next.len() } else { way }).copied();
+                            at = next.get(if must_stay { path % next.len() } else { path }).copied();
                         }
                     }
                 }
             }
             let numbers: Vec<BlockId> = (0..).take(blocks.len()).collect();
             let (terms, mut found) = (flow.terms(&numbers).collect::<Vec<_>>(), vec![0; blocks.len()]);
-            take(&terms, &cells, |block, count| {
+            take(&terms, &counters, |block, count| {
                 assert!(count != 0 && found[block as usize] == 0);
                 found[block as usize] = count;
             });
             prop_assert_eq!(found, expected);
-            prop_assert!(cells.iter().all(|cell| cell.get() == 0));
+            prop_assert!(counters.iter().all(|counter_index| counter_index.get() == 0));
         }
     }
 
-    /// A loop around a choice: whoever knows both sides of that and how often the loop is left knows all.
+    /// A loop around an `if`: counters of both branches and of the exit of the loop determine all.
     #[test]
     fn few_blocks_are_counted() {
         let next = [vec![1], vec![2, 3], vec![4], vec![4], vec![1, 5], vec![]];
         let drawn = next.into_iter().zip([1, 10, 9, 2, 10, 1]).enumerate();
-        let passage =
-            |(block, (next, heat)): (usize, (Vec<usize>, u32))| Passage { is_entry: block == 0, next, heat };
-        let blocks: Vec<Passage> = drawn.map(passage).collect();
+        let flow_block = |(block, (next, weight)): (usize, (Vec<usize>, u32))| FlowBlock {
+            is_entry: block == 0,
+            next,
+            weight,
+        };
+        let blocks: Vec<FlowBlock> = drawn.map(flow_block).collect();
         let flow = Flow::new(&blocks);
         let counted: Vec<usize> = (0..blocks.len()).filter(|&block| flow.counter(block).is_some()).collect();
         assert_eq!(counted, [2, 3, 5]);

@@ -1,4 +1,4 @@
-//! What an instruction set is to the engine.
+//! The interface of an instruction set.
 
 use std::fmt::Debug;
 
@@ -19,7 +19,7 @@ pub trait Guest: Sized + Send {
     /// The exception of a word that is no instruction of the model.
     const ILLEGAL_INSTRUCTION: Self::Exception;
 
-    /// Whether an instruction that raised an exception counts as executed, so that the program counter is behind it.
+    /// Whether an instruction that raised an exception counts as executed. The program counter is then behind it.
     fn is_completed(exception: Self::Exception) -> bool;
 
     /// The word of the instruction at an address; one of less than four bytes in the low part.
@@ -51,21 +51,21 @@ pub trait Guest: Sized + Send {
 
     /// The address of the next instruction.
     fn pc(&self) -> u64;
-    /// Control goes to an address.
+    /// Sets the address of the next instruction.
     fn set_pc(&mut self, address: u64);
     /// How many instructions were executed, up to the end of the block that is executed.
     fn instructions(&mut self) -> &mut u64;
-    /// What is in a register.
+    /// The value of a register.
     fn value(&self, register: Register) -> u64;
-    /// What compiled code needs beside the registers.
+    /// The fields for compiled code.
     fn host(&mut self) -> &mut HostSide;
 }
 
 /// A decoded instruction.
 pub trait Instruction<G>: Copy + Debug + Send {
-    /// Whether a block ends with it: control may go elsewhere, or the operating system has something to do.
+    /// Whether it ends a block: a transfer of control, or a trap to the operating system.
     fn ends_block(&self) -> bool;
-    /// Whether it transfers control to where a register points, and not as a return.
+    /// Whether it is an indirect jump or call, but no return.
     fn is_indirect_jump(&self) -> bool;
     /// Whether it accesses memory.
     fn is_access(&self) -> bool;

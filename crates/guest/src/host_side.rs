@@ -5,14 +5,14 @@ use std::ptr;
 
 use memory::Memory;
 
-/// What compiled code and what it calls need beside the registers. Set by whoever enters it.
+/// Fields of a guest's state for compiled code and its callbacks. The caller of compiled code sets them.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct HostSide {
     /// Guest addresses are below this.
     pub address_limit: u64,
-    /// Guest calls become host calls, and loops go round, while the host's stack pointer is not below this.
-    /// Others raise it when something waits for the thread.
+    /// Compiled code is left at the next call or loop if the host's stack pointer is below this. Other threads raise it to
+    /// make the thread leave compiled code.
     pub stack_limit: usize,
     /// The record of the block that runs; null without an observer of accesses.
     pub record: *mut u64,
@@ -20,30 +20,30 @@ pub struct HostSide {
     pub records_end: *mut u64,
     /// From this number of instructions on the observer is notified of each block.
     pub instruction_limit: u64,
-    /// Hands the records on and begins anew.
+    /// Callback that passes the records to the observer and empties the buffer.
     pub flush_records: Option<extern "C" fn(guest: *mut c_void)>,
-    /// Where compiled code finds other code by the guest's address.
+    /// The table of compiled code by guest address, for computed jumps.
     pub table: u64,
-    /// What `stack_limit` is when nothing waits.
+    /// The value of `stack_limit` when the thread need not leave compiled code.
     pub stack_end: usize,
     /// The host stack pointer with which compiled code was entered last.
     pub stack_pointer: usize,
-    /// The way into compiled code.
+    /// The stub that enters compiled code.
     pub enter: u64,
-    /// Where the host goes on after a fault in compiled code.
+    /// The stub at which the host continues after a fault in compiled code.
     pub leave_by_fault: u64,
     /// The host instruction that faulted last.
     pub fault: usize,
-    /// Executes the program from an address on until another: what the interpreter does for compiled
-    /// code. Returns where the program goes on.
-    pub go_on: Option<extern "C" fn(guest: *mut c_void, from: u64, until: u64) -> u64>,
-    /// For whom it does that.
-    pub runner: *mut c_void,
+    /// Callback by which compiled code has the program interpreted from one address until it reaches another. Returns the
+    /// address at which execution continues.
+    pub interpret_until: Option<extern "C" fn(guest: *mut c_void, from: u64, until: u64) -> u64>,
+    /// For the callbacks: the thread that runs the program.
+    pub callback_context: *mut c_void,
     /// The program's memory.
     pub memory: *const Memory,
 }
 
-/// That of a processor that no compiled code runs on yet.
+/// That of a new guest, for which no compiled code has run.
 impl Default for HostSide {
     fn default() -> HostSide {
         HostSide {
@@ -59,8 +59,8 @@ impl Default for HostSide {
             enter: 0,
             leave_by_fault: 0,
             fault: 0,
-            go_on: None,
-            runner: ptr::null_mut(),
+            interpret_until: None,
+            callback_context: ptr::null_mut(),
             memory: ptr::null(),
         }
     }

@@ -19,7 +19,7 @@ pub enum Stop<E> {
     Exception(E),
     /// Instructions in memory may have changed; `pc` is behind the barrier.
     InstructionBarrier,
-    /// Something asked for attention, a signal for one; `pc` is the next instruction.
+    /// A signal or another thread interrupted the program; `pc` is the next instruction.
     Signal,
 }
 
@@ -28,7 +28,7 @@ pub enum Stop<E> {
 pub enum Next<E> {
     /// The operating system's kernel must act.
     Stop(Stop<E>),
-    /// `pc` is where the caller wants control back.
+    /// `pc` is [`Limits::until`].
     Reached,
     /// There is no room for the next block's record.
     Full,
@@ -36,16 +36,16 @@ pub enum Next<E> {
     Held,
     /// The observer requests this level of instrumentation from the block at `pc` on.
     ChangeLevel(InstrumentationLevel),
-    /// `pc` is at a block that has compiled code, or that ran so often that it is time to compile it.
+    /// `pc` is at a block that has compiled code, or that was executed often enough to be compiled.
     Code(BlockId),
 }
 
 /// When the interpreter returns to its caller.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The address at which the caller wants control back. Odd for never.
+    /// The address at which the interpreter returns. Odd for none.
     pub until: u64,
-    /// Executions of a block after which it is to be compiled; 0 for never.
+    /// The number of executions after which a block is compiled; 0 for never.
     pub hot: u32,
     /// The first block is executed here even if it has code.
     pub interpret_first: bool,
@@ -99,7 +99,7 @@ pub fn run<G: Guest, O: Observer<G>>(
                 {
                     return Next::ChangeLevel(level);
                 }
-                if limits.hot > 0 && cache.warm(id, limits.hot) && !interpret {
+                if limits.hot > 0 && cache.note_execution(id, limits.hot) && !interpret {
                     return Next::Code(id);
                 }
                 (interpret, is_level_checked) = (false, false);
@@ -162,7 +162,7 @@ pub fn run<G: Guest, O: Observer<G>>(
     }
 }
 
-/// Settles `pc` and the counts after the instruction at `index` ended the block early.
+/// Corrects `pc` and the counts after the instruction at `index` ended the block early.
 #[cold]
 fn leave<G: Guest, O: Observer<G>>(
     id: BlockId,
@@ -194,7 +194,7 @@ fn leave<G: Guest, O: Observer<G>>(
         unsafe {
             records::write(guest, 0, Event::Block(ran));
             if has_values && ran != id {
-                records::cut_values(guest, cache.block(id), cache.block(ran));
+                records::move_values(guest, cache.block(id), cache.block(ran));
             }
             records::end(guest, cache.block(ran), has_values);
         }

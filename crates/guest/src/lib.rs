@@ -1,5 +1,5 @@
-//! What is the same for every instruction set of a guest: blocks of decoded instructions, the loop of the interpreter,
-//! records and counters of what is executed, and the observers that they are for. An instruction set is a [`Guest`].
+//! Execution of a guest of any instruction set, which is a type that implements [`Guest`]: blocks of decoded
+//! instructions, the interpreter's loop, records and counters of executed blocks, and their observers.
 
 mod block;
 pub mod counters;
@@ -12,7 +12,7 @@ pub mod interpreter;
 mod observer;
 pub mod records;
 
-pub use block::{Block, BlockCache, LONGEST};
+pub use block::{Block, BlockCache, MAX_BLOCK_INSTRUCTIONS};
 pub use debugger::{Debugged, DebuggerHook, SignalHook};
 pub use guest::{Break, Guest, Instruction};
 pub use host_side::HostSide;

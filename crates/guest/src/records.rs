@@ -1,4 +1,4 @@
-//! Records of what was executed, for observers of accesses. The record of a block is a word for the block and
+//! Records of executed blocks and accesses, for observers. The record of a block is a word for the block and
 //! one for each access to memory, in order, and perhaps one for each value: see [`events::record`]. The interpreter and compiled code write them alike;
 //! the record of the block that runs is at [`HostSide::record`](crate::HostSide).
 
@@ -8,10 +8,10 @@ use events::record::{Event, Register};
 use crate::block::{self, Block};
 use crate::guest::Guest;
 
-/// Words in a thread's buffer: much more than one record, and little enough for the host's caches.
+/// The size of a thread's buffer in words: many records, but small enough for the host's caches.
 const WORDS: usize = 16 << 10;
 /// Words in the longest record: a block, and an access and a value by each instruction.
-const LONGEST: usize = 1 + 2 * block::LONGEST;
+const MAX_RECORD_WORDS: usize = 1 + 2 * block::MAX_BLOCK_INSTRUCTIONS;
 
 /// A thread's records until an observer takes them.
 pub struct Records {
@@ -32,7 +32,7 @@ impl Records {
         let (first, words) = self.place();
         guest.host().record = first;
         // SAFETY: within the buffer.
-        guest.host().records_end = unsafe { first.add(words - LONGEST) };
+        guest.host().records_end = unsafe { first.add(words - MAX_RECORD_WORDS) };
     }
 
     /// From now on they are written next to the hit filter, if there is one; no record waits.
@@ -42,7 +42,7 @@ impl Records {
     }
 
     fn place(&mut self) -> (*mut u64, usize) {
-        const { assert!(HitFilter::ROOM > LONGEST && WORDS > LONGEST) };
+        const { assert!(HitFilter::ROOM > MAX_RECORD_WORDS && WORDS > MAX_RECORD_WORDS) };
         match &self.lent {
             Some(hit_filter) => (hit_filter.records, HitFilter::ROOM),
             None => (self.own.as_mut_ptr(), self.own.len()),
@@ -90,11 +90,11 @@ pub unsafe fn write_value<G: Guest>(guest: &mut G, block: &Block<G>, number: usi
 ///
 /// # Safety
 /// Both records must have been written, as far as the beginning goes.
-pub unsafe fn cut_values<G: Guest>(guest: &mut G, block: &Block<G>, beginning: &Block<G>) {
+pub unsafe fn move_values<G: Guest>(guest: &mut G, block: &Block<G>, prefix: &Block<G>) {
     // SAFETY: the caller's promise; the places are within the longest record.
     unsafe {
         let values = guest.host().record.add(1 + block.accesses as usize);
-        values.copy_to(guest.host().record.add(1 + beginning.accesses as usize), beginning.values().count());
+        values.copy_to(guest.host().record.add(1 + prefix.accesses as usize), prefix.values().count());
     }
 }
 

@@ -1,9 +1,9 @@
-//! From a region to machine code. Here: blocks, registers, and what leaves to the interpreter; in
-//! `control` transfers of control, in `memory` loads and stores, in `operate` and `floats` what single
-//! instructions compute.
+//! Translates a region to machine code. This file writes blocks, their counters and records; `control` transfers of
+//! control; `memory` memory operands; `operands` register operands; `out_of_line` code for rare cases, and exits to the
+//! interpreter. What single instructions compute is the guest's ([`Emit`]).
 //!
-//! Instructions are translated one by one, and each is either executed or not: where one faults, the
-//! registers are as they were before it.
+//! Instructions are translated one by one, and each is executed completely or not at all: when one faults, the
+//! registers have the values from before it.
 
 use std::mem::offset_of;
 
@@ -31,23 +31,23 @@ mod operands;
 mod out_of_line;
 
 pub(crate) use filter_lookup::FilterLookup;
-pub(crate) use out_of_line::{OutOfLine, one};
+pub(crate) use out_of_line::{OutOfLine, interpret_one};
 
 /// A guest whose instructions can be compiled.
 pub trait Emit: Target {
-    /// What of its instructions is written out of line.
-    type Rare;
-    /// Writes the instruction at an index of a block, or several that are better done together. Returns how many;
-    /// None behind a transfer of control, which ends the block.
+    /// Out-of-line code that only this guest needs.
+    type OutOfLine;
+    /// Translates the instruction at an index of a block, possibly together with the next ones. Returns how many were
+    /// translated; None after a transfer of control, which ends the block.
     fn emit(emitter: &mut Emitter<Self>, block: &Block<Self>, at: usize) -> Option<usize>;
-    /// Writes what is out of line.
-    fn emit_rare(emitter: &mut Emitter<Self>, rare: Self::Rare);
+    /// Writes out-of-line code.
+    fn emit_out_of_line(emitter: &mut Emitter<Self>, code: Self::OutOfLine);
     /// Executes an instruction that is no transfer of control. False if it did not complete: then everything is as
     /// before, so that the interpreter can execute it again and raise the exception.
     fn execute_or_undo(&mut self, instruction: &Self::Instruction, memory: &Memory) -> bool;
 }
 
-/// A region's code, and what to know of it.
+/// A region's code, with its entries and sites of faults.
 pub(crate) struct Emitted {
     pub(crate) code: Vec<u8>,
     /// Where faults may come from, by position, ascending.
@@ -94,20 +94,20 @@ pub(crate) fn emit<G: Emit>(
         entries,
         labels,
         is_loop,
-        beginnings: bounds_check_elimination::at_beginnings(region, cache),
-        known: 0,
-        narrow: 0,
+        checked_at_entry: bounds_check_elimination::checked_at_block_entries(region, cache),
+        checked_bases: 0,
+        unextended: 0,
         flags: NO_FLAGS,
         accesses: 0,
         sites: Vec::new(),
-        behind: Vec::new(),
+        out_of_line: Vec::new(),
         index: 0,
         is_full: false,
     };
     emitter.all()
 }
 
-/// Flags that tell of no register.
+/// The flags hold no comparison.
 const NO_FLAGS: (u8, usize) = (u8::MAX, 0);
 
 /// Writes a region's code.
@@ -125,21 +125,21 @@ pub struct Emitter<'a, G: Emit> {
     pub(crate) labels: Vec<Label>,
     /// Whether control comes back to a block.
     pub(crate) is_loop: Vec<bool>,
-    /// For each block: `known`.
-    pub(crate) beginnings: Vec<u32>,
-    /// Registers, a bit each, that hold addresses in the guest's address space.
-    pub(crate) known: u32,
-    /// Registers, a bit each, of which the host's hold the low half only: what lies above is its sign.
-    pub(crate) narrow: u32,
-    /// The register that the host's flags tell of, compared with zero; and up to where.
+    /// `checked_bases` at the beginning of each block.
+    pub(crate) checked_at_entry: Vec<u32>,
+    /// Bit mask of the registers whose value was compared with the address limit since it was written.
+    pub(crate) checked_bases: u32,
+    /// Bit mask of the registers with a deferred sign extension: the host's register is valid in the low half only.
+    pub(crate) unextended: u32,
+    /// The register whose comparison with zero the host's flags hold, and the position in the code at which they do.
     pub(crate) flags: (u8, usize),
     /// Accesses in the block's record so far.
     pub(crate) accesses: i32,
     pub(crate) sites: Vec<Site>,
-    pub(crate) behind: Vec<OutOfLine<G>>,
-    /// The block that is written.
+    pub(crate) out_of_line: Vec<OutOfLine<G>>,
+    /// Index of the block that is being translated.
     pub(crate) index: usize,
-    /// The arena has no room for another cell.
+    /// Whether the arena has no room for another link slot.
     pub(crate) is_full: bool,
 }
 
@@ -148,9 +148,9 @@ impl<G: Emit> Emitter<'_, G> {
         for index in 0..self.labels.len() {
             self.block(index);
         }
-        while !self.behind.is_empty() {
-            for rare in std::mem::take(&mut self.behind) {
-                self.rare(rare);
+        while !self.out_of_line.is_empty() {
+            for code in std::mem::take(&mut self.out_of_line) {
+                self.write_out_of_line(code);
             }
         }
         if self.is_full {
@@ -168,9 +168,9 @@ impl<G: Emit> Emitter<'_, G> {
     fn block(&mut self, index: usize) {
         self.index = index;
         self.assembler.place(self.labels[index]);
-        self.known = self.beginnings[index];
+        self.checked_bases = self.checked_at_entry[index];
         self.flags = NO_FLAGS;
-        debug_assert_eq!(self.narrow, 0);
+        debug_assert_eq!(self.unextended, 0);
         let cache = self.cache;
         let block: &Block<G> = cache.block(self.region.blocks[index]);
         if self.is_loop[index] {
@@ -186,8 +186,8 @@ impl<G: Emit> Emitter<'_, G> {
             }
         }
         self.end_record(block);
-        self.widen_all();
-        self.go(block.end());
+        self.complete_sign_extensions();
+        self.continue_at(block.end());
     }
 
     /// Counts an execution of a block, or begins its record.
@@ -196,7 +196,7 @@ impl<G: Emit> Emitter<'_, G> {
             let id = self.region.blocks[self.index];
             if self.lookup.is_none() {
                 let (label, back) = (self.assembler.label(), self.assembler.label());
-                self.behind.push(OutOfLine::FlushRecords { label, back });
+                self.out_of_line.push(OutOfLine::FlushRecords { label, back });
                 let end = host_field::<G>(offset_of!(HostSide, records_end));
                 self.assembler.alu(Alu::Cmp, Size::Quad, RECORD, end);
                 self.assembler.jump_if(Condition::Above, label);
@@ -225,15 +225,15 @@ impl<G: Emit> Emitter<'_, G> {
         }
     }
 
-    /// The number of a counter of the region's, if it counts and has that.
-    pub(crate) fn counter(&self, cell: impl FnOnce(&Flow) -> Option<usize>) -> Option<usize> {
+    /// The number of one of the region's counters, if the region is counted and has it.
+    pub(crate) fn counter(&self, select: impl FnOnce(&Flow) -> Option<usize>) -> Option<usize> {
         let Counted { flow, first, .. } = self.counted?;
-        Some(first + cell(flow)?)
+        Some(first + select(flow)?)
     }
 
-    /// The counter of losses of control behind the block.
-    pub(crate) fn lost_behind(&self) -> Option<usize> {
-        self.counter(|flow| flow.lost_behind(self.index))
+    /// The counter of exits behind the block.
+    pub(crate) fn exit_after(&self) -> Option<usize> {
+        self.counter(|flow| flow.exit_after(self.index))
     }
 
     /// Adds one to a counter, if there is one.
@@ -258,7 +258,7 @@ impl<G: Emit> Emitter<'_, G> {
         }
     }
 
-    /// Counts an execution of the block, if that does not follow from others.
+    /// Counts an execution of the block, if it has a counter.
     pub(crate) fn count_execution(&mut self) {
         self.increment(self.counter(|flow| flow.counter(self.index)));
     }
@@ -273,7 +273,7 @@ impl<G: Emit> Emitter<'_, G> {
         }
     }
 
-    /// Jumps if something waits for the thread, or the host's stack is full.
+    /// Jumps if the thread must leave compiled code, or the host's stack is full.
     pub(crate) fn poll(&mut self, there: Label) {
         self.assembler.alu(Alu::Cmp, Size::Quad, RSP, stack_limit::<G>());
         self.assembler.jump_if(Condition::Below, there);

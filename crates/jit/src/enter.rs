@@ -1,4 +1,4 @@
-//! The way into compiled code and out of it.
+//! Enters and leaves compiled code.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,25 +7,25 @@ use guest::{Guest, HostSide};
 use crate::host::arena::ARENA_BYTES;
 use crate::registers::{self, CPU};
 
-/// What compiled code returns to make everybody who called leave too. No address of an instruction.
+/// The result of compiled code or of its callback that makes all callers return as well. Not the address of an instruction.
 pub const UNWIND: u64 = 1;
 
 thread_local! {
-    /// Where the code begins that the thread may be running; 0 for nowhere.
+    /// The address of the code arena that the thread may be running; 0 for none.
     static START: AtomicU64 = const { AtomicU64::new(0) };
 }
 
-/// Notes where the calling thread's code lies, for the signal handler.
+/// Sets the address of the calling thread's code arena, for the fault handler.
 pub(crate) fn set_code(start: u64) {
     START.with(|place| place.store(start, Ordering::Relaxed));
 }
 
-/// How much of the host's stack guest calls may take, in bytes.
+/// The maximum size of the host's stack for guest calls, in bytes.
 const STACK_BYTES: usize = 3 << 20;
-/// How much of it they must leave.
+/// The size that they must leave free.
 const STACK_RESERVE: usize = 256 << 10;
 
-/// The lowest address that guest calls may take of the calling thread's stack.
+/// The lowest stack address at which the calling thread may make guest calls.
 pub(crate) fn stack_end() -> usize {
     let here = 0u8;
     let wanted = (&raw const here as usize).saturating_sub(STACK_BYTES);
@@ -42,22 +42,22 @@ pub(crate) fn stack_end() -> usize {
     }
 }
 
-/// Whether so little of it is left that nobody should call further.
+/// Whether the host's stack is nearly full, so that no further compiled code may be entered.
 pub fn is_stack_full(host: &HostSide) -> bool {
     const RESERVE: usize = 64 << 10;
     let here = 0u8;
     (&raw const here as usize) < host.stack_end + RESERVE
 }
 
-/// What came out of compiled code.
+/// Why compiled code was left.
 pub enum Exit {
-    /// Go on at this guest address, or [`UNWIND`].
+    /// Execution continues at this guest address; or [`UNWIND`].
     At(u64),
     /// The host instruction at this address faulted.
     Fault(usize),
 }
 
-/// Makes compiled code notice what waits for the thread; anew when that was looked at.
+/// Registers the stack limit with `host`, which raises it to make the thread leave compiled code, and resets it.
 pub fn watch(host: &mut HostSide) {
     let end = host.stack_end;
     // SAFETY: the processor outlives the code that runs on it, and after that `enter` takes the place back.
@@ -88,12 +88,12 @@ pub unsafe fn enter<G: Guest>(guest: &mut G, code: *const u8, is_first: bool) ->
     if next == u64::MAX { Exit::Fault(host.fault) } else { Exit::At(next) }
 }
 
-/// Has faults in compiled code make the thread leave it.
+/// Registers the handler of faults in compiled code.
 pub(crate) fn catch_faults() {
     ::host::fault::register(on_fault);
 }
 
-/// Recognises a fault in compiled code: the thread continues where it leaves the code.
+/// Handles a fault in compiled code: the thread continues at the stub that leaves it.
 fn on_fault(_: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
     let pc = *::host::fault::program_counter(context);
     let start = START.with(|start| start.load(Ordering::Relaxed));

@@ -2,15 +2,14 @@
 //! compiled, and the interpreter executes all.
 //!
 //! Instructions are translated one by one. The guest's registers are in the same places everywhere
-//! (`registers.rs`), and each instruction is executed as a whole or not at all; so code can be left for the
-//! interpreter at any instruction and entered at any block, and a fault needs no more than the number of
-//! the instruction. What makes it fast is the rest: a guest call is a host call and a guest return a host
-//! return, which the host predicts; addresses are checked once; and compiling takes so little time that
-//! nearly everything is worth it.
+//! (`registers.rs`), and each instruction is executed completely or not at all. So code can be left for the interpreter at
+//! any instruction and entered at any block, and a fault is described by the number of its instruction. A guest call is a
+//! host call and a guest return a host return, which the host predicts; address checks that are redundant are eliminated;
+//! compilation is so cheap that nearly all repeatedly executed code is compiled.
 //!
-//! The unit of compilation is a **region**: blocks of one function that ran. `host/` has the assembler and the arena
-//! of code, which know no guest. A guest has a folder: what the compiler must know of it (`target.rs`) and what its
-//! instructions become (`emit.rs`), as `alpha/` for Alpha. All else is every guest's.
+//! The unit of compilation is a **region**: executed blocks of one function. `host/` has the assembler and the arena of
+//! code, which are independent of the guest. Each guest has a folder that implements `Target` (`target.rs`: registers, control
+//! flow, accesses) and `Emit` (`emit.rs`: the translation of an instruction), as `alpha/` for Alpha. All else is generic.
 
 #[cfg(target_arch = "x86_64")]
 mod alpha;

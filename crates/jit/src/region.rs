@@ -1,33 +1,33 @@
-//! What is compiled together: the blocks of a function that ran, reached from an entry without calls.
+//! Regions, the units of compilation: the executed blocks of a function that are reached from an entry without calls.
 
 use std::collections::{HashMap, VecDeque};
 
 use events::BlockId;
-use guest::flow::{Flow, Passage};
+use guest::flow::{Flow, FlowBlock};
 use guest::{Block, BlockCache};
 
 use crate::target::Target;
 
-/// A way from one block to another.
+/// An edge of the control-flow graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Edge {
     pub(crate) to: usize,
-    /// Control may come there from anywhere: behind a call, or by a jump to where a register points.
+    /// Whether control may also arrive there from outside the region: after a call, or by an indirect jump.
     pub(crate) is_open: bool,
 }
 
 /// Blocks, the entry first, and how control flows among them.
 pub(crate) struct Region {
-    /// Each before what is behind it, but for loops.
+    /// In reverse postorder.
     pub(crate) blocks: Vec<BlockId>,
     /// From each block.
     pub(crate) edges: Vec<Vec<Edge>>,
-    /// Of each block: control may come there from anywhere.
+    /// Whether control may enter the region at each block.
     pub(crate) is_entry: Vec<bool>,
     by_address: HashMap<u64, usize>,
 }
 
-/// Instructions in a region, at most.
+/// The maximum number of instructions in a region.
 const LARGEST: usize = 16_000;
 
 impl Region {
@@ -36,13 +36,13 @@ impl Region {
         self.by_address.get(&address).copied()
     }
 
-    /// How control flows through it.
+    /// The flow graph, for the selection of counters.
     pub(crate) fn flow<G: Target>(&self, cache: &BlockCache<G>) -> Flow {
-        let passage = |(index, &id): (usize, &BlockId)| {
+        let flow_block = |(index, &id): (usize, &BlockId)| {
             let next = self.edges[index].iter().map(|edge| edge.to).collect();
-            Passage { is_entry: self.is_entry[index], next, heat: cache.block(id).heat }
+            FlowBlock { is_entry: self.is_entry[index], next, weight: cache.block(id).execution_count }
         };
-        Flow::new(&self.blocks.iter().enumerate().map(passage).collect::<Vec<_>>())
+        Flow::new(&self.blocks.iter().enumerate().map(flow_block).collect::<Vec<_>>())
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn find<G: Target>(
     let mut instructions = 0;
     while let Some(id) = queue.pop_front() {
         for address in G::exits(cache.block(id)).to {
-            let next = cache.ran(address, least).filter(|&next| !must_report(cache.block(next)));
+            let next = cache.executed_at(address, least).filter(|&next| !must_report(cache.block(next)));
             let Some(next) = next.filter(|_| !by_address.contains_key(&address)) else { continue };
             instructions += cache.block(next).steps.len();
             if instructions > LARGEST {

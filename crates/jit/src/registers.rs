@@ -1,5 +1,5 @@
-//! Where compiled code keeps the guest's registers: the same place everywhere, so that any code can go on
-//! with any other, and the interpreter with both, without moving anything.
+//! The fixed assignment of guest registers to host registers. It is the same in all compiled code, so that control can
+//! pass from any code to any other, and to the interpreter, without moving registers.
 
 use std::marker::PhantomData;
 use std::mem::offset_of;
@@ -11,11 +11,11 @@ use guest::{HostSide, InstrumentationLevel};
 use crate::host::assembler::*;
 use crate::target::Target;
 
-/// Points into the processor's state, so that a displacement of one byte reaches most integer registers and what lies
-/// behind them.
+/// Points into the guest's state, so that a displacement of one byte reaches most integer registers and the fields behind
+/// them.
 pub(crate) const CPU: Register = R15;
 
-/// How far into it: so that the displacement of the address limit is [`FAULTING`].
+/// The offset that it points to: such that the displacement of the address limit is [`FAULTING`].
 pub(crate) const fn bias<G: Target>() -> i32 {
     (G::HOST + offset_of!(HostSide, address_limit)) as i32 - FAULTING as i32
 }
@@ -34,16 +34,16 @@ pub(crate) fn address_limit<G: Target>() -> Place {
     host_field::<G>(offset_of!(HostSide, address_limit))
 }
 
-/// Where counting code has the number of instructions, instead of a register of the guest.
+/// The register of the instruction count in counting code, which has no guest register in it.
 pub(crate) const INSTRUCTIONS: Register = R14;
 
 /// In code that looks up a hit filter, the register of the time (`FilterTable::now`) instead.
 pub(crate) const TIME: Register = INSTRUCTIONS;
 
-/// Where tracing code has the place of the record that it writes, likewise.
+/// The register of the address of the current record in tracing code, likewise.
 pub(crate) const RECORD: Register = R13;
 
-/// Which registers of the guest are in which of the host's.
+/// The assignment of guest registers to host registers at a level of instrumentation.
 pub(crate) struct Registers<G> {
     held: [Option<Register>; 32],
     level: InstrumentationLevel,
@@ -104,7 +104,7 @@ impl<G: Target> Registers<G> {
         self.held.get(usize::from(guest)).copied().flatten()
     }
 
-    /// What is in host registers while compiled code runs, and its place in the Cpu.
+    /// The host registers in use while compiled code runs, with the memory operands that they are stored to outside it.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Register, Place)> + '_ {
         let guest = (0u8..).zip(self.held).filter_map(|(guest, host)| Some((host?, integer::<G>(guest))));
         let count = (INSTRUCTIONS, instructions::<G>());
@@ -142,7 +142,7 @@ pub(crate) fn beside_record(hit_filter: &HitFilter, word: *mut u64) -> Place {
     Place { base: RECORD, displacement: i32::try_from(distance).expect("they lie together") }
 }
 
-/// Where calls must not go deeper.
+/// The stack limit ([`HostSide::stack_limit`]).
 pub(crate) fn stack_limit<G: Target>() -> Place {
     host_field::<G>(offset_of!(HostSide, stack_limit))
 }

@@ -1,8 +1,8 @@
-//! The ways into compiled code and out of it, written once for each compiler.
+//! Stubs: code that enters and leaves compiled code, written once for each compiler.
 //!
-//! While compiled code runs, the host's stack holds for each guest call at work two words: where the host
-//! goes on after it, and above that the guest's address for that, by which `ret` sees whether it returns
-//! there. `enter` puts [`UNWIND`] in its place: no address that anything returns to.
+//! While compiled code runs, the host's stack holds two words for each active guest call: the host's return address, and
+//! above it the guest's, which a guest return compares with its target. The `enter` stub pushes [`UNWIND`] instead, which
+//! is no guest address.
 
 use std::mem::offset_of;
 
@@ -21,20 +21,20 @@ use crate::target::Target;
 pub(crate) struct Stubs {
     /// `extern "C" fn(cpu, code, where to note the stack pointer) -> next`: runs code until it leaves.
     pub(crate) enter: u64,
-    /// Leaves for the guest's address in rax, without its two lowest bits, and forgets the calls at work.
+    /// Leaves compiled code to continue at the guest's address in rax (masked), and drops all frames of active calls.
     pub(crate) leave: u64,
     /// The same after a fault.
     pub(crate) leave_by_fault: u64,
-    /// Jumped to where there is no code for the guest's address in rax: lets the interpreter go on until
-    /// the call at work returns, and returns from it.
-    pub(crate) missing: u64,
-    /// Jumped to with the guest's address in rax: goes on with the code for that, without its two lowest bits.
-    pub(crate) find: u64,
+    /// Jumped to when there is no code for the guest's address in rax: has the interpreter continue there until the active
+    /// call returns, and returns from the call.
+    pub(crate) unresolved: u64,
+    /// Jumped to with the guest's address in rax (masked here): jumps to its code.
+    pub(crate) jump_indirect: u64,
     /// Called with the guest's address of a system call in rax: makes it.
     pub(crate) system_call: u64,
-    /// Called with the address of a step in rax: lets the interpreter execute it; clears the flag of zero if
-    /// that failed.
-    pub(crate) one: u64,
+    /// Called with the address of a decoded instruction in rax: has the interpreter execute it. Clears the zero flag if it
+    /// did not complete.
+    pub(crate) interpret_one: u64,
     /// Called where there is no room for another record: makes room.
     pub(crate) flush_records: u64,
     /// Called with an unfiltered access in rax: reports it.
@@ -49,10 +49,10 @@ impl Stubs {
             enter: address(self.enter),
             leave: address(self.leave),
             leave_by_fault: address(self.leave_by_fault),
-            missing: address(self.missing),
-            find: address(self.find),
+            unresolved: address(self.unresolved),
+            jump_indirect: address(self.jump_indirect),
             system_call: address(self.system_call),
-            one: address(self.one),
+            interpret_one: address(self.interpret_one),
             flush_records: address(self.flush_records),
             unfiltered: address(self.unfiltered),
         }
@@ -72,7 +72,7 @@ pub(crate) struct Writer<'a, G> {
     /// If only unfiltered accesses are reported.
     pub(crate) hit_filter: Option<&'a HitFilter>,
     /// `extern "C" fn(cpu, step) -> failed`.
-    pub(crate) one: u64,
+    pub(crate) interpret_one: u64,
 }
 
 impl<G: Target> Writer<'_, G> {
@@ -85,23 +85,33 @@ impl<G: Target> Writer<'_, G> {
         self.leave(|_| {});
         let leave_by_fault = self.begin();
         self.leave(|code| code.constant(RAX, u64::MAX));
-        let missing = self.begin();
-        let missing_label = self.assembler.label();
-        self.assembler.place(missing_label);
-        self.missing();
-        let find = self.begin();
-        self.find(missing_label);
+        let unresolved = self.begin();
+        let unresolved_label = self.assembler.label();
+        self.assembler.place(unresolved_label);
+        self.unresolved();
+        let jump_indirect = self.begin();
+        self.jump_indirect(unresolved_label);
         let system_call = self.begin();
         self.system_call();
-        let one = self.begin();
-        self.one();
+        let interpret_one = self.begin();
+        self.interpret_one();
         let flush_records = self.begin();
         self.flush_records();
         let unfiltered = self.begin();
         if let Some(hit_filter) = self.hit_filter {
             self.unfiltered(hit_filter);
         }
-        Stubs { enter, leave, leave_by_fault, missing, find, system_call, one, flush_records, unfiltered }
+        Stubs {
+            enter,
+            leave,
+            leave_by_fault,
+            unresolved,
+            jump_indirect,
+            system_call,
+            interpret_one,
+            flush_records,
+            unfiltered,
+        }
     }
 
     fn begin(&mut self) -> u64 {
@@ -131,14 +141,14 @@ impl<G: Target> Writer<'_, G> {
         code.ret();
     }
 
-    /// Calls `go_on` with rsi and rdx; the result is in rax.
-    fn go_on(&mut self) {
+    /// Calls [`HostSide::interpret_until`] with rsi and rdx; the result is in rax.
+    fn call_interpreter(&mut self) {
         let code = &mut *self.assembler;
         code.address(Size::Quad, RDI, field::<G>(0));
-        code.call_through(host_field::<G>(offset_of!(HostSide, go_on)));
+        code.call_through(host_field::<G>(offset_of!(HostSide, interpret_until)));
     }
 
-    fn missing(&mut self) {
+    fn unresolved(&mut self) {
         let leave = self.assembler.label();
         self.assembler.alu_constant(Alu::Cmp, Size::Quad, EXPECTED, UNWIND as i32);
         self.assembler.jump_if(Condition::Equal, leave);
@@ -148,7 +158,7 @@ impl<G: Target> Writer<'_, G> {
         code.load(Size::Quad, RDX, EXPECTED);
         // Calls want the stack aligned to 16 bytes.
         code.push(RAX);
-        self.go_on();
+        self.call_interpreter();
         self.assembler.pop(RCX);
         self.reload();
         let code = &mut *self.assembler;
@@ -159,10 +169,10 @@ impl<G: Target> Writer<'_, G> {
         self.leave(|_| {});
     }
 
-    fn find(&mut self, missing: Label) {
+    fn jump_indirect(&mut self, unresolved: Label) {
         let code = &mut *self.assembler;
         code.alu_constant(Alu::And, Size::Quad, RAX, G::ADDRESS_MASK);
-        find_entry::<G>(code, missing);
+        jump_by_table::<G>(code, unresolved);
     }
 
     fn system_call(&mut self) {
@@ -173,7 +183,7 @@ impl<G: Target> Writer<'_, G> {
         code.address(Size::Quad, RDX, Place { base: RAX, displacement: 5 });
         code.push(RDX);
         code.push(RDX);
-        self.go_on();
+        self.call_interpreter();
         self.assembler.pop(RCX);
         self.assembler.pop(RCX);
         self.reload();
@@ -187,12 +197,12 @@ impl<G: Target> Writer<'_, G> {
         self.leave(|_| {});
     }
 
-    fn one(&mut self) {
+    fn interpret_one(&mut self) {
         self.spill();
         let code = &mut *self.assembler;
         code.address(Size::Quad, RDI, field::<G>(0));
         code.load(Size::Quad, RSI, RAX);
-        code.constant(RAX, self.one);
+        code.constant(RAX, self.interpret_one);
         code.call_through(RAX);
         self.reload();
         self.assembler.test(Size::Quad, RAX);
@@ -208,7 +218,7 @@ impl<G: Target> Writer<'_, G> {
         self.assembler.ret();
     }
 
-    /// Who hears of it does not look at the Cpu: registers that calls preserve stay as they are.
+    /// The consumer does not read the guest's registers, so callee-saved host registers need not be stored.
     fn unfiltered(&mut self, hit_filter: &HitFilter) {
         let code = &mut *self.assembler;
         let held = self.registers.all().map(|(host, _)| host).filter(|host| !PRESERVED.contains(host));
@@ -229,20 +239,20 @@ impl<G: Target> Writer<'_, G> {
         code.ret();
     }
 
-    /// Leaves the guest's world: writes all that is in host registers to the Cpu.
+    /// Stores all guest registers that are in host registers to the guest's state.
     fn spill(&mut self) {
         self.check_alignment(false);
         self.registers.all().for_each(|(host, place)| self.assembler.store(Size::Quad, place, host));
     }
 
-    /// The opposite.
+    /// Loads them again.
     fn reload(&mut self) {
         self.registers.all().for_each(|(host, place)| self.assembler.load(Size::Quad, host, place));
         self.check_alignment(true);
     }
 
-    /// Counting code counts accesses that are not aligned: it lets the host's processor look for them. They
-    /// raise SIGBUS while bit 18 of the flags is set.
+    /// Turns the host's alignment check on or off (bit 18 of the flags), by which unaligned accesses raise SIGBUS, so that
+    /// they can be counted.
     fn check_alignment(&mut self, on: bool) {
         if self.registers.checks_alignment() {
             let code = &mut *self.assembler;
@@ -254,13 +264,13 @@ impl<G: Target> Writer<'_, G> {
     }
 }
 
-/// Goes on with the code for the guest's address in rax. Takes rcx.
-pub(crate) fn find_entry<G: Target>(code: &mut Assembler, missing: Label) {
+/// Jumps to the code for the guest's address in rax by the table of computed jumps. Uses rcx.
+pub(crate) fn jump_by_table<G: Target>(code: &mut Assembler, unresolved: Label) {
     code.load(Size::Long, RCX, RAX);
     code.alu_constant(Alu::And, Size::Long, RCX, Entries::MASK as i32);
     code.shift(Shift::Left, Size::Long, RCX, 2);
     code.alu(Alu::Add, Size::Quad, RCX, host_field::<G>(offset_of!(HostSide, table)));
     code.alu(Alu::Cmp, Size::Quad, RAX, Place { base: RCX, displacement: 0 });
-    code.jump_if(Condition::NotEqual, missing);
+    code.jump_if(Condition::NotEqual, unresolved);
     code.jump_through(Place { base: RCX, displacement: 8 });
 }

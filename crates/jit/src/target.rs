@@ -1,17 +1,17 @@
-//! What the compiler must know of a guest to compile for it, beside what its instructions become.
+//! What the compiler must know of a guest, apart from the translation of its instructions.
 
 use guest::{Block, Guest};
 
 use crate::host::assembler::Register;
 
-/// A guest that there is compiled code of.
+/// A guest that the compiler supports.
 pub trait Target: Guest {
-    /// Integer registers that live in the host's: those that compilers' code uses most. All others live in the
-    /// processor's state.
+    /// Integer registers that host registers hold: those that generated code uses most. All others are in memory, in the
+    /// guest's state.
     const HELD: &'static [(u8, Register)];
     /// The integer register that reads as zero. Never held.
     const ZERO: u8;
-    /// What an instruction without a result names as the register of its result. Never held.
+    /// The result register of an instruction without a result. Never held.
     const SINK: u8;
     /// The offset in the processor's state of the integer registers, 8 bytes each.
     const INTEGERS: usize;
@@ -19,7 +19,7 @@ pub trait Target: Guest {
     const HOST: usize;
     /// The offset of [`Guest::instructions`].
     const INSTRUCTIONS: usize;
-    /// The bits that count of an address in a register which control goes to.
+    /// The bits of a register that are the target address of an indirect transfer.
     const ADDRESS_MASK: i32;
 
     /// The integer registers, by number.
@@ -28,7 +28,7 @@ pub trait Target: Guest {
     fn exits(block: &Block<Self>) -> Exits;
     /// The access to memory that an instruction makes.
     fn access(instruction: &Self::Instruction) -> Option<Access>;
-    /// The base register of an access that is compiled, and whose address is checked thereby.
+    /// The base register that the code of an access compares with the address limit. None if the access is not compiled.
     fn checked_base(instruction: &Self::Instruction) -> Option<u8>;
     /// The integer register that an instruction may change.
     fn changed(instruction: &Self::Instruction) -> Option<u8>;
@@ -36,9 +36,9 @@ pub trait Target: Guest {
 
 /// Where control goes from a block without leaving its function.
 pub struct Exits {
-    /// The addresses. Behind a call, where it returns to.
+    /// The target addresses; for a call, its return address.
     pub to: Vec<u64>,
-    /// Control may also come there from anywhere: behind a call, or by a jump to where a register points.
+    /// Whether control may also arrive there from outside the region: after a call, or by an indirect jump.
     pub is_open: bool,
 }
 

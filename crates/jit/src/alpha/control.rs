@@ -20,11 +20,11 @@ impl Emitter<'_> {
             Format::Pal => {}
             _ => return false,
         }
-        self.widen_all();
+        self.complete_sign_extensions();
         match step.op {
             Op::Br => {
                 self.write_constant(step.c, back);
-                self.go(target);
+                self.continue_at(target);
             }
             Op::Bsr => self.call(target, step.c, back),
             Op::Jsr => self.call_register(step.b, step.c, block),

@@ -75,22 +75,22 @@ impl Emitter<'_> {
         if !matches!(rounding, Rounding::Normal | Rounding::Dynamic | Rounding::Chopped) {
             return false;
         }
-        let (rare, back) = self.rarely(step, at);
+        let (slow_path, back) = self.interpret_out_of_line(step, at);
         let (noted, computed) = (self.assembler.label(), self.assembler.label());
-        self.look_at_operands(step, rare);
+        self.check_operands(step, slow_path);
         if rounding == Rounding::Chopped {
             self.assembler.jump(noted);
         } else {
-            self.look_at_control(rounding, control::FPCR_INE, noted);
+            self.check_control(rounding, control::FPCR_INE, noted);
             self.compute(step, operation);
         }
-        let inexact = Inexact { label: noted, step: *step, operation, back: computed, rare };
-        self.behind.push(OutOfLine::Guest(inexact));
+        let inexact = Inexact { label: noted, step: *step, operation, back: computed, slow_path };
+        self.out_of_line.push(OutOfLine::Guest(inexact));
         self.assembler.place(computed);
         self.assembler.vector(Vector::GET, XMM0, RAX);
         // A sum that is zero is exact.
         let is_sum = matches!(operation, Vector::ADD | Vector::SUBTRACT);
-        self.look_at_exponent(CERTAIN, is_sum, rare);
+        self.check_exponent(CERTAIN, is_sum, slow_path);
         self.write_float(step.c, RAX);
         self.assembler.place(back);
         true
@@ -109,7 +109,7 @@ impl Emitter<'_> {
         step: &DecodedInstruction,
         operation: Vector,
         back: Label,
-        rare: Label,
+        slow_path: Label,
     ) {
         /// Where the host notes an inexact result (MXCSR.PE).
         const INEXACT: u8 = 1 << 5;
@@ -122,7 +122,7 @@ impl Emitter<'_> {
             Rounding::Chopped => (FloatStatus::Chopped, *CERTAIN.start()..=*CERTAIN.end() - 1),
             _ => (FloatStatus::Nearest, CERTAIN),
         };
-        self.look_at_control(rounding, 0, rare);
+        self.check_control(rounding, 0, slow_path);
         self.assembler.load_float_status(status(mode));
         self.compute(step, operation);
         self.assembler.store_float_status(status(FloatStatus::Noted));
@@ -132,7 +132,7 @@ impl Emitter<'_> {
         self.assembler.test_bits(status(FloatStatus::Noted), INEXACT);
         self.assembler.jump_if(Condition::Equal, back);
         self.assembler.vector(Vector::GET, XMM0, RAX);
-        self.look_at_exponent(certain, false, rare);
+        self.check_exponent(certain, false, slow_path);
         self.record_inexact();
         self.assembler.jump(back);
     }
@@ -143,8 +143,8 @@ impl Emitter<'_> {
 
     /// A comparison of numbers, which are never unordered.
     fn compare_floats(&mut self, step: &DecodedInstruction, at: usize, holds: Option<Condition>) -> bool {
-        let (rare, back) = self.rarely(step, at);
-        self.look_at_operands(step, rare);
+        let (slow_path, back) = self.interpret_out_of_line(step, at);
+        self.check_operands(step, slow_path);
         match holds {
             Some(condition) => {
                 self.assembler.vector(Vector::LOAD, XMM0, float(step.a));
@@ -163,12 +163,12 @@ impl Emitter<'_> {
 
     /// An integer that a T number can hold.
     fn convert_integer(&mut self, step: &DecodedInstruction, at: usize) -> bool {
-        let (rare, back) = self.rarely(step, at);
+        let (slow_path, back) = self.interpret_out_of_line(step, at);
         self.read_float(step.b, RAX);
         self.assembler.vector(Vector::FROM_INTEGER, XMM0, RAX);
         self.assembler.vector(Vector::TO_INTEGER, RCX, XMM0);
         self.assembler.alu(Alu::Cmp, Size::Quad, RCX, RAX);
-        self.assembler.jump_if(Condition::NotEqual, rare);
+        self.assembler.jump_if(Condition::NotEqual, slow_path);
         self.assembler.vector(Vector::GET, XMM0, RAX);
         self.write_float(step.c, RAX);
         self.assembler.place(back);
@@ -180,15 +180,15 @@ impl Emitter<'_> {
         if rounding(step) != Rounding::Chopped {
             return false;
         }
-        let (rare, back) = self.rarely(step, at);
+        let (slow_path, back) = self.interpret_out_of_line(step, at);
         self.read_float(step.b, RAX);
-        self.look_at_exponent(INTEGER, true, rare);
+        self.check_exponent(INTEGER, true, slow_path);
         self.assembler.vector(Vector::TO_INTEGER, RAX, float(step.b));
         self.assembler.vector(Vector::FROM_INTEGER, XMM0, RAX);
         self.assembler.vector(Vector::COMPARE, XMM0, float(step.b));
         let exact = self.assembler.label();
         self.assembler.jump_if(Condition::Equal, exact);
-        self.look_at_control(Rounding::Chopped, 0, rare);
+        self.check_control(Rounding::Chopped, 0, slow_path);
         self.record_inexact();
         self.assembler.place(exact);
         self.write_float(step.c, RAX);
@@ -198,9 +198,9 @@ impl Emitter<'_> {
 
     /// What an S number's bits, and no others, say.
     fn convert_single(&mut self, step: &DecodedInstruction, at: usize) -> bool {
-        let (rare, back) = self.rarely(step, at);
+        let (slow_path, back) = self.interpret_out_of_line(step, at);
         self.read_float(step.b, RAX);
-        self.look_at_exponent(SINGLE, true, rare);
+        self.check_exponent(SINGLE, true, slow_path);
         self.assembler.alu_constant(Alu::And, Size::Quad, RAX, -1 << 29);
         self.write_float(step.c, RAX);
         self.assembler.place(back);
@@ -209,15 +209,15 @@ impl Emitter<'_> {
 
     /// Loads an S number, which is normal or zero.
     pub(crate) fn load_single(&mut self, step: &DecodedInstruction, at: usize, place: Place) {
-        let (rare, back) = self.rarely(step, at);
-        self.may_fault(self.index, at, self.narrow);
+        let (slow_path, back) = self.interpret_out_of_line(step, at);
+        self.may_fault(self.index, at, self.unextended);
         self.assembler.load(Size::Long, RAX, place);
         let zero = self.assembler.label();
         self.assembler.address(Size::Long, RCX, Operand::Indexed(RAX, RAX, 0, 0));
         self.assembler.test(Size::Long, RCX);
         self.assembler.jump_if(Condition::Equal, zero);
         self.assembler.shift(Shift::Right, Size::Long, RCX, 24);
-        self.look_at_number(1..=0xfe, rare);
+        self.check_number(1..=0xfe, slow_path);
         self.assembler.place(zero);
         self.assembler.vector(Vector::SET_LONG, XMM0, RAX);
         self.assembler.vector(Vector::WIDEN, XMM0, XMM0);
@@ -257,7 +257,7 @@ impl Emitter<'_> {
 
     /// Whether an inexact result is rounded as it should be, and traps nowhere; and whether the status is set that
     /// would note it. Takes rcx.
-    fn look_at_control(&mut self, rounding: Rounding, status: u64, otherwise: Label) {
+    fn check_control(&mut self, rounding: Rounding, status: u64, otherwise: Label) {
         let byte = |bits: u64| (bits >> 56) as i32;
         let dynamic = if rounding == Rounding::Dynamic { byte(control::DYNAMIC) } else { 0 };
         let nearest = byte(control::INITIAL_FPCR) & dynamic;
@@ -273,15 +273,15 @@ impl Emitter<'_> {
     }
 
     /// Whether the operands are normal or zero. Takes rax and rcx.
-    fn look_at_operands(&mut self, step: &DecodedInstruction, rare: Label) {
+    fn check_operands(&mut self, step: &DecodedInstruction, slow_path: Label) {
         for register in [step.a, step.b].into_iter().filter(|&register| register != 31) {
             self.read_float(register, RAX);
-            self.look_at_exponent(NORMAL, true, rare);
+            self.check_exponent(NORMAL, true, slow_path);
         }
     }
 
     /// Whether the exponent of the T number in rax is one of these; or it is zero, if that will do. Takes rcx.
-    fn look_at_exponent(&mut self, exponents: RangeInclusive<i32>, or_zero: bool, rare: Label) {
+    fn check_exponent(&mut self, exponents: RangeInclusive<i32>, or_zero: bool, slow_path: Label) {
         let zero = self.assembler.label();
         self.assembler.load(Size::Quad, RCX, RAX);
         self.assembler.alu(Alu::Add, Size::Quad, RCX, RCX);
@@ -289,16 +289,16 @@ impl Emitter<'_> {
             self.assembler.jump_if(Condition::Equal, zero);
         }
         self.assembler.shift(Shift::Right, Size::Quad, RCX, 53);
-        self.look_at_number(exponents, rare);
+        self.check_number(exponents, slow_path);
         self.assembler.place(zero);
     }
 
     /// Whether the number in ecx is one of these. Takes rcx.
-    fn look_at_number(&mut self, numbers: RangeInclusive<i32>, rare: Label) {
+    fn check_number(&mut self, numbers: RangeInclusive<i32>, slow_path: Label) {
         let (least, most) = numbers.into_inner();
         self.assembler.alu_constant(Alu::Sub, Size::Long, RCX, least);
         self.assembler.alu_constant(Alu::Cmp, Size::Long, RCX, most - least);
-        self.assembler.jump_if(Condition::Above, rare);
+        self.assembler.jump_if(Condition::Above, slow_path);
     }
 }
 

@@ -33,23 +33,23 @@ impl Emitter<'_> {
         match step.op {
             Op::Stb | Op::Stw | Op::Stl | Op::Stq | Op::StqU => {
                 let value = self.read(size, step.a, RCX);
-                self.may_fault(self.index, at, self.narrow);
+                self.may_fault(self.index, at, self.unextended);
                 self.assembler.store(size, place, value);
             }
             Op::Stt => {
                 self.read_float(step.a, RCX);
-                self.may_fault(self.index, at, self.narrow);
+                self.may_fault(self.index, at, self.unextended);
                 self.assembler.store(size, place, RCX);
             }
             Op::Lds => self.load_single(step, at, place),
             Op::Ldt => {
-                self.may_fault(self.index, at, self.narrow);
+                self.may_fault(self.index, at, self.unextended);
                 self.assembler.load(size, RAX, place);
                 self.write_float(step.c, RAX);
             }
             _ => {
                 let to = self.target(step.c);
-                self.may_fault(self.index, at, self.narrow);
+                self.may_fault(self.index, at, self.unextended);
                 if size == Size::Long {
                     self.assembler.load_sign_extended(size, to, place);
                 } else {
@@ -66,7 +66,7 @@ impl Emitter<'_> {
             return false;
         }
         let place = self.locked_place(access, size, at);
-        self.may_fault(self.index, at, self.narrow);
+        self.may_fault(self.index, at, self.unextended);
         self.assembler.load_sign_extended(size, RAX, place);
         self.assembler.store(Size::Quad, field::<Cpu>(LOCK + offset_of!(Lock, address)), RCX);
         self.assembler.store(Size::Quad, field::<Cpu>(LOCK + offset_of!(Lock, value)), RAX);
@@ -92,7 +92,7 @@ impl Emitter<'_> {
         self.assembler.alu(Alu::Cmp, Size::Quad, RCX, lock);
         self.assembler.jump_if(Condition::NotEqual, failed);
         self.assembler.load(Size::Quad, RAX, field::<Cpu>(LOCK + offset_of!(Lock, value)));
-        self.may_fault(self.index, at, self.narrow);
+        self.may_fault(self.index, at, self.unextended);
         self.assembler.compare_and_exchange(size, place, value);
         self.assembler.place(failed);
         self.assembler.store_constant(lock, Lock::NONE.address as i32);

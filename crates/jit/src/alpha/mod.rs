@@ -1,5 +1,5 @@
-//! What the compiler knows of Alpha: where its registers are, how control flows, and, in the files below, what each
-//! instruction becomes.
+//! Alpha as a target of the compiler: its registers, control flow and accesses; in the files below, the translation of
+//! each instruction.
 
 use std::mem::offset_of;
 
@@ -59,7 +59,7 @@ impl Target for Cpu {
             Op::CallPal if !is_system_call && !matches!(last.immediate, pal::RDUNIQ | pal::WRUNIQ) => {
                 Vec::new()
             }
-            Op::Jmp => block.jumps.clone(),
+            Op::Jmp => block.jump_targets.clone(),
             op if op.is(Flags::CONDITIONAL) => vec![block.end(), target],
             _ => vec![block.end()],
         };
@@ -101,11 +101,11 @@ pub struct Inexact {
     step: DecodedInstruction,
     operation: Vector,
     back: Label,
-    rare: Label,
+    slow_path: Label,
 }
 
 impl Emit for Cpu {
-    type Rare = Inexact;
+    type OutOfLine = Inexact;
 
     fn emit(emitter: &mut Emitter, block: &Block, at: usize) -> Option<usize> {
         let step = &block.steps[at];
@@ -121,9 +121,9 @@ impl Emit for Cpu {
         Some(1)
     }
 
-    fn emit_rare(emitter: &mut Emitter, rare: Inexact) {
-        emitter.assembler.place(rare.label);
-        emitter.compute_noted(&rare.step, rare.operation, rare.back, rare.rare);
+    fn emit_out_of_line(emitter: &mut Emitter, inexact: Inexact) {
+        emitter.assembler.place(inexact.label);
+        emitter.compute_noted(&inexact.step, inexact.operation, inexact.back, inexact.slow_path);
     }
 
     fn execute_or_undo(&mut self, step: &DecodedInstruction, memory: &Memory) -> bool {

@@ -1,4 +1,4 @@
-//! What integer operates compute: one line an instruction, as in the interpreter's `meaning`.
+//! Integer operates: one line an instruction, as in the interpreter's `semantics.rs`.
 
 use isa::Op;
 
@@ -265,7 +265,7 @@ impl Emitter<'_> {
         let to = self.target(step.c);
         if step.a != 31 && step.b != 31 && self.held(step.b) == Some(to) {
             let a = self.operand(Size::Quad, step.a);
-            self.widen(step.b);
+            self.complete_sign_extension(step.b);
             self.assembler.alu(operation, Size::Quad, to, a);
             return self.write_compared(step.c, to);
         }
@@ -282,7 +282,7 @@ impl Emitter<'_> {
     }
 
     fn copy(&mut self, from: u8, to: u8) {
-        if self.is_narrow(from) && from != 31 {
+        if self.is_longword(from) && from != 31 {
             let value = self.read(Size::Long, from, RAX);
             return self.write_low(to, value);
         }
@@ -339,8 +339,8 @@ impl Emitter<'_> {
             _ => return None,
         };
         // The order of longwords is that of what they are extended to.
-        let is_narrow = self.is_narrow(step.a) && self.is_narrow(step.b);
-        let size = if is_narrow { Size::Long } else { Size::Quad };
+        let is_longword = self.is_longword(step.a) && self.is_longword(step.b);
+        let size = if is_longword { Size::Long } else { Size::Quad };
         match (second(step), self.held(step.a)) {
             (Second::Literal(value), None) if step.a != 31 => {
                 self.assembler.alu_constant(Alu::Cmp, Size::Quad, integer::<Cpu>(step.a), value);

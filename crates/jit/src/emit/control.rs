@@ -3,120 +3,126 @@
 use super::*;
 use crate::host::arena::CELL_ADDRESS;
 use crate::registers::integer;
-use crate::stubs::{EXPECTED, find_entry};
+use crate::stubs::{EXPECTED, jump_by_table};
 
 impl<G: Emit> Emitter<'_, G> {
-    /// Goes on at an address.
-    pub(crate) fn go(&mut self, address: u64) {
+    /// Continues at a guest address: in this region by fall-through or a jump, otherwise in another one.
+    pub(crate) fn continue_at(&mut self, address: u64) {
         match self.region.at(address) {
             Some(next) if next == self.index + 1 => {}
             Some(next) => self.assembler.jump(self.labels[next]),
             None => {
-                self.increment(self.lost_behind());
-                self.elsewhere(address);
+                self.increment(self.exit_after());
+                self.jump_to_other_region(address);
             }
         }
     }
 
-    /// Where to jump to go on at an address.
+    /// The label to jump to in order to continue at a guest address.
     pub(crate) fn place_of(&mut self, address: u64) -> Label {
         match self.region.at(address) {
             Some(next) => self.labels[next],
             None => {
                 let label = self.assembler.label();
-                self.behind.push(OutOfLine::Elsewhere { label, address, lost: self.lost_behind() });
+                self.out_of_line.push(OutOfLine::OtherRegion {
+                    label,
+                    address,
+                    exit_counter: self.exit_after(),
+                });
                 label
             }
         }
     }
 
-    /// Goes on in other code.
-    pub(crate) fn elsewhere(&mut self, address: u64) {
+    /// Jumps to the region with the code for a guest address.
+    pub(crate) fn jump_to_other_region(&mut self, address: u64) {
         let leave = self.leave_for(address);
         self.poll(leave);
-        if let Some(cell) = self.cell(address) {
-            self.assembler.jump_through(cell);
+        if let Some(slot) = self.link_slot(address) {
+            self.assembler.jump_through(slot);
         }
     }
 
-    pub(crate) fn cell(&mut self, address: u64) -> Option<Operand> {
-        let cell = self.entries.cell(address);
-        self.is_full |= cell.is_none();
-        cell.map(Operand::Near)
+    /// The link slot of a guest address.
+    pub(crate) fn link_slot(&mut self, address: u64) -> Option<Operand> {
+        let slot = self.entries.cell(address);
+        self.is_full |= slot.is_none();
+        slot.map(Operand::Near)
     }
 
     /// A conditional branch: the flags are set.
     pub(crate) fn branch(&mut self, condition: Condition, target: u64, next: u64) {
-        self.widen_all();
+        self.complete_sign_extensions();
         if self.region.at(target) == Some(self.index + 1) {
             let there = self.place_of(next);
             self.assembler.jump_if(condition.opposite(), there);
         } else {
             let there = self.place_of(target);
             self.assembler.jump_if(condition, there);
-            self.go(next);
+            self.continue_at(next);
         }
     }
 
-    /// Jumps to where a register points; another one gets the address behind the jump.
+    /// Jumps to the guest address in a register; another register gets the address behind the jump.
     pub(crate) fn jump_register(&mut self, pointer: u8, register: u8, back: u64) {
         self.read_into(Size::Quad, pointer, RAX);
         self.assembler.alu_constant(Alu::And, Size::Quad, RAX, G::ADDRESS_MASK);
         self.write_constant(register, back);
         let leave = self.stub(self.stubs.leave);
         self.poll(leave);
-        let absent = self.stub(self.stubs.missing);
-        find_entry::<G>(&mut self.assembler, absent);
+        let unresolved = self.stub(self.stubs.unresolved);
+        jump_by_table::<G>(&mut self.assembler, unresolved);
     }
 
-    /// Notes where a call returns to: in the guest's register, and on the host's stack if there is room.
-    pub(crate) fn link(&mut self, register: u8, back: u64, leave: Label) {
+    /// Writes a call's return address to the guest's register and onto the host's stack. Leaves if that is full.
+    pub(crate) fn push_return_address(&mut self, register: u8, back: u64, leave: Label) {
         self.assembler.constant(RCX, back);
         self.write(register, RCX);
         self.poll(leave);
         self.assembler.push(RCX);
     }
 
-    pub(crate) fn behind_call(&mut self, back: u64) {
+    /// Continues behind a call, where it returns to.
+    pub(crate) fn after_call(&mut self, back: u64) {
         self.assembler.pop(RCX);
-        self.known = 0;
-        self.go(back);
+        self.checked_bases = 0;
+        self.continue_at(back);
     }
 
-    /// Calls an address; a register gets where it returns to.
+    /// Calls a guest address; a register gets the return address.
     pub(crate) fn call(&mut self, target: u64, register: u8, back: u64) {
         let leave = self.leave_for(target);
-        self.link(register, back, leave);
-        if let Some(cell) = self.cell(target) {
-            self.assembler.call_through(cell);
+        self.push_return_address(register, back, leave);
+        if let Some(slot) = self.link_slot(target) {
+            self.assembler.call_through(slot);
         }
-        self.behind_call(back);
+        self.after_call(back);
     }
 
-    /// Calls what a register points to; another one gets where that returns to.
+    /// Calls the guest address in a register; another register gets the return address.
     pub(crate) fn call_register(&mut self, pointer: u8, register: u8, block: &Block<G>) {
         let back = block.end();
         self.read_into(Size::Quad, pointer, RAX);
         let leave = self.stub(self.stubs.leave);
-        self.link(register, back, leave);
-        // Where it went before it may go again: at once.
-        let known = block.jumps.first().and_then(|&first| self.entries.cell(first));
-        match known {
-            Some(cell) => {
+        self.push_return_address(register, back, leave);
+        // Predicts the first target so far, whose link slot is compared.
+        let slot = block.jump_targets.first().and_then(|&first| self.entries.cell(first));
+        match slot {
+            Some(slot) => {
                 let (label, returned) = (self.assembler.label(), self.assembler.label());
-                self.behind.push(OutOfLine::Call { label, back: returned });
-                self.assembler.alu(Alu::Cmp, Size::Quad, RAX, Operand::Near(cell + CELL_ADDRESS));
+                self.out_of_line.push(OutOfLine::Call { label, back: returned });
+                self.assembler.alu(Alu::Cmp, Size::Quad, RAX, Operand::Near(slot + CELL_ADDRESS));
                 self.assembler.jump_if(Condition::NotEqual, label);
-                self.assembler.call_through(Operand::Near(cell));
+                self.assembler.call_through(Operand::Near(slot));
                 self.assembler.place(returned);
             }
-            None => self.assembler.call_to(self.stubs.find),
+            None => self.assembler.call_to(self.stubs.jump_indirect),
         }
-        self.behind_call(back);
+        self.after_call(back);
     }
 
-    /// Returns to where a register points: to whom called, if it called from before there. Another register gets the
-    /// address behind the return.
+    /// Returns to the address in a register: by a host return if it is the expected return address on the host's stack,
+    /// otherwise by leaving compiled code. Another register gets the address behind the return.
     pub(crate) fn return_to(&mut self, pointer: u8, register: u8, back: u64) {
         self.read_into(Size::Quad, pointer, RAX);
         self.write_constant(register, back);
@@ -131,8 +137,8 @@ impl<G: Emit> Emitter<'_, G> {
         self.end_record(block);
         self.assembler.constant(RAX, block.address_of(block.steps.len() - 1));
         self.assembler.call_to(self.stubs.system_call);
-        self.known = 0;
-        self.go(block.end());
+        self.checked_bases = 0;
+        self.continue_at(block.end());
     }
 
     /// Compares an integer register with zero.
@@ -146,7 +152,7 @@ impl<G: Emit> Emitter<'_, G> {
                 self.assembler.test(Size::Quad, RCX);
             }
             (_, Some(host)) => {
-                let size = if self.is_narrow(register) { Size::Long } else { Size::Quad };
+                let size = if self.is_longword(register) { Size::Long } else { Size::Quad };
                 self.assembler.test(size, host);
             }
             _ => self.assembler.alu_constant(Alu::Cmp, Size::Quad, integer::<G>(register), 0),

@@ -48,7 +48,7 @@ impl<G: Emit> Emitter<'_, G> {
     /// where that code returns.
     fn unfiltered(&mut self, what: UnfilteredAccess, fetched: Option<u64>) -> (Label, Label) {
         let (label, back) = (self.assembler.label(), self.assembler.label());
-        self.behind.push(OutOfLine::UnfilteredAccess { label, what, fetched, back });
+        self.out_of_line.push(OutOfLine::UnfilteredAccess { label, what, fetched, back });
         (label, back)
     }
 

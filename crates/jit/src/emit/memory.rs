@@ -1,20 +1,20 @@
-//! Where the operands of loads and stores are.
+//! Memory operands.
 
 use super::*;
 use crate::registers::address_limit;
 use crate::target::Access;
 
 impl<G: Emit> Emitter<'_, G> {
-    /// Where a memory operand is, which is known to lie where only the guest's memory is: an access to
-    /// another address is left to the interpreter. May take rax and rcx.
+    /// A memory operand, whose base was compared with the address limit: at another address the comparison faults, and
+    /// the interpreter executes the instruction. May use rax and rcx.
     pub(crate) fn place(&mut self, access: Access, at: usize) -> Place {
         let base = self.read(Size::Quad, access.base, RAX);
-        if self.known & 1 << access.base == 0 {
+        if self.checked_bases & 1 << access.base == 0 {
             // The displacement reaches at most 32 KB further, where nothing is ever mapped.
-            self.may_fault(self.index, at, self.narrow);
+            self.may_fault(self.index, at, self.unextended);
             self.assembler.alu(Alu::Cmp, Size::Quad, base, address_limit::<G>());
             self.assembler.jump_into(Condition::AboveOrEqual, 1);
-            self.known |= 1 << access.base;
+            self.checked_bases |= 1 << access.base;
         }
         let mut place = Place { base, displacement: access.displacement };
         if access.is_rounded {

@@ -7,7 +7,7 @@ impl<G: Emit> Emitter<'_, G> {
     /// Where an integer register is; not for the one that is zero.
     pub(crate) fn operand(&mut self, size: Size, register: u8) -> Operand {
         if size == Size::Quad {
-            self.widen(register);
+            self.complete_sign_extension(register);
         }
         match self.registers.held(register) {
             Some(host) => host.into(),
@@ -15,35 +15,35 @@ impl<G: Emit> Emitter<'_, G> {
         }
     }
 
-    /// Gives a register its upper half.
-    pub(crate) fn widen(&mut self, register: u8) {
-        if self.narrow & 1 << register != 0
+    /// Completes a deferred sign extension.
+    pub(crate) fn complete_sign_extension(&mut self, register: u8) {
+        if self.unextended & 1 << register != 0
             && let Some(host) = self.registers.held(register)
         {
             self.assembler.load_sign_extended(Size::Long, host, host);
-            self.narrow &= !(1 << register);
+            self.unextended &= !(1 << register);
         }
     }
 
-    /// Gives all registers their upper halves, as who goes on elsewhere expects it. Flags stay as they are.
-    pub(crate) fn widen_all(&mut self) {
-        (0..32).for_each(|register| self.widen(register));
+    /// Completes all deferred sign extensions, as code outside the region expects it. Preserves the flags.
+    pub(crate) fn complete_sign_extensions(&mut self) {
+        (0..32).for_each(|register| self.complete_sign_extension(register));
     }
 
-    /// Whether the low half of a register is known to tell all.
-    pub(crate) fn is_narrow(&self, register: u8) -> bool {
-        register == G::ZERO || self.narrow & 1 << register != 0
+    /// Whether a register's value is its low half, sign-extended, so that a test of the low half suffices.
+    pub(crate) fn is_longword(&self, register: u8) -> bool {
+        register == G::ZERO || self.unextended & 1 << register != 0
     }
 
-    /// An integer register in a register of the host: its own, or `scratch`. If less than a quadword is
-    /// wanted, what lies above means nothing.
+    /// An integer register in a register of the host: its own, or `scratch`. The bits above
+    /// `size` are undefined.
     pub(crate) fn read(&mut self, size: Size, register: u8, scratch: Register) -> Register {
         if register == G::ZERO {
             self.assembler.constant(scratch, 0);
             return scratch;
         }
         if size == Size::Quad {
-            self.widen(register);
+            self.complete_sign_extension(register);
         }
         match self.registers.held(register) {
             Some(host) => host,
@@ -75,22 +75,22 @@ impl<G: Emit> Emitter<'_, G> {
         if register == G::SINK {
             return;
         }
-        self.forget(register);
+        self.clobber(register);
         match self.registers.held(register) {
             Some(host) => self.assembler.load(Size::Quad, host, value),
             None => self.assembler.store(Size::Quad, integer::<G>(register), value),
         }
     }
 
-    /// Sets an integer register to a longword's value, sign-extended: at once only in memory.
+    /// Sets an integer register to a longword's value, sign-extended; the extension is deferred if a host register holds it.
     pub(crate) fn write_low(&mut self, register: u8, value: Register) {
         match self.held(register) {
             Some(host) => {
                 if host != value {
                     self.assembler.load(Size::Long, host, value);
                 }
-                self.forget(register);
-                self.narrow |= 1 << register;
+                self.clobber(register);
+                self.unextended |= 1 << register;
             }
             None => {
                 self.assembler.load_sign_extended(Size::Long, RAX, value);
@@ -99,17 +99,17 @@ impl<G: Emit> Emitter<'_, G> {
         }
     }
 
-    /// A register gets another value.
-    pub(crate) fn forget(&mut self, register: u8) {
-        self.known &= !(1 << register);
-        self.narrow &= !(1 << register);
+    /// Discards what is known of a register, which gets another value.
+    pub(crate) fn clobber(&mut self, register: u8) {
+        self.checked_bases &= !(1 << register);
+        self.unextended &= !(1 << register);
     }
 
     pub(crate) fn write_constant(&mut self, register: u8, value: u64) {
         if register == G::SINK {
             return;
         }
-        self.forget(register);
+        self.clobber(register);
         match (self.registers.held(register), i32::try_from(value as i64)) {
             (Some(host), Ok(0)) => self.assembler.zero(host),
             (Some(host), _) => self.assembler.constant(host, value),

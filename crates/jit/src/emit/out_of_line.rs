@@ -1,82 +1,82 @@
-//! What is written behind the blocks of a region, as it is rare; and what leaves to the interpreter.
+//! Cold code, which is written behind the blocks of a region, and exits to the interpreter.
 
 use super::*;
 
-/// What is written behind the blocks, as it is rare.
+/// Code for a rare case, which is written behind the blocks.
 pub(crate) enum OutOfLine<G: Emit> {
-    /// The interpreter is to execute an instruction of a block.
-    Fault { label: Label, block: usize, at: usize, narrow: u32 },
-    /// Leave for an address of the guest; add one to a counter first.
-    Leave { label: Label, address: u64, lost: Option<usize> },
-    /// Go on in a stub: the address is in rax.
+    /// Leave compiled code; the interpreter resumes at an instruction of a block.
+    Fault { label: Label, block: usize, at: usize, unextended: u32 },
+    /// Increment the exit counter and leave compiled code, to continue at a guest address.
+    Leave { label: Label, address: u64, exit_counter: Option<usize> },
+    /// Jump to a stub with the guest address in rax.
     Stub { label: Label, stub: u64 },
-    /// Go on in other code; add one to a counter first.
-    Elsewhere { label: Label, address: u64, lost: Option<usize> },
-    /// There is no room for another record.
+    /// Increment the exit counter and jump to another region.
+    OtherRegion { label: Label, address: u64, exit_counter: Option<usize> },
+    /// Call the observer, as there is no room for another record.
     FlushRecords { label: Label, back: Label },
     /// Reports an unfiltered access; for a fetch, from this address.
     UnfilteredAccess { label: Label, what: UnfilteredAccess, fetched: Option<u64>, back: Label },
-    /// The interpreter is to execute an instruction of a block, after which compiled code goes on.
-    One { label: Label, step: *const G::Instruction, fault: Label, back: Label },
-    /// Call what a register points to: the address is in rax.
+    /// Call the interpreter for one instruction, then continue in compiled code.
+    Interpret { label: Label, step: *const G::Instruction, fault: Label, back: Label },
+    /// Call the guest address in rax, which is not the predicted one.
     Call { label: Label, back: Label },
-    /// What the guest has.
-    Guest(G::Rare),
+    /// Code that only this guest needs.
+    Guest(G::OutOfLine),
 }
 
 impl<G: Emit> Emitter<'_, G> {
-    /// Where to jump so that the interpreter executes an instruction of this block.
+    /// The label to jump to so that the interpreter resumes at an instruction of this block.
     pub(crate) fn fault(&mut self, at: usize) -> Label {
         let label = self.assembler.label();
-        self.behind.push(OutOfLine::Fault { label, block: self.index, at, narrow: self.narrow });
+        self.out_of_line.push(OutOfLine::Fault { label, block: self.index, at, unextended: self.unextended });
         label
     }
 
-    /// Where to jump to leave for an address.
+    /// The label to jump to in order to leave compiled code and continue at a guest address.
     pub(crate) fn leave_for(&mut self, address: u64) -> Label {
         let label = self.assembler.label();
-        self.behind.push(OutOfLine::Leave { label, address, lost: None });
+        self.out_of_line.push(OutOfLine::Leave { label, address, exit_counter: None });
         label
     }
 
-    /// Where to jump to leave before the block, which is not counted yet.
+    /// The label to jump to in order to leave before the block, which is not counted yet.
     pub(crate) fn leave_before(&mut self) -> Label {
         let label = self.assembler.label();
         let address = self.cache.block(self.region.blocks[self.index]).address;
-        let lost = self.counter(|flow| flow.lost_before(self.index));
-        self.behind.push(OutOfLine::Leave { label, address, lost });
+        let exit_counter = self.counter(|flow| flow.exit_before(self.index));
+        self.out_of_line.push(OutOfLine::Leave { label, address, exit_counter });
         label
     }
 
-    /// Where to jump to go on in a stub with the address in rax.
+    /// The label to jump to for a stub, with the guest address in rax.
     pub(crate) fn stub(&mut self, stub: u64) -> Label {
         let label = self.assembler.label();
-        self.behind.push(OutOfLine::Stub { label, stub });
+        self.out_of_line.push(OutOfLine::Stub { label, stub });
         label
     }
 
-    /// What is written next may fault: the interpreter takes over at an instruction of a block.
-    pub(crate) fn may_fault(&mut self, block: usize, at: usize, narrow: u32) {
+    /// Records a site: the next host instruction may fault, and the interpreter then resumes at an instruction of a block.
+    pub(crate) fn may_fault(&mut self, block: usize, at: usize, unextended: u32) {
         let position = self.assembler.position() as u32;
         // The block is counted where it begins, or else where it ends.
         let is_counted = self.registers.counts_blocks();
-        let lost =
-            self.counter(|flow| if is_counted { flow.lost_behind(block) } else { flow.lost_before(block) });
-        let lost = lost.map(|counter| counter as u32);
+        let exit_counter =
+            self.counter(|flow| if is_counted { flow.exit_after(block) } else { flow.exit_before(block) });
+        let exit_counter = exit_counter.map(|counter| counter as u32);
         let (block, index) = (self.region.blocks[block], at as u32);
-        self.sites.push(Site { position, block, index, narrow, lost });
+        self.sites.push(Site { position, block, index, unextended, exit_counter });
     }
 
-    pub(crate) fn rare(&mut self, rare: OutOfLine<G>) {
-        match rare {
-            OutOfLine::Fault { label, block, at, narrow } => {
+    pub(crate) fn write_out_of_line(&mut self, code: OutOfLine<G>) {
+        match code {
+            OutOfLine::Fault { label, block, at, unextended } => {
                 self.assembler.place(label);
-                self.may_fault(block, at, narrow);
+                self.may_fault(block, at, unextended);
                 self.assembler.halt();
             }
-            OutOfLine::Leave { label, address, lost } => {
+            OutOfLine::Leave { label, address, exit_counter } => {
                 self.assembler.place(label);
-                self.increment(lost);
+                self.increment(exit_counter);
                 self.assembler.constant(RAX, address);
                 self.assembler.jump_to(self.stubs.leave);
             }
@@ -84,10 +84,10 @@ impl<G: Emit> Emitter<'_, G> {
                 self.assembler.place(label);
                 self.assembler.jump_to(stub);
             }
-            OutOfLine::Elsewhere { label, address, lost } => {
+            OutOfLine::OtherRegion { label, address, exit_counter } => {
                 self.assembler.place(label);
-                self.increment(lost);
-                self.elsewhere(address);
+                self.increment(exit_counter);
+                self.jump_to_other_region(address);
             }
             OutOfLine::UnfilteredAccess { label, what, fetched, back } => {
                 self.assembler.place(label);
@@ -104,54 +104,54 @@ impl<G: Emit> Emitter<'_, G> {
                 self.assembler.call_to(self.stubs.flush_records);
                 self.assembler.jump(back);
             }
-            OutOfLine::One { label, step, fault, back } => {
+            OutOfLine::Interpret { label, step, fault, back } => {
                 self.assembler.place(label);
-                self.one(step, fault);
+                self.interpret_one(step, fault);
                 self.assembler.jump(back);
             }
-            OutOfLine::Guest(rare) => G::emit_rare(self, rare),
+            OutOfLine::Guest(code) => G::emit_out_of_line(self, code),
             OutOfLine::Call { label, back } => {
                 self.assembler.place(label);
-                self.assembler.call_to(self.stubs.find);
+                self.assembler.call_to(self.stubs.jump_indirect);
                 self.assembler.jump(back);
             }
         }
     }
 
-    /// Lets the interpreter execute one instruction; it executes it again if it does not complete.
+    /// Calls the interpreter for an instruction. If it does not complete, leaves compiled code before it.
     pub(crate) fn by_interpreter(&mut self, step: &G::Instruction, at: usize) {
-        self.widen_all();
+        self.complete_sign_extensions();
         if let Some(access) = G::access(step) {
             let base = self.read(Size::Quad, access.base, RAX);
             self.note(Place { base, displacement: access.displacement });
         }
         let fault = self.fault(at);
-        self.one(step, fault);
+        self.interpret_one(step, fault);
         if let Some(register) = G::changed(step) {
-            self.forget(register);
+            self.clobber(register);
         }
     }
 
     /// Calls the interpreter for one instruction.
-    pub(crate) fn one(&mut self, step: *const G::Instruction, fault: Label) {
+    pub(crate) fn interpret_one(&mut self, step: *const G::Instruction, fault: Label) {
         self.assembler.constant(RAX, step as u64);
-        self.assembler.call_to(self.stubs.one);
+        self.assembler.call_to(self.stubs.interpret_one);
         self.assembler.jump_if(Condition::NotEqual, fault);
     }
 
-    /// Where to jump so that the interpreter executes an instruction that was only looked at so far and that
-    /// changes no integer register; and the label to place behind its code.
-    pub(crate) fn rarely(&mut self, step: &G::Instruction, at: usize) -> (Label, Label) {
+    /// The label of a slow path that calls the interpreter for an instruction, and the label to place behind the fast path.
+    /// The instruction must change no integer register, and the fast path must have had no effect before the jump.
+    pub(crate) fn interpret_out_of_line(&mut self, step: &G::Instruction, at: usize) -> (Label, Label) {
         let (label, back, fault) = (self.assembler.label(), self.assembler.label(), self.fault(at));
-        self.behind.push(OutOfLine::One { label, step, fault, back });
+        self.out_of_line.push(OutOfLine::Interpret { label, step, fault, back });
         (label, back)
     }
 }
 
 /// Executes one instruction for compiled code. Returns 1 if it did not complete.
-pub(crate) extern "C" fn one<G: Emit>(guest: *mut G, instruction: *const G::Instruction) -> u64 {
+pub(crate) extern "C" fn interpret_one<G: Emit>(guest: *mut G, instruction: *const G::Instruction) -> u64 {
     // SAFETY: compiled code passes its processor, and an instruction of a block that lives as long as the code;
-    // whoever entered it noted the memory for as long as compiled code runs.
+    // the caller of `enter` set the memory, which outlives the run of compiled code.
     let (guest, instruction, memory) = unsafe {
         let guest = &mut *guest;
         let memory = &*guest.host().memory;

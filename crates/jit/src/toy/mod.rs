@@ -237,7 +237,7 @@ impl Target for Toy {
 }
 
 impl Emit for Toy {
-    type Rare = std::convert::Infallible;
+    type OutOfLine = std::convert::Infallible;
 
     fn emit(emitter: &mut Emitter, block: &Block<Toy>, at: usize) -> Option<usize> {
         let step = &block.steps[at];
@@ -270,8 +270,8 @@ impl Emit for Toy {
         Some(1)
     }
 
-    fn emit_rare(_: &mut Emitter, rare: std::convert::Infallible) {
-        match rare {}
+    fn emit_out_of_line(_: &mut Emitter, never: std::convert::Infallible) {
+        match never {}
     }
 
     fn execute_or_undo(&mut self, step: &Decoded, memory: &Memory) -> bool {
@@ -284,10 +284,10 @@ impl Emitter<'_> {
         let place = self.place(access, at);
         if access.is_store {
             let value = self.read(Size::Quad, step.source, RCX);
-            self.may_fault(self.index, at, self.narrow);
+            self.may_fault(self.index, at, self.unextended);
             self.assembler.store(Size::Quad, place, value);
         } else {
-            self.may_fault(self.index, at, self.narrow);
+            self.may_fault(self.index, at, self.unextended);
             self.assembler.load(Size::Quad, RAX, place);
             self.write(step.result, RAX);
         }

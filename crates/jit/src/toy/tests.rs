@@ -196,12 +196,12 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
         compiler.prepare(self.cache.block(id), &mut self.toy);
         let host = &mut self.toy.host;
         (host.memory, host.instruction_limit) = (self.memory, u64::MAX);
-        host.go_on = Some(go_on::<LEVEL>);
+        host.interpret_until = Some(interpret_until::<LEVEL>);
         host.flush_records = Some(flush_records::<LEVEL>);
-        self.toy.host.runner = (&raw mut *self).cast();
+        self.toy.host.callback_context = (&raw mut *self).cast();
         (self.depth, self.entered) = (self.depth + 1, self.entered + 1);
         // SAFETY: the compiler made the code for this memory, and `host` is set. Compiled code comes back to this runner
-        // by `go_on` only, while this call waits.
+        // by `interpret_until` only, while this call waits.
         let exit = unsafe { crate::enter(&mut self.toy, code, self.depth == 1) };
         self.depth -= 1;
         match exit {
@@ -212,14 +212,14 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
 }
 
 extern "C" fn flush_records<const LEVEL: u8>(toy: *mut c_void) {
-    // SAFETY: as for `go_on`.
-    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.runner.cast::<Runner<'_, LEVEL>>() };
+    // SAFETY: as for `interpret_until`.
+    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.callback_context.cast::<Runner<'_, LEVEL>>() };
     runner.flush();
 }
 
-extern "C" fn go_on<const LEVEL: u8>(toy: *mut c_void, from: u64, until: u64) -> u64 {
+extern "C" fn interpret_until<const LEVEL: u8>(toy: *mut c_void, from: u64, until: u64) -> u64 {
     // SAFETY: `execute` set the runner before it entered the code that calls, and waits meanwhile.
-    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.runner.cast::<Runner<'_, LEVEL>>() };
+    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.callback_context.cast::<Runner<'_, LEVEL>>() };
     runner.has_ended = until & 1 != 0;
     if runner.has_ended {
         runner.toy.pc = from + 4;

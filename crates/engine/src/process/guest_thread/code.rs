@@ -7,7 +7,7 @@ use events::{BlockId, HitFilter};
 use super::{GuestThread, Shared};
 use alpha::cpu::Cpu;
 use alpha::{Block, BlockCache};
-use guest::LONGEST;
+use guest::MAX_BLOCK_INSTRUCTIONS;
 use guest::interpreter::{self, Limits, Next, Stop};
 use guest::{InstrumentationLevel, Observer};
 use jit::{Compiler, Exit, UNWIND};
@@ -150,7 +150,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
         }
         if self.cache.block(id).code().is_null() {
             if self.observer.must_report(self.cache.block(id)) {
-                self.cache.freeze(id);
+                self.cache.exclude_from_compilation(id);
                 return None;
             }
             if self.code.level == InstrumentationLevel::Unfiltered {
@@ -171,15 +171,16 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
             return Some(Exit::At(UNWIND));
         }
         let host = &mut self.cpu.host;
-        host.instruction_limit = self.observer.instruction_limit().saturating_sub(LONGEST as u64);
+        host.instruction_limit =
+            self.observer.instruction_limit().saturating_sub(MAX_BLOCK_INSTRUCTIONS as u64);
         host.memory = self.shared.memory;
-        host.go_on = Some(go_on::<O>);
+        host.interpret_until = Some(interpret_until::<O>);
         host.flush_records = Some(flush_records::<O>);
-        self.cpu.host.runner = (&raw mut *self).cast();
+        self.cpu.host.callback_context = (&raw mut *self).cast();
         self.flush_filtered();
         self.depth += 1;
         // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code calls back only
-        // by `go_on`, while this call is suspended.
+        // by `interpret_until`, while this call is suspended.
         let left = unsafe { jit::enter(self.cpu, code, self.depth == 1) };
         self.depth -= 1;
         Some(left)
@@ -257,16 +258,18 @@ fn forget(cache: &mut BlockCache, code: &mut Code) {
 
 /// Called by compiled code when the record buffer is full.
 extern "C" fn flush_records<O: Observer<Cpu>>(cpu: *mut c_void) {
-    // SAFETY: as for `go_on`.
-    let runner = unsafe { &mut *(*cpu.cast::<Cpu>()).host.runner.cast::<GuestThread<'_, '_, '_, O>>() };
+    // SAFETY: as for `interpret_until`.
+    let runner =
+        unsafe { &mut *(*cpu.cast::<Cpu>()).host.callback_context.cast::<GuestThread<'_, '_, '_, O>>() };
     runner.flush_records();
 }
 
 /// Called by compiled code to have the interpreter run from one address until control reaches another. Returns the
 /// address at which to continue. If the lowest bit of `until` is set, the first instruction is a system call.
-extern "C" fn go_on<O: Observer<Cpu>>(cpu: *mut c_void, from: u64, until: u64) -> u64 {
+extern "C" fn interpret_until<O: Observer<Cpu>>(cpu: *mut c_void, from: u64, until: u64) -> u64 {
     // SAFETY: `execute` set the runner before it entered the calling code, and is suspended meanwhile.
-    let runner = unsafe { &mut *(*cpu.cast::<Cpu>()).host.runner.cast::<GuestThread<'_, '_, '_, O>>() };
+    let runner =
+        unsafe { &mut *(*cpu.cast::<Cpu>()).host.callback_context.cast::<GuestThread<'_, '_, '_, O>>() };
     let (until, is_system_call) = (until & !3, until & 1 != 0);
     runner.cpu.pc = from;
     if is_system_call {
