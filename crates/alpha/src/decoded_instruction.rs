@@ -4,7 +4,7 @@ use guest::Instruction;
 use isa::{Flags, Format, Op};
 
 use crate::cpu::{Cpu, register::SINK};
-use crate::semantics::pal;
+use crate::pal;
 
 /// A decoded instruction, its operands brought into one form.
 #[derive(Clone, Copy, Debug)]

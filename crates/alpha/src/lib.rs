@@ -6,6 +6,7 @@ mod decoded_instruction;
 pub mod float;
 mod fpcr;
 mod guest;
+pub mod pal;
 pub mod semantics;
 
 pub use decoded_instruction::DecodedInstruction;

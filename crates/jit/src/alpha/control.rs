@@ -3,7 +3,7 @@
 use isa::{Flags, Format, Op};
 
 use super::*;
-use alpha::semantics::pal;
+use alpha::pal;
 
 impl Emitter<'_> {
     /// A transfer of control, which ends the block; false if the instruction is none.

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 
 use ::memory::Memory;
 use alpha::cpu::{Cpu, register};
-use alpha::semantics::pal;
+use alpha::pal;
 use alpha::{Block, DecodedInstruction};
 use isa::{Flags, Op};
 

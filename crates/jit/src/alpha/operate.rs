@@ -3,7 +3,7 @@
 use isa::Op;
 
 use super::*;
-use alpha::semantics::pal;
+use alpha::pal;
 
 /// The second operand of an operate: a register of the guest, or a literal.
 #[derive(Clone, Copy)]
