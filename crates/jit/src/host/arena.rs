@@ -7,22 +7,39 @@ use std::sync::Arc;
 use super::assembler::{Assembler, Operand, RAX, Size};
 use guest::counters::{self, Space};
 
-/// Size of the arena in bytes, so that all code is within reach of relative jumps.
+/// Size of the code in bytes. All of it is within reach of relative jumps.
 pub(crate) const ARENA_BYTES: usize = 256 << 20;
+/// Maximum number of link slots.
+const MOST_SLOTS: usize = 1 << 20;
+const SLOT_BYTES: usize = MOST_SLOTS * size_of::<LinkSlot>();
 
-/// A contiguous range of executable memory: code from the beginning, link slots from the end. The counters follow it.
+/// Size in bytes of an unresolved stub, and number of those that are written at once.
+const STUB_BYTES: usize = 16;
+const STUBS: usize = PAGE / STUB_BYTES;
+
+/// The host's page size.
+const PAGE: usize = 4096;
+
+/// A contiguous range of memory, so that code refers to all of it by relative displacements: code from the beginning and
+/// unresolved stubs before [`ARENA_BYTES`], which are executable; then link slots and counters, which code writes.
+///
+/// No page is both writable and executable: the pages of new code are writable only while [`Arena::write`] copies it. Two
+/// mappings of the same memory would need no system calls, but such memory is shared with forked processes.
 pub(crate) struct Arena {
     space: Arc<Space>,
     used: usize,
-    /// Offset of the link slots.
-    cells: usize,
+    /// Offset of the unresolved stubs.
+    stubs: usize,
+    /// Number of link slots.
+    slots: usize,
 }
 
 impl Arena {
     pub(crate) fn new() -> Option<Arena> {
-        let bytes = ARENA_BYTES + counters::MOST * size_of::<u64>();
-        let space = Space::new(bytes, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC)?;
-        Some(Arena { space: Arc::new(space), used: 0, cells: ARENA_BYTES })
+        let bytes = ARENA_BYTES + SLOT_BYTES + counters::MOST * size_of::<u64>();
+        let space = Space::new(bytes, libc::PROT_READ | libc::PROT_WRITE)?;
+        let arena = Arena { space: Arc::new(space), used: 0, stubs: ARENA_BYTES, slots: 0 };
+        arena.protect(0, ARENA_BYTES, libc::PROT_EXEC).then_some(arena)
     }
 
     pub(crate) fn start(&self) -> u64 {
@@ -31,8 +48,8 @@ impl Arena {
 
     /// The address of the counters, and the owner of their memory.
     pub(crate) fn counters(&self) -> (NonNull<u64>, &Arc<Space>) {
-        // SAFETY: there is room for them after the code.
-        (unsafe { self.space.base().add(ARENA_BYTES) }.cast(), &self.space)
+        // SAFETY: there is room for them after the link slots.
+        (unsafe { self.space.base().add(ARENA_BYTES + SLOT_BYTES) }.cast(), &self.space)
     }
 
     /// The address for the next code.
@@ -43,35 +60,89 @@ impl Arena {
     /// Copies code to the arena; None if there is no room.
     pub(crate) fn add(&mut self, code: &[u8]) -> Option<u64> {
         let (start, end) = (self.used, self.used.checked_add(code.len())?);
-        if end > self.cells {
+        // No page has both code and stubs.
+        if end.next_multiple_of(PAGE) > self.stubs || !self.write(start, code) {
             return None;
         }
-        self.write(start, code);
         self.used = end.next_multiple_of(16);
         Some(self.start() + start as u64)
     }
 
-    fn write(&mut self, at: usize, bytes: &[u8]) {
-        // SAFETY: the callers' ranges lie in the arena, and nothing runs there yet.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.space.base().as_ptr().add(at), bytes.len()) };
+    /// Copies code to a place where none runs; false if the host has no memory for that. The calling thread alone
+    /// executes the code of the arena, but not now: the pages need not be executable while they are written.
+    fn write(&self, at: usize, code: &[u8]) -> bool {
+        let first = at - at % PAGE;
+        let bytes = (at + code.len()).next_multiple_of(PAGE) - first;
+        if !self.protect(first, bytes, libc::PROT_WRITE) {
+            return false;
+        }
+        // SAFETY: the callers' ranges lie in the arena, and nothing runs there.
+        unsafe { ptr::copy_nonoverlapping(code.as_ptr(), self.space.base().as_ptr().add(at), code.len()) };
+        assert!(self.protect(first, bytes, libc::PROT_EXEC), "the host makes compiled code executable again");
+        true
+    }
+
+    /// Makes pages of code writable or executable.
+    fn protect(&self, first: usize, bytes: usize, right: i32) -> bool {
+        debug_assert!(first + bytes <= ARENA_BYTES);
+        // SAFETY: these pages are the arena's own, and no code that runs is in them.
+        unsafe {
+            libc::mprotect(self.space.base().as_ptr().add(first).cast(), bytes, libc::PROT_READ | right) == 0
+        }
+    }
+
+    /// The addresses of the next link slot and its unresolved stub; None if there is no room. `missing` is the address
+    /// of the stub for missing code.
+    fn slot(&mut self, missing: u64) -> Option<(u64, u64)> {
+        if self.slots == MOST_SLOTS {
+            return None;
+        }
+        let index = self.slots % STUBS;
+        if index == 0 {
+            self.add_stubs(missing)?;
+        }
+        let slot = self.slot_address(self.slots);
+        self.slots += 1;
+        Some((slot, self.start() + (self.stubs + index * STUB_BYTES) as u64))
+    }
+
+    fn slot_address(&self, slot: usize) -> u64 {
+        self.start() + (ARENA_BYTES + slot * size_of::<LinkSlot>()) as u64
+    }
+
+    /// Writes the unresolved stubs of the next link slots: each loads the slot's guest address into rax and jumps to
+    /// the stub for missing code.
+    fn add_stubs(&mut self, missing: u64) -> Option<()> {
+        let at = self.stubs - PAGE;
+        if at < self.used.next_multiple_of(PAGE) {
+            return None;
+        }
+        let mut stubs = Assembler::new(self.start() + at as u64);
+        for index in 0..STUBS {
+            let slot = self.slot_address(self.slots + index);
+            stubs.load(Size::Quad, RAX, Operand::Near(slot + CELL_ADDRESS));
+            stubs.jump_to(missing);
+            (0..STUB_BYTES - 12).for_each(|_| stubs.halt());
+        }
+        let stubs = stubs.finish().bytes;
+        debug_assert_eq!(stubs.len(), PAGE);
+        self.write(at, &stubs).then(|| self.stubs = at)
     }
 
     /// Discards everything but the first `kept` bytes.
     fn clear(&mut self, kept: usize) {
-        (self.used, self.cells) = (kept, ARENA_BYTES);
+        (self.used, self.stubs, self.slots) = (kept, ARENA_BYTES, 0);
     }
 }
 
-/// A link slot, in the arena: compiled code makes transfers to a fixed guest address through it.
+/// A link slot: compiled code makes transfers to a fixed guest address through it.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct LinkSlot {
-    /// The address to call: the compiled code, or `unresolved` if there is none.
+    /// The address to call: the compiled code, or the slot's unresolved stub if there is none.
     code: u64,
     /// The guest address.
     address: u64,
-    /// A stub that loads the guest address into rax and jumps to the stub for missing code.
-    unresolved: [u8; 16],
 }
 
 /// Offset of the guest address in a link slot.
@@ -139,19 +210,9 @@ impl Entries {
         if let Some(&cell) = self.cells.get(&address) {
             return Some(cell);
         }
-        let at = self.arena.cells.checked_sub(size_of::<LinkSlot>()).filter(|&at| at >= self.arena.used)?;
-        let place = self.arena.start() + at as u64;
-        let code = place + std::mem::offset_of!(LinkSlot, unresolved) as u64;
-        let mut unresolved = Assembler::new(code);
-        unresolved.load(Size::Quad, RAX, Operand::Near(place + CELL_ADDRESS));
-        unresolved.jump_to(self.missing);
-        let mut bytes = [0; size_of::<LinkSlot>()];
-        bytes[..8].copy_from_slice(&code.to_le_bytes());
-        bytes[8..16].copy_from_slice(&address.to_le_bytes());
-        let unresolved = unresolved.finish().bytes;
-        bytes[16..16 + unresolved.len()].copy_from_slice(&unresolved);
-        self.arena.write(at, &bytes);
-        self.arena.cells = at;
+        let (place, code) = self.arena.slot(self.missing)?;
+        // SAFETY: the slot lies in the arena, and no code refers to it yet.
+        unsafe { (place as *mut LinkSlot).write(LinkSlot { code, address }) };
         self.cells.insert(address, place);
         Some(place)
     }
@@ -179,5 +240,54 @@ impl Entries {
         // SAFETY: these pages are the table's own, and are zero afterwards.
         unsafe { libc::madvise(self.entry(0).cast(), TABLE_BYTES, libc::MADV_DONTNEED) };
         self.no_address_zero();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+    /// Each slot leads to a stub that loads its own guest address and jumps to the stub for missing code, over several
+    /// pages of stubs, beside code, and again when all is discarded.
+    #[test]
+    fn unresolved_slots_lead_to_missing_code() {
+        let mut entries = Entries::new().expect("memory");
+        let missing = entries.arena.add(&[0xc3; 100]).expect("room");
+        entries.keep(missing);
+        for _ in 0..2 {
+            for number in 0..3 * STUBS as u64 {
+                let address = 0x1_2000_0000 + 4 * number;
+                let slot = entries.cell(address).expect("room");
+                assert_eq!(entries.cell(address), Some(slot));
+                entries.arena.add(&[0xc3; 64]).expect("room");
+                // SAFETY: slots are readable, and so are the stubs they lead to.
+                let (content, stub) = unsafe {
+                    let content = *(slot as *const LinkSlot);
+                    (content, std::slice::from_raw_parts(content.code as *const u8, STUB_BYTES))
+                };
+                assert_eq!(content.address, address);
+                let mut decoder = Decoder::with_ip(64, stub, content.code, DecoderOptions::NONE);
+                let (load, jump) = (decoder.decode(), decoder.decode());
+                assert_eq!((load.mnemonic(), jump.mnemonic()), (Mnemonic::Mov, Mnemonic::Jmp));
+                assert_eq!(load.memory_displacement64(), slot + CELL_ADDRESS);
+                assert_eq!(jump.near_branch64(), missing);
+            }
+            entries.clear();
+        }
+    }
+
+    /// A full arena refuses code and slots, and neither overwrites the other.
+    #[test]
+    fn there_is_an_end() {
+        let mut entries = Entries::new().expect("memory");
+        let missing = entries.arena.add(&[0xc3; 16]).expect("room");
+        entries.keep(missing);
+        entries.cell(4).expect("room");
+        entries.arena.used = ARENA_BYTES - 2 * PAGE;
+        assert!(entries.arena.add(&[0xc3; PAGE + 1]).is_none());
+        assert!(entries.arena.add(&[0xc3; PAGE]).is_some());
+        assert!((1..STUBS as u64).all(|number| entries.cell(4 + 4 * number).is_some()));
+        assert!(entries.cell(0).is_none());
     }
 }

@@ -106,6 +106,8 @@ struct Runner<'a, const LEVEL: u8> {
     /// How often compiled code was entered.
     entered: u32,
     has_ended: bool,
+    /// The process's mappings and the address of compiled code, while that runs.
+    mappings: Option<(String, u64)>,
 }
 
 impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
@@ -129,6 +131,7 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
             depth,
             entered,
             has_ended,
+            mappings: None,
         }
     }
 
@@ -220,6 +223,11 @@ extern "C" fn flush_records<const LEVEL: u8>(toy: *mut c_void) {
 extern "C" fn interpret_until<const LEVEL: u8>(toy: *mut c_void, from: u64, until: u64) -> u64 {
     // SAFETY: `execute` set the runner before it entered the code that calls, and waits meanwhile.
     let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.callback_context.cast::<Runner<'_, LEVEL>>() };
+    runner.mappings.get_or_insert_with(|| {
+        let codes = runner.cache.blocks().iter().map(|block| block.code() as u64);
+        let mappings = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        (mappings, codes.max().unwrap_or(0))
+    });
     runner.has_ended = until & 1 != 0;
     if runner.has_ended {
         runner.toy.pc = from + 4;
@@ -292,4 +300,23 @@ fn a_toys_records_are_the_same_interpreted_and_compiled() {
         runner.watcher.records
     });
     assert!(records[0] == records[1], "the records differ");
+}
+
+#[test]
+fn no_page_is_writable_and_executable_while_compiled_code_runs() {
+    let _only = MEMORY.lock();
+    let memory = load();
+    let runner = Runner::<COUNTS>::new(&memory, true).run();
+    let (mappings, code) = runner.mappings.expect("compiled code called the interpreter");
+    let mut rights_of_code = "";
+    for mapping in mappings.lines() {
+        let (range, rest) = mapping.split_once(' ').expect("addresses and rights");
+        let ends = range.split('-').map(|end| u64::from_str_radix(end, 16).expect("an address"));
+        let ends: Vec<u64> = ends.collect();
+        assert!(!rest.starts_with("rwx"), "{mapping}");
+        if (ends[0]..ends[1]).contains(&code) {
+            rights_of_code = &rest[..4];
+        }
+    }
+    assert_eq!(rights_of_code, "r-xp");
 }
