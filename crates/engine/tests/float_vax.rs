@@ -11,7 +11,7 @@ use testing::sample;
 
 /// Operands that each operation is tried with.
 fn cases() -> u32 {
-    sample(500, 5_000)
+    sample(500, 2_000)
 }
 
 const DZE: u64 = 1 << 2;

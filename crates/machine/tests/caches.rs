@@ -231,7 +231,7 @@ fn pages_are_used_with_lines_that_were_evicted() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: sample(150, 1500), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sample(150, 600), ..ProptestConfig::default() })]
 
     /// Each instruction of random blocks has the misses that it has in the reference model.
     #[test]
@@ -540,7 +540,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: sample(100, 1000), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sample(100, 400), ..ProptestConfig::default() })]
 
     /// Each access is served by the same level as in the reference model.
     #[test]

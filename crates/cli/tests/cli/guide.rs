@@ -93,13 +93,16 @@ fn the_guide_shows_what_its_commands_print() {
     assert!(sessions.len() >= 15, "{} sessions", sessions.len());
     let folder = tempfile::tempdir().unwrap();
     symlink(root.canonicalize().unwrap().join("docs"), folder.path().join("docs")).unwrap();
-    let command = Path::new(env!("CARGO_BIN_EXE_pathlength")).parent().unwrap();
-    let path = std::env::join_paths(
-        [command.into()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
-    );
+    // The programs' stacks, and with them their misses and cycles, begin where the environment ends.
+    std::fs::create_dir(folder.path().join("bin")).unwrap();
+    symlink(env!("CARGO_BIN_EXE_pathlength"), folder.path().join("bin/pathlength")).unwrap();
     for session in sessions {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &script(&session)]).current_dir(&folder).env("PATH", path.as_ref().unwrap());
+        shell
+            .args(["-c", &script(&session)])
+            .current_dir(&folder)
+            .env_clear()
+            .env("PATH", "bin:/usr/bin:/bin");
         outcome({
             shell.stdin(Stdio::null());
             shell

@@ -86,7 +86,7 @@ fn compare(folder: &Folder, machine: &str, program: &str) -> usize {
 fn the_same_misses_on_any_machine() {
     let folder = Folder::new();
     let mut random = fastrand::Rng::with_seed(1);
-    for number in 0..sample(6, 18) {
+    for number in 0..sample(6, 9) {
         let file = folder.path("random.toml");
         let is_like_most = number % 2 == 0;
         fs::write(&file, machine(&mut random, is_like_most)).unwrap();

@@ -233,7 +233,7 @@ fn check(name: &str, program: &Program) -> Result<(), TestCaseError> {
 proptest! {
     // Rare cases need many programs.
     #![proptest_config(ProptestConfig {
-        cases: ProptestConfig::default().cases.max(sample(500, 4000)),
+        cases: ProptestConfig::default().cases.max(sample(500, 1500)),
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
