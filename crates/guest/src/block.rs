@@ -209,7 +209,7 @@ impl<G: Guest> BlockCache<G> {
         block.faults = block.faults.saturating_add(1);
         let is_last = block.faults == MOST_FAULTS;
         if is_last {
-            block.execution_count = NEVER_COMPILED;
+            self.exclude_from_compilation(id);
         }
         is_last
     }

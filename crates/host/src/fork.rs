@@ -7,7 +7,7 @@
 //! carrying out a system call of the thread, and the handler makes the call. The kernel turns dispatch off in the child.
 //!
 //! The guest may use SIGSYS, too. If somebody sends SIGSYS to the forking thread meanwhile, the signal is kept and
-//! queued again after the fork; in other threads it has its usual action.
+//! queued again after the fork; in other threads the action that was set before is taken.
 
 use crate::errno::Errno;
 
@@ -264,7 +264,7 @@ mod dispatch {
         0
     }
 
-    /// The usual action of a SIGSYS that was sent to a thread that does not fork.
+    /// Takes the action that was set before, for a SIGSYS sent to a thread that does not fork.
     fn do_otherwise(
         otherwise: &KernelAction,
         signal: i32,

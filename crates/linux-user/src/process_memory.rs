@@ -28,7 +28,7 @@ impl Target {
         if is_alike { Ok(Target::Guest) } else { Err(Errno(libc::EPERM)) }
     }
 
-    /// The host address of a range of the target; an unmapped address for what is not accessible.
+    /// The host address of a range of the target process; an unmapped address if the range is not accessible.
     pub fn address(self, memory: &Memory, address: u64, bytes: u64) -> u64 {
         match self {
             Target::Host => address,

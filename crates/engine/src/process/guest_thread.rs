@@ -1,4 +1,4 @@
-//! The execution of a guest thread: calls the interpreter or compiled code, the kernel, and the observer in turn.
+//! The execution of a guest thread: runs the interpreter or compiled code, passes system calls and signals to the kernel, and notifies the observer.
 
 mod code;
 

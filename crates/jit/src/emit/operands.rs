@@ -99,7 +99,7 @@ impl<G: Emit> Emitter<'_, G> {
         }
     }
 
-    /// Discards what is known of a register, which gets another value.
+    /// Forgets the address check and the deferred sign extension of a register that is overwritten.
     pub(crate) fn clobber(&mut self, register: u8) {
         self.checked_bases &= !(1 << register);
         self.unextended &= !(1 << register);

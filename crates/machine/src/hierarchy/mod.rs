@@ -1,4 +1,4 @@
-//! The simulation of caches and TLBs (translation buffers): which level serves each fetch, load and store.
+//! Simulates caches and TLBs (translation buffers), and finds the level in which each fetch, load and store hits.
 
 mod cache;
 mod deferred_misses;
