@@ -44,3 +44,5 @@ pub use compiler::{Compiler, THRESHOLD, compiled_regions};
 pub use compiler::{Exit, UNWIND, enter, is_stack_full, watch};
 #[cfg(target_arch = "x86_64")]
 pub use enter::{Exit, UNWIND, enter, is_stack_full, watch};
+#[cfg(all(target_arch = "x86_64", feature = "fuzzing"))]
+pub use host::random_program::check as check_assembler;

@@ -1,34 +1,20 @@
-//! Compares the assembler with an independent disassembler (iced-x86): every form, with every register, at the
-//! boundaries of displacements, constants and distances.
+//! Compares the assembler with an independent disassembler: every form, with every register, at the boundaries of
+//! displacements, constants and distances; and random programs.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register as X86};
+use iced_x86::{Instruction, Mnemonic, Register as X86};
+use proptest::prelude::*;
 
 use super::assembler::*;
+use super::oracle::{
+    ALU, CONDITIONS, Decoded, Form, LONG, ORIGIN, QUAD, Slot, bytes, forms, general, memory, operands,
+    registers, slot, vector,
+};
 
-/// The address of the test code.
-const ORIGIN: u64 = 0x7f00_0000_0000;
-
-/// An operand as the disassembler decodes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Decoded {
-    Register(X86),
-    /// Base, index, scale, displacement, and bytes accessed.
-    Memory(X86, X86, u32, u64, usize),
-    /// Sign-extended.
-    Constant(i64),
-    Target(u64),
-}
-
-/// Decodes code. Every byte must belong to a valid instruction.
+/// Decodes what is written. Every byte must belong to a valid instruction.
 fn disassemble(write: impl FnOnce(&mut Assembler)) -> Vec<Instruction> {
     let mut assembler = Assembler::new(ORIGIN);
     write(&mut assembler);
-    let code = assembler.finish();
-    let decoder = Decoder::with_ip(64, &code.bytes, ORIGIN, DecoderOptions::NONE);
-    let decoded: Vec<Instruction> = decoder.into_iter().collect();
-    assert!(decoded.iter().all(|instruction| !instruction.is_invalid()), "{:x?}", code.bytes);
-    assert_eq!(decoded.iter().map(Instruction::len).sum::<usize>(), code.bytes.len(), "{:x?}", code.bytes);
-    decoded
+    super::oracle::disassemble(&assembler.finish())
 }
 
 /// Decodes a single instruction.
@@ -36,48 +22,6 @@ fn one(write: impl FnOnce(&mut Assembler)) -> Instruction {
     let decoded = disassemble(write);
     assert_eq!(decoded.len(), 1, "{decoded:?}");
     decoded[0]
-}
-
-fn operands(instruction: &Instruction) -> Vec<Decoded> {
-    let operand = |index: u32| match instruction.op_kind(index) {
-        OpKind::Register => Decoded::Register(instruction.op_register(index)),
-        OpKind::Memory => {
-            let bytes = instruction.memory_size().size();
-            let (base, index) = (instruction.memory_base(), instruction.memory_index());
-            let scale = instruction.memory_index_scale();
-            Decoded::Memory(base, index, scale, instruction.memory_displacement64(), bytes)
-        }
-        OpKind::NearBranch64 => Decoded::Target(instruction.near_branch64()),
-        OpKind::Immediate8 => Decoded::Constant(instruction.immediate8() as i8 as i64),
-        OpKind::Immediate32 => Decoded::Constant(i64::from(instruction.immediate32())),
-        OpKind::Immediate64 => Decoded::Constant(instruction.immediate64() as i64),
-        OpKind::Immediate8to32 => Decoded::Constant(instruction.immediate8to32().into()),
-        OpKind::Immediate8to64 => Decoded::Constant(instruction.immediate8to64()),
-        OpKind::Immediate32to64 => Decoded::Constant(instruction.immediate32to64()),
-        kind => panic!("{kind:?} in {instruction:?}"),
-    };
-    (0..instruction.op_count()).map(operand).collect()
-}
-
-fn registers() -> impl Iterator<Item = Register> {
-    (0..16).map(Register)
-}
-
-/// The disassembler's name of a register.
-fn general(register: Register, size: Size) -> X86 {
-    let first = match size {
-        // With a REX prefix, numbers 4 to 7 of byte registers are spl to dil instead of ah to bh.
-        Size::Byte if register.0 < 4 => X86::AL,
-        Size::Byte => return X86::SPL + u32::from(register.0 - 4),
-        Size::Word => X86::AX,
-        Size::Long => X86::EAX,
-        Size::Quad => X86::RAX,
-    };
-    first + u32::from(register.0)
-}
-
-fn vector(register: Register) -> X86 {
-    X86::XMM0 + u32::from(register.0)
 }
 
 /// Displacements at which the encoding changes.
@@ -99,154 +43,36 @@ fn places() -> Vec<Operand> {
     places
 }
 
-/// The decoding of a memory operand of this size in bytes.
-fn memory(operand: Operand, bytes: usize) -> Decoded {
-    match operand {
-        Operand::Register(_) => panic!("a register"),
-        Operand::Memory(Place { base, displacement }) => {
-            Decoded::Memory(general(base, Size::Quad), X86::None, 1, displacement as i64 as u64, bytes)
-        }
-        Operand::Indexed(base, index, scale, displacement) => {
-            let [base, index] = [base, index].map(|register| general(register, Size::Quad));
-            Decoded::Memory(base, index, 1 << scale, displacement as i64 as u64, bytes)
-        }
-        Operand::Near(target) => Decoded::Memory(X86::RIP, X86::None, 1, target, bytes),
-    }
-}
-
-const fn bytes(size: Size) -> usize {
-    match size {
-        Size::Byte => 1,
-        Size::Word => 2,
-        Size::Long => 4,
-        Size::Quad => 8,
-    }
-}
-
-/// An operand of a form.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Slot {
-    /// A general-purpose register, with its size.
-    General(Size),
-    /// A vector register, or this many bytes of memory.
-    Vector(usize),
-}
-
-impl Slot {
-    fn register(self, register: Register) -> Decoded {
-        Decoded::Register(match self {
-            Slot::General(size) => general(register, size),
-            Slot::Vector(_) => vector(register),
-        })
-    }
-
-    fn operand(self, operand: Operand) -> Decoded {
-        match (operand, self) {
-            (Operand::Register(register), _) => self.register(register),
-            (_, Slot::General(size)) => memory(operand, bytes(size)),
-            (_, Slot::Vector(bytes)) => memory(operand, bytes),
+/// Checks a form with all registers and all kinds of memory operands.
+fn check(form: &Form) {
+    let check = |register: Register, operand: Operand| {
+        let decoded = one(|assembler| (form.write)(assembler, register, operand));
+        let found = (decoded.mnemonic(), operands(&decoded));
+        assert_eq!(found, form.expected(register, operand), "{register:?}, {operand:?}");
+    };
+    if form.has_registers {
+        for register in form.slots[0].all() {
+            form.slots[1].all().for_each(|other| check(register, other.into()));
         }
     }
-
-    fn all(self) -> impl Iterator<Item = Register> {
-        let count = if matches!(self, Slot::Vector(_)) { 2 } else { 16 };
-        registers().take(count)
-    }
-}
-
-/// A function that writes a form with its operands.
-type Write = dyn Fn(&mut Assembler, Register, Operand);
-
-/// A form with a register and a register or memory operand.
-struct Form {
-    mnemonic: Mnemonic,
-    /// The register operand, and the other one.
-    slots: [Slot; 2],
-    /// Whether the register is the second operand.
-    is_reversed: bool,
-    has_registers: bool,
-    has_memory: bool,
-    write: Box<Write>,
-}
-
-impl Form {
-    fn new(
-        mnemonic: Mnemonic,
-        slots: [Slot; 2],
-        write: impl Fn(&mut Assembler, Register, Operand) + 'static,
-    ) -> Form {
-        let write = Box::new(write);
-        Form { mnemonic, slots, is_reversed: false, has_registers: true, has_memory: true, write }
-    }
-
-    fn check(&self) {
-        let check = |register: Register, operand: Operand| {
-            let decoded = one(|assembler| (self.write)(assembler, register, operand));
-            let mut expected = vec![self.slots[0].register(register), self.slots[1].operand(operand)];
-            if self.is_reversed {
-                expected.reverse();
-            }
-            let found = (decoded.mnemonic(), operands(&decoded));
-            assert_eq!(found, (self.mnemonic, expected), "{register:?}, {operand:?}");
-        };
-        if self.has_registers {
-            for register in self.slots[0].all() {
-                self.slots[1].all().for_each(|other| check(register, other.into()));
-            }
-        }
-        if self.has_memory {
-            let places = places();
-            for (number, register) in self.slots[0].all().enumerate() {
-                // Every memory operand with some registers, and every register with some memory operands.
-                places.iter().skip(number).step_by(3).for_each(|&place| check(register, place));
-            }
+    if form.has_memory {
+        let places = places();
+        for (number, register) in form.slots[0].all().enumerate() {
+            // Every memory operand with some registers, and every register with some memory operands.
+            places.iter().skip(number).step_by(3).for_each(|&place| check(register, place));
         }
     }
 }
-
-const LONG: Slot = Slot::General(Size::Long);
-const QUAD: Slot = Slot::General(Size::Quad);
-
-fn slot(size: Size) -> Slot {
-    Slot::General(size)
-}
-
-const ALU: [(Alu, Mnemonic); 6] = [
-    (Alu::Add, Mnemonic::Add),
-    (Alu::Or, Mnemonic::Or),
-    (Alu::And, Mnemonic::And),
-    (Alu::Sub, Mnemonic::Sub),
-    (Alu::Xor, Mnemonic::Xor),
-    (Alu::Cmp, Mnemonic::Cmp),
-];
-
-const CONDITIONS: [(Condition, Mnemonic, Mnemonic, Mnemonic); 10] = [
-    (Condition::Below, Mnemonic::Jb, Mnemonic::Setb, Mnemonic::Cmovb),
-    (Condition::AboveOrEqual, Mnemonic::Jae, Mnemonic::Setae, Mnemonic::Cmovae),
-    (Condition::Equal, Mnemonic::Je, Mnemonic::Sete, Mnemonic::Cmove),
-    (Condition::NotEqual, Mnemonic::Jne, Mnemonic::Setne, Mnemonic::Cmovne),
-    (Condition::BelowOrEqual, Mnemonic::Jbe, Mnemonic::Setbe, Mnemonic::Cmovbe),
-    (Condition::Above, Mnemonic::Ja, Mnemonic::Seta, Mnemonic::Cmova),
-    (Condition::Less, Mnemonic::Jl, Mnemonic::Setl, Mnemonic::Cmovl),
-    (Condition::GreaterOrEqual, Mnemonic::Jge, Mnemonic::Setge, Mnemonic::Cmovge),
-    (Condition::LessOrEqual, Mnemonic::Jle, Mnemonic::Setle, Mnemonic::Cmovle),
-    (Condition::Greater, Mnemonic::Jg, Mnemonic::Setg, Mnemonic::Cmovg),
-];
 
 #[test]
-fn moves() {
-    for size in [Size::Long, Size::Quad] {
-        // Moving a quadword register to itself writes no instruction.
-        let load =
-            move |assembler: &mut Assembler, to: Register, from: Operand| assembler.load(size, to, from);
-        Form { has_registers: size == Size::Long, ..Form::new(Mnemonic::Mov, [slot(size); 2], load) }.check();
-    }
-    for size in [Size::Byte, Size::Word, Size::Long, Size::Quad] {
-        let form = Form::new(Mnemonic::Mov, [slot(size); 2], move |assembler, from, to| {
-            assembler.store(size, to, from);
-        });
-        Form { is_reversed: true, has_registers: false, ..form }.check();
-    }
+fn two_operands() {
+    let forms = forms();
+    assert_eq!(forms.len(), 59);
+    forms.iter().for_each(check);
+}
+
+#[test]
+fn moves_between_quadword_registers() {
     for (to, from) in registers().flat_map(|to| registers().map(move |from| (to, from))) {
         let written = disassemble(|assembler| {
             assembler.load(Size::Quad, to, from);
@@ -255,72 +81,6 @@ fn moves() {
         let expected: Vec<Decoded> = [to, from].map(|register| QUAD.register(register)).into();
         assert_eq!(written.len(), if to == from { 0 } else { 2 });
         assert!(written.iter().all(|one| one.mnemonic() == Mnemonic::Mov && operands(one) == expected));
-    }
-}
-
-#[test]
-fn extensions() {
-    for (size, mnemonic, to) in [
-        (Size::Byte, Mnemonic::Movzx, Size::Long),
-        (Size::Word, Mnemonic::Movzx, Size::Long),
-        (Size::Long, Mnemonic::Mov, Size::Long),
-        (Size::Quad, Mnemonic::Mov, Size::Quad),
-    ] {
-        Form::new(mnemonic, [slot(to), slot(size)], move |assembler, to, from| {
-            assembler.load_zero_extended(size, to, from);
-        })
-        .check();
-    }
-    for (size, mnemonic) in [
-        (Size::Byte, Mnemonic::Movsx),
-        (Size::Word, Mnemonic::Movsx),
-        (Size::Long, Mnemonic::Movsxd),
-        (Size::Quad, Mnemonic::Mov),
-    ] {
-        Form::new(mnemonic, [QUAD, slot(size)], move |assembler, to, from| {
-            assembler.load_sign_extended(size, to, from);
-        })
-        .check();
-    }
-}
-
-#[test]
-fn arithmetic() {
-    for size in [Size::Long, Size::Quad] {
-        for (operation, mnemonic) in ALU {
-            Form::new(mnemonic, [slot(size); 2], move |assembler, to, from| {
-                assembler.alu(operation, size, to, from);
-            })
-            .check();
-        }
-        Form::new(Mnemonic::Imul, [slot(size); 2], move |assembler, to, by| {
-            assembler.multiply(size, to, by);
-        })
-        .check();
-    }
-    for (what, mnemonic) in [
-        (BitCount::Ones, Mnemonic::Popcnt),
-        (BitCount::TrailingZeros, Mnemonic::Tzcnt),
-        (BitCount::LeadingZeros, Mnemonic::Lzcnt),
-    ] {
-        Form::new(mnemonic, [QUAD; 2], move |assembler, to, of| assembler.count_bits(what, to, of)).check();
-    }
-    for (condition, _, _, mnemonic) in CONDITIONS {
-        Form::new(mnemonic, [QUAD; 2], move |assembler, to, from| {
-            assembler.move_if(condition, to, from);
-        })
-        .check();
-    }
-}
-
-/// lea computes an address, so the disassembler gives its operand no size.
-#[test]
-fn addresses() {
-    for size in [Size::Long, Size::Quad] {
-        let form = Form::new(Mnemonic::Lea, [slot(size), Slot::Vector(0)], move |assembler, to, of| {
-            assembler.address(size, to, of);
-        });
-        Form { has_registers: false, ..form }.check();
     }
 }
 
@@ -424,36 +184,7 @@ fn constants() {
 }
 
 #[test]
-fn vectors() {
-    let double = Slot::Vector(8);
-    for (operation, mnemonic) in [
-        (Vector::LOAD, Mnemonic::Movsd),
-        (Vector::ADD, Mnemonic::Addsd),
-        (Vector::SUBTRACT, Mnemonic::Subsd),
-        (Vector::MULTIPLY, Mnemonic::Mulsd),
-        (Vector::DIVIDE, Mnemonic::Divsd),
-        (Vector::SQUARE_ROOT, Mnemonic::Sqrtsd),
-        (Vector::COMPARE, Mnemonic::Ucomisd),
-    ] {
-        Form::new(mnemonic, [double; 2], move |code, to, from| code.vector(operation, to, from)).check();
-    }
-    for (operation, mnemonic, slots) in [
-        (Vector::WIDEN, Mnemonic::Cvtss2sd, [double, Slot::Vector(4)]),
-        (Vector::FROM_INTEGER, Mnemonic::Cvtsi2sd, [double, QUAD]),
-        (Vector::TO_INTEGER, Mnemonic::Cvttsd2si, [QUAD, double]),
-        (Vector::SET_LONG, Mnemonic::Movd, [double, LONG]),
-        (Vector::SET, Mnemonic::Movq, [double, QUAD]),
-        (Vector::GREATER_BYTES, Mnemonic::Pmaxub, [double, Slot::Vector(16)]),
-        (Vector::EQUAL_BYTES, Mnemonic::Pcmpeqb, [double, Slot::Vector(16)]),
-    ] {
-        Form::new(mnemonic, slots, move |code, to, from| code.vector(operation, to, from)).check();
-    }
-    let get = Form::new(Mnemonic::Movq, [double, QUAD], |code, from, to| code.vector(Vector::GET, from, to));
-    Form { is_reversed: true, ..get }.check();
-    let bits = Form::new(Mnemonic::Pmovmskb, [LONG, double], |assembler, to, from| {
-        assembler.vector(Vector::HIGHEST_BITS, to, from);
-    });
-    Form { has_memory: false, ..bits }.check();
+fn vector_status_and_comparison() {
     for place in places() {
         let Operand::Memory(place) = place else { continue };
         for (decoded, mnemonic) in [
@@ -551,5 +282,14 @@ fn transfers() {
         });
         assert_eq!((decoded[1].mnemonic(), operands(&decoded[1])), (mnemonic, vec![Decoded::Target(ORIGIN)]));
         assert_eq!(condition.opposite().opposite(), condition);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn random_programs(bytes in proptest::collection::vec(any::<u8>(), 0..4000)) {
+        super::random_program::check(&bytes);
     }
 }

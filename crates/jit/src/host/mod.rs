@@ -5,4 +5,8 @@ pub(crate) mod assembler;
 #[cfg(test)]
 mod assembler_tests;
 pub(crate) mod code;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod oracle;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod random_program;
 pub(crate) mod vector;
