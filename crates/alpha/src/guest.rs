@@ -1,7 +1,8 @@
 //! Alpha, as the engine takes an instruction set.
 
-use events::record::{Register, value_register};
+use events::record::Register;
 use guest::{Break, Guest, HostSide};
+use isa::InstructionSet;
 use memory::Memory;
 
 use crate::cpu::{Cpu, Exception};
@@ -13,6 +14,7 @@ impl Guest for Cpu {
     type Instruction = DecodedInstruction;
     type Exception = Exception;
 
+    const INSTRUCTION_SET: &'static dyn InstructionSet = &isa::Alpha;
     const ILLEGAL_INSTRUCTION: Exception = Exception::IllegalInstruction;
 
     fn is_completed(exception: Exception) -> bool {
@@ -26,10 +28,6 @@ impl Guest for Cpu {
     fn decode(word: u32, address: u64, model: isa::Cpu) -> Option<DecodedInstruction> {
         let instruction = isa::decode(word).filter(|found| model.has(found.op.extension()))?;
         Some(DecodedInstruction::new(instruction, address))
-    }
-
-    fn value_register(word: u32) -> Option<Register> {
-        isa::decode(word).and_then(value_register)
     }
 
     #[inline(always)]

@@ -111,7 +111,7 @@ impl Consumer for Kept {
     }
 
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(&block.words, false));
+        self.shapes.push(Shape::new(&isa::Alpha, &block.words, false));
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {

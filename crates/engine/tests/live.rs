@@ -56,7 +56,7 @@ impl Consumer for Kept {
 
     fn define(&mut self, block: &Block) {
         assert!(block.image.is_none_or(|image| self.images.len() > image as usize), "its image is known");
-        self.shapes.push(Shape::new(&block.words, false));
+        self.shapes.push(Shape::new(&isa::Alpha, &block.words, false));
         self.blocks.push(block.clone());
     }
 

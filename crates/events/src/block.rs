@@ -1,5 +1,6 @@
 //! Basic blocks, to which counts and records refer.
 
+use isa::InstructionSet;
 use serde::{Deserialize, Serialize};
 
 /// Index of a block in [`Counts::blocks`](crate::Counts::blocks).
@@ -10,7 +11,7 @@ pub type BlockId = u32;
 pub struct Block {
     /// Run-time address of the first instruction.
     pub address: u64,
-    /// The instruction words, in order.
+    /// The instruction words, in order; a short one in the low half.
     pub words: Vec<u32>,
     /// Index into [`Counts::images`](crate::Counts::images), if the block lies in an image.
     pub image: Option<u32>,
@@ -23,8 +24,16 @@ impl Block {
     }
 
     /// The run-time address of each instruction. Those of a damaged trace may wrap around.
-    pub fn addresses(&self) -> impl Iterator<Item = u64> + use<> {
-        let start = self.address;
-        (0..self.words.len() as u64).map(move |index| start.wrapping_add(4 * index))
+    pub fn addresses<'a>(&'a self, set: &'a dyn InstructionSet) -> impl Iterator<Item = u64> + use<'a> {
+        self.words.iter().scan(self.address, |next, &word| {
+            let address = *next;
+            *next = address.wrapping_add(set.length(word));
+            Some(address)
+        })
+    }
+
+    /// The address after the last instruction.
+    pub fn end(&self, set: &dyn InstructionSet) -> u64 {
+        self.words.iter().fold(self.address, |address, &word| address.wrapping_add(set.length(word)))
     }
 }

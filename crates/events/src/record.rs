@@ -1,10 +1,11 @@
 //! Records: the execution of a thread as a sequence of 64-bit words.
 //!
 //! The execution of a block is a word with the block's number, followed by the effective addresses of its accesses in
-//! order and, if values are recorded, by the value of each of its instructions that [`has_value`]. [`Mark`]s may
-//! stand between executions.
+//! order and, if values are recorded, by the value of each of its instructions that has one
+//! ([`InstructionSummary::value`](isa::InstructionSummary::value)). [`Mark`]s may stand between executions.
 
-use isa::{Flags, Format, Instruction, Op, Operands};
+use isa::InstructionSet;
+pub use isa::Register;
 
 use crate::BlockId;
 
@@ -131,38 +132,6 @@ impl Mark {
     }
 }
 
-/// A register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Register {
-    /// One of the integer registers.
-    Integer(u8),
-    /// One of the floating-point registers.
-    Float(u8),
-}
-
-/// The register whose value is recorded: the one that the instruction writes, or that a store stores, or that a
-/// conditional branch tests. None for other instructions: the return address that a call writes follows from its own
-/// address.
-pub fn value_register(instruction: Instruction) -> Option<Register> {
-    let op = instruction.op;
-    let register = match op.format() {
-        Format::Memory => instruction.ra(),
-        Format::Branch if op.is(Flags::CONDITIONAL) => instruction.ra(),
-        Format::MemoryFunction if matches!(op, Op::Rpcc | Op::Rc | Op::Rs) => instruction.ra(),
-        Format::Operate => instruction.rc(),
-        Format::FloatOperate if op != Op::MtFpcr => instruction.rc(),
-        _ => return None,
-    };
-    let is_dropped = register == 31 && !op.is(Flags::STORE) && op.format() != Format::Branch;
-    let is_float = op.is_float() && op.row().operands != Operands::FaRc;
-    (!is_dropped).then_some(if is_float { Register::Float(register) } else { Register::Integer(register) })
-}
-
-/// Whether the instruction's value is recorded.
-pub fn has_value(instruction: Instruction) -> bool {
-    value_register(instruction).is_some()
-}
-
 /// The numbers of words in a block's record, and of its instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
@@ -176,11 +145,13 @@ pub struct Shape {
 
 impl Shape {
     /// The shape of a block with these instruction words.
-    pub fn new(words: &[u32], has_values: bool) -> Shape {
-        let decoded = || words.iter().filter_map(|&word| isa::decode(word));
-        let accesses = decoded().filter(|instruction| instruction.access_size().is_some()).count();
-        let values = if has_values { decoded().filter(|&one| has_value(one)).count() } else { 0 };
-        Shape { instructions: words.len() as u32, accesses: accesses as u32, values: values as u32 }
+    pub fn new(set: &dyn InstructionSet, words: &[u32], has_values: bool) -> Shape {
+        let mut shape = Shape { instructions: words.len() as u32, ..Shape::default() };
+        for summary in words.iter().filter_map(|&word| set.summary(word)) {
+            shape.accesses += u32::from(summary.access.is_some());
+            shape.values += u32::from(has_values && summary.value.is_some());
+        }
+        shape
     }
 }
 
@@ -198,7 +169,7 @@ pub struct Execution<'a> {
     pub block: BlockId,
     /// The effective addresses of its accesses, in order.
     pub addresses: &'a [u64],
-    /// The values that its instructions ([`has_value`]) wrote, stored or tested, in order; empty if values were not
+    /// The values that its instructions wrote, stored or tested, in order; empty if values were not
     /// recorded. Floating-point values are in register format.
     pub values: &'a [u64],
 }

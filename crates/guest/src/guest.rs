@@ -3,11 +3,12 @@
 use std::fmt::Debug;
 
 use events::record::Register;
+use isa::InstructionSet;
 use memory::{Fault, Memory};
 
 use crate::host_side::HostSide;
 
-/// The state of a guest's processor, and with it the guest's instruction set.
+/// The state of a guest's processor, and the semantics of its instruction set.
 pub trait Guest: Sized + Send {
     /// A model of the processor: which instructions it has.
     type Model: Copy + Debug + Send + Sync;
@@ -16,6 +17,8 @@ pub trait Guest: Sized + Send {
     /// Why an instruction could not complete. The operating system makes a signal of it.
     type Exception: Copy + Debug + PartialEq + From<Fault>;
 
+    /// The lengths and the other properties of instructions that records depend on.
+    const INSTRUCTION_SET: &'static dyn InstructionSet;
     /// The exception of a word that is no instruction of the model.
     const ILLEGAL_INSTRUCTION: Self::Exception;
 
@@ -30,15 +33,12 @@ pub trait Guest: Sized + Send {
 
     /// The number of bytes of an instruction, from its word.
     #[inline(always)]
-    fn length(_word: u32) -> u64 {
-        4
+    fn length(word: u32) -> u64 {
+        Self::INSTRUCTION_SET.length(word)
     }
 
     /// Decodes a word, fetched from an address. None if the model has no such instruction.
     fn decode(word: u32, address: u64, model: Self::Model) -> Option<Self::Instruction>;
-
-    /// The register whose value is recorded of an instruction, by its word: the one that it writes, stores or tests.
-    fn value_register(word: u32) -> Option<Register>;
 
     /// Executes one instruction. The program counter is set behind the block; a transfer of control sets it anew.
     ///

@@ -119,7 +119,8 @@ pub struct Values {
 impl Values {
     /// Of these instructions.
     pub fn new<G: Guest>(words: &[u32]) -> Values {
-        let registers: Box<[_]> = words.iter().map(|&word| G::value_register(word)).collect();
+        let value = |&word: &u32| G::INSTRUCTION_SET.summary(word).and_then(|summary| summary.value);
+        let registers: Box<[_]> = words.iter().map(value).collect();
         let count = registers.iter().flatten().count();
         Values { registers, count }
     }

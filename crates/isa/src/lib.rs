@@ -1,5 +1,6 @@
 //! The Alpha user-mode instruction set through EV67 as one [`TABLE`], one line an instruction, and
-//! what derives from it: decoder, disassembler, encoder, classifier.
+//! what derives from it: decoder, disassembler, encoder, classifier. [`InstructionSet`] is the interface by which
+//! records and traces take any instruction set; [`Alpha`] implements it.
 //!
 //! ```
 //! use pathlength_isa::{Cpu, Extension, Group, Op, decode, encode};
@@ -14,17 +15,27 @@
 //! assert_eq!(encode::memory(Op::Ldbu, 16, 30, 16), Ok(0x2a1e_0010));
 //! ```
 
+mod alpha;
 mod cpu;
 mod decode;
 mod disassemble;
 pub mod encode;
 mod evaluate;
+mod instruction_set;
 mod qualifiers;
 mod table;
 
+pub use alpha::Alpha;
 pub use cpu::{Cpu, UnknownCpu};
 pub use decode::{Instruction, Nop, decode, decode_op, nop_kind};
 pub use disassemble::REGISTER_NAMES;
-pub use evaluate::evaluate;
+pub use evaluate::{evaluate, operation};
+pub use instruction_set::{
+    ControlTransfer, InstructionSet, InstructionSummary, IntegerResult, LoadExtension, MemoryAccess,
+    Operation, Register, SourceOperand, TransferKind, TransferTarget, ValueModel, ValuePrediction,
+};
 pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
 pub use table::{Extension, Flags, Format, Group, Op, Operands, Row, TABLE};
+
+/// All instruction sets that traces are recorded of.
+pub static INSTRUCTION_SETS: [&dyn InstructionSet; 1] = [&Alpha];

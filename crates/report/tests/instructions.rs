@@ -22,7 +22,7 @@ fn trace(has_values: bool) -> Trace {
     let writer = Writer::new(file, &Header { has_values, ..Header::default() }).unwrap();
     let process = Process::new(&writer, 0, 0);
     let block = Block { address: 0x1_2000_0000, words: WORDS.to_vec(), image: None };
-    let shape = Shape::new(&block.words, has_values);
+    let shape = Shape::new(&isa::Alpha, &block.words, has_values);
     let id = process.block(block, || None).unwrap();
     let mut words = vec![Event::Block(id).word()];
     words.resize(shape.words() as usize, 0x1000);

@@ -8,6 +8,7 @@ use crate::Function;
 use crate::bytes::{Bytes, Malformed, put, put_difference, put_slice};
 use crate::container::{MAX_BLOCK, MAX_BYTES, pack, unpack};
 use events::{Block, Image};
+use isa::InstructionSet;
 
 /// Images, functions and blocks, numbered consecutively in their process from `first_…` on. The references of
 /// functions and blocks use these numbers, too.
@@ -46,7 +47,7 @@ impl Definitions {
         self.blocks.append(&mut next.blocks);
     }
 
-    pub fn encode(&self) -> io::Result<Vec<u8>> {
+    pub fn encode(&self, set: &dyn InstructionSet) -> io::Result<Vec<u8>> {
         let mut names = Vec::new();
         put(&mut names, self.first_image.into());
         put(&mut names, self.images.len() as u64);
@@ -76,7 +77,7 @@ impl Definitions {
             let function = function.map_or(0, |function| u64::from(function) + 1);
             put_difference(&mut places, function, last_function);
             words.extend(block.words.iter().flat_map(|word| word.to_le_bytes()));
-            end = block.address.wrapping_add(4 * block.words.len() as u64);
+            end = block.end(set);
             last_function = function;
         }
         let mut payload = Vec::new();
@@ -86,13 +87,13 @@ impl Definitions {
         Ok(payload)
     }
 
-    pub fn decode(payload: &[u8]) -> Result<Definitions, Malformed> {
+    pub fn decode(payload: &[u8], set: &dyn InstructionSet) -> Result<Definitions, Malformed> {
         let (mut payload, mut room) = (Bytes(payload), MAX_BYTES);
         let mut section = || unpack(&mut payload, &mut room, true);
         let [names, places, words] = [section()?, section()?, section()?];
         let mut definitions = Definitions::default();
         definitions.decode_names(&mut Bytes(&names))?;
-        definitions.decode_blocks(&mut Bytes(&places), &mut Bytes(&words))?;
+        definitions.decode_blocks(&mut Bytes(&places), &mut Bytes(&words), set)?;
         Ok(definitions)
     }
 
@@ -113,7 +114,12 @@ impl Definitions {
         Ok(())
     }
 
-    fn decode_blocks(&mut self, places: &mut Bytes, words: &mut Bytes) -> Result<(), Malformed> {
+    fn decode_blocks(
+        &mut self,
+        places: &mut Bytes,
+        words: &mut Bytes,
+        set: &dyn InstructionSet,
+    ) -> Result<(), Malformed> {
         self.first_block = index(places)?;
         let (mut end, mut last_function) = (0, 0);
         for _ in 0..places.number()? {
@@ -124,7 +130,7 @@ impl Definitions {
             let slice = words.take(4 * count)?;
             let words = slice.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four")));
             let block = Block { address, words: words.collect(), image };
-            end = address.wrapping_add(4 * count);
+            end = block.end(set);
             self.blocks.push((block, optional(last_function)?));
         }
         Ok(())

@@ -2,17 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
+use isa::InstructionSet;
 use serde::{Deserialize, Serialize};
 
 /// What was recorded, and how.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The program's file on the host. Bytes that are not UTF-8 are replaced when it is written.
     #[serde(serialize_with = "as_text")]
     pub program: PathBuf,
     /// The program's arguments, without its name. Bytes that are not UTF-8 are replaced.
     pub arguments: Vec<String>,
-    /// The processor: `ev4` to `ev67`.
+    /// The name of the instruction set ([`InstructionSet::name`]). Old traces, which are of Alpha programs, have none.
+    #[serde(default = "alpha")]
+    pub instruction_set: String,
+    /// The processor: of Alpha, `ev4` to `ev67`.
     pub cpu: String,
     /// Whether the records hold values.
     pub has_values: bool,
@@ -26,6 +30,45 @@ pub struct Header {
     pub time: u64,
     /// The host's process number of the first process.
     pub process: u32,
+}
+
+impl Header {
+    /// The instruction set that it names, if it is one of these; or else the error, as a message for users.
+    pub(crate) fn set_among(
+        &self,
+        sets: &[&'static dyn InstructionSet],
+    ) -> Result<&'static dyn InstructionSet, String> {
+        let named = sets.iter().copied().find(|set| set.name() == self.instruction_set);
+        named.ok_or_else(|| {
+            let names: Vec<_> = sets.iter().map(|set| set.name()).collect();
+            let name = &self.instruction_set;
+            format!(
+                "a trace of the instruction set '{name}'; this pathlength reads those of {}",
+                names.join(", ")
+            )
+        })
+    }
+}
+
+/// An empty header of an Alpha program.
+impl Default for Header {
+    fn default() -> Header {
+        Header {
+            program: PathBuf::new(),
+            arguments: Vec::new(),
+            instruction_set: alpha(),
+            cpu: String::new(),
+            has_values: false,
+            has_heap: false,
+            unit: None,
+            time: 0,
+            process: 0,
+        }
+    }
+}
+
+fn alpha() -> String {
+    isa::Alpha.name().into()
 }
 
 fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {

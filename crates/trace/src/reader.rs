@@ -14,6 +14,7 @@ use crate::error::{Error, Problem};
 use crate::{Function, Header, Stream, pipe};
 use events::record::Shape;
 use events::{Block, BlockId, Image};
+use isa::{INSTRUCTION_SETS, InstructionSet};
 
 /// A part of a stream's records that can be decoded independently.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub struct Trace {
     path: PathBuf,
     source: TraceFile,
     header: Header,
+    set: &'static dyn InstructionSet,
     images: Vec<Image>,
     functions: Vec<Function>,
     blocks: Vec<Block>,
@@ -89,6 +91,11 @@ impl Trace {
 
     /// As [`Trace::open`], with a file that is already open, at any offset. `path` is its name in errors.
     pub fn from_file(file: File, path: &Path) -> Result<Trace, Error> {
+        Trace::with_sets(file, path, &INSTRUCTION_SETS)
+    }
+
+    /// As [`Trace::from_file`], of a program of one of these instruction sets.
+    pub fn with_sets(file: File, path: &Path, sets: &[&'static dyn InstructionSet]) -> Result<Trace, Error> {
         let io = |source| Error::Io { path: path.into(), source };
         let damaged = |what: &str| Error::Damaged { path: path.into(), what: what.into() };
         let source = TraceFile::new(file).map_err(io)?;
@@ -110,11 +117,13 @@ impl Trace {
         };
         let header = header.and_then(|payload| serde_json::from_slice(&payload).ok());
         let header: Header = header.ok_or_else(|| damaged("the trace's header is damaged"))?;
+        let set = header.set_among(sets).map_err(|what| damaged(&what))?;
         found.remove(0);
         let mut trace = Trace {
             path: path.into(),
             source,
             header,
+            set,
             images: Vec::new(),
             functions: Vec::new(),
             blocks: Vec::new(),
@@ -139,7 +148,7 @@ impl Trace {
             let what = match self.source.payload(chunk)? {
                 None => "its checksum is wrong".into(),
                 Some(payload) => {
-                    let decoded = Definitions::decode(&payload).map_err(|error| error.0);
+                    let decoded = Definitions::decode(&payload, self.set).map_err(|error| error.0);
                     match decoded.and_then(|definitions| self.define(chunk, definitions, &mut lost)) {
                         Ok(()) => continue,
                         Err(what) => what.to_string(),
@@ -179,7 +188,7 @@ impl Trace {
             block.image = block.image.and_then(|image| trace_number(&process.images, image));
             let function = function.and_then(|function| trace_number(&process.functions, function));
             process.blocks.push(self.blocks.len() as BlockId);
-            self.shapes.push(Shape::new(&block.words, self.header.has_values));
+            self.shapes.push(Shape::new(self.set, &block.words, self.header.has_values));
             self.block_functions.push(function);
             self.blocks.push(block);
         }
@@ -219,6 +228,11 @@ impl Trace {
     /// What was recorded, and how.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// The instruction set of the recorded program.
+    pub fn instruction_set(&self) -> &'static dyn InstructionSet {
+        self.set
     }
 
     /// Every image that was mapped into a recorded process.
@@ -287,8 +301,7 @@ impl Trace {
     fn decode(&self, found: &ChunkLocation, payload: &[u8], words: &mut Vec<u64>) -> Result<(), Malformed> {
         let head = &found.head;
         let process = self.processes.get(&head.process).ok_or(Malformed("its dictionary is missing"))?;
-        let summaries =
-            process.summaries.get_or_init(|| process.summaries(&self.blocks, self.header.has_values));
+        let summaries = process.summaries.get_or_init(|| process.summaries(self));
         let global = |id: BlockId| process.blocks[id as usize];
         let instructions = unpack_records(payload, head.words, summaries, global, words)?;
         if instructions != head.instructions {
@@ -310,10 +323,10 @@ fn mark_missing(numbers: &mut Vec<u32>, first: u32, lost: &mut usize) -> Result<
 }
 
 impl Process {
-    fn summaries(&self, blocks: &[Block], has_values: bool) -> BlockSummaries {
-        let mut summaries = BlockSummaries::new(has_values);
+    fn summaries(&self, trace: &Trace) -> BlockSummaries {
+        let mut summaries = BlockSummaries::new(trace.set, trace.header.has_values);
         for &id in &self.blocks {
-            match blocks.get(id as usize) {
+            match trace.blocks.get(id as usize) {
                 Some(block) => summaries.push(block.address, &block.words),
                 None => summaries.push(0, &[]),
             }

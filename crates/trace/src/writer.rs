@@ -13,10 +13,12 @@ use crate::definitions::Definitions;
 use crate::{Function, Header};
 use events::record::Event;
 use events::{Block, BlockId, Consumer, Image};
+use isa::{INSTRUCTION_SETS, InstructionSet};
 
 /// A trace file that is being written. All recorded processes and threads append whole chunks to it.
 pub struct Writer {
     file: File,
+    set: &'static dyn InstructionSet,
     has_values: bool,
     notify: Notify,
     /// Whether this process has called `notify`.
@@ -35,7 +37,18 @@ impl std::fmt::Debug for Writer {
 impl Writer {
     /// Begins a trace in an empty file that was opened for appending.
     pub fn new(file: File, header: &Header) -> io::Result<Arc<Writer>> {
-        Writer::notifying(file, header, || Ok(()))
+        Writer::with_sets(file, header, &INSTRUCTION_SETS)
+    }
+
+    /// As [`Writer::new`], of a program of one of these instruction sets.
+    pub fn with_sets(
+        file: File,
+        header: &Header,
+        sets: &[&'static dyn InstructionSet],
+    ) -> io::Result<Arc<Writer>> {
+        let writer = Writer::with(file, header, sets, Box::new(|| Ok(())))?;
+        writer.begin(header)?;
+        Ok(Arc::new(writer))
     }
 
     /// As [`Writer::new`]; `notify` is called once the first records are in the file, possibly by a forked process,
@@ -45,13 +58,20 @@ impl Writer {
         header: &Header,
         notify: impl Fn() -> io::Result<()> + Send + Sync + 'static,
     ) -> io::Result<Arc<Writer>> {
-        let writer = Writer::with(file, header.has_values, Box::new(notify));
+        let writer = Writer::with(file, header, &INSTRUCTION_SETS, Box::new(notify))?;
         writer.begin(header)?;
         Ok(Arc::new(writer))
     }
 
-    fn with(file: File, has_values: bool, notify: Notify) -> Writer {
-        Writer { file, has_values, notify, has_notified: AtomicBool::new(false) }
+    fn with(
+        file: File,
+        header: &Header,
+        sets: &[&'static dyn InstructionSet],
+        notify: Notify,
+    ) -> io::Result<Writer> {
+        let set = header.set_among(sets).map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
+        let has_notified = AtomicBool::new(false);
+        Ok(Writer { file, set, has_values: header.has_values, notify, has_notified })
     }
 
     /// Writes the beginning of the trace to a file that is still empty.
@@ -59,9 +79,10 @@ impl Writer {
         container::begin(&self.file, &serde_json::to_vec(header)?)
     }
 
-    /// A writer for a trace that another process has begun, to a file that was opened for appending.
-    pub fn join(file: File, has_values: bool) -> Arc<Writer> {
-        Arc::new(Writer::with(file, has_values, Box::new(|| Ok(()))))
+    /// A writer for a trace that another process has begun, or will begin, with the same instruction set and kind of
+    /// records, to a file that was opened for appending.
+    pub fn join(file: File, header: &Header) -> io::Result<Arc<Writer>> {
+        Writer::with(file, header, &INSTRUCTION_SETS, Box::new(|| Ok(()))).map(Arc::new)
     }
 
     /// Appends records.
@@ -182,7 +203,7 @@ impl Process {
             container::append(
                 &self.writer.file,
                 Head::new(Kind::Dictionary, self.number),
-                &definitions.encode()?,
+                &definitions.encode(self.writer.set)?,
             )?;
         }
         Ok(())
@@ -247,7 +268,7 @@ pub struct PackedChunk {
 impl ChunkPacker {
     /// Packs records of threads of a process.
     pub fn new(process: &Arc<Process>) -> ChunkPacker {
-        let summaries = BlockSummaries::new(process.writer.has_values);
+        let summaries = BlockSummaries::new(process.writer.set, process.writer.has_values);
         ChunkPacker { process: process.clone(), summaries, packer: None }
     }
 
@@ -255,8 +276,7 @@ impl ChunkPacker {
     /// is complete.
     pub fn add<'a>(&mut self, mut words: &'a [u64]) -> io::Result<&'a [u64]> {
         while let Some(&word) = words.first().filter(|_| !self.is_full()) {
-            let has_values = self.summaries.has_values;
-            let packer = self.packer.get_or_insert_with(|| Box::new(Packer::new(has_values)));
+            let packer = self.packer.get_or_insert_with(|| Box::new(Packer::new(&self.summaries)));
             match Event::new(word) {
                 Event::Block(id) => {
                     if id as usize >= self.summaries.len() {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use events::BlockId;
-use events::record::{Mark, has_value};
+use events::record::Mark;
 use trace::export::{ChampSim, Din};
 
 use crate::replay::{Access, Accesses, Dictionary, Executed, SelectedInstructions, Visitor};
@@ -25,7 +25,7 @@ pub struct ExecutedInstruction {
     pub unit: Option<u64>,
     /// Its access and address.
     pub access: Option<(Access, u64)>,
-    /// Its value ([`events::record::value_register`]), if values were recorded and it has one.
+    /// Its value ([`isa::InstructionSummary::value`]), if values were recorded and it has one.
     pub value: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ impl<'a, S: InstructionSink> Instructions<'a, S> {
     /// Passes the instructions of a trace to `sink`.
     pub fn new(dictionary: &'a Dictionary<'a>, accesses: &'a Accesses, sink: S) -> Instructions<'a, S> {
         let trace = dictionary.trace;
-        let has_value = |&word: &u32| isa::decode(word).is_some_and(has_value);
+        let has_value = |&word: &u32| isa::decode(word).is_some_and(|one| one.value_register().is_some());
         let values = trace.blocks().iter().map(|block| block.words.iter().map(has_value).collect());
         let values = if trace.header().has_values { values.collect() } else { Vec::new() };
         let units = vec![None; trace.streams().len()];

@@ -111,7 +111,7 @@ fn grouped(
     let mut total = vec![0; columns.len()];
     for (id, block) in trace.blocks().iter().enumerate() {
         let Some(rows) = results.rows(id as BlockId) else { continue };
-        for ((address, &word), row) in block.addresses().zip(&block.words).zip(rows) {
+        for ((address, &word), row) in block.addresses(trace.instruction_set()).zip(&block.words).zip(rows) {
             // Blocks overlap where control enters in the middle of one.
             let key = match grouping {
                 Grouping::Instruction => {

@@ -64,7 +64,8 @@ impl<S: FnMut(&Table) -> io::Result<()>> Visitor for Addresses<'_, S> {
         let at = place(self.replay.dictionary.trace, executed);
         let Replay { dictionary, accesses, filter, .. } = *self.replay;
         let mut data = accesses.of(block).iter().zip(executed.execution.addresses).peekable();
-        for (index, pc) in dictionary.trace.blocks()[block as usize].addresses().enumerate() {
+        let (set, block) = (dictionary.trace.instruction_set(), &dictionary.trace.blocks()[block as usize]);
+        for (index, pc) in block.addresses(set).enumerate() {
             let access = data.next_if(|(access, _)| access.index as usize == index);
             if !executed.selected.has(index) {
                 continue;

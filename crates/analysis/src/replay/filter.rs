@@ -279,7 +279,7 @@ fn code(selection: &Selection, dictionary: &Dictionary) -> Result<Vec<Code>, Not
         absent_images.retain(|name| !is_image(&image, name));
         let image = selection.images.is_empty() || selection.images.iter().any(|name| is_image(&image, name));
         let mut which = Vec::with_capacity(block.words.len());
-        for address in block.addresses() {
+        for address in block.addresses(dictionary.trace.instruction_set()) {
             let function = selection.functions.is_empty() || { functions.has(names, block.image, address) };
             let range = selection.range.as_ref().is_none_or(|range| range.contains(&address));
             which.push(image && function && range);

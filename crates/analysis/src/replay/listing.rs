@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use events::BlockId;
-use events::record::{Mark, Register, value_register};
+use events::record::{Mark, Register};
 use isa::{Flags, Format, Instruction};
 use trace::Trace;
 
@@ -153,7 +153,7 @@ impl Effect {
     fn of(instruction: Instruction) -> Effect {
         let op = instruction.op;
         let links = matches!(op.format(), Format::Branch | Format::MemoryJump) && instruction.ra() != 31;
-        match value_register(instruction) {
+        match instruction.value_register() {
             _ if op.is(Flags::STORE) => Effect::Stores,
             _ if op.is(Flags::LOAD) && instruction.access_size().is_some() => Effect::Loads,
             Some(register) if op.is(Flags::CONDITIONAL) => Effect::Tests(register),
@@ -207,10 +207,11 @@ fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Vec<Line> {
         let instruction = isa::decode(word);
         let (mnemonic, operands) = disassemble(dictionary, id, pc, word);
         let text = format!("{pc:0digits$x}: {word:08x}  {mnemonic:MNEMONIC$}{operands}").trim_end().into();
-        let has_value = trace.header().has_values && instruction.is_some_and(events::record::has_value);
+        let has_value =
+            trace.header().has_values && instruction.is_some_and(|one| one.value_register().is_some());
         Line { text, instruction, has_value, effect: instruction.map_or(Effect::Nothing, Effect::of) }
     };
-    block.addresses().zip(&block.words).map(line).collect()
+    block.addresses(trace.instruction_set()).zip(&block.words).map(line).collect()
 }
 
 /// Mnemonic and operands; branch targets are named.

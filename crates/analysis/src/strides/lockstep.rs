@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use events::record::{Register, value_register};
+use events::record::Register;
 use isa::{Format, Instruction};
 
 use super::Access;
@@ -94,7 +94,7 @@ impl Origins {
         if instruction.op.format() == Format::Pal {
             // Some PAL calls write registers.
             self.writes.iter_mut().for_each(count);
-        } else if let Some(Register::Integer(register)) = value_register(instruction) {
+        } else if let Some(Register::Integer(register)) = instruction.value_register() {
             count(&mut self.writes[usize::from(register)]);
         }
         Relative { origin, displacement }

@@ -110,7 +110,7 @@ proptest! {
         let mut out = Vec::new();
         let sink = &mut out;
         let (_, champsim) =
-            each(&made, &selection, |replay| ChampSim::new(replay.dictionary.trace.blocks(), sink));
+            each(&made, &selection, |replay| ChampSim::new(&isa::Alpha, replay.dictionary.trace.blocks(), sink));
         champsim.finish().unwrap();
         let records: Vec<&[u8]> = out.chunks(64).collect();
         prop_assert_eq!(records.len(), selected.len());

@@ -139,7 +139,8 @@ pub fn made() -> impl Strategy<Value = Made> {
                 match item {
                     Item::Block(block, addresses) => {
                         *block %= blocks.len();
-                        addresses.truncate(Shape::new(&blocks[*block].1, false).accesses as usize);
+                        addresses
+                            .truncate(Shape::new(&isa::Alpha, &blocks[*block].1, false).accesses as usize);
                     }
                     // Their numbers rise, by more than one where other threads do some.
                     Item::Mark(Mark::UnitBegins(number)) => {

@@ -59,9 +59,9 @@ pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         Form::Champsim => {
             check_champsim(&replay, output)?;
             let mut is_whole = true;
-            let blocks = trace.blocks();
+            let (set, blocks) = (trace.instruction_set(), trace.blocks());
             write(output, |out| {
-                let champsim = ChampSim::new(blocks, out);
+                let champsim = ChampSim::new(set, blocks, out);
                 Ok(each(&replay, champsim, is_quiet, &mut is_whole)?.finish()?)
             })?;
             is_whole

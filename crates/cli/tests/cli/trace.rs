@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use events::record::{Entries, Entry, Mark, Register, value_register};
+use events::record::{Entries, Entry, Mark, Register};
 use tempfile::TempDir;
 use trace::Trace;
 
@@ -78,7 +78,7 @@ impl Recorded {
                 for (pc, &word) in (block.address..).step_by(4).zip(&block.words) {
                     let instruction = isa::decode(word).unwrap();
                     let address = instruction.access_size().map(|_| addresses.next().unwrap());
-                    let has_value = value_register(instruction).is_some() && !execution.values.is_empty();
+                    let has_value = instruction.value_register().is_some() && !execution.values.is_empty();
                     let value = has_value.then(|| values.next().unwrap());
                     pieces.last_mut().unwrap().push(Executed { pc, word, address, value });
                 }
@@ -306,7 +306,7 @@ fn values_are_those_of_the_registers_and_of_memory() {
                 memory.insert(address, one.value.unwrap_or_default());
             }
         }
-        match value_register(instruction) {
+        match instruction.value_register() {
             Some(Register::Integer(register)) if !instruction.op.is(Flags::STORE) && register != 31 => {
                 registers.insert(register, one.value.unwrap());
             }

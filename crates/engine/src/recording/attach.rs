@@ -90,7 +90,7 @@ impl AttachServer {
         let Request { plan, begins } = serde_json::from_str(&request)?;
         let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
         let header = plan.header(program, self.arguments.clone(), self.model);
-        let writer = Writer::join(file.into(), plan.values);
+        let writer = Writer::join(file.into(), &header)?;
         let session = Session::attached(plan, writer.clone(), SharedCounters::map(Some(&numbers))?);
         if let Some(missing) = Tracer::new(session.clone(), images).missing() {
             return Err(io::Error::other(missing.to_string()));

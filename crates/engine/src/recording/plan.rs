@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use events::LoadedImage;
+use isa::InstructionSet;
 use serde::{Deserialize, Serialize};
 use trace::Header;
 
@@ -32,6 +33,7 @@ impl Plan {
         Header {
             program,
             arguments,
+            instruction_set: isa::Alpha.name().into(),
             cpu: model.to_string(),
             has_values: self.values,
             has_heap: self.heap,

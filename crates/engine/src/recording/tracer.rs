@@ -291,9 +291,8 @@ impl Tracer {
     /// Appends the record of a part of a block, which is a block of its own in the trace.
     #[cold]
     fn add_part(&mut self, block: &Block, part: Range<usize>, record: &[u64]) -> io::Result<()> {
-        let number =
-            self.number_of_block(block.address + 4 * part.start as u64, &block.words[part.clone()])?;
-        let before = |end: usize| Shape::new(&block.words[..end], self.session.plan.values);
+        let number = self.number_of_block(block.address_of(part.start), &block.words[part.clone()])?;
+        let before = |end: usize| Shape::new(&isa::Alpha, &block.words[..end], self.session.plan.values);
         let (before, until) = (before(part.start), before(part.end));
         let (addresses, values) = record.split_at(block.accesses as usize);
         self.buffer.push(Event::Block(number).word());

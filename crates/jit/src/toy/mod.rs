@@ -1,5 +1,5 @@
 //! A guest of ten instructions, of two and of four bytes: what a second instruction set needs, and nothing else. It
-//! proves that the interpreter, the compiler, counts and records take any guest.
+//! proves that the interpreter, the compiler, counts, records and traces take any guest.
 //!
 //! A word has its opcode in bits 0 to 7, registers in bits 8 to 11 and 12 to 15, and an immediate in bits 16 to 31.
 //! Instructions whose opcode does not end in two ones are two bytes long, and have no immediate.
@@ -8,13 +8,16 @@ use std::mem::offset_of;
 
 use events::record::Register as Named;
 use guest::{Block, Break, Guest, HostSide, Instruction};
+use isa::InstructionSet;
 use memory::{Fault, Memory};
 
 use crate::emit::{self, Emit};
 use crate::host::assembler::*;
 use crate::target::{Access, Exits, Target};
 
+mod instruction_set;
 mod tests;
+mod trace_tests;
 
 type Emitter<'a> = emit::Emitter<'a, Toy>;
 
@@ -94,6 +97,7 @@ impl Guest for Toy {
     type Instruction = Decoded;
     type Exception = Exception;
 
+    const INSTRUCTION_SET: &'static dyn InstructionSet = &instruction_set::ToySet;
     const ILLEGAL_INSTRUCTION: Exception = Exception::Illegal;
 
     fn is_completed(_: Exception) -> bool {
@@ -103,10 +107,6 @@ impl Guest for Toy {
     fn fetch(memory: &Memory, address: u64) -> Result<u32, Fault> {
         let low = memory.load::<2>(address)? as u32;
         if Toy::length(low) == 2 { Ok(low) } else { Ok(low | (memory.load::<2>(address + 2)? as u32) << 16) }
-    }
-
-    fn length(word: u32) -> u64 {
-        if word & 3 == 3 { 4 } else { 2 }
     }
 
     fn decode(word: u32, address: u64, (): ()) -> Option<Decoded> {
@@ -120,11 +120,6 @@ impl Guest for Toy {
             _ => immediate,
         };
         Some(Decoded { op, source, base, result, immediate, behind: address + Toy::length(word) })
-    }
-
-    fn value_register(word: u32) -> Option<Named> {
-        let decoded = Toy::decode(word, 0, ())?;
-        (decoded.result != Toy::SINK).then_some(Named::Integer(decoded.result))
     }
 
     #[inline(always)]

@@ -16,9 +16,9 @@ use crate::{Compiler, Exit, UNWIND};
 /// No instruction has this address.
 const NEVER: u64 = 1;
 /// Rounds of the program's loop.
-const ROUNDS: u64 = 1000;
-const CODE: u64 = MAP_BASE;
-const DATA: u64 = CODE + PAGE;
+pub(super) const ROUNDS: u64 = 1000;
+pub(super) const CODE: u64 = MAP_BASE;
+pub(super) const DATA: u64 = CODE + PAGE;
 
 fn long(op: Op, a: u8, b: u8, immediate: i16) -> Vec<u8> {
     let word = op as u32 | u32::from(a) << 8 | u32::from(b) << 12 | u32::from(immediate as u16) << 16;
@@ -64,17 +64,21 @@ fn program() -> (Vec<u8>, [(u64, u64, u64); 6]) {
 }
 
 /// What is observed, at a level of its own.
-struct Watcher<const LEVEL: u8> {
+pub(super) struct Watcher<const LEVEL: u8> {
     executions: BTreeMap<BlockId, u64>,
-    records: Vec<u64>,
+    pub records: Vec<u64>,
 }
 
 const COUNTS: u8 = 0;
-const ACCESSES: u8 = 1;
+pub(super) const ACCESSES: u8 = 1;
+pub(super) const VALUES: u8 = 2;
 
 impl<const LEVEL: u8> Instrumentation<Toy> for Watcher<LEVEL> {
-    const LEVEL: InstrumentationLevel =
-        if LEVEL == COUNTS { InstrumentationLevel::Counts } else { InstrumentationLevel::Accesses };
+    const LEVEL: InstrumentationLevel = match LEVEL {
+        COUNTS => InstrumentationLevel::Counts,
+        ACCESSES => InstrumentationLevel::Accesses,
+        _ => InstrumentationLevel::Values,
+    };
 }
 
 impl<const LEVEL: u8> Debugged<Toy> for Watcher<LEVEL> {}
@@ -94,24 +98,24 @@ impl<const LEVEL: u8> Observer<Toy> for Watcher<LEVEL> {
 }
 
 /// Executes the toy's code as the engine does a guest's. A system call ends the program.
-struct Runner<'a, const LEVEL: u8> {
+pub(super) struct Runner<'a, const LEVEL: u8> {
     toy: Toy,
     memory: &'a Memory,
-    cache: BlockCache<Toy>,
+    pub cache: BlockCache<Toy>,
     /// None to interpret all.
     compiler: Option<Compiler<Toy>>,
-    watcher: Watcher<LEVEL>,
+    pub watcher: Watcher<LEVEL>,
     records: Records,
     depth: u32,
     /// How often compiled code was entered.
-    entered: u32,
+    pub entered: u32,
     has_ended: bool,
     /// The process's mappings and the address of compiled code, while that runs.
     mappings: Option<(String, u64)>,
 }
 
 impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
-    fn new(memory: &'a Memory, is_compiled: bool) -> Self {
+    pub fn new(memory: &'a Memory, is_compiled: bool) -> Self {
         let mut toy = Toy { pc: CODE, ..Toy::default() };
         (toy.registers[5], toy.registers[6]) = (DATA, CODE + 42);
         let level = Watcher::<LEVEL>::LEVEL;
@@ -136,7 +140,7 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
     }
 
     /// Runs the program to its end.
-    fn run(mut self) -> Self {
+    pub fn run(mut self) -> Self {
         self.toy.pc = CODE;
         while !self.has_ended {
             self.go(NEVER);
@@ -238,10 +242,10 @@ extern "C" fn interpret_until<const LEVEL: u8>(toy: *mut c_void, from: u64, unti
 }
 
 /// Only one memory of a process lies where compiled code wants it.
-static MEMORY: Mutex<()> = Mutex::new(());
+pub(super) static MEMORY: Mutex<()> = Mutex::new(());
 
 /// The program's memory: its code, and numbers to add up.
-fn load() -> Memory {
+pub(super) fn load() -> Memory {
     let memory = Memory::new().expect("address space");
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     let bytes = PAGE + (16 * ROUNDS).next_multiple_of(PAGE);

@@ -7,11 +7,11 @@ mod calls;
 
 use std::fmt;
 
-use isa::{Flags, Format};
+use isa::{ControlTransfer, InstructionSet, TransferTarget};
 
 use self::calls::{Calls, Return};
 use crate::codec::block_summary::{
-    Access, BlockSummaries, BlockSummary, Exit, NONE, SLOTS, Transfer, UNKNOWN, ZERO,
+    Access, BlockSummaries, BlockSummary, Exit, NONE, REGISTERS, SLOTS, Transfer, UNKNOWN,
 };
 use crate::{Chunk, Trace};
 use events::record::{Entries, Entry, Execution, Heap, Mark};
@@ -91,13 +91,15 @@ impl Report {
 
 /// Checks a trace. Damage that was found when it was opened is not in the report: see [`Trace::problems`].
 pub fn check(trace: &Trace) -> Report {
-    let mut summaries = BlockSummaries::new(false);
+    let set = trace.instruction_set();
+    let mut summaries = BlockSummaries::new(set, false);
     for block in trace.blocks() {
         summaries.push(block.address, &block.words);
     }
+    let ends: Vec<_> = trace.blocks().iter().map(|block| LastInstruction::new(set, block)).collect();
     let mut report = Report::default();
     for stream in 0..trace.streams().len() as u32 {
-        StreamChecker::new(trace, &summaries, &mut report, stream).follow();
+        StreamChecker::new(trace, &summaries, &ends, &mut report, stream).follow();
     }
     report
 }
@@ -118,13 +120,30 @@ enum HeapMark {
     Other,
 }
 
-/// The stack pointer.
-const SP: usize = 30;
+/// The last instruction of a block.
+struct LastInstruction {
+    pc: u64,
+    /// The address after it.
+    end: u64,
+    transfer: Option<ControlTransfer>,
+    is_system_call: bool,
+}
+
+impl LastInstruction {
+    fn new(set: &dyn InstructionSet, block: &Block) -> LastInstruction {
+        let pc = block.addresses(set).last().unwrap_or(block.address);
+        let summary = block.words.last().and_then(|&word| set.summary(word)).unwrap_or_default();
+        let (transfer, is_system_call) = (summary.transfer, summary.is_system_call);
+        LastInstruction { pc, end: block.end(set), transfer, is_system_call }
+    }
+}
 
 /// Checks a stream.
 struct StreamChecker<'a> {
     trace: &'a Trace,
     summaries: &'a BlockSummaries,
+    /// By block.
+    ends: &'a [LastInstruction],
     report: &'a mut Report,
     stream: u32,
     instruction: u64,
@@ -151,12 +170,14 @@ impl<'a> StreamChecker<'a> {
     fn new(
         trace: &'a Trace,
         summaries: &'a BlockSummaries,
+        ends: &'a [LastInstruction],
         report: &'a mut Report,
         stream: u32,
     ) -> StreamChecker<'a> {
         let mut checker = StreamChecker {
             trace,
             summaries,
+            ends,
             report,
             stream,
             instruction: 0,
@@ -192,7 +213,12 @@ impl<'a> StreamChecker<'a> {
         self.next = Next::Anywhere;
         self.returns = false;
         self.slots = [None; SLOTS];
-        self.slots[ZERO as usize] = Some(0);
+        self.slots[self.zero()] = Some(0);
+    }
+
+    /// The slot that is always 0.
+    fn zero(&self) -> usize {
+        self.summaries.set.zero_register().into()
     }
 
     /// Handles a gap in the records.
@@ -289,11 +315,10 @@ impl<'a> StreamChecker<'a> {
 
     fn system_call(&mut self, number: u32) {
         let Some(last) = self.last else { return };
-        let block = &self.trace.blocks()[last as usize];
-        let decoded = block.words.last().and_then(|&word| isa::decode(word));
-        if decoded.is_none_or(|instruction| instruction.name() != "callsys") {
+        let last = &self.ends[last as usize];
+        if !last.is_system_call {
             let what = format!("system call {number} comes behind an instruction that makes none");
-            self.violation(Rule::SystemCall, end(block), what);
+            self.violation(Rule::SystemCall, last.end, what);
         }
     }
 
@@ -312,17 +337,18 @@ impl<'a> StreamChecker<'a> {
             let sum = value.map(|value| value.wrapping_add(assignment.to.constant));
             self.slots[assignment.register as usize] = sum;
         }
-        for register in (0..ZERO).filter(|register| summary.unknown >> register & 1 != 0) {
-            self.slots[register as usize] = None;
+        for register in (0..REGISTERS).filter(|register| summary.unknown >> register & 1 != 0) {
+            self.slots[register] = None;
         }
-        self.next = self.successors(block, summary);
+        let last = &self.ends[execution.block as usize];
+        self.next = self.successors(last, summary);
         self.returns = summary.exit == Exit::Return;
         self.last = Some(execution.block);
         self.instruction += u64::from(summary.instructions);
         self.report.instructions += u64::from(summary.instructions);
         if summary.exit == Exit::Call {
             self.report.calls += 1;
-            self.calls.open(Some(end(block)));
+            self.calls.open(Some(last.end));
         }
     }
 
@@ -334,7 +360,7 @@ impl<'a> StreamChecker<'a> {
             Next::Either(one, other) => one == block.address || other == block.address,
         };
         if !fits {
-            let from = self.last.map_or(0, |last| end(&self.trace.blocks()[last as usize]).wrapping_sub(4));
+            let from = self.last.map_or(0, |last| self.ends[last as usize].pc);
             let what = format!("control cannot have come here from 0x{from:x}");
             self.violation(Rule::Control, block.address, what);
         }
@@ -343,29 +369,31 @@ impl<'a> StreamChecker<'a> {
         }
     }
 
-    fn successors(&self, block: &Block, summary: &BlockSummary) -> Next {
-        let end = end(block);
-        let Some(last) = block.words.last().and_then(|&word| isa::decode(word)) else { return Next::At(end) };
-        match (last.op.format(), last.target(end.wrapping_sub(4))) {
-            (_, Some(target)) if last.op.is(Flags::CONDITIONAL) => Next::Either(target, end),
-            (_, Some(target)) => Next::At(target),
-            (Format::MemoryJump, None) if summary.jump == NONE => Next::Anywhere,
-            (Format::MemoryJump, None) => {
-                self.slots[summary.jump as usize].map_or(Next::Anywhere, |value| Next::At(value & !3))
+    fn successors(&self, last: &LastInstruction, summary: &BlockSummary) -> Next {
+        let Some(transfer) = last.transfer else { return Next::At(last.end) };
+        match transfer.target {
+            TransferTarget::Relative(distance) => {
+                let target = last.pc.wrapping_add_signed(distance);
+                if transfer.is_conditional { Next::Either(target, last.end) } else { Next::At(target) }
             }
-            _ => Next::At(end),
+            TransferTarget::Register(_) if summary.jump == NONE => Next::Anywhere,
+            TransferTarget::Register(_) => {
+                let ignored = self.summaries.set.code_alignment() - 1;
+                self.slots[summary.jump as usize].map_or(Next::Anywhere, |value| Next::At(value & !ignored))
+            }
         }
     }
 
     /// Handles a return to an address. If the stack pointer was loaded from memory, as when an exception is thrown,
     /// any address is possible.
     fn returned(&mut self, address: u64) {
+        let stack_pointer = usize::from(self.summaries.set.stack_pointer());
         match self.calls.returned(address) {
             Return::Open { left } => {
                 self.report.unwound += left;
                 self.report.returns += 1;
             }
-            Return::Impossible if self.slots[SP].is_some() => {
+            Return::Impossible if self.slots[stack_pointer].is_some() => {
                 self.violation(Rule::Return, address, "no open call returns here".into());
             }
             Return::Possible | Return::Impossible => self.report.outside += 1,
@@ -380,7 +408,7 @@ impl<'a> StreamChecker<'a> {
             self.report.derived += 1;
             if derived != address {
                 let what = format!("accesses 0x{address:x}, but its base register says 0x{derived:x}");
-                self.violation(Rule::Address, access_pc(block, index), what);
+                self.violation(Rule::Address, access_pc(self.summaries.set, block, index), what);
             }
         }
         if access.inferred_slot != UNKNOWN {
@@ -392,15 +420,9 @@ impl<'a> StreamChecker<'a> {
     }
 }
 
-/// The address after a block's last instruction.
-fn end(block: &Block) -> u64 {
-    block.address.wrapping_add(4 * block.words.len() as u64)
-}
-
 /// The address of the instruction that makes the access with this number.
-fn access_pc(block: &Block, index: usize) -> u64 {
-    let is_access =
-        |word: &u32| isa::decode(*word).is_some_and(|instruction| instruction.access_size().is_some());
-    let mut accesses = (0u64..).zip(&block.words).filter(|(_, word)| is_access(word));
-    accesses.nth(index).map_or(block.address, |(number, _)| block.address.wrapping_add(4 * number))
+fn access_pc(set: &dyn InstructionSet, block: &Block, index: usize) -> u64 {
+    let is_access = |word: u32| set.summary(word).is_some_and(|summary| summary.access.is_some());
+    let mut accesses = block.addresses(set).zip(&block.words).filter(|&(_, &word)| is_access(word));
+    accesses.nth(index).map_or(block.address, |(address, _)| address)
 }

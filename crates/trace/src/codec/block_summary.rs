@@ -2,19 +2,21 @@
 //! reduces a block once to a few accesses and assignments; each execution then evaluates these instead of every
 //! instruction.
 
-use isa::{Flags, Format, Instruction, Op};
+use isa::{
+    ControlTransfer, InstructionSet, InstructionSummary, IntegerResult, MemoryAccess, SourceOperand,
+    TransferKind, TransferTarget,
+};
 
+use super::value_step::ValueStep;
 use crate::bytes::Malformed;
 use events::BlockId;
 use events::record::Shape;
 
 /// Number of registers. The first slots hold the values of the registers at the start of the block; the others hold
-/// values that are loaded or computed in the block.
+/// values that are loaded or computed in the block. The slot of the instruction set's zero register is always 0.
 pub(crate) const REGISTERS: usize = 32;
 /// Number of slots: the bits of one word.
 pub(crate) const SLOTS: usize = 64;
-/// The slot that is always 0.
-pub(crate) const ZERO: u8 = 31;
 /// The slot whose value is never known.
 pub(crate) const UNKNOWN: u8 = 63;
 /// No register.
@@ -25,6 +27,12 @@ pub(crate) const NONE: u8 = 32;
 pub(crate) struct SymbolicValue {
     pub slot: u8,
     pub constant: u64,
+}
+
+impl SymbolicValue {
+    fn plus(self, constant: u64) -> SymbolicValue {
+        SymbolicValue { constant: self.constant.wrapping_add(constant), ..self }
+    }
 }
 
 /// The quadword that an access moves between memory and an integer register, since it may be an address.
@@ -96,12 +104,13 @@ pub(crate) struct BlockSummary {
 /// The summaries of a process's blocks, by number.
 #[derive(Debug)]
 pub(crate) struct BlockSummaries {
+    pub set: &'static dyn InstructionSet,
     pub has_values: bool,
     list: Vec<BlockSummary>,
     accesses: Vec<Access>,
     assignments: Vec<Assignment>,
     /// If records have values: the instructions of all blocks, and the index of each block's first one.
-    instructions: Vec<Option<Instruction>>,
+    value_steps: Vec<ValueStep>,
     starts: Vec<u32>,
 }
 
@@ -119,21 +128,22 @@ const UNDEFINED_BLOCK: BlockSummary = BlockSummary {
 
 impl BlockSummaries {
     /// Summaries of no blocks.
-    pub fn new(has_values: bool) -> BlockSummaries {
+    pub fn new(set: &'static dyn InstructionSet, has_values: bool) -> BlockSummaries {
         BlockSummaries {
+            set,
             has_values,
             list: Vec::new(),
             accesses: Vec::new(),
             assignments: Vec::new(),
-            instructions: Vec::new(),
+            value_steps: Vec::new(),
             starts: Vec::new(),
         }
     }
 
     /// Adds the summary of the next block; `words` is empty if the block is missing.
     pub fn push(&mut self, address: u64, words: &[u32]) {
-        let mut state = AbstractState::new();
-        let shape = Shape::new(words, self.has_values);
+        let mut state = AbstractState::new(self.set.zero_register());
+        let shape = Shape::new(self.set, words, self.has_values);
         let mut summary = BlockSummary {
             address,
             instructions: shape.instructions,
@@ -142,12 +152,13 @@ impl BlockSummaries {
         };
         let mut pc = address;
         for &word in words {
-            pc = pc.wrapping_add(4);
-            if let Some(instruction) = isa::decode(word) {
+            let instruction = self.set.summary(word);
+            if let Some(instruction) = &instruction {
                 state.execute(instruction, pc);
-                summary.exit = exit(instruction);
-                summary.jump = jump(instruction);
+                summary.exit = exit(instruction.transfer);
+                summary.jump = state.jump(instruction.transfer);
             }
+            pc = pc.wrapping_add(self.set.length(word));
         }
         let (assignments, unknown) = state.result();
         summary.unknown = unknown;
@@ -156,8 +167,8 @@ impl BlockSummaries {
         self.accesses.extend(state.accesses);
         self.assignments.extend(assignments);
         if self.has_values {
-            self.starts.push(self.instructions.len() as u32);
-            self.instructions.extend(words.iter().map(|&word| isa::decode(word)));
+            self.starts.push(self.value_steps.len() as u32);
+            self.value_steps.extend(words.iter().map(|&word| ValueStep::new(self.set, word)));
         }
         self.list.push(summary);
     }
@@ -179,10 +190,10 @@ impl BlockSummaries {
     }
 
     /// The instructions of a block, if records have values.
-    pub fn instructions(&self, id: BlockId) -> &[Option<Instruction>] {
+    pub fn value_steps(&self, id: BlockId) -> &[ValueStep] {
         let start = self.starts.get(id as usize).map_or(0, |&start| start as usize);
         let count = self.list[id as usize].instructions;
-        self.instructions.get(start..start + count as usize).unwrap_or_default()
+        self.value_steps.get(start..start + count as usize).unwrap_or_default()
     }
 
     /// The assignments, in the order in which they must be done.
@@ -193,22 +204,18 @@ impl BlockSummaries {
     }
 }
 
-fn exit(instruction: Instruction) -> Exit {
-    match instruction.op {
-        op if op.is(Flags::CALL) && instruction.ra() != ZERO => Exit::Call,
-        op if op.is(Flags::RETURN) => Exit::Return,
+fn exit(transfer: Option<ControlTransfer>) -> Exit {
+    match transfer.map(|transfer| (transfer.kind, transfer.link)) {
+        Some((TransferKind::Call, Some(_))) => Exit::Call,
+        Some((TransferKind::Return, _)) => Exit::Return,
         _ => Exit::Other,
     }
 }
 
-/// The register that still holds the target address after the instruction jumped, or [`NONE`].
-fn jump(instruction: Instruction) -> u8 {
-    let jumps = instruction.op.format() == Format::MemoryJump && instruction.rb() != ZERO;
-    if jumps && instruction.rb() != instruction.ra() { instruction.rb() } else { NONE }
-}
-
 /// The abstract state in the middle of a block: the symbolic values of the registers.
 struct AbstractState {
+    /// The slot that is always 0.
+    zero: u8,
     registers: [SymbolicValue; REGISTERS],
     /// Bit mask of the slots whose values are known.
     known_slots: u64,
@@ -216,18 +223,17 @@ struct AbstractState {
 }
 
 impl AbstractState {
-    fn new() -> AbstractState {
+    fn new(zero: u8) -> AbstractState {
         let registers = std::array::from_fn(|register| SymbolicValue { slot: register as u8, constant: 0 });
-        AbstractState { registers, known_slots: u32::MAX.into(), accesses: Vec::new() }
+        AbstractState { zero, registers, known_slots: u32::MAX.into(), accesses: Vec::new() }
     }
 
-    fn plus(&self, register: u8, constant: i64) -> SymbolicValue {
-        let sum = self.registers[register as usize];
-        SymbolicValue { constant: sum.constant.wrapping_add(constant as u64), ..sum }
+    fn constant(&self, constant: u64) -> SymbolicValue {
+        SymbolicValue { slot: self.zero, constant }
     }
 
     fn write(&mut self, register: u8, sum: SymbolicValue) {
-        if register != ZERO {
+        if register != self.zero {
             self.registers[register as usize] = sum;
         }
     }
@@ -241,92 +247,78 @@ impl AbstractState {
         SymbolicValue { slot, constant: 0 }
     }
 
-    fn execute(&mut self, instruction: Instruction, next_pc: u64) {
-        let (ra, rb, rc) = (instruction.ra(), instruction.rb(), instruction.rc());
-        let op = instruction.op;
-        if instruction.access_size().is_some() {
-            return self.access(instruction);
+    fn execute(&mut self, instruction: &InstructionSummary, pc: u64) {
+        if let Some(access) = &instruction.access {
+            self.access(access);
         }
-        match op.format() {
-            Format::Memory if op == Op::Lda => {
-                self.write(ra, self.plus(rb, instruction.displacement().into()))
-            }
-            Format::Memory if op == Op::Ldah => {
-                self.write(ra, self.plus(rb, i64::from(instruction.displacement()) << 16));
-            }
-            Format::Branch | Format::MemoryJump if !op.is_float() && !op.is(Flags::CONDITIONAL) => {
-                self.write(ra, SymbolicValue { slot: ZERO, constant: next_pc });
-            }
-            Format::Operate => {
-                let sum = self.operate(instruction).unwrap_or_else(|| self.new_slot());
-                self.write(rc, sum);
-            }
-            Format::FloatOperate if matches!(op, Op::Ftoit | Op::Ftois) => {
-                let sum = self.new_slot();
-                self.write(rc, sum);
-            }
-            Format::MemoryFunction if matches!(op, Op::Rpcc | Op::Rc | Op::Rs) => {
-                let sum = self.new_slot();
-                self.write(ra, sum);
-            }
-            // A system call returns in v0, a3 and a4; other PAL calls at most in v0.
-            Format::Pal => {
-                for register in [0, 19, 20] {
-                    let sum = self.new_slot();
-                    self.write(register, sum);
-                }
-            }
-            _ => {}
+        if let Some((register, result)) = instruction.result {
+            let sum = self.result_of(result, pc).unwrap_or_else(|| self.new_slot());
+            self.write(register, sum);
+        }
+        let mut unknown = instruction.unknown;
+        while unknown != 0 {
+            let sum = self.new_slot();
+            self.write(unknown.trailing_zeros() as u8, sum);
+            unknown &= unknown - 1;
         }
     }
 
-    /// The result of an operation, if it is an operand plus a constant.
-    fn operate(&self, instruction: Instruction) -> Option<SymbolicValue> {
-        let constant = |sum: SymbolicValue| (sum.slot == ZERO).then_some(sum.constant);
-        let a = self.registers[instruction.ra() as usize];
-        let b = match instruction.literal() {
-            Some(literal) => SymbolicValue { slot: ZERO, constant: literal.into() },
-            None => self.registers[instruction.rb() as usize],
+    /// The result of an instruction, if it is a register plus a constant.
+    fn result_of(&self, result: IntegerResult, pc: u64) -> Option<SymbolicValue> {
+        let operand = |operand| match operand {
+            SourceOperand::Register(register) => self.registers[register as usize],
+            SourceOperand::Constant(constant) => self.constant(constant),
         };
-        let plus = |sum: SymbolicValue, constant| SymbolicValue {
-            constant: sum.constant.wrapping_add(constant),
-            ..sum
-        };
-        match instruction.op {
-            Op::Addq => constant(b).map(|b| plus(a, b)).or_else(|| constant(a).map(|a| plus(b, a))),
-            Op::Subq => constant(b).map(|b| plus(a, b.wrapping_neg())),
-            Op::Bis if a == b => Some(a),
-            Op::Bis if constant(a) == Some(0) => Some(b),
-            Op::Bis if constant(b) == Some(0) => Some(a),
-            _ => None,
+        let constant = |sum: SymbolicValue| (sum.slot == self.zero).then_some(sum.constant);
+        match result {
+            IntegerResult::Sum(a, b) => {
+                let (a, b) = (operand(a), operand(b));
+                constant(b).map(|b| a.plus(b)).or_else(|| constant(a).map(|a| b.plus(a)))
+            }
+            IntegerResult::Difference(a, b) => {
+                constant(operand(b)).map(|b| operand(a).plus(b.wrapping_neg()))
+            }
+            IntegerResult::Or(a, b) => match (operand(a), operand(b)) {
+                (a, b) if a == b || constant(b) == Some(0) => Some(a),
+                (a, b) if constant(a) == Some(0) => Some(b),
+                _ => None,
+            },
+            IntegerResult::Relative(distance) => Some(self.constant(pc.wrapping_add_signed(distance))),
         }
     }
 
-    fn access(&mut self, instruction: Instruction) {
-        let (op, ra) = (instruction.op, instruction.ra());
-        let mut base = self.plus(instruction.rb(), instruction.displacement().into());
-        let inferred_slot = if op.is_rounded() || base.slot == ZERO { UNKNOWN } else { base.slot };
+    /// The register that still holds the target address after a jump, or [`NONE`].
+    fn jump(&self, transfer: Option<ControlTransfer>) -> u8 {
+        match transfer {
+            Some(ControlTransfer { target: TransferTarget::Register(register), link, .. })
+                if register != self.zero && link != Some(register) =>
+            {
+                register
+            }
+            _ => NONE,
+        }
+    }
+
+    fn access(&mut self, access: &MemoryAccess) {
+        let mut base = self.registers[access.base as usize].plus(access.displacement as u64);
+        let is_rounded = access.mask != !0;
+        let inferred_slot = if is_rounded || base.slot == self.zero { UNKNOWN } else { base.slot };
         if self.known_slots >> base.slot & 1 == 0 {
             base.slot = UNKNOWN;
         }
         self.known_slots |= 1 << inferred_slot;
-        let is_quadword = matches!(op, Op::Ldq | Op::Stq | Op::LdqL | Op::StqC);
-        let (mut data, mut transfer) = (SymbolicValue { slot: ZERO, constant: 0 }, Transfer::Other);
-        if op.is(Flags::STORE) && is_quadword {
-            (data, transfer) = (self.known(self.plus(ra, 0)), Transfer::Store);
-        } else if op.is(Flags::LOAD) && is_quadword && ra != ZERO {
-            (data, transfer) = (self.new_slot(), Transfer::Load);
+        let (data, transfer) = match access.quadword {
+            Some(register) if access.is_store => {
+                (self.known(self.registers[register as usize]), Transfer::Store)
+            }
+            Some(_) => (self.new_slot(), Transfer::Load),
+            None => (self.constant(0), Transfer::Other),
+        };
+        if let (Transfer::Load, Some(register)) = (transfer, access.quadword) {
             self.known_slots |= 1 << data.slot;
+            self.write(register, data);
         }
-        let mask = if op.is_rounded() { !7 } else { !0 };
-        self.accesses.push(Access { base, mask, inferred_slot, data, transfer });
-        // A store-conditional writes its success to the register.
-        if transfer == Transfer::Load {
-            self.write(ra, data);
-        } else if !op.is_float() && (op.is(Flags::LOAD) || op.is(Flags::LOCKED)) {
-            let sum = self.new_slot();
-            self.write(ra, sum);
-        }
+        self.accesses.push(Access { base, mask: access.mask, inferred_slot, data, transfer });
     }
 
     fn known(&self, sum: SymbolicValue) -> SymbolicValue {
@@ -337,7 +329,7 @@ impl AbstractState {
     /// one, and the mask of registers with unknown values.
     fn result(&self) -> (Vec<Assignment>, u32) {
         let (mut pending, mut ordered, mut unknown) = (Vec::new(), Vec::new(), 0);
-        for (register, &to) in (0..ZERO).zip(&self.registers) {
+        for (register, &to) in (0..).zip(&self.registers).filter(|&(register, _)| register != self.zero) {
             if self.known(to).slot == UNKNOWN {
                 unknown |= 1 << register;
             } else if to != (SymbolicValue { slot: register, constant: 0 }) {
@@ -364,7 +356,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use isa::evaluate;
+    use isa::{Alpha, Flags, Format, Instruction, Op, evaluate};
 
     /// Executes an instruction and returns the address it accesses. Results that are not modelled are taken from
     /// `values`.
@@ -428,7 +420,7 @@ mod tests {
             registers: [u64; 32],
             values in vec(any::<u64>(), 240),
         ) {
-            let mut summaries = BlockSummaries::new(false);
+            let mut summaries = BlockSummaries::new(&Alpha, false);
             summaries.push(0x1000, &words);
             let summary = summaries.get(0).unwrap();
             let mut slots = [None; SLOTS];

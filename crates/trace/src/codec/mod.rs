@@ -7,6 +7,7 @@ mod memory_model;
 mod model;
 mod table;
 mod value_predictor;
+mod value_step;
 
 use std::io;
 
@@ -40,9 +41,10 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    pub fn new(has_values: bool) -> Packer {
+    /// Begins a chunk of executions of blocks that have these summaries.
+    pub fn new(summaries: &BlockSummaries) -> Packer {
         Packer {
-            model: Model::new(has_values),
+            model: Model::new(summaries),
             sections: Sections::default(),
             since_mark: 0,
             words: 0,
@@ -120,7 +122,7 @@ pub(crate) fn unpack_records(
     let mut instructions = 0;
     words.reserve_exact(count);
     let mut decoder = Decoder::new(sections.each_ref().map(|section| &section[..]), words)?;
-    let mut model = Model::new(summaries.has_values);
+    let mut model = Model::new(summaries);
     let mut addresses = Vec::new();
     let mut until_mark = next_mark(decoder.marks())?;
     while decoder.words.len() < count {

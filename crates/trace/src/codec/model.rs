@@ -2,7 +2,7 @@
 //! words, so that only mispredictions need to be written.
 
 use super::block_summary::{
-    Access, Assignment, BlockSummaries, BlockSummary, Exit, NONE, SLOTS, Transfer, UNKNOWN, ZERO,
+    Access, Assignment, BlockSummaries, BlockSummary, Exit, NONE, SLOTS, Transfer, UNKNOWN,
 };
 use super::coder::{Coder, Section};
 use super::context_predictor::ContextPredictor;
@@ -28,10 +28,14 @@ pub(super) struct CodedBlock {
 }
 
 impl Model {
-    pub fn new(has_values: bool) -> Model {
-        let values = has_values.then(|| Box::new(ValuePredictor::new()));
-        let (block_predictor, registers, context_predictor) =
-            (BlockPredictor::new(), RegisterModel::new(), ContextPredictor::new());
+    /// A model of blocks that have these summaries.
+    pub fn new(summaries: &BlockSummaries) -> Model {
+        let values = summaries.has_values.then(|| Box::new(ValuePredictor::new()));
+        let (block_predictor, registers, context_predictor) = (
+            BlockPredictor::new(),
+            RegisterModel::new(summaries.set.zero_register()),
+            ContextPredictor::new(),
+        );
         Model { block_predictor, registers, context_predictor, values }
     }
 
@@ -183,6 +187,8 @@ impl BlockPredictor {
 /// Models the contents of registers. They can be wrong, since memory can change without a record.
 struct RegisterModel {
     slots: [Slot; SLOTS],
+    /// The slot that is always 0.
+    zero: u8,
     /// The register that holds the address of the next instruction to execute, or [`NONE`].
     jump: u8,
     memory: MemoryModel,
@@ -200,16 +206,16 @@ struct Slot {
 const UNKNOWN_VALUE: Slot = Slot { value: 3 << 62, origin: 0 };
 
 impl RegisterModel {
-    fn new() -> RegisterModel {
-        let mut registers =
-            RegisterModel { slots: [UNKNOWN_VALUE; SLOTS], jump: NONE, memory: MemoryModel::new() };
+    fn new(zero: u8) -> RegisterModel {
+        let (slots, memory) = ([UNKNOWN_VALUE; SLOTS], MemoryModel::new());
+        let mut registers = RegisterModel { slots, zero, jump: NONE, memory };
         registers.reset();
         registers
     }
 
     fn reset(&mut self) {
         self.slots = [UNKNOWN_VALUE; SLOTS];
-        self.slots[ZERO as usize].value = 0;
+        self.slots[self.zero as usize].value = 0;
         self.jump = NONE;
     }
 

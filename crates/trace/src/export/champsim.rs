@@ -2,15 +2,14 @@
 //!
 //! A record has the address, whether the instruction is a branch and was taken, two registers written, four registers
 //! read, two addresses stored to and four loaded from; 0 stands for none. ChampSim distinguishes the kinds of
-//! branches by whether they read or write the instruction pointer, the stack pointer and the flags. So Alpha's
+//! branches by whether they read or write the instruction pointer, the stack pointer and the flags. So a guest's
 //! branches are written as if they used these registers as x86-64's do.
 
 use std::io::{self, BufWriter, Write};
 
-use isa::{Flags, Format, Instruction, Op, Operands};
+use isa::{ControlTransfer, InstructionSet, InstructionSummary, Register, TransferKind, TransferTarget};
 
 use events::Block;
-use events::record::Register;
 
 /// ChampSim's numbers of the special registers.
 const STACK_POINTER: u8 = 6;
@@ -32,6 +31,7 @@ const BUFFER: usize = 64 << 10;
 /// The parts of a record that are the same for all executions of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Template {
+    length: u8,
     is_branch: bool,
     is_conditional: bool,
     written: [u8; 2],
@@ -51,9 +51,9 @@ pub struct ChampSim<W: Write> {
 }
 
 impl<W: Write> ChampSim<W> {
-    /// Writes to `out`. `blocks` are the trace's.
-    pub fn new(blocks: &[Block], out: W) -> ChampSim<W> {
-        let template = |&word: &u32| isa::decode(word).map(Template::new).unwrap_or_default();
+    /// Writes to `out`. `blocks` are the trace's, of a program of this instruction set.
+    pub fn new(set: &dyn InstructionSet, blocks: &[Block], out: W) -> ChampSim<W> {
+        let template = |&word: &u32| Template::new(set, word);
         let templates = blocks.iter().map(|block| block.words.iter().map(template).collect()).collect();
         ChampSim { out: BufWriter::with_capacity(BUFFER, out), templates, pending: None }
     }
@@ -75,7 +75,7 @@ impl<W: Write> ChampSim<W> {
         pc: u64,
         access: Option<(bool, u64)>,
     ) -> io::Result<()> {
-        let template = &self.templates[block][index];
+        let template = self.templates[block][index];
         let mut record = [0; RECORD];
         record[..8].copy_from_slice(&pc.to_le_bytes());
         record[IS_BRANCH] = template.is_branch.into();
@@ -88,7 +88,7 @@ impl<W: Write> ChampSim<W> {
         }
         if template.is_conditional {
             self.arrive(None)?;
-            self.pending = Some((record, pc.wrapping_add(4)));
+            self.pending = Some((record, pc.wrapping_add(template.length.into())));
             return Ok(());
         }
         self.out.write_all(&record)
@@ -102,90 +102,68 @@ impl<W: Write> ChampSim<W> {
 }
 
 impl Template {
-    fn new(instruction: Instruction) -> Template {
-        let op = instruction.op;
-        let (written, read) = if op.is(Flags::BRANCH) { branch(instruction) } else { operands(instruction) };
-        let is_conditional = op.is(Flags::CONDITIONAL);
-        Template { is_branch: op.is(Flags::BRANCH), is_conditional, written, read }
-    }
-}
-
-/// The registers that a transfer of control is said to write and read, so that ChampSim recognises its kind. There is
-/// no room for the register that a call writes its return address to.
-fn branch(instruction: Instruction) -> ([u8; 2], [u8; 4]) {
-    let op = instruction.op;
-    let (ra, rb) = (integer(instruction.ra()), integer(instruction.rb()));
-    if op.is(Flags::CONDITIONAL) {
-        let tested = if op.is_float() { float(instruction.ra()) } else { ra };
-        // A branch that tests the zero register must not look like a jump, which tests nothing; one that tests the
-        // stack pointer must not look like a return.
-        let tested = if matches!(tested, 0 | STACK_POINTER) { FLAGS } else { tested };
-        return ([INSTRUCTION_POINTER, 0], [INSTRUCTION_POINTER, tested, 0, 0]);
-    }
-    let target = if op.format() == Format::MemoryJump { rb } else { 0 };
-    if op.is(Flags::CALL) {
-        return ([INSTRUCTION_POINTER, STACK_POINTER], [INSTRUCTION_POINTER, STACK_POINTER, target, 0]);
-    }
-    if op.is(Flags::RETURN) {
-        return ([INSTRUCTION_POINTER, STACK_POINTER], [STACK_POINTER, target, 0, 0]);
-    }
-    let read = if op == Op::Br { INSTRUCTION_POINTER } else { target };
-    ([INSTRUCTION_POINTER, ra], [read, 0, 0, 0])
-}
-
-/// The registers that other instructions write and read.
-fn operands(instruction: Instruction) -> ([u8; 2], [u8; 4]) {
-    let op = instruction.op;
-    let [a, b, c] = [instruction.ra(), instruction.rb(), instruction.rc()];
-    let rb = if instruction.literal().is_some() { 0 } else { integer(b) };
-    match op.row().operands {
-        Operands::RaMemory | Operands::FaMemory => {
-            let data = if op.row().operands == Operands::FaMemory { float(a) } else { integer(a) };
-            let (loaded, stored) = if op.is(Flags::STORE) { (0, data) } else { (data, 0) };
-            // A store-conditional writes its success.
-            let loaded = if op.is(Flags::LOCKED) { data } else { loaded };
-            ([loaded, 0], [integer(b), stored, 0, 0])
+    fn new(set: &dyn InstructionSet, word: u32) -> Template {
+        let summary = set.summary(word).unwrap_or_default();
+        let numbers = Numbers { stack_pointer: set.stack_pointer(), zero: set.zero_register() };
+        let (written, read) = match summary.transfer {
+            Some(transfer) => numbers.transfer(&summary, transfer),
+            None => (summary.written.map(|one| numbers.of(one)), summary.read.map(|one| numbers.of(one))),
+        };
+        Template {
+            length: set.length(word) as u8,
+            is_branch: summary.transfer.is_some(),
+            is_conditional: summary.transfer.is_some_and(|transfer| transfer.is_conditional),
+            written,
+            read,
         }
-        Operands::RaRbRc | Operands::RegistersRaRbRc => {
-            // A conditional move reads its destination.
-            let kept = if op.mnemonic().starts_with("cmov") { integer(c) } else { 0 };
-            ([integer(c), 0], [integer(a), rb, kept, 0])
-        }
-        Operands::RbRc | Operands::RegisterRbRc => ([integer(c), 0], [rb, 0, 0, 0]),
-        Operands::Rc => ([integer(c), 0], [0; 4]),
-        Operands::FaFbFc => {
-            let kept = if op.mnemonic().starts_with("fcmov") { float(c) } else { 0 };
-            ([float(c), 0], [float(a), float(b), kept, 0])
-        }
-        Operands::FbFc => ([float(c), 0], [float(b), 0, 0, 0]),
-        Operands::FaRc => ([integer(c), 0], [float(a), 0, 0, 0]),
-        Operands::RaFc => ([float(c), 0], [integer(a), 0, 0, 0]),
-        Operands::Fpcr if op == Op::MtFpcr => ([0; 2], [float(a), 0, 0, 0]),
-        Operands::Fpcr => ([float(a), 0], [0; 4]),
-        Operands::Ra | Operands::RaRb => ([integer(a), 0], [0; 4]),
-        Operands::Address => ([0; 2], [integer(b), 0, 0, 0]),
-        // A system call takes its number and first arguments in v0, a0, a1, a2; it returns in v0 and a3.
-        Operands::PalFunction => ([0, 19].map(integer), [0, 16, 17, 18].map(integer)),
-        Operands::Jump | Operands::RaBranch | Operands::FaBranch | Operands::Nothing => ([0; 2], [0; 4]),
     }
 }
 
-fn integer(register: u8) -> u8 {
-    number(Register::Integer(register))
+/// Maps registers to ChampSim's numbers: 0 for none and for the zero register, the stack pointer's for the stack
+/// pointer, and one that is not special for the others.
+struct Numbers {
+    stack_pointer: u8,
+    zero: u8,
 }
 
-fn float(register: u8) -> u8 {
-    number(Register::Float(register))
-}
+impl Numbers {
+    fn of(&self, register: Option<Register>) -> u8 {
+        match register {
+            None => 0,
+            Some(Register::Integer(number)) if number == self.zero => 0,
+            Some(Register::Integer(number)) if number == self.stack_pointer => STACK_POINTER,
+            Some(Register::Integer(number)) => 32 + number,
+            Some(Register::Float(number)) => 64 + number,
+        }
+    }
 
-/// ChampSim's number of a register: 0 for the zero registers, the stack pointer's for the stack pointer, and one that
-/// is not special for the others.
-fn number(register: Register) -> u8 {
-    match register {
-        Register::Integer(31) | Register::Float(31) => 0,
-        Register::Integer(30) => STACK_POINTER,
-        Register::Integer(number) => 32 + number,
-        Register::Float(number) => 64 + number,
+    /// The registers that a transfer of control is said to write and read, so that ChampSim recognises its kind. There
+    /// is no room for the register that a call writes its return address to.
+    fn transfer(&self, summary: &InstructionSummary, transfer: ControlTransfer) -> ([u8; 2], [u8; 4]) {
+        if transfer.is_conditional {
+            // A branch that tests the zero register must not look like a jump, which tests nothing; one that tests the
+            // stack pointer must not look like a return.
+            let tested = summary
+                .read
+                .map(|one| self.of(one))
+                .into_iter()
+                .find(|one| ![0, STACK_POINTER].contains(one));
+            return ([INSTRUCTION_POINTER, 0], [INSTRUCTION_POINTER, tested.unwrap_or(FLAGS), 0, 0]);
+        }
+        let target = match transfer.target {
+            TransferTarget::Relative(_) => None,
+            TransferTarget::Register(register) => Some(self.of(Some(Register::Integer(register)))),
+        };
+        let (read, link) = (target.unwrap_or(0), self.of(transfer.link.map(Register::Integer)));
+        match transfer.kind {
+            TransferKind::Call => {
+                ([INSTRUCTION_POINTER, STACK_POINTER], [INSTRUCTION_POINTER, STACK_POINTER, read, 0])
+            }
+            TransferKind::Return => ([INSTRUCTION_POINTER, STACK_POINTER], [STACK_POINTER, read, 0, 0]),
+            TransferKind::Jump => {
+                ([INSTRUCTION_POINTER, link], [target.unwrap_or(INSTRUCTION_POINTER), 0, 0, 0])
+            }
+        }
     }
 }
 
@@ -193,6 +171,7 @@ fn number(register: Register) -> u8 {
 mod tests {
     use super::*;
     use isa::encode::{self, Operand};
+    use isa::{Alpha, Flags, Op};
 
     /// A record as ChampSim reads it.
     struct Read {
@@ -247,12 +226,12 @@ mod tests {
 
     fn records(blocks: &[Block], order: &[(usize, Vec<u64>)]) -> Vec<Read> {
         let mut bytes = Vec::new();
-        let mut writer = ChampSim::new(blocks, &mut bytes);
+        let mut writer = ChampSim::new(&Alpha, blocks, &mut bytes);
         for (block, addresses) in order {
             let (number, block) = (*block, &blocks[*block]);
             let mut addresses = addresses.iter();
             writer.arrive(Some(block.address)).unwrap();
-            for (index, pc) in block.addresses().enumerate() {
+            for (index, pc) in block.addresses(&Alpha).enumerate() {
                 let instruction = isa::decode(block.words[index]).unwrap();
                 let access = instruction.access_size().map(|_| *addresses.next().unwrap());
                 let access = access.map(|address| (instruction.op.is(Flags::STORE), address));

@@ -139,7 +139,7 @@ fn add(process: &Arc<Process>, shapes: &mut Vec<Shape>, block: &Block, has_value
     let function = Function { name: format!("f{}", address % 3), image: 0, address: address % 3, size: 4 };
     let id = process.block(block, || (address % 5 > 0).then_some(function)).unwrap();
     if id as usize == shapes.len() {
-        shapes.push(Shape::new(&words, has_values));
+        shapes.push(Shape::new(&isa::Alpha, &words, has_values));
     }
     id
 }

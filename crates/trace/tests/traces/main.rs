@@ -1,6 +1,7 @@
 //! Traces of made-up programs: written, read, damaged, checked.
 
 mod checker;
+mod compatible;
 mod damage;
 mod made;
 mod places;

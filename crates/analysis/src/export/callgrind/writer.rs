@@ -82,12 +82,14 @@ impl<'a> Writer<'a> {
 
     /// The lines of each function.
     fn functions_of<'c>(&self, counted: &'c Callgrind) -> BTreeMap<u32, BTreeMap<Place, Line<'c>>> {
-        let blocks = self.dictionary.trace.blocks();
+        let (set, blocks) = (self.dictionary.trace.instruction_set(), self.dictionary.trace.blocks());
         let mut functions: BTreeMap<u32, BTreeMap<Place, Line>> = BTreeMap::new();
         for (id, costs) in counted.executed() {
             let block = &blocks[id as usize];
             let lines = functions.entry(self.dictionary.facts(id).place).or_default();
-            for (address, cost) in block.addresses().zip(costs).filter(|(_, cost)| *cost != Cost::default()) {
+            for (address, cost) in
+                block.addresses(set).zip(costs).filter(|(_, cost)| *cost != Cost::default())
+            {
                 lines.entry(Place { address, image: block.image }).or_default().cost.add(cost, 1);
             }
         }

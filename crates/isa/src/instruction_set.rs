@@ -1,0 +1,204 @@
+//! What the consumers of executions, and traces above all, need to know of an instruction set.
+//!
+//! A set describes each instruction word by an [`InstructionSummary`]. Whoever needs these facts for each execution
+//! derives tables of its own from them, once for each block.
+
+use std::fmt::Debug;
+
+/// An instruction set, as records and traces need it.
+///
+/// A set has at most 32 integer and 32 floating-point registers, numbered from 0.
+pub trait InstructionSet: Debug + Sync {
+    /// Its name in the headers of traces.
+    fn name(&self) -> &'static str;
+
+    /// The number of bytes of the instruction with this word, or of a word that is no instruction.
+    fn length(&self, word: u32) -> u64;
+
+    /// The summary of the instruction with this word; `None` if there is no such instruction.
+    fn summary(&self, word: u32) -> Option<InstructionSummary>;
+
+    /// The integer register that is always 0; in a set without one, a number below 32 that no register has.
+    fn zero_register(&self) -> u8;
+
+    /// The stack pointer, an integer register.
+    fn stack_pointer(&self) -> u8;
+
+    /// The power of two that all instructions' addresses are multiples of. Indirect jumps ignore the bits below.
+    fn code_alignment(&self) -> u64;
+}
+
+/// A register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// One of the integer registers.
+    Integer(u8),
+    /// One of the floating-point registers.
+    Float(u8),
+}
+
+/// What records and traces need to know of an instruction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InstructionSummary {
+    /// Its access to memory.
+    pub access: Option<MemoryAccess>,
+    /// The register whose value is recorded: the one that the instruction writes, or that a store stores, or that a
+    /// conditional branch tests. None for other instructions: the return address that a call writes follows from its
+    /// own address.
+    pub value: Option<Register>,
+    /// An integer register that it writes, if the result follows from registers by few operations. Zero registers
+    /// ignore it.
+    pub result: Option<(u8, IntegerResult)>,
+    /// Bit mask of integer registers that it may write with results that do not follow so.
+    pub unknown: u32,
+    /// Where it transfers control to, unless to the next instruction.
+    pub transfer: Option<ControlTransfer>,
+    /// Whether it makes a system call.
+    pub is_system_call: bool,
+    /// The registers that it writes and reads, except zero registers; of a system call, some of them.
+    pub written: [Option<Register>; 2],
+    /// See `written`.
+    pub read: [Option<Register>; 4],
+    /// How its value is predicted in traces with values.
+    pub value_model: ValueModel,
+}
+
+/// An access to memory, at the sum of a base register and a displacement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryAccess {
+    /// Number of bytes.
+    pub size: u8,
+    /// Whether it stores.
+    pub is_store: bool,
+    /// The base, an integer register.
+    pub base: u8,
+    /// The displacement.
+    pub displacement: i64,
+    /// Mask of the bits of the sum that are not cleared.
+    pub mask: u64,
+    /// The integer register that it moves a whole quadword to or from, if it does.
+    pub quadword: Option<u8>,
+}
+
+/// An integer result that follows from registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntegerResult {
+    /// A sum.
+    Sum(SourceOperand, SourceOperand),
+    /// The first operand minus the second.
+    Difference(SourceOperand, SourceOperand),
+    /// The bitwise or.
+    Or(SourceOperand, SourceOperand),
+    /// The instruction's own address plus a constant, such as a return address.
+    Relative(i64),
+}
+
+/// An operand that an instruction reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceOperand {
+    /// The contents of an integer register.
+    Register(u8),
+    /// A constant.
+    Constant(u64),
+}
+
+/// A transfer of control at the end of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlTransfer {
+    /// What it is for.
+    pub kind: TransferKind,
+    /// Whether control continues with the next instruction if a condition is false.
+    pub is_conditional: bool,
+    /// Its target.
+    pub target: TransferTarget,
+    /// The integer register that it writes the return address to.
+    pub link: Option<u8>,
+}
+
+/// The kind of a transfer of control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferKind {
+    /// Neither of the others.
+    Jump,
+    /// A call; without a return address ([`ControlTransfer::link`]) by name only.
+    Call,
+    /// A return from a call.
+    Return,
+}
+
+/// The target of a transfer of control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferTarget {
+    /// Its distance in bytes from the instruction.
+    Relative(i64),
+    /// The integer register that holds its address.
+    Register(u8),
+}
+
+/// How the value of an instruction follows from registers and memory, and how it changes them. Traces omit values that
+/// are predicted correctly, so that a change of an instruction's model changes their format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ValueModel {
+    /// The prediction of its value.
+    pub prediction: ValuePrediction,
+    /// The register that gets the value; if the instruction has none, the address of the next instruction.
+    pub destination: Option<Register>,
+    /// What the register gets in the place of the value: a conditional store's success.
+    pub success: Option<u8>,
+    /// What memory holds then: the value as a load of the same size returns it. If the instruction has no access, this
+    /// is at address 0.
+    pub memory: Option<LoadExtension>,
+}
+
+/// What a value is predicted from.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum ValuePrediction {
+    /// Earlier values of the same instruction only.
+    #[default]
+    History,
+    /// The contents of a register.
+    Register(Register),
+    /// The contents of memory at the accessed address.
+    Memory,
+    /// An integer operation on a register, an operand, and the former contents of a third register.
+    Operation(Operation, u8, SourceOperand, u8),
+}
+
+/// An integer operation on two operands. The third argument is what its destination held.
+pub type Operation = fn(u64, u64, u64) -> u64;
+
+/// How a load extends what it reads to a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadExtension {
+    /// Number of bits read, 1 to 64.
+    pub bits: u8,
+    /// Whether the highest bit is copied.
+    pub is_signed: bool,
+}
+
+impl LoadExtension {
+    /// All of a register is loaded.
+    pub const WHOLE: LoadExtension = LoadExtension { bits: 64, is_signed: false };
+
+    /// The low bits of a value, extended.
+    #[inline]
+    pub fn apply(self, value: u64) -> u64 {
+        let shift = 64 - u32::from(self.bits);
+        let high = value << shift;
+        if self.is_signed { (high as i64 >> shift) as u64 } else { high >> shift }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_extend() {
+        let [byte, long] =
+            [(8, false), (32, true)].map(|(bits, is_signed)| LoadExtension { bits, is_signed });
+        assert_eq!(byte.apply(0x1234_5678_9abc_def0), 0xf0);
+        assert_eq!(long.apply(0x1234_5678_9abc_def0), 0xffff_ffff_9abc_def0);
+        assert_eq!(LoadExtension::WHOLE.apply(u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,86 @@
+//! The instructions of a block as the value predictor executes them.
+
+use isa::{InstructionSet, LoadExtension, Operation, Register, SourceOperand, ValuePrediction};
+
+/// Number of places for values: first the integer registers, then the floating-point ones, then one for the results
+/// that no register gets; the others are unused, so that any seven bits are a place.
+pub(super) const PLACES: usize = 128;
+pub(super) const FLOAT: u8 = 32;
+const NOWHERE: u8 = 64;
+
+/// An instruction as the predictor executes it: its [`ValueModel`](isa::ValueModel), in few bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValueStep {
+    pub predictor: Predictor,
+    pub operation: Operation,
+    pub constant: u64,
+    /// The places of the operation's operands, or of the register that is predicted to have the value.
+    pub operands: [u8; 3],
+    /// Whether the operation's second operand is the constant.
+    pub has_constant: bool,
+    /// The place that gets the value, and what it gets instead.
+    pub destination: u8,
+    pub success: Option<u8>,
+    pub memory: Option<LoadExtension>,
+    pub length: u8,
+    pub has_access: bool,
+    pub has_value: bool,
+}
+
+/// What predicts a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Predictor {
+    History,
+    Register,
+    Memory,
+    Operation,
+}
+
+impl ValueStep {
+    /// The instruction with this word.
+    pub fn new(set: &dyn InstructionSet, word: u32) -> ValueStep {
+        let summary = set.summary(word).unwrap_or_default();
+        let model = summary.value_model;
+        let mut step = ValueStep {
+            predictor: Predictor::History,
+            operation: |_, _, _| 0,
+            constant: 0,
+            operands: [NOWHERE; 3],
+            has_constant: false,
+            destination: match model.destination {
+                Some(register) if register != Register::Integer(set.zero_register()) => place(register),
+                _ => NOWHERE,
+            },
+            success: model.success,
+            memory: model.memory,
+            length: set.length(word) as u8,
+            has_access: summary.access.is_some(),
+            has_value: summary.value.is_some(),
+        };
+        match model.prediction {
+            ValuePrediction::History => {}
+            ValuePrediction::Register(register) => {
+                (step.predictor, step.operands[0]) = (Predictor::Register, place(register));
+            }
+            ValuePrediction::Memory => step.predictor = Predictor::Memory,
+            ValuePrediction::Operation(operation, first, second, old) => {
+                (step.predictor, step.operation) = (Predictor::Operation, operation);
+                step.operands = [first, first, old];
+                match second {
+                    SourceOperand::Register(register) => step.operands[1] = register,
+                    SourceOperand::Constant(constant) => {
+                        (step.has_constant, step.constant) = (true, constant)
+                    }
+                }
+            }
+        }
+        step
+    }
+}
+
+fn place(register: Register) -> u8 {
+    match register {
+        Register::Integer(number) => number,
+        Register::Float(number) => FLOAT + number,
+    }
+}
