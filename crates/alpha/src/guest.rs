@@ -1,11 +1,11 @@
 //! Alpha, as the engine takes an instruction set.
 
 use events::record::Register;
-use guest::{Break, Guest, HostSide};
-use isa::InstructionSet;
+use guest::{Break, CallingConvention, Guest, HostSide};
+use isa::{InstructionSet, Op};
 use memory::Memory;
 
-use crate::cpu::{Cpu, Exception};
+use crate::cpu::{Cpu, Exception, register};
 use crate::decoded_instruction::DecodedInstruction;
 use crate::semantics;
 
@@ -61,5 +61,42 @@ impl Guest for Cpu {
     #[inline(always)]
     fn host(&mut self) -> &mut HostSide {
         &mut self.host
+    }
+}
+
+impl CallingConvention for Cpu {
+    const INSTRUCTION_ALIGNMENT: u64 = 4;
+    /// After the two instructions that compute the global pointer from the procedure value, for callers with the same
+    /// global pointer (Calling Standard for Alpha, 3.1).
+    const SECOND_ENTRY: u64 = 8;
+
+    /// `ldah gp` and `lda gp`.
+    fn has_second_entry(first: u32, second: u32) -> bool {
+        let is = |word, op, base| {
+            isa::decode(word)
+                .is_some_and(|i| (i.op, usize::from(i.ra()), usize::from(i.rb())) == (op, register::GP, base))
+        };
+        is(first, Op::Ldah, register::PV) && is(second, Op::Lda, register::GP)
+    }
+
+    #[inline(always)]
+    fn stack_pointer(&self) -> u64 {
+        self.r[register::SP]
+    }
+
+    fn return_address(&self) -> u64 {
+        self.r[register::RA] & !3
+    }
+
+    fn argument(&self, number: usize) -> u64 {
+        self.r[register::A0 + number]
+    }
+
+    fn result(&self) -> u64 {
+        self.r[register::V0]
+    }
+
+    fn jump_target(&self, word: u32) -> Option<u64> {
+        isa::decode(word).map(|jump| self.r[usize::from(jump.rb())] & !3)
     }
 }

@@ -2,6 +2,7 @@
 //! instructions, the interpreter's loop, records and counters of executed blocks, and their observers.
 
 mod block;
+mod calling_convention;
 pub mod counters;
 mod debugger;
 pub mod flow;
@@ -13,6 +14,7 @@ mod observer;
 pub mod records;
 
 pub use block::{Block, BlockCache, MAX_BLOCK_INSTRUCTIONS};
+pub use calling_convention::CallingConvention;
 pub use debugger::{Debugged, DebuggerHook, SignalHook};
 pub use guest::{Break, Guest, Instruction};
 pub use host_side::HostSide;
