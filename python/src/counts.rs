@@ -137,7 +137,7 @@ impl Counts {
     #[getter]
     fn system_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let calls = || self.counted.counts.system_calls.iter();
-        let names = calls().map(|&(number, _)| linux::system_call_name(number));
+        let names = calls().map(|&(number, _)| engine::system_call_name(number));
         let columns = [
             ("system_call", tables::column::<StringArray, _>(names)),
             ("calls", tables::column::<UInt64Array, _>(calls().map(|&(_, n)| n))),

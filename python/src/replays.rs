@@ -116,7 +116,7 @@ pub fn summary(
         let options = options(replay.dictionary.trace);
         let mut summary = Summary::new(replay.dictionary, replay.accesses, options);
         let problems = show(replay, &mut summary, progress.as_ref())?;
-        Ok((summary.tables(&linux::system_call_name), problems))
+        Ok((summary.tables(&engine::system_call_name), problems))
     })
 }
 

@@ -3,8 +3,8 @@
 use events::LoadedImage;
 
 use crate::places::{Name, entries};
-use alpha::Block;
-use alpha::cpu::{Cpu, register};
+use crate::platform::{Block, Cpu};
+use guest::CallingConvention;
 
 /// Whether an image has a function: `name` or `image!name`.
 pub fn has_function(name: &str, image: &LoadedImage, file: &image::Image) -> bool {
@@ -106,7 +106,7 @@ impl Calls {
         let mut change = Change::default();
         if let Some(open) = &self.open
             && block.address == open.return_address
-            && cpu.r[register::SP] == open.stack_pointer
+            && cpu.stack_pointer() == open.stack_pointer
         {
             change.ended = self.end(true);
         }
@@ -120,19 +120,19 @@ impl Calls {
     /// Control enters the function: opens a call, unless it is nested.
     #[cold]
     fn called(&mut self, cpu: &Cpu, change: &mut Change) {
-        let stack_pointer = cpu.r[register::SP];
+        let stack_pointer = cpu.stack_pointer();
         if let Some(open) = &self.open {
             // A call that was left by longjmp never returns. It is taken as left when the function is called from a
             // frame that is older than the call. A tail call of the function to itself looks alike, but is a jump,
-            // which leaves ra unchanged.
-            let by_call = cpu.r[register::RA] & !3 == self.previous_end;
+            // which leaves the return address unchanged.
+            let by_call = cpu.return_address() == self.previous_end;
             let outlived = stack_pointer > open.stack_pointer;
             if !(outlived || stack_pointer == open.stack_pointer && by_call) {
                 return;
             }
             change.ended = self.end(false);
         }
-        let return_address = cpu.r[register::RA] & !3;
+        let return_address = cpu.return_address();
         if !self.returns.contains(&return_address) {
             self.returns.push(return_address);
             self.requires_recompilation = true;

@@ -9,8 +9,7 @@ use events::{BlockId, Counts, LoadedImage, Unit};
 use crate::calls::{Calls, Ended};
 use crate::lock;
 use crate::places::Name;
-use alpha::cpu::Cpu;
-use alpha::{Block, BlockCache};
+use crate::platform::{Block, BlockCache, Cpu};
 use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 use memory::Memory;
 

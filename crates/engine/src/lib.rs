@@ -20,17 +20,18 @@ mod calls;
 mod counting;
 pub mod debug;
 mod places;
+mod platform;
 mod process;
 mod recording;
 
-pub use alpha::cpu::Cpu;
 pub use calls::has_function;
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
-pub use linux::{Clock, Crash, End, Random, Settings};
+pub use linux::{Clock, Random, Settings};
 pub use places::{NoPlace, Place};
+pub use platform::{Cpu, Crash, End, die, system_call_name};
 pub use process::{Configuration, Error, Process};
 pub use recording::{AttachError, Attached, Missing, Plan, Recorded, Recorder, UnitPlan, attach};
 

@@ -2,10 +2,10 @@
 
 use events::LoadedImage;
 use image::{Symbol, SymbolPattern};
-use isa::Op;
 use serde::{Deserialize, Serialize};
 
-use alpha::cpu::register;
+use crate::platform::Cpu;
+use guest::CallingConvention;
 
 /// A symbol as users name it, of any image or of one: `name` or `image!name`, mangled or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl std::str::FromStr for Place {
         }
         if let Some(digits) = text.strip_prefix("0x") {
             let address = u64::from_str_radix(digits, 16).map_err(|_| wrong())?;
-            return Ok(Place(Kind::Address(address & !3)));
+            return Ok(Place(Kind::Address(aligned(address))));
         }
         if text.starts_with(|first: char| first.is_ascii_digit()) {
             let number = text.replace(['_', ','], "").parse().map_err(|_| wrong())?;
@@ -131,7 +131,7 @@ impl Place {
     pub(crate) fn addresses_in(&self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
         match &self.0 {
             Kind::Symbol { name, offset } if name.may_be_in(image) => {
-                let address = |at: u64| at.wrapping_add(image.bias).wrapping_add(*offset) & !3;
+                let address = |at: u64| aligned(at.wrapping_add(image.bias).wrapping_add(*offset));
                 let ways = if *offset == 0 { 2 } else { 1 };
                 let symbols = name.symbols_in(file).into_iter();
                 let addresses = symbols.flat_map(|symbol| entries(file, symbol.address).take(ways));
@@ -142,8 +142,12 @@ impl Place {
     }
 }
 
-/// The entries of a function: its address, and for callers with the same global pointer the address after the two
-/// instructions that compute the global pointer from the procedure value (Calling Standard for Alpha, 3.1).
+/// The address of the instruction at which an address points.
+fn aligned(address: u64) -> u64 {
+    address & !(Cpu::INSTRUCTION_ALIGNMENT - 1)
+}
+
+/// The entries of a function: its address, and the second one of some.
 pub(crate) fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
     let word = |at| {
         file.code().iter().find(|code| (code.address..code.end()).contains(&at)).and_then(|code| {
@@ -153,19 +157,8 @@ pub(crate) fn entries(file: &image::Image, address: u64) -> impl Iterator<Item =
                 .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
         })
     };
-    let second =
-        word(address).zip(word(address + 4)).is_some_and(|(first, second)| computes_gp(first, second));
-    std::iter::once(address).chain(second.then_some(address + SECOND_ENTRY))
-}
-
-/// Offset of a function's second entry, if it has one.
-pub(crate) const SECOND_ENTRY: u64 = 8;
-
-/// Whether the two instructions at the start of a function are `ldah gp` and `lda gp`.
-pub(crate) fn computes_gp(first: u32, second: u32) -> bool {
-    let is = |word, op, base| {
-        isa::decode(word)
-            .is_some_and(|i| (i.op, usize::from(i.ra()), usize::from(i.rb())) == (op, register::GP, base))
-    };
-    is(first, Op::Ldah, register::PV) && is(second, Op::Lda, register::GP)
+    let second = word(address)
+        .zip(word(address + 4))
+        .is_some_and(|(first, second)| Cpu::has_second_entry(first, second));
+    std::iter::once(address).chain(second.then_some(address + Cpu::SECOND_ENTRY))
 }

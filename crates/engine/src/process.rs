@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use events::LoadedImage;
 
-use alpha::BlockCache;
-use alpha::cpu::Cpu;
+use crate::platform::{BlockCache, Cpu, End, Kernel, SharedKernel, Thread};
 use guest::Observer;
 use guest_thread::{GuestThread, Shared};
-use linux::{End, Kernel, Settings, SharedKernel, Thread};
+use linux::Settings;
 pub use load::Error;
 use load::load;
 use memory::Memory;
@@ -77,6 +76,11 @@ impl Process {
             thread,
             kernel: SharedKernel::new(kernel),
         })
+    }
+
+    /// The directory in which the program's absolute paths are looked up first.
+    pub fn sysroot(&self) -> PathBuf {
+        self.kernel.lock().sysroot().to_path_buf()
     }
 
     /// Runs the program to its end. Returns only in the calling process: children that the program forks exit here.

@@ -23,8 +23,8 @@ const EIO: u64 = 5;
 const EFAULT: u64 = 14;
 
 struct Guest {
-    kernel: SharedKernel,
-    thread: Thread,
+    kernel: SharedKernel<Cpu>,
+    thread: Thread<Cpu>,
     cpu: Cpu,
     memory: Memory,
 }

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 /// A process without a program, with some pages mapped for arguments.
 struct Guest {
-    kernel: SharedKernel,
-    thread: Thread,
+    kernel: SharedKernel<Cpu>,
+    thread: Thread<Cpu>,
     cpu: Cpu,
     memory: Memory,
 }

@@ -7,7 +7,7 @@
 //! let mut process = Process::new(configuration)?;
 //! eprintln!("target remote {}", listener.address());
 //! let connection = listener.accept()?.ok_or("a signal came first")?;
-//! let server = pathlength_gdb::Server::start(connection, &process, &configuration.settings.sysroot)?;
+//! let server = pathlength_gdb::Server::start(connection, &process, &process.sysroot())?;
 //! let end = process.run(&mut server.observer())?;
 //! server.end(&end);
 //! # Ok(())

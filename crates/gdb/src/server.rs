@@ -124,7 +124,7 @@ impl GdbSession {
     fn serve(&mut self, connection: Arc<Connection>, mut target: GdbTarget) {
         match self.run_state_machine(connection, &mut target) {
             Ok(DisconnectReason::TargetExited(_) | DisconnectReason::TargetTerminated(_)) => {}
-            Ok(DisconnectReason::Kill) => linux::die(Signal::SIGKILL.0.into()),
+            Ok(DisconnectReason::Kill) => engine::die(Signal::SIGKILL.0.into()),
             Ok(DisconnectReason::Disconnect) => target.session().detach(),
             Err(reason) => {
                 eprintln!("pathlength: note: {reason}; the program continues without GDB");

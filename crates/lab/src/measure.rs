@@ -208,7 +208,7 @@ pub fn run<O: Observer<Cpu>>(
         End::Exited(status) if status != 0 && !started(process) => Err(Error::NotStarted {
             program: configuration.program.clone(),
             status,
-            sysroot: configuration.settings.sysroot.clone(),
+            sysroot: process.sysroot(),
         }),
         end => Ok(end),
     }

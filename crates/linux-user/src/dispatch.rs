@@ -1,37 +1,42 @@
 //! Dispatches system calls by number.
 
-use alpha::cpu::{Cpu, register};
 use host::Errno;
 use memory::Memory;
 
-use crate::abi::{errno, unimplemented};
-use crate::calls::call::{Call, Outcome};
-use crate::calls::signal_frame::Returning;
+use crate::calls::call::Call;
+use crate::calls::signal_delivery::Returning;
 use crate::state::control::Control;
 use crate::state::kernel::Kernel;
 use crate::state::lock::KernelGuard;
 use crate::state::threads::Thread;
-use crate::table::{self, Action};
+use crate::table::{Action, SystemCalls};
 
-/// The name of a system call, or its number if it has no name.
-pub fn system_call_name(number: u32) -> String {
-    let number = u64::from(number);
-    let name = table::find(number).map(|row| row.name).or_else(|| unimplemented::name(number));
-    name.map_or_else(|| number.to_string(), String::from)
+/// The name of a system call.
+fn name<G: SystemCalls>(number: u64) -> Option<&'static str> {
+    G::row(number).map(|row| row.name).or_else(|| G::unimplemented_name(number))
 }
 
-/// Executes the system call whose number is in v0 and whose arguments are in a0 to a5. The program counter is already
-/// after the callsys. The result is returned as by Linux on Alpha: a3 is 0 and v0 the result, or a3 is 1 and v0 the
-/// error number.
-pub fn system_call(kernel: &mut KernelGuard, thread: &mut Thread, cpu: &mut Cpu, memory: &Memory) -> Control {
-    let number = cpu.r[register::V0];
-    let before = Returning { v0: number, a3: cpu.r[register::A3], error: None };
-    let arguments = std::array::from_fn(|index| cpu.r[register::A0 + index]);
+/// The name of a system call, or its number if it has no name.
+pub fn system_call_name<G: SystemCalls>(number: u32) -> String {
+    name::<G>(number.into()).map_or_else(|| number.to_string(), String::from)
+}
+
+/// Executes the system call that the registers request. The program counter is already after the instruction.
+pub fn system_call<G: SystemCalls>(
+    kernel: &mut KernelGuard<G>,
+    thread: &mut Thread<G>,
+    cpu: &mut G,
+    memory: &Memory,
+) -> Control {
+    let number = cpu.system_call_number();
+    let mut returning = Returning { before: cpu.result_registers(), error: None };
+    let (arguments, instructions) = (cpu.system_call_arguments(), *cpu.instructions());
     let began = kernel.elapsed();
     let control = Control::Continue;
     let (waited, registers_set) = (0, false);
-    let mut call = Call { kernel, thread, cpu, memory, arguments, began, waited, control, registers_set };
-    let outcome = match table::find(number) {
+    let mut call =
+        Call { kernel, thread, cpu, memory, arguments, instructions, began, waited, control, registers_set };
+    let outcome = match G::row(number) {
         Some(row) => row.action.carry_out(&mut call),
         None => Err(Errno(libc::ENOSYS)),
     };
@@ -45,34 +50,24 @@ pub fn system_call(kernel: &mut KernelGuard, thread: &mut Thread, cpu: &mut Cpu,
     if control != Control::Continue {
         return control;
     }
-    let mut returning = before;
     if !registers_set {
         returning.error = outcome.err();
-        set_result(cpu, outcome);
+        cpu.set_result(outcome);
     }
     thread.after_call(kernel, cpu, memory, returning)
 }
 
-/// Writes a system call's result to v0 and a3.
-fn set_result(cpu: &mut Cpu, outcome: Outcome) {
-    match outcome {
-        Ok(value) => (cpu.r[register::V0], cpu.r[register::A3]) = (value, 0),
-        Err(error) => (cpu.r[register::V0], cpu.r[register::A3]) = (errno::alpha(error), 1),
-    }
-}
-
 /// Completes a call that started a thread: returns the thread's ID or the error.
-pub fn started_thread(cpu: &mut Cpu, id: std::io::Result<i32>) {
-    set_result(cpu, id.map(|id| id as u64).map_err(Errno::from));
+pub fn started_thread<G: SystemCalls>(cpu: &mut G, id: std::io::Result<i32>) {
+    cpu.set_result(id.map(|id| id as u64).map_err(Errno::from));
 }
 
 /// Reports a system call that does not exist, once.
-fn name_unknown(kernel: &mut Kernel, number: u64) {
-    let row = table::find(number);
-    if row.is_some_and(|row| matches!(row.action, Action::Refuse)) || !kernel.named.insert(number) {
+fn name_unknown<G: SystemCalls>(kernel: &mut Kernel<G>, number: u64) {
+    let is_refused = G::row(number).is_some_and(|row| matches!(row.action, Action::Refuse));
+    if is_refused || !kernel.named.insert(number) {
         return;
     }
-    let name = row.map(|row| row.name).or_else(|| unimplemented::name(number));
-    let name = name.map_or(String::new(), |name| format!(" ({name})"));
+    let name = name::<G>(number).map_or(String::new(), |name| format!(" ({name})"));
     eprintln!("pathlength: system call {number}{name} is not implemented; the program was told ENOSYS");
 }

@@ -1,8 +1,9 @@
 //! Linux as a guest program sees it: system calls and signals, carried out by the host's Linux after conversion of
-//! Alpha's numbers and structures; threads; the loader.
+//! the guest's numbers and structures; threads; the loader.
 //!
-//! `table` has one line for each system call. Most calls are passed to the host by a description of their arguments;
-//! others have handlers in the modules of `calls`. The state of a process is a [`Kernel`], protected by one lock.
+//! The ABI of each guest is a folder in `abi`, which implements [`Abi`]. Its table of [`SystemCalls`] has one line for
+//! each. Most calls are passed to the host by a description of their arguments; others have handlers in the modules of
+//! `calls`, for any guest, or in the ABI's folder. The state of a process is a [`Kernel`], protected by one lock.
 
 mod abi;
 mod calls;
@@ -14,9 +15,8 @@ mod process_memory;
 mod reserved;
 mod state;
 mod table;
-#[cfg(test)]
-mod tests;
 
+pub use abi::Abi;
 pub use dispatch::{started_thread, system_call, system_call_name};
 pub use reserved::{DescriptorOwner, high_copy, leave_guests_table, out_of_reach, read_image};
 pub use state::control::{Control, Crash, End, Execute};
@@ -25,3 +25,4 @@ pub use state::lock::{KernelGuard, SharedKernel};
 pub use state::settings::{Clock, Random, Settings};
 pub use state::signals::{die, send_to_caller};
 pub use state::threads::{Ending, Start, Thread};
+pub use table::SystemCalls;

@@ -1,6 +1,6 @@
 //! Loads a program as Linux's `execve` does: its segments, those of its dynamic loader, and the initial stack.
 //!
-//! The layout is qemu-alpha's, so that registers can be compared with qemu-alpha's: room for the heap after the
+//! The layout is QEMU's, so that registers can be compared with QEMU's: room for the heap after the
 //! program; from [`MAP_BASE`](memory::MAP_BASE) on the stack, the dynamic loader, and a page in the place of qemu's
 //! signal trampoline.
 
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use events::LoadedImage;
 use image::{Image, Kind, Segment};
 
+use crate::abi::Abi;
 use memory::{Backing, Memory, PAGE};
 
 /// Why a program could not be loaded.
@@ -25,14 +26,16 @@ pub enum LoadError {
     Image(#[from] image::Error),
     /// The program's dynamic loader is missing.
     #[error(
-        "the program's dynamic loader {interpreter} is not under the sysroot {}: install Alpha's C library \
-         (Debian: apt-get install libc6.1-alpha-cross) or name a sysroot with --sysroot DIR", sysroot.display()
+        "the program's dynamic loader {interpreter} is not under the sysroot {}: install {c_library} or name a \
+         sysroot with --sysroot DIR", sysroot.display()
     )]
     NoInterpreter {
         /// Its path as the program states it.
         interpreter: String,
         /// The host path that was tried.
         sysroot: PathBuf,
+        /// The guest's C library, and how to install it.
+        c_library: &'static str,
     },
     /// The arguments and the environment do not fit into the stack.
     #[error("the arguments and the environment take {0} bytes: more than a quarter of the stack")]
@@ -95,7 +98,7 @@ const HEAP_ROOM: u64 = 32 << 20;
 pub const STACK: &str = "[stack]";
 
 /// Loads `program` into empty `memory`. `locate` maps an absolute guest path to a host path.
-pub fn load(
+pub fn load<G: Abi>(
     program: &Program,
     memory: &Memory,
     sysroot: &Path,
@@ -116,6 +119,7 @@ pub fn load(
             return Err(LoadError::NoInterpreter {
                 interpreter: interpreter.into(),
                 sysroot: sysroot.into(),
+                c_library: G::C_LIBRARY,
             });
         }
         let loader = open(&path)?;
@@ -129,7 +133,7 @@ pub fn load(
     map_anonymous(memory, trampoline, PAGE, libc::PROT_READ, "[trampoline]")?;
     let header = image.program_header_address().map_or(0, |address| address.wrapping_add(images[0].bias));
     let start = images[0].bias.wrapping_add(image.entry());
-    let vector = auxiliary_vector(header, image.program_header_count(), interpreter_base, start);
+    let vector = auxiliary_vector::<G>(header, image.program_header_count(), interpreter_base, start);
     let stack = build_stack(program, memory, stack_top, &vector)?;
     Ok(Loaded { entry, stack, heap, executable_stack, images })
 }
@@ -243,7 +247,7 @@ fn protection(segment: &Segment) -> i32 {
 
 /// The entries of the auxiliary vector (include/uapi/linux/auxvec.h) that do not point into the stack; the others are
 /// added with the stack.
-fn auxiliary_vector(header: u64, headers: u16, base: u64, entry: u64) -> Vec<(u64, u64)> {
+fn auxiliary_vector<G: Abi>(header: u64, headers: u16, base: u64, entry: u64) -> Vec<(u64, u64)> {
     const SIZE_OF_PROGRAM_HEADER: u64 = 56;
     const TICKS_PER_SECOND: u64 = 100;
     // SAFETY: these calls have no preconditions.
@@ -260,7 +264,7 @@ fn auxiliary_vector(header: u64, headers: u16, base: u64, entry: u64) -> Vec<(u6
         (libc::AT_EUID, u64::from(ids[1])),
         (libc::AT_GID, u64::from(ids[2])),
         (libc::AT_EGID, u64::from(ids[3])),
-        (libc::AT_HWCAP, 0),
+        (libc::AT_HWCAP, G::HARDWARE_CAPABILITIES),
         (libc::AT_CLKTCK, TICKS_PER_SECOND),
     ]
 }

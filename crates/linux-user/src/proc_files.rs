@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
+use crate::abi::Abi;
 use crate::process_memory::runs_engine;
 use crate::state::kernel::Kernel;
 use crate::{memory_file, reserved};
@@ -47,7 +48,7 @@ fn flags_of(descriptor: RawFd) -> i32 {
 }
 
 /// Replaces a /proc file that the guest has just opened by one with the contents that the guest may see.
-pub fn replace(kernel: &mut Kernel, memory: &Memory, descriptor: u64) -> Result<u64, Errno> {
+pub fn replace<G: Abi>(kernel: &mut Kernel<G>, memory: &Memory, descriptor: u64) -> Result<u64, Errno> {
     let number = descriptor as RawFd;
     if !reserved::is_proc_file(number) {
         return Ok(descriptor);
@@ -88,7 +89,7 @@ pub fn replace(kernel: &mut Kernel, memory: &Memory, descriptor: u64) -> Result<
     if placed < 0 { Err(Errno::last()) } else { Ok(opened.into_raw_fd() as u64) }
 }
 
-impl Kernel {
+impl<G: Abi> Kernel<G> {
     /// The contents of a file of this process.
     fn own_contents(&self, memory: &Memory, name: &str) -> Option<Vec<u8>> {
         match name {

@@ -46,8 +46,13 @@ fn configuration(
         eprintln!("pathlength: note: host programs cannot start Alpha programs: {error}");
         Vec::new()
     });
-    let settings =
-        Settings { sysroot: engine.sysroot.clone(), clock, random, host_environment, ..Settings::default() };
+    let settings = Settings {
+        sysroot: Some(engine.sysroot.clone()),
+        clock,
+        random,
+        host_environment,
+        ..Settings::default()
+    };
     Configuration {
         program: program.into(),
         name: None,
@@ -158,7 +163,7 @@ fn check_ending(ending: &Ending, program: &Path) -> anyhow::Result<ExitCode> {
         }
         Ending::Killed { signal, report } if !crash::is_crash(*signal) => {
             eprintln!("pathlength: {}: {report}", program.display());
-            linux::die(*signal)
+            engine::die(*signal)
         }
         Ending::Killed { report, .. } => anyhow::bail!("{}: {report}", program.display()),
     }

@@ -33,7 +33,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
             if crash::is_crash(crash.signal) {
                 eprintln!("pathlength: {}", crash::report(&crash, &process.images));
             }
-            linux::die(crash.signal)
+            engine::die(crash.signal)
         }
     }
 }
@@ -71,7 +71,7 @@ fn debug(listener: Listener, process: &mut Process, configuration: &Configuratio
         return Ok(measure::run(process, &mut (), configuration)?);
     };
     drop(listener);
-    let server = Server::start(connection, process, &configuration.settings.sysroot)?;
+    let server = Server::start(connection, process, &process.sysroot())?;
     let end = measure::run(process, &mut server.observer(), configuration)?;
     server.end(&end);
     Ok(end)

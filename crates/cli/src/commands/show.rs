@@ -37,7 +37,7 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
         .processors
         .map_or(ReplayOrder::Time, |processors| ReplayOrder::Processors { processors, quantum });
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
-    let system_call = linux::system_call_name;
+    let system_call = engine::system_call_name;
     let is_whole = match options.view {
         View::Instructions => {
             let mut listing = Listing::new(&dictionary, &accesses, &system_call, report::stdout()?);

@@ -11,9 +11,8 @@ use super::{
     Accesses, Breakpoints, DebuggedThread, Event, Order, Reason, Registers, SecondEntryStop, Session,
     SessionState, Stopped, ThreadState, Watchpoint,
 };
-use crate::places::SECOND_ENTRY;
-use alpha::cpu::{Cpu, register};
-use alpha::{Block, BlockCache};
+use crate::platform::{Block, BlockCache, Cpu};
+use guest::CallingConvention;
 use guest::{
     Debugged, DebuggerHook, Instruction, Instrumentation, InstrumentationLevel, Observer, SignalHook,
 };
@@ -71,7 +70,7 @@ impl Attached {
         self.order = debugged.order.clone();
         if let Some(signal) = debugged.signal.take() {
             debugged.sent = Some(signal);
-            linux::send_to_caller(signal);
+            linux::send_to_caller::<Cpu>(signal);
         }
         if resume_count != self.resume_count {
             // A step into a signal handler ends before the handler's first instruction.
@@ -112,7 +111,7 @@ impl DebuggerHook<Cpu> for Attached {
     fn holds(&mut self, pc: u64) -> bool {
         // A thread that falls through to the second entry has already stopped at the first.
         self.fell_through_to = self.fell_through_to.filter(|&end| end == pc);
-        self.passed = self.passed.filter(|&passed| passed < pc && pc - passed <= SECOND_ENTRY);
+        self.passed = self.passed.filter(|&passed| passed < pc && pc - passed <= Cpu::SECOND_ENTRY);
         let has_entered = self.fell_through_to.is_none();
         self.before_entry = self.breakpoints.before_second_entry(pc, self.passed).filter(|_| has_entered);
         self.reason = match &self.order {
@@ -170,7 +169,7 @@ impl DebuggerHook<Cpu> for Attached {
     fn replace(&mut self, executable: &Path, cpu: &mut Cpu) {
         let Some(session) = &self.session else { return };
         let mut state = session.lock();
-        (state.executable, state.stack) = (executable.into(), cpu.r[register::SP]);
+        (state.executable, state.stack) = (executable.into(), cpu.stack_pointer());
         (state.breakpoints, state.watchpoints) = Default::default();
         drop(state);
         (self.access, self.reason) = (None, Some(Reason::Program));

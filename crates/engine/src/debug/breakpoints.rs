@@ -7,7 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::places::SECOND_ENTRY;
+use crate::platform::Cpu;
+use guest::CallingConvention;
 
 /// The breakpoints of a program.
 #[derive(Clone, Debug, Default)]
@@ -54,5 +55,5 @@ impl Breakpoints {
 
 /// The addresses between a function's start and its second entry.
 fn before(second_entry: u64) -> impl Iterator<Item = u64> {
-    (1..=SECOND_ENTRY / 4).rev().map(move |back| second_entry.wrapping_sub(4 * back))
+    (1..=Cpu::SECOND_ENTRY / 4).rev().map(move |back| second_entry.wrapping_sub(4 * back))
 }

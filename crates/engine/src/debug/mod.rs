@@ -23,40 +23,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use self::breakpoints::Breakpoints;
-use crate::places::{SECOND_ENTRY, computes_gp};
+pub use crate::platform::Registers;
+use crate::platform::{Cpu, End};
 use crate::process::Process;
-use alpha::cpu::{Cpu, register};
+use guest::CallingConvention;
 use host::ThreadHandle;
-use linux::End;
 use memory::{Memory, PAGE};
-
-/// The registers of a thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Registers {
-    /// Integer registers; 31 is always 0.
-    pub r: [u64; 32],
-    /// Floating-point registers; 31 is always 0.
-    pub f: [u64; 32],
-    /// Floating-point control register.
-    pub fpcr: u64,
-    /// Address of the next instruction.
-    pub pc: u64,
-    /// The thread's unique value.
-    pub unique: u64,
-}
-
-impl Registers {
-    fn of(cpu: &Cpu) -> Registers {
-        let first = |all: &[u64; 33]| std::array::from_fn(|index| all[index]);
-        Registers { r: first(&cpu.r), f: first(&cpu.f), fpcr: cpu.fpcr, pc: cpu.pc, unique: cpu.unique }
-    }
-
-    fn write_to(&self, cpu: &mut Cpu) {
-        cpu.r[..register::ZERO].copy_from_slice(&self.r[..register::ZERO]);
-        cpu.f[..register::ZERO].copy_from_slice(&self.f[..register::ZERO]);
-        (cpu.fpcr, cpu.pc, cpu.unique) = (self.fpcr, self.pc & !3, self.unique);
-    }
-}
 
 /// The reason for which a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,13 +169,13 @@ struct SecondEntryStop {
 
 impl SecondEntryStop {
     fn new(reported_pc: u64, cpu: &Cpu) -> SecondEntryStop {
-        SecondEntryStop { reported_pc, pc: cpu.pc, call: (cpu.r[register::RA], cpu.r[register::SP]) }
+        SecondEntryStop { reported_pc, pc: cpu.pc, call: (cpu.return_address(), cpu.stack_pointer()) }
     }
 
     /// The actual program counter, if the thread is in that call and the debugger has set the program counter to the
     /// reported one.
     fn pc(&self, cpu: &Cpu) -> Option<u64> {
-        let is_it = cpu.pc == self.reported_pc && (cpu.r[register::RA], cpu.r[register::SP]) == self.call;
+        let is_it = cpu.pc == self.reported_pc && (cpu.return_address(), cpu.stack_pointer()) == self.call;
         is_it.then_some(self.pc)
     }
 }
@@ -280,7 +252,7 @@ impl Session {
     /// called for each event and must not block.
     pub fn new(process: &Process, report: impl Fn(Event) + Send + Sync + 'static) -> Arc<Session> {
         let executable = process.images.first().map(|image| image.path.clone()).unwrap_or_default();
-        let state = SessionState::new(executable, process.cpu.r[register::SP]);
+        let state = SessionState::new(executable, process.cpu.stack_pointer());
         let (memory, report) = (process.memory.clone(), Box::new(report));
         Arc::new(Session { state: Mutex::new(state), changed: Condvar::new(), memory, report })
     }
@@ -412,9 +384,10 @@ impl Session {
         let word = |at| self.memory.load::<4>(at).ok().map(|word| word as u32);
         let begins = |at: &u64| {
             let words = word(*at).zip(at.checked_add(4).and_then(word));
-            words.is_some_and(|(first, second)| computes_gp(first, second))
+            words.is_some_and(|(first, second)| Cpu::has_second_entry(first, second))
         };
-        [address, address.wrapping_sub(4)].into_iter().find(begins).map(|entry| entry + SECOND_ENTRY)
+        let mut starts = (0..Cpu::SECOND_ENTRY).step_by(4).map(|back| address.wrapping_sub(back));
+        starts.find(begins).map(|entry| entry + Cpu::SECOND_ENTRY)
     }
 
     /// Removes a breakpoint. False if there is none.

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::*;
-use linux::Thread;
+use crate::platform::Thread;
 
 /// Starts a program whose new threads run only if `default` is `Order::Run`.
 fn session() -> Arc<Session> {

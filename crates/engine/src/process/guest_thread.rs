@@ -7,13 +7,13 @@ use std::sync::mpsc;
 use std::thread::{Builder, Scope};
 
 use super::load::{Error, load};
-use alpha::BlockCache;
-use alpha::cpu::{Cpu, Exception, Lock, register};
+use crate::platform::{
+    BlockCache, Cpu, Crash, End, Ending, Exception, Kernel, KernelGuard, SharedKernel, Thread, die,
+};
 use code::Code;
 use guest::records::Records;
 use guest::{DebuggerHook, InstrumentationLevel, Observer, Stop};
-use linux::{self, Control, Ending, Kernel, KernelGuard, SharedKernel, Start, Thread};
-use linux::{Crash, End};
+use linux::{Abi, Control, Start};
 use memory::Memory;
 
 /// State shared by the threads of a process.
@@ -148,7 +148,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     fn stop(&mut self, stop: Stop<Exception>) {
         if stop == Stop::SystemCall {
             self.flush_records();
-            self.observer.system_call(self.cpu.r[register::V0] as u32);
+            self.observer.system_call(self.cpu.system_call_number() as u32);
             self.with_debugger(|debugger, cpu| debugger.leave_guest(cpu));
         }
         let mut kernel = self.shared.kernel.lock();
@@ -158,8 +158,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         if self.cpu.pc != expected {
             self.divert();
         }
-        // The return from the operating system's kernel clears the lock flag.
-        self.cpu.lock = Lock::NONE;
+        self.cpu.return_to_guest();
         let mut status = None;
         match control {
             Control::Continue => {}
@@ -309,7 +308,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         match end {
             // SAFETY: ends the child without running what the parent registered for its own exit.
             Ok(End::Exited(status)) => unsafe { libc::_exit(status) },
-            Ok(End::Killed(crash)) => linux::die(crash.signal),
+            Ok(End::Killed(crash)) => die(crash.signal),
             Err(error) => {
                 eprintln!("pathlength: {error}");
                 // SAFETY: as above.
@@ -320,8 +319,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
 
     fn crash(&self, kernel: &Kernel, signal: i32, stop: Stop<Exception>) -> Box<Crash> {
         let address = match stop {
-            Stop::Exception(Exception::Memory(fault)) => Some(fault.address),
-            Stop::Exception(Exception::Unaligned(address)) => Some(address),
+            Stop::Exception(exception) => Cpu::faulting_address(exception),
             _ => None,
         };
         let synchronous = matches!(stop, Stop::Exception(_));

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use alpha::cpu::{Cpu, register};
-use linux::Kernel;
+use crate::platform::{Cpu, Kernel};
+use linux::Abi;
 use linux::loader::{self, LoadError, Program};
 use memory::Memory;
 
@@ -39,12 +39,8 @@ pub(super) fn load(
         stack_bytes: kernel.stack_bytes(),
         random: kernel.random_bytes(),
     };
-    let loaded = loader::load(&program, memory, kernel.sysroot(), |path| kernel.locate(path))?;
+    let loaded = loader::load::<Cpu>(&program, memory, kernel.sysroot(), |path| kernel.locate(path))?;
     kernel.started(path, arguments, &loaded);
-    // Compiled code below this system call has yet to be left.
-    let (instructions, unaligned, host) = (cpu.instructions, cpu.unaligned, cpu.host.clone());
-    *cpu = Cpu { instructions, unaligned, host, ..Cpu::default() };
-    cpu.pc = loaded.entry;
-    cpu.r[register::SP] = loaded.stack.pointer;
+    cpu.start_program(loaded.entry, loaded.stack.pointer);
     Ok(())
 }

@@ -7,8 +7,8 @@ use events::record::{self, Heap, Mark};
 use isa::Flags;
 
 use crate::places::entries;
-use alpha::Block;
-use alpha::cpu::{Cpu, register};
+use crate::platform::{Block, Cpu};
+use guest::CallingConvention;
 use memory::Memory;
 
 /// An allocation function. Arguments are numbered from 0.
@@ -116,8 +116,8 @@ impl Allocations {
     }
 
     fn called(&mut self, function: &'static Function, cpu: &Cpu) {
-        let [return_address, stack_pointer] = [register::RA, register::SP].map(|number| cpu.r[number]);
-        let argument = |number: usize| cpu.r[register::A0 + number];
+        let (return_address, stack_pointer) = (cpu.return_address(), cpu.stack_pointer());
+        let argument = |number: usize| cpu.argument(number);
         let is_within = self.open_call.as_ref().is_some_and(|open_call| {
             let is_same =
                 stack_pointer == open_call.stack_pointer && return_address == open_call.return_address;
@@ -144,13 +144,12 @@ impl Allocations {
 
     /// Handles a return, which may end the open call.
     fn returned(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) {
-        let to =
-            block.words.first().and_then(|&word| isa::decode(word)).map(|one| cpu.r[usize::from(one.rb())]);
+        let to = block.words.first().and_then(|&word| cpu.jump_target(word));
         let is_its = |open_call: &mut OpenAllocation| {
-            to == Some(open_call.return_address) && cpu.r[register::SP] == open_call.stack_pointer
+            to == Some(open_call.return_address) && cpu.stack_pointer() == open_call.stack_pointer
         };
         let Some(open_call) = self.open_call.take_if(is_its) else { return };
-        let result = cpu.r[register::V0];
+        let result = cpu.result();
         let block = match open_call.function.stores {
             None => result,
             Some(_) if result == 0 => memory.load::<8>(open_call.result_address).unwrap_or(0),
@@ -159,7 +158,7 @@ impl Allocations {
         // A failed reallocation leaves the block as it was.
         if block != 0 || open_call.old_block != 0 && open_call.size != 0 {
             let heap =
-                [Heap::Caller(open_call.return_address & !3), Heap::Size(open_call.size), Heap::Block(block)];
+                [Heap::Caller(open_call.return_address), Heap::Size(open_call.size), Heap::Block(block)];
             self.marks.extend(heap.map(Mark::Heap));
         }
     }

@@ -22,8 +22,7 @@ pub use self::plan::{Missing, Plan, UnitPlan};
 pub use self::recorded::Recorded;
 use self::session::Session;
 use self::tracer::Tracer;
-use alpha::cpu::Cpu;
-use alpha::{Block, BlockCache};
+use crate::platform::{Block, BlockCache, Cpu};
 use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 use memory::Memory;
 

@@ -16,8 +16,7 @@ use super::heap::Allocations;
 use super::plan::{Addresses, Missing};
 use super::session::{RecordingState, Session};
 use crate::calls::Calls;
-use alpha::cpu::Cpu;
-use alpha::{Block, BlockCache};
+use crate::platform::{Block, BlockCache, Cpu};
 use guest::InstrumentationLevel;
 
 /// The number of a block that has no number in the trace yet.

@@ -196,7 +196,7 @@ fn execute(run: &Run, stream: File) -> Summary {
         arguments: run.arguments.iter().map(Into::into).collect(),
         environment: run.environment.iter().map(Into::into).collect(),
         model: run.cpu.parse().expect("a processor"),
-        settings: Settings { sysroot: SYSROOT.into(), ..Settings::default() },
+        settings: Settings { sysroot: Some(SYSROOT.into()), ..Settings::default() },
     })
     .expect("the program loads");
     if run.detail == Detail::Registers {

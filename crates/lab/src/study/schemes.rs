@@ -197,7 +197,7 @@ pub(super) fn throughput(study: &Study) -> Table {
 /// transactions.
 fn demand(run: &StudyRun, transactions: u32, seconds: f64) -> Demand {
     let count = |calls: &mut dyn Iterator<Item = &(u32, u64)>, name: &str| -> f64 {
-        let named = calls.filter(|call| linux::system_call_name(call.0) == name);
+        let named = calls.filter(|call| engine::system_call_name(call.0) == name);
         named.map(|call| call.1).sum::<u64>() as f64
     };
     let units = &run.measurement.units;

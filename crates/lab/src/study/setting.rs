@@ -69,7 +69,7 @@ pub(super) fn repeatable(
         // The environment may change a program's behaviour.
         environment: vec!["LC_ALL=C".into()],
         model,
-        settings: Settings { sysroot: sysroot.into(), ..Settings::default() },
+        settings: Settings { sysroot: Some(sysroot.into()), ..Settings::default() },
     }
 }
 

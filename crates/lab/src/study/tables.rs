@@ -193,7 +193,7 @@ pub(super) fn system_calls(study: &Study) -> Table {
             let sum: u64 = calls.filter(|call| call.0 == number).map(|call| call.1).sum();
             Value::from(sum as f64 / run.measurement.units.len() as f64)
         };
-        let name = linux::system_call_name(number);
+        let name = engine::system_call_name(number);
         let values = runs.iter().map(|(_, run)| mean(run));
         table.row(std::iter::once(name.into()).chain(values).collect());
     }

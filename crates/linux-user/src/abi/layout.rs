@@ -49,3 +49,6 @@ pub fn u32_at(bytes: &[u8], offset: usize) -> u32 {
 pub fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("8 bytes"))
 }
+
+/// Bytes of the host's termios2: four flag words, line, 19 characters, two speeds.
+pub const HOST_TERMIOS: usize = 44;

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::Interrupted::Fails;
 use crate::calls::call::{Call, Outcome};
@@ -38,12 +39,12 @@ const FLAGS: usize = 56;
 const TELL_END: u32 = 1;
 const END_DESCRIPTOR: usize = 60;
 
-fn context<'a>(call: &'a mut Call, id: u64) -> Result<&'a mut Context, Errno> {
+fn context<'a, G: Abi>(call: &'a mut Call<G>, id: u64) -> Result<&'a mut Context, Errno> {
     call.kernel.contexts.0.get_mut(&id).ok_or(EINVAL)
 }
 
 /// io_setup(events, id)
-pub fn io_setup(call: &mut Call) -> Outcome {
+pub fn io_setup<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [events, address, ..] = call.arguments;
     if call.read_u64(address)? != 0 {
         return Err(EINVAL);
@@ -68,7 +69,7 @@ pub fn io_setup(call: &mut Call) -> Outcome {
 }
 
 /// io_destroy(id)
-pub fn io_destroy(call: &mut Call) -> Outcome {
+pub fn io_destroy<G: Abi>(call: &mut Call<G>) -> Outcome {
     let id = call.arguments[0];
     let context = call.kernel.contexts.0.remove(&id).ok_or(EINVAL)?;
     // The kernel may wait for operations in progress; the control blocks are kept until then.
@@ -78,7 +79,7 @@ pub fn io_destroy(call: &mut Call) -> Outcome {
 }
 
 /// io_submit(id, number, control blocks)
-pub fn io_submit(call: &mut Call) -> Outcome {
+pub fn io_submit<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [id, count, blocks, ..] = call.arguments;
     if (count as i64) < 0 {
         return Err(EINVAL);
@@ -96,7 +97,7 @@ pub fn io_submit(call: &mut Call) -> Outcome {
 }
 
 /// Submits the control block to which the word at `place` points.
-fn submit(call: &mut Call, id: u64, host: u64, place: u64) -> Result<(), Errno> {
+fn submit<G: Abi>(call: &mut Call<G>, id: u64, host: u64, place: u64) -> Result<(), Errno> {
     let guest = call.read_u64(place)?;
     let mut bytes: [u8; BLOCK_BYTES] = call.read(guest)?;
     let command = u16::from_le_bytes([bytes[16], bytes[17]]);
@@ -131,7 +132,7 @@ fn submit(call: &mut Call, id: u64, host: u64, place: u64) -> Result<(), Errno> 
 }
 
 /// io_cancel(id, control block, event)
-pub fn io_cancel(call: &mut Call) -> Outcome {
+pub fn io_cancel<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [id, guest, event, ..] = call.arguments;
     let known = context(call, id)?;
     let block = known.under_way.iter().find(|(_, (address, _))| *address == guest);
@@ -144,19 +145,19 @@ pub fn io_cancel(call: &mut Call) -> Outcome {
 }
 
 /// Converts an event to the guest's. Its control block is no longer in progress.
-fn taken(call: &mut Call, id: u64, event: &[u8]) -> Result<Record, Errno> {
+fn taken<G: Abi>(call: &mut Call<G>, id: u64, event: &[u8]) -> Result<Record, Errno> {
     let block = context(call, id)?.under_way.remove(&u64_at(event, 8));
     let guest = block.map_or(0, |(guest, _)| guest);
     Ok(Record::new().raw(&event[..8]).u64s(&[guest]).raw(&event[16..]))
 }
 
 /// io_getevents(id, at least, at most, events, timeout)
-pub fn io_getevents(call: &mut Call) -> Outcome {
+pub fn io_getevents<G: Abi>(call: &mut Call<G>) -> Outcome {
     events(call, None)
 }
 
 /// io_pgetevents(id, at least, at most, events, timeout, signal mask and its size)
-pub fn io_pgetevents(call: &mut Call) -> Outcome {
+pub fn io_pgetevents<G: Abi>(call: &mut Call<G>) -> Outcome {
     let address = call.arguments[5];
     let mut mask = None;
     if address != 0 {
@@ -166,7 +167,7 @@ pub fn io_pgetevents(call: &mut Call) -> Outcome {
     events(call, mask)
 }
 
-fn events(call: &mut Call, mask: Option<u64>) -> Outcome {
+fn events<G: Abi>(call: &mut Call<G>, mask: Option<u64>) -> Outcome {
     const MOST_AT_ONCE: u64 = 1 << 16;
     let [id, least, most, address, timeout, _] = call.arguments;
     if most as i64 <= 0 || (least as i64) < 0 || least > most {

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 
+use crate::abi::Abi;
 use crate::abi::flags::Bits;
 use crate::abi::layout::Record;
 use crate::state::clock::{for_somebody_else, host_time};
@@ -9,7 +10,6 @@ use crate::state::control::Control;
 use crate::state::lock::KernelGuard;
 use crate::state::threads::Thread;
 use crate::{proc_files, reserved};
-use alpha::cpu::Cpu;
 use host::Errno;
 use memory::Memory;
 
@@ -53,17 +53,19 @@ pub enum Interrupted {
 }
 
 /// A system call in progress.
-pub struct Call<'a, 'b> {
+pub struct Call<'a, 'b, G: Abi> {
     /// The process's kernel state.
-    pub kernel: &'a mut KernelGuard<'b>,
+    pub kernel: &'a mut KernelGuard<'b, G>,
     /// The thread's kernel state.
-    pub thread: &'a mut Thread,
+    pub thread: &'a mut Thread<G>,
     /// The processor.
-    pub cpu: &'a mut Cpu,
+    pub cpu: &'a mut G,
     /// The guest's memory.
     pub memory: &'a Memory,
-    /// a0 to a5.
+    /// Its arguments.
     pub arguments: [u64; 6],
+    /// Number of instructions that the thread has executed.
+    pub instructions: u64,
     /// The time of the virtual clock when the call began.
     pub began: u64,
     /// Nanoseconds of the host that the call has waited for other processes or users, and that have not been added to
@@ -71,11 +73,11 @@ pub struct Call<'a, 'b> {
     pub waited: u64,
     /// The action for the engine after the call.
     pub control: Control,
-    /// Whether v0 and a3 are set already, as by sigreturn.
+    /// Whether the registers of the result are set already, as by sigreturn.
     pub registers_set: bool,
 }
 
-impl Call<'_, '_> {
+impl<G: Abi> Call<'_, '_, G> {
     /// An argument as a C `int`.
     pub fn int(&self, index: usize) -> i32 {
         self.arguments[index] as i32

@@ -5,15 +5,14 @@
 //! ([`host::fork`]). Flags that the engine cannot support are refused with a message, and with the error of a kernel
 //! that does not know them.
 
+use crate::abi::Abi;
 use crate::abi::layout::Record;
 use crate::calls::call::{Call, Outcome};
 use crate::calls::threads::fork_process;
 use crate::calls::vfork;
 use crate::reserved::DescriptorOwner;
 use crate::state::control::Control;
-use crate::state::signals;
 use crate::state::threads::Start;
-use alpha::cpu::register;
 use host::{CloneFlags, Errno};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
@@ -60,7 +59,7 @@ const FAULTS: [i32; 6] =
     [libc::SIGILL, libc::SIGTRAP, libc::SIGFPE, libc::SIGBUS, libc::SIGSEGV, libc::SIGSYS];
 
 /// The flags and the exit signal for the host's clone.
-fn host_flags(call: &mut Call, flags: i32) -> Result<CloneFlags, Errno> {
+fn host_flags<G: Abi>(call: &mut Call<G>, flags: i32) -> Result<CloneFlags, Errno> {
     if flags & NAMESPACES != 0 {
         // SAFETY: no preconditions.
         let privileged = unsafe { libc::geteuid() } == 0 || flags & libc::CLONE_NEWUSER != 0;
@@ -68,8 +67,8 @@ fn host_flags(call: &mut Call, flags: i32) -> Result<CloneFlags, Errno> {
         return Err(if privileged { EINVAL } else { Errno(libc::EPERM) });
     }
     let exit_signal = flags & EXIT_SIGNAL as i32;
-    // A number that is no signal's on Alpha is none on the host either: the parent gets no signal.
-    let exit_signal = signals::host_number(exit_signal).unwrap_or(exit_signal);
+    // A number that is no signal's of the guest is none on the host either: the parent gets no signal.
+    let exit_signal = G::host_signal(exit_signal).unwrap_or(exit_signal);
     let reason = if flags & libc::CLONE_SIGHAND != 0 {
         "a process that shares its signal handlers"
     } else if flags & (libc::CLONE_VM | libc::CLONE_VFORK) == libc::CLONE_VM {
@@ -86,17 +85,17 @@ fn host_flags(call: &mut Call, flags: i32) -> Result<CloneFlags, Errno> {
 
 /// Whether the engine closes some of its own descriptors before the process ends: those of a recording, and the pipe
 /// by which vfork's parent waits until the child has closed it.
-fn needs_descriptors(call: &Call, flags: i32) -> bool {
+fn needs_descriptors<G: Abi>(call: &Call<G>, flags: i32) -> bool {
     flags & libc::CLONE_VFORK != 0 || call.kernel.parent.is_some() || DescriptorOwner::is_anywhere()
 }
 
-fn refuse(call: &mut Call, reason: &'static str) -> Errno {
+fn refuse<G: Abi>(call: &mut Call<G>, reason: &'static str) -> Errno {
     call.kernel.name_refused("clone", reason, "EINVAL");
     EINVAL
 }
 
 /// Starts a process with these flags.
-fn begin(call: &mut Call, flags: i32, clear_at_end: u64) -> Outcome {
+fn begin<G: Abi>(call: &mut Call<G>, flags: i32, clear_at_end: u64) -> Outcome {
     let how = host_flags(call, flags)?;
     let child = match flags & libc::CLONE_VFORK != 0 {
         true => vfork::fork(call, flags & libc::CLONE_VM != 0, |call| fork_process(call, clear_at_end, how)),
@@ -111,7 +110,7 @@ fn begin(call: &mut Call, flags: i32, clear_at_end: u64) -> Outcome {
 }
 
 /// clone(flags, stack, parent's id address, child's id address, thread pointer)
-pub fn clone(call: &mut Call) -> Outcome {
+pub fn clone<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [flags, stack, parent_id, child_id, thread_pointer, _] = call.arguments;
     // The upper half is used by clone3 only.
     let flags = flags as i32;
@@ -128,7 +127,7 @@ pub fn clone(call: &mut Call) -> Outcome {
             return Err(EINVAL);
         }
         call.control = Control::Start(Start {
-            stack: if stack == 0 { call.cpu.r[register::SP] } else { stack },
+            stack: if stack == 0 { call.cpu.stack_pointer() } else { stack },
             thread_pointer: has(libc::CLONE_SETTLS).then_some(thread_pointer),
             store_id: [
                 if_has(libc::CLONE_PARENT_SETTID, parent_id),
@@ -142,10 +141,10 @@ pub fn clone(call: &mut Call) -> Outcome {
     let child = begin(call, flags, clear_at_end)?;
     if child == 0 {
         if stack != 0 {
-            call.cpu.r[register::SP] = stack;
+            call.cpu.set_stack_pointer(stack);
         }
         if has(libc::CLONE_SETTLS) {
-            call.cpu.unique = thread_pointer;
+            call.cpu.set_thread_pointer(thread_pointer);
         }
         if has(libc::CLONE_CHILD_SETTID) {
             // As Linux: a failure is not reported.

@@ -3,8 +3,8 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::abi::flags::OPEN;
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::Abi;
+use crate::abi::layout::u64_at;
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Argument, Call, Outcome};
 use crate::calls::memory_file;
@@ -18,25 +18,25 @@ use host::Errno;
 const MOST_VECTORS: u64 = 1024;
 
 /// open(path, flags, mode)
-pub fn open(call: &mut Call) -> Outcome {
+pub fn open<G: Abi>(call: &mut Call<G>) -> Outcome {
     open_at(call, libc::AT_FDCWD as u64, 0)
 }
 
 /// openat(directory, path, flags, mode)
-pub fn openat(call: &mut Call) -> Outcome {
+pub fn openat<G: Abi>(call: &mut Call<G>) -> Outcome {
     let directory = call.arguments[0];
     open_at(call, directory, 1)
 }
 
-fn open_at(call: &mut Call, directory: u64, first: usize) -> Outcome {
-    let flags = OPEN.host(call.arguments[first + 1]);
+fn open_at<G: Abi>(call: &mut Call<G>, directory: u64, first: usize) -> Outcome {
+    let flags = G::OPEN.host(call.arguments[first + 1]);
     let mode = call.arguments[first + 2];
     let path = call.text(first)?;
     open_path(call, path, |path| (libc::SYS_openat, [directory, path, flags, mode, 0, 0]))
 }
 
 /// openat2(directory, path, how, size of how)
-pub fn openat2(call: &mut Call) -> Outcome {
+pub fn openat2<G: Abi>(call: &mut Call<G>) -> Outcome {
     /// `struct open_how`: flags, mode and restrictions on path resolution.
     const HOW_BYTES: u64 = 24;
     let [directory, _, how, size, ..] = call.arguments;
@@ -49,9 +49,9 @@ pub fn openat2(call: &mut Call) -> Outcome {
     }
     let mut bytes = vec![0; size as usize];
     call.memory.read(how, &mut bytes)?;
-    let alpha_flags = u64_at(&bytes, 0);
-    let flags = OPEN.host(alpha_flags);
-    if OPEN.alpha(flags) != alpha_flags {
+    let guest_flags = u64_at(&bytes, 0);
+    let flags = G::OPEN.host(guest_flags);
+    if G::OPEN.guest(flags) != guest_flags {
         return Err(Errno(libc::EINVAL));
     }
     bytes[..8].copy_from_slice(&flags.to_le_bytes());
@@ -60,8 +60,8 @@ pub fn openat2(call: &mut Call) -> Outcome {
 }
 
 /// Opens a path for the guest with the host call that `arguments` returns for the path's address.
-fn open_path(
-    call: &mut Call,
+fn open_path<G: Abi>(
+    call: &mut Call<G>,
     path: CString,
     arguments: impl FnOnce(u64) -> (libc::c_long, [u64; 6]),
 ) -> Outcome {
@@ -77,17 +77,17 @@ fn open_path(
 }
 
 /// readlink(path, buffer, size)
-pub fn readlink(call: &mut Call) -> Outcome {
+pub fn readlink<G: Abi>(call: &mut Call<G>) -> Outcome {
     read_link(call, libc::AT_FDCWD as u64, 0)
 }
 
 /// readlinkat(directory, path, buffer, size)
-pub fn readlinkat(call: &mut Call) -> Outcome {
+pub fn readlinkat<G: Abi>(call: &mut Call<G>) -> Outcome {
     let directory = call.arguments[0];
     read_link(call, directory, 1)
 }
 
-fn read_link(call: &mut Call, directory: u64, first: usize) -> Outcome {
+fn read_link<G: Abi>(call: &mut Call<G>, directory: u64, first: usize) -> Outcome {
     let (buffer, size) = (call.arguments[first + 1], call.arguments[first + 2]);
     if size as i32 <= 0 {
         return Err(Errno(libc::EINVAL));
@@ -110,7 +110,7 @@ fn read_link(call: &mut Call, directory: u64, first: usize) -> Outcome {
     Ok(shown.len() as u64)
 }
 
-impl Call<'_, '_> {
+impl<G: Abi> Call<'_, '_, G> {
     /// An array of `struct iovec` with host pointers.
     pub fn vectors(&self, address: u64, count: u64) -> Result<Vec<[u64; 2]>, Errno> {
         let mut vectors = self.guest_vectors(address, count)?;
@@ -146,7 +146,7 @@ enum Place {
 }
 
 /// Calls of the form (descriptor, vectors, count, ...).
-fn vectored(call: &mut Call, number: libc::c_long, place: Place, writes: bool) -> Outcome {
+fn vectored<G: Abi>(call: &mut Call<G>, number: libc::c_long, place: Place, writes: bool) -> Outcome {
     let [descriptor, vectors, count, low, high, flags] = call.arguments;
     let host_vectors = call.vectors(vectors, count)?;
     if call.kernel.opened_memory {
@@ -165,7 +165,7 @@ fn vectored(call: &mut Call, number: libc::c_long, place: Place, writes: bool) -
 }
 
 /// write(descriptor, buffer, size)
-pub fn write(call: &mut Call) -> Outcome {
+pub fn write<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, buffer, size, ..] = call.arguments;
     if let Some(outcome) = memory_file::transfer(call, &[[buffer, size]], None, true) {
         return outcome;
@@ -174,16 +174,16 @@ pub fn write(call: &mut Call) -> Outcome {
 }
 
 /// pread64(descriptor, buffer, size, offset)
-pub fn pread64(call: &mut Call) -> Outcome {
+pub fn pread64<G: Abi>(call: &mut Call<G>) -> Outcome {
     at_offset(call, libc::SYS_pread64, false)
 }
 
 /// pwrite64(descriptor, buffer, size, offset)
-pub fn pwrite64(call: &mut Call) -> Outcome {
+pub fn pwrite64<G: Abi>(call: &mut Call<G>) -> Outcome {
     at_offset(call, libc::SYS_pwrite64, true)
 }
 
-fn at_offset(call: &mut Call, number: libc::c_long, writes: bool) -> Outcome {
+fn at_offset<G: Abi>(call: &mut Call<G>, number: libc::c_long, writes: bool) -> Outcome {
     let [_, buffer, size, offset, ..] = call.arguments;
     if let Some(outcome) = memory_file::transfer(call, &[[buffer, size]], Some(offset), writes) {
         return outcome;
@@ -193,38 +193,38 @@ fn at_offset(call: &mut Call, number: libc::c_long, writes: bool) -> Outcome {
 }
 
 /// readv(descriptor, vectors, count)
-pub fn readv(call: &mut Call) -> Outcome {
+pub fn readv<G: Abi>(call: &mut Call<G>) -> Outcome {
     vectored(call, libc::SYS_readv, Place::Own, false)
 }
 
 /// writev(descriptor, vectors, count)
-pub fn writev(call: &mut Call) -> Outcome {
+pub fn writev<G: Abi>(call: &mut Call<G>) -> Outcome {
     vectored(call, libc::SYS_writev, Place::Own, true)
 }
 
 /// preadv(descriptor, vectors, count, offset)
-pub fn preadv(call: &mut Call) -> Outcome {
+pub fn preadv<G: Abi>(call: &mut Call<G>) -> Outcome {
     vectored(call, libc::SYS_preadv, Place::Given, false)
 }
 
 /// pwritev(descriptor, vectors, count, offset)
-pub fn pwritev(call: &mut Call) -> Outcome {
+pub fn pwritev<G: Abi>(call: &mut Call<G>) -> Outcome {
     vectored(call, libc::SYS_pwritev, Place::Given, true)
 }
 
 /// preadv2(descriptor, vectors, count, offset, 0, flags)
-pub fn preadv2(call: &mut Call) -> Outcome {
+pub fn preadv2<G: Abi>(call: &mut Call<G>) -> Outcome {
     vectored(call, libc::SYS_preadv2, Place::Either, false)
 }
 
 /// pwritev2(descriptor, vectors, count, offset, 0, flags)
-pub fn pwritev2(call: &mut Call) -> Outcome {
+pub fn pwritev2<G: Abi>(call: &mut Call<G>) -> Outcome {
     vectored(call, libc::SYS_pwritev2, Place::Either, true)
 }
 
 /// Directory entries in the host's format, without the engine's: its descriptors in a process's `fd` and `fdinfo`,
 /// its threads in this process's `task`.
-fn entries(call: &mut Call, descriptor: u64, size: u64) -> Result<Vec<u8>, Errno> {
+pub fn entries<G: Abi>(call: &mut Call<G>, descriptor: u64, size: u64) -> Result<Vec<u8>, Errno> {
     const NAME: usize = 19;
     let mut entries = vec![0u8; (size as usize).min(1 << 16)];
     loop {
@@ -284,7 +284,7 @@ fn proc_folder(descriptor: i32) -> Option<ProcFolder> {
 }
 
 /// getdents64(descriptor, buffer, size)
-pub fn getdents64(call: &mut Call) -> Outcome {
+pub fn getdents64<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [descriptor, buffer, size, ..] = call.arguments;
     let entries = entries(call, descriptor, u64::from(size as u32))?;
     call.memory.write(buffer, &entries)?;
@@ -292,63 +292,15 @@ pub fn getdents64(call: &mut Call) -> Outcome {
 }
 
 /// vmsplice(pipe, vectors, count, flags)
-pub fn vmsplice(call: &mut Call) -> Outcome {
+pub fn vmsplice<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [descriptor, vectors, count, flags, ..] = call.arguments;
     let vectors = call.vectors(vectors, count)?;
     call.wait(libc::SYS_vmsplice, [descriptor, vectors.as_ptr() as u64, count, flags, 0, 0], Restarts)
 }
 
-/// osf_getdirentries(descriptor, buffer, size, base): entries in OSF/1's format, and the first one's offset in the
-/// directory.
-pub fn osf_getdirentries(call: &mut Call) -> Outcome {
-    /// The header of an entry: the file's number, the entry's length, the name's length.
-    const NAME: usize = 8;
-    /// Size of the header of a host entry.
-    const HOST_NAME: usize = 19;
-    let [descriptor, buffer, size, base, ..] = call.arguments;
-    let size = u64::from(size as u32);
-    let mut position = call.host(libc::SYS_lseek, [descriptor, 0, libc::SEEK_CUR as u64, 0, 0, 0])?;
-    let begin = position;
-    // Host entries are up to three times as long.
-    let entries = entries(call, descriptor, 3 * size.min(1 << 14) + 512)?;
-    let (mut record, mut at) = (Record::new(), 0);
-    while at < entries.len() {
-        let entry = &entries[at..];
-        let length = usize::from(u16::from_le_bytes([entry[16], entry[17]]));
-        let name = entry[HOST_NAME..length].split(|&byte| byte == 0).next().unwrap_or_default();
-        let bytes = (NAME + name.len() + 1).next_multiple_of(4);
-        let end = record.bytes().len() + bytes;
-        let number = u32::try_from(u64_at(entry, 0));
-        if end as u64 > size || number.is_err() {
-            if at == 0 {
-                let error = if number.is_err() { libc::EOVERFLOW } else { libc::EINVAL };
-                set_position(call, descriptor, position)?;
-                return Err(Errno(error));
-            }
-            break;
-        }
-        let lengths = bytes as u32 | (name.len() as u32) << 16;
-        record = record.u32s(&[number.unwrap_or_default(), lengths]).raw(name).zeros_to(end);
-        position = u64_at(entry, 8);
-        at += length;
-    }
-    if at < entries.len() {
-        set_position(call, descriptor, position)?;
-    }
-    if at > 0 && base != 0 {
-        call.write(base, &Record::new().u64s(&[begin]))?;
-    }
-    call.write(buffer, &record)?;
-    Ok(record.bytes().len() as u64)
-}
-
-fn set_position(call: &Call, descriptor: u64, position: u64) -> Outcome {
-    call.host(libc::SYS_lseek, [descriptor, position, libc::SEEK_SET as u64, 0, 0, 0])
-}
-
 /// getdents(descriptor, buffer, size): in this older format the type is an entry's last byte and the name begins one
 /// byte earlier; the lengths of entries are equal.
-pub fn getdents(call: &mut Call) -> Outcome {
+pub fn getdents<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [descriptor, buffer, size, ..] = call.arguments;
     let mut entries = entries(call, descriptor, u64::from(size as u32))?;
     let mut at = 0;
@@ -362,10 +314,10 @@ pub fn getdents(call: &mut Call) -> Outcome {
 }
 
 /// Two times for the host's utimensat, from microseconds; None for NULL, which means now.
-fn times(
-    call: &Call,
+pub fn times<G: Abi>(
+    call: &Call<G>,
     address: u64,
-    read: fn(&Call, u64) -> Result<[i64; 4], Errno>,
+    read: fn(&Call<G>, u64) -> Result<[i64; 4], Errno>,
 ) -> Result<Option<[i64; 4]>, Errno> {
     if address == 0 {
         return Ok(None);
@@ -377,37 +329,25 @@ fn times(
     Ok(Some([seconds, micros * 1000, seconds2, micros2 * 1000]))
 }
 
-fn two_timevals(call: &Call, address: u64) -> Result<[i64; 4], Errno> {
+fn two_timevals<G: Abi>(call: &Call<G>, address: u64) -> Result<[i64; 4], Errno> {
     let bytes: [u8; 32] = call.read(address)?;
     Ok(std::array::from_fn(|index| u64_at(&bytes, 8 * index) as i64))
 }
 
-fn two_short_timevals(call: &Call, address: u64) -> Result<[i64; 4], Errno> {
-    let bytes: [u8; 16] = call.read(address)?;
-    Ok(std::array::from_fn(|index| i64::from(u32_at(&bytes, 4 * index) as i32)))
-}
-
-fn set_times(call: &Call, directory: u64, path: u64, times: Option<[i64; 4]>) -> Outcome {
+pub fn set_times<G: Abi>(call: &Call<G>, directory: u64, path: u64, times: Option<[i64; 4]>) -> Outcome {
     let times = times.as_ref().map_or(0, |times| times.as_ptr() as u64);
     call.host(libc::SYS_utimensat, [directory, path, times, 0, 0, 0])
 }
 
 /// utimes(path, timeval[2])
-pub fn utimes(call: &mut Call) -> Outcome {
+pub fn utimes<G: Abi>(call: &mut Call<G>) -> Outcome {
     let path = call.path(0)?;
     let times = times(call, call.arguments[1], two_timevals)?;
     set_times(call, libc::AT_FDCWD as u64, path.as_ptr() as u64, times)
 }
 
-/// osf_utimes(path, timeval32[2])
-pub fn osf_utimes(call: &mut Call) -> Outcome {
-    let path = call.path(0)?;
-    let times = times(call, call.arguments[1], two_short_timevals)?;
-    set_times(call, libc::AT_FDCWD as u64, path.as_ptr() as u64, times)
-}
-
 /// futimesat(directory, path or NULL, timeval[2])
-pub fn futimesat(call: &mut Call) -> Outcome {
+pub fn futimesat<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [directory, path, address, ..] = call.arguments;
     let path = if path == 0 { None } else { Some(call.path(1)?) };
     let times = times(call, address, two_timevals)?;

@@ -1,5 +1,6 @@
 //! System V shared memory, semaphores and message queues.
 
+use crate::abi::Abi;
 use crate::abi::layout::{Record, u64_at};
 use crate::calls::call::Interrupted::Fails;
 use crate::calls::call::{Call, Outcome};
@@ -8,8 +9,6 @@ use host::Errno;
 use memory::{Backing, PAGE};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
-/// Alpha's programs request the current structures by this flag; the host has no others.
-const IPC_64: u64 = 0x100;
 
 // linux/ipc.h, linux/shm.h, linux/msg.h, linux/sem.h: the same on both.
 const IPC_RMID: u64 = 0;
@@ -38,12 +37,12 @@ const SHARED_MEMORY_BYTES: u64 = 112;
 const QUEUE_BYTES: u64 = 120;
 const SEMAPHORE_INFO_BYTES: u64 = 40;
 
-fn command(call: &Call, index: usize) -> u64 {
-    u64::from(call.arguments[index] as u32) & !IPC_64
+fn command<G: Abi>(call: &Call<G>, index: usize) -> u64 {
+    u64::from(call.arguments[index] as u32) & !G::IPC_64
 }
 
 /// shmat(id, address, flags): the result is the address.
-pub fn shmat(call: &mut Call) -> Outcome {
+pub fn shmat<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [id, address, flags, ..] = call.arguments;
     let flag = |bit: i32| flags & bit as u64 != 0;
     let size = segment_size(call, id)?;
@@ -76,7 +75,7 @@ pub fn shmat(call: &mut Call) -> Outcome {
     Ok(start)
 }
 
-fn segment_size(call: &Call, id: u64) -> Result<u64, Errno> {
+fn segment_size<G: Abi>(call: &Call<G>, id: u64) -> Result<u64, Errno> {
     // SAFETY: an all-zero shmid_ds is valid and only written to.
     unsafe {
         let mut segment: libc::shmid_ds = std::mem::zeroed();
@@ -87,7 +86,7 @@ fn segment_size(call: &Call, id: u64) -> Result<u64, Errno> {
 }
 
 /// shmdt(address)
-pub fn shmdt(call: &mut Call) -> Outcome {
+pub fn shmdt<G: Abi>(call: &mut Call<G>) -> Outcome {
     let start = call.arguments[0];
     let bytes = call.kernel.attached.remove(&start).ok_or(EINVAL)?;
     // Replacing the range by reserved space detaches the segment.
@@ -96,7 +95,7 @@ pub fn shmdt(call: &mut Call) -> Outcome {
 }
 
 /// shmctl(id, command, buffer)
-pub fn shmctl(call: &mut Call) -> Outcome {
+pub fn shmctl<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [id, _, buffer, ..] = call.arguments;
     let command = command(call, 1);
     let buffer = match command {
@@ -110,7 +109,7 @@ pub fn shmctl(call: &mut Call) -> Outcome {
 }
 
 /// msgctl(id, command, buffer)
-pub fn msgctl(call: &mut Call) -> Outcome {
+pub fn msgctl<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [id, _, buffer, ..] = call.arguments;
     let command = command(call, 1);
     let buffer = match command {
@@ -124,7 +123,7 @@ pub fn msgctl(call: &mut Call) -> Outcome {
 }
 
 /// A message of `size` bytes after its type.
-fn message(call: &Call, address: u64, size: u64) -> Result<u64, Errno> {
+fn message<G: Abi>(call: &Call<G>, address: u64, size: u64) -> Result<u64, Errno> {
     if size > i64::MAX as u64 {
         return Err(EINVAL);
     }
@@ -132,27 +131,27 @@ fn message(call: &Call, address: u64, size: u64) -> Result<u64, Errno> {
 }
 
 /// msgsnd(id, message, size, flags)
-pub fn msgsnd(call: &mut Call) -> Outcome {
+pub fn msgsnd<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [id, address, size, flags, ..] = call.arguments;
     let message = message(call, address, size)?;
     call.wait(libc::SYS_msgsnd, [id, message, size, flags, 0, 0], Fails)
 }
 
 /// msgrcv(id, message, size, type, flags)
-pub fn msgrcv(call: &mut Call) -> Outcome {
+pub fn msgrcv<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [id, address, size, kind, flags, _] = call.arguments;
     let message = message(call, address, size)?;
     call.wait(libc::SYS_msgrcv, [id, message, size, kind, flags, 0], Fails)
 }
 
 /// semop(id, operations, count)
-pub fn semop(call: &mut Call) -> Outcome {
+pub fn semop<G: Abi>(call: &mut Call<G>) -> Outcome {
     call.arguments[3] = 0;
     semtimedop(call)
 }
 
 /// semtimedop(id, operations, count, timeout)
-pub fn semtimedop(call: &mut Call) -> Outcome {
+pub fn semtimedop<G: Abi>(call: &mut Call<G>) -> Outcome {
     const OPERATION_BYTES: u64 = 6;
     let [id, operations, count, timeout, ..] = call.arguments;
     let count = u64::from(count as u32);
@@ -168,7 +167,7 @@ pub fn semtimedop(call: &mut Call) -> Outcome {
 }
 
 /// semctl(id, number, command, argument)
-pub fn semctl(call: &mut Call) -> Outcome {
+pub fn semctl<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [id, number, _, argument, ..] = call.arguments;
     let command = command(call, 2);
     let make = |argument| call.host(libc::SYS_semctl, [id, number, command, argument, 0, 0]);
@@ -182,7 +181,7 @@ pub fn semctl(call: &mut Call) -> Outcome {
         IPC_STAT | SEM_STAT | SEM_STAT_ANY => {
             let mut host = [0u8; HOST_SET_BYTES];
             let outcome = make(host.as_mut_ptr() as u64)?;
-            call.write(argument, &alpha_set(&host))?;
+            call.write(argument, &guest_set(&host))?;
             Ok(outcome)
         }
         GETALL | SETALL => {
@@ -208,6 +207,6 @@ const HOST_CHANGE_TIME: usize = 56;
 const HOST_COUNT: usize = 64;
 
 /// Permissions (48 bytes), time of operation, time of change, number of semaphores.
-fn alpha_set(host: &[u8; HOST_SET_BYTES]) -> Record {
+fn guest_set(host: &[u8; HOST_SET_BYTES]) -> Record {
     Record::new().raw(&host[..56]).u64s(&[u64_at(host, HOST_CHANGE_TIME), u64_at(host, HOST_COUNT), 0, 0])
 }

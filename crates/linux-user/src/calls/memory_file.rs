@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, RawFd};
 
+use crate::abi::Abi;
 use crate::calls::call::{Call, Outcome};
 use crate::calls::process_memory;
 use crate::memory_file::process_of;
@@ -15,7 +16,12 @@ const EIO: Errno = Errno(libc::EIO);
 
 /// Reads or writes the memory for which the descriptor in the first argument stands, at its offset or at `offset`, to
 /// or from the guest's `buffers`. None if the descriptor is not such a file.
-pub fn transfer(call: &mut Call, buffers: &[[u64; 2]], offset: Option<u64>, writes: bool) -> Option<Outcome> {
+pub fn transfer<G: Abi>(
+    call: &mut Call<G>,
+    buffers: &[[u64; 2]],
+    offset: Option<u64>,
+    writes: bool,
+) -> Option<Outcome> {
     if !call.kernel.opened_memory {
         return None;
     }
@@ -24,8 +30,8 @@ pub fn transfer(call: &mut Call, buffers: &[[u64; 2]], offset: Option<u64>, writ
     Some(transfer_from(call, descriptor, process, buffers, offset, writes))
 }
 
-fn transfer_from(
-    call: &mut Call,
+fn transfer_from<G: Abi>(
+    call: &mut Call<G>,
     descriptor: RawFd,
     process: u32,
     buffers: &[[u64; 2]],
@@ -65,7 +71,7 @@ fn transfer_from(
 }
 
 /// Accesses this process's own memory, regardless of its protection, up to the first unmapped byte.
-fn own(call: &mut Call, at: u64, buffer: u64, bytes: u64, writes: bool) -> Outcome {
+fn own<G: Abi>(call: &mut Call<G>, at: u64, buffer: u64, bytes: u64, writes: bool) -> Outcome {
     let mapped = mapped_bytes(call, at, bytes);
     if mapped == 0 {
         return Err(EIO);
@@ -85,7 +91,7 @@ fn own(call: &mut Call, at: u64, buffer: u64, bytes: u64, writes: bool) -> Outco
 }
 
 /// Number of bytes from an address on that are mapped, at most this many.
-fn mapped_bytes(call: &Call, start: u64, bytes: u64) -> u64 {
+fn mapped_bytes<G: Abi>(call: &Call<G>, start: u64, bytes: u64) -> u64 {
     let end = start.saturating_add(bytes);
     let mut at = start;
     while at < end
@@ -97,7 +103,7 @@ fn mapped_bytes(call: &Call, start: u64, bytes: u64) -> u64 {
 }
 
 /// Accesses another guest's memory.
-fn others(call: &mut Call, process: u32, at: u64, buffer: [u64; 2], writes: bool) -> Outcome {
+fn others<G: Abi>(call: &mut Call<G>, process: u32, at: u64, buffer: [u64; 2], writes: bool) -> Outcome {
     let number = if writes { libc::SYS_process_vm_writev } else { libc::SYS_process_vm_readv };
     let local = [[call.pointer(buffer[0], buffer[1])?, buffer[1]]];
     let remote = [[Target::of(call.memory, process)?.address(call.memory, at, buffer[1]), buffer[1]]];

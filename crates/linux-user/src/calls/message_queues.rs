@@ -1,28 +1,27 @@
 //! POSIX message queues.
 
-use crate::abi::flags::OPEN;
+use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Call, Outcome};
 use crate::state::clock::{host_time, timespec};
-use crate::state::signals;
 use host::Errno;
 
 /// `struct mq_attr`: flags, which may contain O_NONBLOCK, and seven more words.
 const ATTRIBUTE_BYTES: usize = 64;
 
-fn host_attributes(call: &Call, address: u64) -> Result<[u64; 8], Errno> {
+fn host_attributes<G: Abi>(call: &Call<G>, address: u64) -> Result<[u64; 8], Errno> {
     let bytes: [u8; ATTRIBUTE_BYTES] = call.read(address)?;
     let mut words = std::array::from_fn(|index| u64_at(&bytes, 8 * index));
-    words[0] = OPEN.host(words[0]);
+    words[0] = G::OPEN.host(words[0]);
     Ok(words)
 }
 
 /// mq_open(name, flags, mode, attributes)
-pub fn mq_open(call: &mut Call) -> Outcome {
+pub fn mq_open<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, flags, mode, attributes, ..] = call.arguments;
     let name = call.text(0)?;
-    let flags = OPEN.host(flags);
+    let flags = G::OPEN.host(flags);
     let attributes = match attributes {
         0 => None,
         address => Some(host_attributes(call, address)?),
@@ -32,7 +31,7 @@ pub fn mq_open(call: &mut Call) -> Outcome {
 }
 
 /// mq_getsetattr(queue, new attributes, old attributes)
-pub fn mq_getsetattr(call: &mut Call) -> Outcome {
+pub fn mq_getsetattr<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [queue, new, old, ..] = call.arguments;
     let new = match new {
         0 => None,
@@ -42,14 +41,14 @@ pub fn mq_getsetattr(call: &mut Call) -> Outcome {
     let mut before = [0u64; 8];
     call.host(libc::SYS_mq_getsetattr, [queue, pointer, before.as_mut_ptr() as u64, 0, 0, 0])?;
     if old != 0 {
-        before[0] = OPEN.alpha(before[0]);
+        before[0] = G::OPEN.guest(before[0]);
         call.write(old, &Record::new().u64s(&before))?;
     }
     Ok(0)
 }
 
 /// mq_notify(queue, event)
-pub fn mq_notify(call: &mut Call) -> Outcome {
+pub fn mq_notify<G: Abi>(call: &mut Call<G>) -> Outcome {
     const EVENT_BYTES: usize = 64;
     /// Size of the cookie in a notification by SIGEV_THREAD.
     const COOKIE_BYTES: u64 = 32;
@@ -63,7 +62,7 @@ pub fn mq_notify(call: &mut Call) -> Outcome {
     bytes.copy_from_slice(&call.read::<EVENT_BYTES>(event)?);
     match u32_at(&bytes, 12) {
         SIGNAL => {
-            let signal = signals::host_number(u32_at(&bytes, 8) as i32).ok_or(Errno(libc::EINVAL))?;
+            let signal = G::host_signal(u32_at(&bytes, 8) as i32).ok_or(Errno(libc::EINVAL))?;
             bytes[8..12].copy_from_slice(&signal.to_le_bytes());
         }
         THREAD => {
@@ -76,7 +75,7 @@ pub fn mq_notify(call: &mut Call) -> Outcome {
 }
 
 /// Sends or receives. The fourth argument is the priority or the address for it; the fifth is an absolute time.
-fn timed(call: &mut Call, number: libc::c_long, priority: u64) -> Outcome {
+fn timed<G: Abi>(call: &mut Call<G>, number: libc::c_long, priority: u64) -> Outcome {
     let [queue, message, size, _, timeout, _] = call.arguments;
     let message = call.pointer(message, size)?;
     let rest = match call.read_timeout(timeout)? {
@@ -93,13 +92,13 @@ fn timed(call: &mut Call, number: libc::c_long, priority: u64) -> Outcome {
 }
 
 /// mq_timedsend(queue, message, size, priority, timeout)
-pub fn mq_timedsend(call: &mut Call) -> Outcome {
+pub fn mq_timedsend<G: Abi>(call: &mut Call<G>) -> Outcome {
     let priority = call.arguments[3];
     timed(call, libc::SYS_mq_timedsend, priority)
 }
 
 /// mq_timedreceive(queue, message, size, priority, timeout)
-pub fn mq_timedreceive(call: &mut Call) -> Outcome {
+pub fn mq_timedreceive<G: Abi>(call: &mut Call<G>) -> Outcome {
     let priority = call.pointer(call.arguments[3], 4)?;
     timed(call, libc::SYS_mq_timedreceive, priority)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use events::LoadedImage;
 
-use crate::abi::flags::{LOCK_ALL, MAP};
+use crate::abi::Abi;
 use crate::calls::call::{Call, Outcome};
 use crate::loader::STACK;
 use crate::state::heap::Heap;
@@ -13,8 +13,6 @@ use crate::{memory_file, reserved};
 use host::Errno;
 use memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
 
-const MAP_FIXED: u64 = 0x100;
-const MAP_FIXED_NOREPLACE: u64 = 0x20_0000;
 /// PROT_READ, PROT_WRITE, PROT_EXEC, PROT_SEM.
 const PROTECTIONS: u64 = 0xf;
 
@@ -39,7 +37,7 @@ pub fn range(start: u64, bytes: u64, too_long: Errno) -> Result<u64, Errno> {
 }
 
 /// brk(address): the new break, or the old one if it cannot be moved.
-pub fn brk(call: &mut Call) -> Outcome {
+pub fn brk<G: Abi>(call: &mut Call<G>) -> Outcome {
     let wanted = call.arguments[0];
     let limit = call.kernel.own_limit(libc::RLIMIT_DATA);
     let Heap { start, end, is_executable } = call.kernel.heap;
@@ -63,7 +61,7 @@ pub fn brk(call: &mut Call) -> Outcome {
 }
 
 /// Fails with ENOMEM if `more` bytes of address space would exceed RLIMIT_AS.
-fn check_space(call: &Call, more: u64) -> Result<(), Errno> {
+fn check_space<G: Abi>(call: &Call<G>, more: u64) -> Result<(), Errno> {
     let limit = call.kernel.own_limit(libc::RLIMIT_AS);
     if limit == u64::MAX {
         return Ok(());
@@ -72,9 +70,9 @@ fn check_space(call: &Call, more: u64) -> Result<(), Errno> {
 }
 
 /// mmap(address, length, protection, flags, descriptor, offset)
-pub fn mmap(call: &mut Call) -> Outcome {
+pub fn mmap<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [address, length, protection, flags, descriptor, offset] = call.arguments;
-    let host_flags = MAP.host(flags) as i32;
+    let host_flags = G::MAP.host(flags) as i32;
     let kind = flags & 0xf;
     let shared = kind == 1 || kind == 3;
     if length == 0 || !(1..=3).contains(&kind) || !offset.is_multiple_of(PAGE) {
@@ -86,7 +84,7 @@ pub fn mmap(call: &mut Call) -> Outcome {
     }
     let anonymous = host_flags & libc::MAP_ANONYMOUS != 0;
     if anonymous && host_flags & libc::MAP_HUGETLB != 0 {
-        // Alpha has no huge pages.
+        // Guests have no huge pages.
         return Err(EINVAL);
     }
     let file = if anonymous { None } else { Some(File::examine(descriptor as i32, protection, shared)?) };
@@ -112,8 +110,8 @@ pub fn mmap(call: &mut Call) -> Outcome {
     Ok(start)
 }
 
-fn choose_address(call: &mut Call, address: u64, bytes: u64, flags: u64) -> Result<u64, Errno> {
-    if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) == 0 {
+fn choose_address<G: Abi>(call: &mut Call<G>, address: u64, bytes: u64, flags: u64) -> Result<u64, Errno> {
+    if flags & (G::MAP_FIXED | G::MAP_FIXED_NOREPLACE) == 0 {
         return call.memory.find_free(address & !(PAGE - 1), bytes).ok_or(ENOMEM);
     }
     if !address.is_multiple_of(PAGE) {
@@ -126,7 +124,7 @@ fn choose_address(call: &mut Call, address: u64, bytes: u64, flags: u64) -> Resu
         // vm.mmap_min_addr.
         return Err(Errno(libc::EPERM));
     }
-    if flags & MAP_FIXED_NOREPLACE != 0 && !call.memory.is_free(address, bytes) {
+    if flags & G::MAP_FIXED_NOREPLACE != 0 && !call.memory.is_free(address, bytes) {
         return Err(Errno(libc::EEXIST));
     }
     Ok(address)
@@ -174,7 +172,7 @@ fn image_at(path: &Path, start: u64, bytes: u64, offset: u64) -> Option<LoadedIm
 }
 
 /// munmap(address, length)
-pub fn munmap(call: &mut Call) -> Outcome {
+pub fn munmap<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, ..] = call.arguments;
     let bytes = range(start, length, EINVAL)?;
     if bytes == 0 {
@@ -185,7 +183,7 @@ pub fn munmap(call: &mut Call) -> Outcome {
 }
 
 /// mprotect(address, length, protection)
-pub fn mprotect(call: &mut Call) -> Outcome {
+pub fn mprotect<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, protection, ..] = call.arguments;
     const GROWS_DOWN: u64 = 0x0100_0000;
     if protection & !(PROTECTIONS | GROWS_DOWN) != 0 {
@@ -216,7 +214,7 @@ fn down_to_stack_end(memory: &Memory, start: u64, bytes: u64) -> Result<(u64, u6
 }
 
 /// mremap(address, old length, new length, flags, new address)
-pub fn mremap(call: &mut Call) -> Outcome {
+pub fn mremap<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, old, new, flags, target, _] = call.arguments;
     let (may_move, fixed) = (flags & 1 != 0, flags & 2 != 0);
     if flags & !3 != 0 || !start.is_multiple_of(PAGE) || fixed && !may_move {
@@ -246,7 +244,7 @@ pub fn mremap(call: &mut Call) -> Outcome {
         call.memory.unmap(target, new)?;
         target
     } else if may_move {
-        // Move even if it could stay, as qemu-alpha does, so that addresses can be compared.
+        // Move even if it could stay, as QEMU does, so that addresses can be compared.
         call.memory.find_free(0, new).ok_or(ENOMEM)?
     } else if new <= old || call.memory.is_free(start + old, new - old) {
         start
@@ -275,24 +273,24 @@ fn is_one_mapping(memory: &Memory, start: u64, bytes: u64) -> bool {
 }
 
 /// madvise(address, length, advice)
-pub fn madvise(call: &mut Call) -> Outcome {
+pub fn madvise<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, advice, ..] = call.arguments;
     let bytes = range(start, length, EINVAL)?;
-    let host_advice = match advice {
-        // Alpha's MADV_DONTNEED, and other advice with an effect on later accesses or forks.
-        6 => libc::MADV_DONTNEED,
-        8 => libc::MADV_FREE,
-        9 => libc::MADV_REMOVE,
-        10 => libc::MADV_DONTFORK,
-        11 => libc::MADV_DOFORK,
-        18 => libc::MADV_WIPEONFORK,
-        19 => libc::MADV_KEEPONFORK,
-        22 => libc::MADV_POPULATE_READ,
-        23 => libc::MADV_POPULATE_WRITE,
+    let host_advice = G::host_advice(advice).ok_or(EINVAL)?;
+    match host_advice {
+        libc::MADV_DONTNEED
+        | libc::MADV_FREE
+        | libc::MADV_REMOVE
+        | libc::MADV_DONTFORK
+        | libc::MADV_DOFORK
+        | libc::MADV_WIPEONFORK
+        | libc::MADV_KEEPONFORK
+        | libc::MADV_POPULATE_READ
+        | libc::MADV_POPULATE_WRITE => {}
         // Affects only performance.
-        0..=3 | 5 | 12..=17 | 20 | 21 => return mapped_or_enomem(call, start, bytes),
+        0..=3 | 12..=17 | 20 | 21 => return mapped_or_enomem(call, start, bytes),
         _ => return Err(EINVAL),
-    };
+    }
     mapped_or_enomem(call, start, bytes)?;
     if bytes == 0 {
         return Ok(0);
@@ -306,36 +304,31 @@ pub fn madvise(call: &mut Call) -> Outcome {
     outcome
 }
 
-fn mapped_or_enomem(call: &Call, start: u64, bytes: u64) -> Outcome {
+fn mapped_or_enomem<G: Abi>(call: &Call<G>, start: u64, bytes: u64) -> Outcome {
     mapped_or(call, start, bytes, ENOMEM)
 }
 
 /// `error` unless the whole range is mapped.
-pub fn mapped_or(call: &Call, start: u64, bytes: u64, error: Errno) -> Outcome {
+pub fn mapped_or<G: Abi>(call: &Call<G>, start: u64, bytes: u64, error: Errno) -> Outcome {
     if call.memory.is_mapped(start, bytes) { Ok(0) } else { Err(error) }
 }
 
 /// msync(address, length, flags)
-pub fn msync(call: &mut Call) -> Outcome {
+pub fn msync<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, flags, ..] = call.arguments;
-    // MS_ASYNC 1, MS_SYNC 2, MS_INVALIDATE 4.
-    if flags & !7 != 0 || flags & 3 == 3 {
+    let host_flags = G::SYNC.host(flags);
+    let both = (libc::MS_ASYNC | libc::MS_SYNC) as u64;
+    if G::SYNC.guest(host_flags) != flags || host_flags & both == both {
         return Err(EINVAL);
     }
     let bytes = range(start, length, ENOMEM)?;
     mapped_or_enomem(call, start, bytes)?;
-    let host_flags = [(1, libc::MS_ASYNC), (2, libc::MS_SYNC), (4, libc::MS_INVALIDATE)];
-    let host_flags = host_flags.iter().filter(|(bit, _)| flags & bit != 0).fold(0, |all, (_, bit)| all | bit);
     let host = call.memory.host(start, bytes).ok_or(ENOMEM)? as u64;
-    call.wait(
-        libc::SYS_msync,
-        [host, bytes, host_flags as u64, 0, 0, 0],
-        crate::calls::call::Interrupted::Restarts,
-    )
+    call.wait(libc::SYS_msync, [host, bytes, host_flags, 0, 0, 0], crate::calls::call::Interrupted::Restarts)
 }
 
 /// mlock(address, length), mlock2 (with flags) and munlock, by the host's number.
-fn lock(call: &mut Call, number: libc::c_long, flags: u64) -> Outcome {
+fn lock<G: Abi>(call: &mut Call<G>, number: libc::c_long, flags: u64) -> Outcome {
     let [start, length, ..] = call.arguments;
     let first = start & !(PAGE - 1);
     let bytes = range(first, length.checked_add(start - first).ok_or(EINVAL)?, ENOMEM)?;
@@ -345,30 +338,34 @@ fn lock(call: &mut Call, number: libc::c_long, flags: u64) -> Outcome {
 }
 
 /// mlock(address, length)
-pub fn mlock(call: &mut Call) -> Outcome {
+pub fn mlock<G: Abi>(call: &mut Call<G>) -> Outcome {
     lock(call, libc::SYS_mlock, 0)
 }
 
 /// mlock2(address, length, flags)
-pub fn mlock2(call: &mut Call) -> Outcome {
+pub fn mlock2<G: Abi>(call: &mut Call<G>) -> Outcome {
     let flags = call.arguments[2];
     lock(call, libc::SYS_mlock2, flags)
 }
 
 /// munlock(address, length)
-pub fn munlock(call: &mut Call) -> Outcome {
+pub fn munlock<G: Abi>(call: &mut Call<G>) -> Outcome {
     lock(call, libc::SYS_munlock, 0)
 }
 
 /// mlockall(flags): checked, then granted without an effect, since the host would also lock the engine's memory and
 /// the guest's unused reservation.
-pub fn mlockall(call: &mut Call) -> Outcome {
-    let flags = LOCK_ALL.host(call.arguments[0]);
-    if flags == 0 || flags == 4 || LOCK_ALL.alpha(flags) != call.arguments[0] { Err(EINVAL) } else { Ok(0) }
+pub fn mlockall<G: Abi>(call: &mut Call<G>) -> Outcome {
+    let flags = G::LOCK_ALL.host(call.arguments[0]);
+    if flags == 0 || flags == 4 || G::LOCK_ALL.guest(flags) != call.arguments[0] {
+        Err(EINVAL)
+    } else {
+        Ok(0)
+    }
 }
 
-/// mincore(address, length, vector): one byte for each of Alpha's pages.
-pub fn mincore(call: &mut Call) -> Outcome {
+/// mincore(address, length, vector): one byte for each of the guest's pages.
+pub fn mincore<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, vector, ..] = call.arguments;
     let bytes = range(start, length, ENOMEM)?;
     mapped_or_enomem(call, start, bytes)?;

@@ -15,7 +15,7 @@ pub(crate) mod process_memory;
 pub(crate) mod processes;
 pub(crate) mod rlimit;
 pub(crate) mod signal_calls;
-pub(crate) mod signal_frame;
+pub(crate) mod signal_delivery;
 pub(crate) mod sockets;
 pub(crate) mod stat;
 pub(crate) mod sysinfo;

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Call, Outcome};
-use crate::calls::sockets::SOL_SOCKET;
 use crate::reserved;
 use host::Errno;
 
@@ -28,7 +28,7 @@ struct Message {
 }
 
 impl Message {
-    fn read(call: &Call, address: u64, sends: bool) -> Result<Message, Errno> {
+    fn read<G: Abi>(call: &Call<G>, address: u64, sends: bool) -> Result<Message, Errno> {
         let bytes: [u8; HEADER] = call.read(address)?;
         let word = |index: usize| u64_at(&bytes, 8 * index);
         let name_size = u64::from(u32_at(&bytes, 8));
@@ -44,7 +44,7 @@ impl Message {
             control.clear();
         } else if sends {
             call.memory.read(control_address, &mut control)?;
-            convert_levels(&mut control, SOL_SOCKET as u32, libc::SOL_SOCKET as u32);
+            convert_levels(&mut control, G::SOCKET_LEVEL as u32, libc::SOL_SOCKET as u32);
             check_rights(&control)?;
         }
         let vectors = call.vectors(word(2), word(3))?;
@@ -62,10 +62,10 @@ impl Message {
     }
 
     /// Writes back what was received in addition to the data.
-    fn write_back(&mut self, call: &mut Call, address: u64) -> Result<(), Errno> {
+    fn write_back<G: Abi>(&mut self, call: &mut Call<G>, address: u64) -> Result<(), Errno> {
         let used = (self.header[5] as usize).min(self.control.len());
         let control = &mut self.control[..used];
-        convert_levels(control, libc::SOL_SOCKET as u32, SOL_SOCKET as u32);
+        convert_levels(control, libc::SOL_SOCKET as u32, G::SOCKET_LEVEL as u32);
         if used > 0 {
             call.memory.write(self.control_address, control)?;
         }
@@ -109,13 +109,13 @@ fn check_rights(control: &[u8]) -> Result<(), Errno> {
         .try_for_each(|number| reserved::check_descriptor(u32_at(number, 0).into()))
 }
 
-fn send(call: &mut Call, address: u64, flags: u64) -> Outcome {
+fn send<G: Abi>(call: &mut Call<G>, address: u64, flags: u64) -> Outcome {
     let mut message = Message::read(call, address, true)?;
     let arguments = [call.arguments[0], message.host(), flags, 0, 0, 0];
     call.wait(libc::SYS_sendmsg, arguments, Restarts)
 }
 
-fn receive(call: &mut Call, address: u64, flags: u64) -> Outcome {
+fn receive<G: Abi>(call: &mut Call<G>, address: u64, flags: u64) -> Outcome {
     let mut message = Message::read(call, address, false)?;
     let arguments = [call.arguments[0], message.host(), flags, 0, 0, 0];
     let received = call.wait(libc::SYS_recvmsg, arguments, Restarts)?;
@@ -124,19 +124,19 @@ fn receive(call: &mut Call, address: u64, flags: u64) -> Outcome {
 }
 
 /// sendmsg(socket, message, flags)
-pub fn sendmsg(call: &mut Call) -> Outcome {
+pub fn sendmsg<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, message, flags, ..] = call.arguments;
     send(call, message, flags)
 }
 
 /// recvmsg(socket, message, flags)
-pub fn recvmsg(call: &mut Call) -> Outcome {
+pub fn recvmsg<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, message, flags, ..] = call.arguments;
     receive(call, message, flags)
 }
 
 /// Sends or receives messages one by one; an error after the first one is not reported.
-fn several(call: &mut Call, mut one: impl FnMut(&mut Call, u64, u64) -> Outcome) -> Outcome {
+fn several<G: Abi>(call: &mut Call<G>, mut one: impl FnMut(&mut Call<G>, u64, u64) -> Outcome) -> Outcome {
     let [_, messages, count, ..] = call.arguments;
     let count = u64::from(count as u32).min(1024);
     for index in 0..count {
@@ -154,14 +154,14 @@ fn several(call: &mut Call, mut one: impl FnMut(&mut Call, u64, u64) -> Outcome)
 }
 
 /// sendmmsg(socket, messages, count, flags)
-pub fn sendmmsg(call: &mut Call) -> Outcome {
+pub fn sendmmsg<G: Abi>(call: &mut Call<G>) -> Outcome {
     let flags = call.arguments[3];
     several(call, |call, address, _| send(call, address, flags))
 }
 
 /// recvmmsg(socket, messages, count, flags, timeout): the timeout is checked only between messages (recvmmsg(2)), and
 /// so has no effect on the receipt of one.
-pub fn recvmmsg(call: &mut Call) -> Outcome {
+pub fn recvmmsg<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, _, _, flags, timeout, _] = call.arguments;
     let deadline = call.read_timeout(timeout)?.map(std::time::Duration::from_nanos);
     let started = std::time::Instant::now();

@@ -1,6 +1,6 @@
 //! NUMA policy: the host's memory nodes of the guest's pages.
 
-use crate::abi::errno;
+use crate::abi::Abi;
 use crate::abi::layout::{Record, u64_at};
 use crate::calls::call::{Call, Outcome};
 use crate::calls::mm::{mapped_or, range};
@@ -10,7 +10,7 @@ const EINVAL: Errno = Errno(libc::EINVAL);
 const EFAULT: Errno = Errno(libc::EFAULT);
 
 /// The host pointer to a mask of `bits` nodes; the kernel uses one bit less (mm/mempolicy.c, get_nodes).
-fn mask(call: &Call, address: u64, bits: u64) -> Result<u64, Errno> {
+fn mask<G: Abi>(call: &Call<G>, address: u64, bits: u64) -> Result<u64, Errno> {
     /// The kernel accepts at most a page of mask.
     const MOST_BITS: u64 = 8 * 4096;
     if address != 0 && bits > MOST_BITS {
@@ -20,7 +20,7 @@ fn mask(call: &Call, address: u64, bits: u64) -> Result<u64, Errno> {
 }
 
 /// mbind(address, length, mode, mask, bits, flags)
-pub fn mbind(call: &mut Call) -> Outcome {
+pub fn mbind<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, mode, nodes, bits, flags] = call.arguments;
     let bytes = range(start, length, EINVAL)?;
     let nodes = mask(call, nodes, bits)?;
@@ -30,14 +30,14 @@ pub fn mbind(call: &mut Call) -> Outcome {
 }
 
 /// set_mempolicy(mode, mask, bits)
-pub fn set_mempolicy(call: &mut Call) -> Outcome {
+pub fn set_mempolicy<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [mode, nodes, bits, ..] = call.arguments;
     let nodes = mask(call, nodes, bits)?;
     call.host(libc::SYS_set_mempolicy, [mode, nodes, bits, 0, 0, 0])
 }
 
 /// get_mempolicy(mode, mask, bits, address, flags)
-pub fn get_mempolicy(call: &mut Call) -> Outcome {
+pub fn get_mempolicy<G: Abi>(call: &mut Call<G>) -> Outcome {
     const OF_ADDRESS: u64 = 2;
     let [mode, nodes, bits, address, flags, _] = call.arguments;
     let mode = call.pointer(mode, 4)?;
@@ -52,7 +52,7 @@ pub fn get_mempolicy(call: &mut Call) -> Outcome {
 }
 
 /// set_mempolicy_home_node(address, length, node, flags)
-pub fn set_mempolicy_home_node(call: &mut Call) -> Outcome {
+pub fn set_mempolicy_home_node<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, node, flags, ..] = call.arguments;
     let bytes = range(start, length, EINVAL)?;
     mapped_or(call, start, bytes, EFAULT)?;
@@ -61,14 +61,14 @@ pub fn set_mempolicy_home_node(call: &mut Call) -> Outcome {
 }
 
 /// migrate_pages(process, bits, old mask, new mask)
-pub fn migrate_pages(call: &mut Call) -> Outcome {
+pub fn migrate_pages<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, bits, old, new, ..] = call.arguments;
     let (old, new) = (mask(call, old, bits)?, mask(call, new, bits)?);
     call.host_unlocked(libc::SYS_migrate_pages, [process, bits, old, new, 0, 0])
 }
 
 /// move_pages(process, number, pages, nodes, statuses, flags)
-pub fn move_pages(call: &mut Call) -> Outcome {
+pub fn move_pages<G: Abi>(call: &mut Call<G>) -> Outcome {
     /// Maximum number of pages in a call; a longer list takes several.
     const AT_ONCE: u64 = 1024;
     let [process, count, pages, nodes, statuses, flags] = call.arguments;
@@ -90,11 +90,11 @@ pub fn move_pages(call: &mut Call) -> Outcome {
         let (nodes, mut found) = (word(nodes)?, vec![0i32; some as usize]);
         let (list, status) = (hosts.as_ptr() as u64, found.as_mut_ptr() as u64);
         call.host_unlocked(libc::SYS_move_pages, [process, some, list, nodes, status, flags])?;
-        let alpha = |status: &i32| match *status {
-            failed if failed < 0 => (errno::alpha(Errno(-failed)) as u32).wrapping_neg(),
+        let guest = |status: &i32| match *status {
+            failed if failed < 0 => (G::guest_error(Errno(-failed)) as u32).wrapping_neg(),
             node => node as u32,
         };
-        let record = Record::new().u32s(&found.iter().map(alpha).collect::<Vec<u32>>());
+        let record = Record::new().u32s(&found.iter().map(guest).collect::<Vec<u32>>());
         call.write(statuses.wrapping_add(4 * at), &record)?;
         at += some;
         if at >= count {

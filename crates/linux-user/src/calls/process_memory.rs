@@ -1,6 +1,7 @@
 //! process_vm_readv, process_vm_writev and process_madvise: access to memory of processes, which may be other guests,
 //! but never their engines.
 
+use crate::abi::Abi;
 use crate::calls::call::{Call, Outcome};
 use crate::process_memory::{Target, runs_engine};
 use crate::reserved;
@@ -8,8 +9,8 @@ use host::Errno;
 use memory::ADDRESS_SPACE;
 
 /// Makes the host's call with vectors on both sides.
-pub fn transfer(
-    call: &Call,
+pub fn transfer<G: Abi>(
+    call: &Call<G>,
     number: libc::c_long,
     process: u64,
     local: &[[u64; 2]],
@@ -21,7 +22,12 @@ pub fn transfer(
 }
 
 /// Vectors of addresses in a target process.
-fn remote_vectors(call: &Call, address: u64, count: u64, target: Target) -> Result<Vec<[u64; 2]>, Errno> {
+fn remote_vectors<G: Abi>(
+    call: &Call<G>,
+    address: u64,
+    count: u64,
+    target: Target,
+) -> Result<Vec<[u64; 2]>, Errno> {
     let mut vectors = call.guest_vectors(address, count)?;
     for [start, length] in &mut vectors {
         // A range that begins inside the window also ends there.
@@ -33,7 +39,7 @@ fn remote_vectors(call: &Call, address: u64, count: u64, target: Target) -> Resu
     Ok(vectors)
 }
 
-fn between(call: &mut Call, number: libc::c_long) -> Outcome {
+fn between<G: Abi>(call: &mut Call<G>, number: libc::c_long) -> Outcome {
     let [process, local, local_count, remote, remote_count, flags] = call.arguments;
     if flags != 0 {
         return Err(Errno(libc::EINVAL));
@@ -45,12 +51,12 @@ fn between(call: &mut Call, number: libc::c_long) -> Outcome {
 }
 
 /// process_vm_readv(process, vectors, count, its vectors, their count, flags)
-pub fn process_vm_readv(call: &mut Call) -> Outcome {
+pub fn process_vm_readv<G: Abi>(call: &mut Call<G>) -> Outcome {
     between(call, libc::SYS_process_vm_readv)
 }
 
 /// process_vm_writev(process, vectors, count, its vectors, their count, flags)
-pub fn process_vm_writev(call: &mut Call) -> Outcome {
+pub fn process_vm_writev<G: Abi>(call: &mut Call<G>) -> Outcome {
     between(call, libc::SYS_process_vm_writev)
 }
 
@@ -65,7 +71,7 @@ fn process_of(descriptor: u64) -> Result<u32, Errno> {
 }
 
 /// process_madvise(pidfd, vectors, count, advice, flags): the host accepts only advice that affects performance.
-pub fn process_madvise(call: &mut Call) -> Outcome {
+pub fn process_madvise<G: Abi>(call: &mut Call<G>) -> Outcome {
     const HASTEN: [u64; 4] = [3, 20, 21, 25];
     let [descriptor, vectors, count, advice, flags, _] = call.arguments;
     if flags != 0 || !HASTEN.contains(&u64::from(advice as u32)) {
@@ -78,7 +84,7 @@ pub fn process_madvise(call: &mut Call) -> Outcome {
 }
 
 /// pidfd_getfd(pidfd, its descriptor, flags): refuses descriptors of engines.
-pub fn pidfd_getfd(call: &mut Call) -> Outcome {
+pub fn pidfd_getfd<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [descriptor, wanted, flags, ..] = call.arguments;
     if reserved::is_reserved(wanted) && runs_engine(process_of(descriptor)?) {
         return Err(Errno(libc::EBADF));

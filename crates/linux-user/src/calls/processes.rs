@@ -6,25 +6,24 @@ use std::path::{Path, PathBuf};
 
 use image::Image;
 
+use crate::abi::Abi;
 use crate::abi::layout::Record;
 use crate::calls::call::Interrupted::Restarts;
-use crate::calls::call::{Argument, Call, Outcome};
+use crate::calls::call::{Call, Outcome};
 use crate::reserved;
 use crate::state::control::{Control, Execute};
 use crate::state::kernel::Kernel;
-use crate::state::signals;
-use alpha::cpu::register;
 use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
 /// Maximum size of arguments and environment: with the auxiliary vector they must fit into a quarter of the stack.
-fn most_argument_bytes(call: &Call) -> u64 {
+fn most_argument_bytes<G: Abi>(call: &Call<G>) -> u64 {
     (call.kernel.stack_bytes() / 4).saturating_sub(4096)
 }
 
 /// A NULL-terminated array of strings; `budget` is the remaining number of bytes allowed.
-fn strings(call: &Call, mut address: u64, budget: &mut u64) -> Result<Vec<Vec<u8>>, Errno> {
+fn strings<G: Abi>(call: &Call<G>, mut address: u64, budget: &mut u64) -> Result<Vec<Vec<u8>>, Errno> {
     let mut strings = Vec::new();
     if address == 0 {
         return Ok(strings);
@@ -42,14 +41,14 @@ fn strings(call: &Call, mut address: u64, budget: &mut u64) -> Result<Vec<Vec<u8
 }
 
 /// execve(path, arguments, environment)
-pub fn execve(call: &mut Call) -> Outcome {
+pub fn execve<G: Abi>(call: &mut Call<G>) -> Outcome {
     let path = call.path(0)?;
     let [_, arguments, environment, ..] = call.arguments;
     execute(call, path, arguments, environment)
 }
 
 /// execveat(directory, path, arguments, environment, flags)
-pub fn execveat(call: &mut Call) -> Outcome {
+pub fn execveat<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [directory, _, arguments, environment, flags, _] = call.arguments;
     let mut path = call.path(1)?;
     if flags & !((libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW) as u64) != 0 {
@@ -68,14 +67,14 @@ pub fn execveat(call: &mut Call) -> Outcome {
     execute(call, path, arguments, environment)
 }
 
-fn execute(call: &mut Call, path: CString, arguments: u64, environment: u64) -> Outcome {
+fn execute<G: Abi>(call: &mut Call<G>, path: CString, arguments: u64, environment: u64) -> Outcome {
     reserved::check_path(libc::AT_FDCWD, &path, true)?;
     let mut budget = most_argument_bytes(call);
     let arguments = strings(call, arguments, &mut budget)?;
     let environment = strings(call, environment, &mut budget)?;
     let os_path = PathBuf::from(OsString::from_vec(path.as_bytes().to_vec()));
     crate::calls::threads::inform_parent(call);
-    match alpha_program(call.kernel, &os_path, arguments.clone(), 0)? {
+    match guest_program(call.kernel, &os_path, arguments.clone(), 0)? {
         Some((program, arguments)) => {
             // The descriptor of execveat is about to be closed.
             let program = std::fs::canonicalize(&program).unwrap_or(program);
@@ -89,19 +88,18 @@ fn execute(call: &mut Call, path: CString, arguments: u64, environment: u64) -> 
     }
 }
 
-/// An Alpha image and the arguments with which to run it.
-type AlphaProgram = (PathBuf, Vec<Vec<u8>>);
+/// An image of the guest and the arguments with which to run it.
+type GuestProgram = (PathBuf, Vec<Vec<u8>>);
 
-/// The Alpha image to run for a path, with its arguments: the path itself, or the interpreter that a script names.
-/// None if it is not an Alpha image, but perhaps one of the host's.
-fn alpha_program(
-    kernel: &Kernel,
+/// The guest's image to run for a path, with its arguments: the path itself, or the interpreter that a script names.
+/// None if it is not an image of the guest, but perhaps one of the host's.
+fn guest_program<G: Abi>(
+    kernel: &Kernel<G>,
     path: &Path,
     arguments: Vec<Vec<u8>>,
     depth: usize,
-) -> Result<Option<AlphaProgram>, Errno> {
+) -> Result<Option<GuestProgram>, Errno> {
     const DEEPEST_SCRIPT: usize = 4;
-    const MACHINE_ALPHA: [u8; 2] = [0x26, 0x90];
     let c_path = crate::state::kernel::paths::c_path(path)?;
     // SAFETY: the path is NUL-terminated.
     if unsafe { libc::access(c_path.as_ptr(), libc::X_OK) } != 0 {
@@ -112,7 +110,7 @@ fn alpha_program(
     }
     let mut start = Vec::new();
     std::io::Read::read_to_end(&mut std::io::Read::take(std::fs::File::open(path)?, 256), &mut start)?;
-    if start.starts_with(b"\x7fELF") && start.get(18..20) == Some(&MACHINE_ALPHA) {
+    if start.starts_with(b"\x7fELF") && start.get(18..20) == Some(&G::ELF_MACHINE.to_le_bytes()[..]) {
         let image = Image::open(path).map_err(|_| Errno(libc::ENOEXEC))?;
         let missing = |interpreter| !kernel.locate(Path::new(interpreter)).exists();
         if image.interpreter().is_some_and(missing) {
@@ -135,15 +133,15 @@ fn alpha_program(
     with_script.push(path.as_os_str().as_bytes().to_vec());
     with_script.extend(arguments.into_iter().skip(1));
     let interpreter = kernel.locate(Path::new(&OsString::from_vec(interpreter)));
-    alpha_program(kernel, &interpreter, with_script, depth + 1)
+    guest_program(kernel, &interpreter, with_script, depth + 1)
 }
 
-impl Kernel {
-    /// The image to load for a program, with its arguments: a script's interpreter, if that is an Alpha image;
+impl<G: Abi> Kernel<G> {
+    /// The image to load for a program, with its arguments: a script's interpreter, if that is an image of the guest;
     /// otherwise the program itself.
     pub fn program(&self, path: &Path, arguments: Vec<OsString>) -> (PathBuf, Vec<OsString>) {
         let bytes = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
-        match alpha_program(self, path, bytes, 0) {
+        match guest_program(self, path, bytes, 0) {
             Ok(Some((program, arguments))) => {
                 (program, arguments.into_iter().map(OsString::from_vec).collect())
             }
@@ -153,8 +151,8 @@ impl Kernel {
 }
 
 /// Replaces the engine by a program of the host.
-fn execute_host(
-    call: &Call,
+fn execute_host<G: Abi>(
+    call: &Call<G>,
     path: &CString,
     arguments: Vec<Vec<u8>>,
     mut environment: Vec<Vec<u8>>,
@@ -181,124 +179,84 @@ fn execute_host(
     outcome
 }
 
-/// A wait status with the signal in Alpha's numbering.
-pub fn alpha_status(status: i32) -> i32 {
+/// A wait status with the signal in the guest's numbering.
+pub fn guest_status<G: Abi>(status: i32) -> i32 {
     if libc::WIFSIGNALED(status) {
-        signals::alpha(libc::WTERMSIG(status)) | status & 0x80
+        G::guest_signal(libc::WTERMSIG(status)) | status & 0x80
     } else if libc::WIFSTOPPED(status) {
-        signals::alpha(libc::WSTOPSIG(status)) << 8 | 0x7f
+        G::guest_signal(libc::WSTOPSIG(status)) << 8 | 0x7f
     } else {
         status
     }
 }
 
-fn wait_for(call: &mut Call, usage: u64) -> Outcome {
+pub fn wait_for<G: Abi>(call: &mut Call<G>, usage: u64) -> Outcome {
     let [process, address, options, ..] = call.arguments;
     let mut status = 0i32;
     let arguments = [process, &raw mut status as u64, options, usage, 0, 0];
     let child = call.wait(libc::SYS_wait4, arguments, Restarts)?;
     if child != 0 && address != 0 {
-        call.write(address, &Record::new().u32s(&[alpha_status(status) as u32]))?;
+        call.write(address, &Record::new().u32s(&[guest_status::<G>(status) as u32]))?;
     }
     Ok(child)
 }
 
 /// wait4(process, status, options, usage)
-pub fn wait4(call: &mut Call) -> Outcome {
+pub fn wait4<G: Abi>(call: &mut Call<G>) -> Outcome {
     let usage = call.pointer(call.arguments[3], 144)?;
     wait_for(call, usage)
 }
 
-/// osf_wait4(process, status, options, usage with 32-bit times)
-pub fn osf_wait4(call: &mut Call) -> Outcome {
-    let mut usage = [0u8; 144];
-    let child = wait_for(call, usage.as_mut_ptr() as u64)?;
-    let address = call.arguments[3];
-    if address != 0 {
-        call.write(address, &crate::calls::time::short_usage(&usage))?;
-    }
-    Ok(child)
-}
-
 /// waitid(kind, id, information, options, usage)
-pub fn waitid(call: &mut Call) -> Outcome {
+pub fn waitid<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [kind, id, address, options, usage, _] = call.arguments;
     let usage = call.pointer(usage, 144)?;
     let mut information = host::SignalInformation([0; 16]);
     let arguments = [kind, id, &raw mut information as u64, options, usage, 0];
     call.wait(libc::SYS_waitid, arguments, Restarts)?;
     if address != 0 {
-        call.write(address, &signals::alpha_information(&information))?;
+        call.write(address, &G::guest_information(&information))?;
     }
     Ok(0)
 }
 
-/// getxpid(): returns the process's ID, and its parent's in a4.
-pub fn getxpid(call: &mut Call) -> Outcome {
-    // SAFETY: no preconditions.
-    call.cpu.r[register::A4] = unsafe { libc::getppid() } as u64;
-    Ok(u64::from(std::process::id()))
-}
-
-/// getxuid(): returns the real user, and the effective one in a4.
-pub fn getxuid(call: &mut Call) -> Outcome {
-    // SAFETY: no preconditions.
-    let (real, effective) = unsafe { (libc::getuid(), libc::geteuid()) };
-    call.cpu.r[register::A4] = u64::from(effective);
-    Ok(u64::from(real))
-}
-
-/// getxgid(): returns the real group, and the effective one in a4.
-pub fn getxgid(call: &mut Call) -> Outcome {
-    // SAFETY: no preconditions.
-    let (real, effective) = unsafe { (libc::getgid(), libc::getegid()) };
-    call.cpu.r[register::A4] = u64::from(effective);
-    Ok(u64::from(real))
-}
-
-fn groups(call: &Call, number: libc::c_long) -> Outcome {
+fn groups<G: Abi>(call: &Call<G>, number: libc::c_long) -> Outcome {
     let [count, list, ..] = call.arguments;
     let list = call.pointer(list, 4 * u64::from(count as u32))?;
     call.host(number, [count, list, 0, 0, 0, 0])
 }
 
 /// getgroups(count, list)
-pub fn getgroups(call: &mut Call) -> Outcome {
+pub fn getgroups<G: Abi>(call: &mut Call<G>) -> Outcome {
     groups(call, libc::SYS_getgroups)
 }
 
 /// setgroups(count, list)
-pub fn setgroups(call: &mut Call) -> Outcome {
+pub fn setgroups<G: Abi>(call: &mut Call<G>) -> Outcome {
     groups(call, libc::SYS_setgroups)
 }
 
-/// getpriority(which, who): Alpha's call returns the nice value itself, which may be negative.
-pub fn getpriority(call: &mut Call) -> Outcome {
-    let raised = call.pass(libc::SYS_getpriority, &[Argument::Int, Argument::Int])?;
-    Ok(20u64.wrapping_sub(raised))
-}
-
 /// sched_getaffinity(process, size, mask)
-pub fn sched_getaffinity(call: &mut Call) -> Outcome {
+pub fn sched_getaffinity<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, size, mask, ..] = call.arguments;
     let mask = call.pointer(mask, u64::from(size as u32))?;
     call.host(libc::SYS_sched_getaffinity, [process, size, mask, 0, 0, 0])
 }
 
 /// prctl(option, ...): the options that are supported.
-pub fn prctl(call: &mut Call) -> Outcome {
+pub fn prctl<G: Abi>(call: &mut Call<G>) -> Outcome {
     const NAME_BYTES: u64 = 16;
     let [option, argument, ..] = call.arguments;
     let pass = |argument| call.host(libc::SYS_prctl, [option, argument, 0, 0, 0, 0]);
     match option as i32 {
         libc::PR_SET_PDEATHSIG => match argument as i32 {
             0 => pass(0),
-            signal => pass(signals::host_number(signal).ok_or(EINVAL)? as u64),
+            signal => pass(G::host_signal(signal).ok_or(EINVAL)? as u64),
         },
         libc::PR_GET_PDEATHSIG => {
             let mut signal = 0i32;
             pass(&raw mut signal as u64)?;
-            call.write(argument, &Record::new().u32s(&[signals::alpha(signal) as u32]))?;
+            call.write(argument, &Record::new().u32s(&[G::guest_signal(signal) as u32]))?;
             Ok(0)
         }
         libc::PR_SET_NAME => {

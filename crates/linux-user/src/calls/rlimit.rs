@@ -1,5 +1,6 @@
 //! Resource limits. Those on memory are emulated: the host's would apply to the engine.
 
+use crate::abi::Abi;
 use crate::abi::layout::{Record, u64_at};
 use crate::calls::call::{Call, Outcome};
 use crate::reserved;
@@ -9,20 +10,14 @@ use memory::{Backing, Memory, PAGE, Region};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
-/// Resource limits with different numbers: Alpha's and the host's.
-const RESOURCES: [(u64, u32); 4] =
-    [(6, libc::RLIMIT_NOFILE), (7, libc::RLIMIT_AS), (8, libc::RLIMIT_NPROC), (9, libc::RLIMIT_MEMLOCK)];
-/// Alpha's RLIM_INFINITY.
-const UNLIMITED: u64 = i64::MAX as u64;
-
 /// The host's number of a resource.
-pub fn host_resource(alpha: u64) -> Result<u32, Errno> {
-    if alpha as u32 as usize >= RESOURCE_COUNT {
+pub fn host_resource<G: Abi>(guest: u64) -> Result<u32, Errno> {
+    if guest as u32 as usize >= RESOURCE_COUNT {
         return Err(EINVAL);
     }
-    let alpha = u64::from(alpha as u32);
-    let found = RESOURCES.iter().find(|(number, _)| *number == alpha);
-    Ok(found.map_or(alpha as u32, |(_, host)| *host))
+    let guest = u64::from(guest as u32);
+    let found = G::RESOURCES.iter().find(|(number, _)| *number == guest);
+    Ok(found.map_or(guest as u32, |(_, host)| *host))
 }
 
 /// Limits that are emulated, since the host's would apply to the engine.
@@ -30,7 +25,7 @@ fn is_guests_own(resource: u32) -> bool {
     [libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_STACK].contains(&resource)
 }
 
-fn limit(call: &Call, process: u64, resource: u32) -> Result<[u64; 2], Errno> {
+fn limit<G: Abi>(call: &Call<G>, process: u64, resource: u32) -> Result<[u64; 2], Errno> {
     let mut limit = [0u64; 2];
     let own = call.kernel.limits[resource as usize];
     if let Some(own) = own.filter(|_| is_own_process(process)) {
@@ -51,7 +46,7 @@ fn is_own_process(process: u64) -> bool {
     process as u32 == 0 || process as u32 == std::process::id()
 }
 
-fn set_limit(call: &mut Call, process: u64, resource: u32, new: [u64; 2]) -> Outcome {
+fn set_limit<G: Abi>(call: &mut Call<G>, process: u64, resource: u32, new: [u64; 2]) -> Outcome {
     if new[0] > new[1] {
         return Err(EINVAL);
     }
@@ -77,28 +72,28 @@ fn set_limit(call: &mut Call, process: u64, resource: u32, new: [u64; 2]) -> Out
 }
 
 /// getrlimit(resource, limit)
-pub fn getrlimit(call: &mut Call) -> Outcome {
+pub fn getrlimit<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [resource, address, ..] = call.arguments;
-    let limit = limit(call, 0, host_resource(resource)?)?;
-    call.write(address, &Record::new().u64s(&limit.map(|value| value.min(UNLIMITED))))?;
+    let limit = limit(call, 0, host_resource::<G>(resource)?)?;
+    call.write(address, &Record::new().u64s(&limit.map(|value| value.min(G::UNLIMITED))))?;
     Ok(0)
 }
 
 /// setrlimit(resource, limit)
-pub fn setrlimit(call: &mut Call) -> Outcome {
+pub fn setrlimit<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [resource, address, ..] = call.arguments;
     let bytes: [u8; 16] = call.read(address)?;
     let value = |offset| match u64_at(&bytes, offset) {
-        value if value >= UNLIMITED => u64::MAX,
+        value if value >= G::UNLIMITED => u64::MAX,
         value => value,
     };
-    set_limit(call, 0, host_resource(resource)?, [value(0), value(8)])
+    set_limit(call, 0, host_resource::<G>(resource)?, [value(0), value(8)])
 }
 
 /// prlimit64(process, resource, new, old)
-pub fn prlimit64(call: &mut Call) -> Outcome {
+pub fn prlimit64<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, resource, new, old, ..] = call.arguments;
-    let resource = host_resource(resource)?;
+    let resource = host_resource::<G>(resource)?;
     let before = limit(call, process, resource)?;
     if new != 0 {
         let bytes: [u8; 16] = call.read(new)?;

@@ -1,26 +1,23 @@
 //! The system calls that send, block and await signals.
 
-use crate::abi::flags::DESCRIPTOR;
+use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::signals::{AlternateStack, DEFAULT, IGNORE, LAST, SignalAction};
 use crate::calls::call::Interrupted::Fails;
 use crate::calls::call::{Call, Outcome};
 use crate::state::clock::timespec;
 use crate::state::fd::Special;
-use crate::state::signals::{
-    AlternateStack, DEFAULT, Default, IGNORE, LAST, SignalAction, alpha, alpha_information, alpha_mask,
-    default, host_mask, host_number, number,
-};
-use alpha::cpu::register;
+use crate::state::signals::{Default, blockable, default};
 use host::{Errno, SignalInformation};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
-impl Call<'_, '_> {
+impl<G: Abi> Call<'_, '_, G> {
     /// A signal argument in the host's numbering.
     fn signal(&self, index: usize) -> Result<i32, Errno> {
         match self.int(index) {
             0 => Ok(0),
-            alpha => host_number(alpha).ok_or(EINVAL),
+            guest => G::host_signal(guest).ok_or(EINVAL),
         }
     }
 
@@ -42,8 +39,8 @@ impl Call<'_, '_> {
         let Some(mask) = mask else { return wait(self, None) };
         let signals = &mut self.thread.signals;
         let before = signals.mask;
-        signals.mask = mask & !(host::bit(number::KILL) | host::bit(number::STOP));
-        let outcome = wait(self, Some(host::blockable(host_mask(mask))));
+        signals.mask = blockable::<G>(mask);
+        let outcome = wait(self, Some(host::blockable(G::host_mask(mask))));
         let signals = &mut self.thread.signals;
         if host::is_recorded() && outcome != Err(Errno::RESTART_ALWAYS) {
             signals.saved_mask = Some(before);
@@ -54,80 +51,37 @@ impl Call<'_, '_> {
     }
 }
 
-fn action_of(call: &Call, signal: i32) -> Result<SignalAction, Errno> {
+pub fn action_of<G: Abi>(call: &Call<G>, signal: i32) -> Result<SignalAction, Errno> {
     if (1..=LAST).contains(&signal) { Ok(call.kernel.actions.get(signal)) } else { Err(EINVAL) }
 }
 
-fn change_action(call: &mut Call, signal: i32, action: SignalAction) -> Result<(), Errno> {
-    if signal == number::KILL || signal == number::STOP {
+pub fn change_action<G: Abi>(call: &mut Call<G>, signal: i32, action: SignalAction) -> Result<(), Errno> {
+    if blockable::<G>(host::bit(signal)) == 0 {
         return Err(EINVAL);
     }
-    if action.handler == IGNORE || action.handler == DEFAULT && default(signal) == Default::Ignore {
+    if action.handler == IGNORE || action.handler == DEFAULT && default::<G>(signal) == Default::Ignore {
         // A pending signal that becomes ignored is discarded.
-        call.thread.signals.held.retain(|held| alpha(held.signal()) != signal);
+        call.thread.signals.held.retain(|held| G::guest_signal(held.signal()) != signal);
     }
     call.kernel.actions.set(signal, action);
     Ok(())
 }
 
-/// rt_sigaction(signal, action, old action, mask size, restorer)
-pub fn rt_sigaction(call: &mut Call) -> Outcome {
-    let [_, new, old, size, restorer, _] = call.arguments;
-    let signal = call.int(0);
-    if size != 8 {
-        return Err(EINVAL);
-    }
-    let before = action_of(call, signal)?;
-    if new != 0 {
-        let bytes: [u8; 24] = call.read(new)?;
-        let (handler, flags, mask) = (u64_at(&bytes, 0), u64::from(u32_at(&bytes, 8)), u64_at(&bytes, 16));
-        change_action(call, signal, SignalAction { handler, mask, flags, restorer })?;
-    }
-    if old != 0 {
-        call.write(old, &Record::new().u64s(&[before.handler, before.flags, before.mask]))?;
-    }
-    Ok(0)
-}
-
-/// sigaction(signal, action, old action): OSF/1's, without a restorer.
-pub fn sigaction(call: &mut Call) -> Outcome {
-    let [_, new, old, ..] = call.arguments;
-    let signal = call.int(0);
-    let before = action_of(call, signal)?;
-    if new != 0 {
-        let bytes: [u8; 20] = call.read(new)?;
-        let (handler, mask, flags) = (u64_at(&bytes, 0), u64_at(&bytes, 8), u64::from(u32_at(&bytes, 16)));
-        change_action(call, signal, SignalAction { handler, mask, flags, restorer: 0 })?;
-    }
-    if old != 0 {
-        call.write(old, &Record::new().u64s(&[before.handler, before.mask]).u32s(&[before.flags as u32]))?;
-    }
-    Ok(0)
-}
-
-/// Applies SIG_BLOCK (1), SIG_UNBLOCK (2) or SIG_SETMASK (3).
-fn change_mask(call: &mut Call, how: i32, set: u64) -> Result<(), Errno> {
+/// Applies SIG_BLOCK, SIG_UNBLOCK or SIG_SETMASK.
+pub fn change_mask<G: Abi>(call: &mut Call<G>, how: i32, set: u64) -> Result<(), Errno> {
     let signals = &mut call.thread.signals;
-    let mask = match how {
-        1 => signals.mask | set,
-        2 => signals.mask & !set,
-        3 => set,
-        _ => return Err(EINVAL),
+    let mask = match G::MASK_OPERATIONS.iter().position(|&operation| operation == how) {
+        Some(0) => signals.mask | set,
+        Some(1) => signals.mask & !set,
+        Some(_) => set,
+        None => return Err(EINVAL),
     };
     signals.set_mask(mask);
     Ok(())
 }
 
-/// osf_sigprocmask(how, set): the result is the old mask.
-pub fn osf_sigprocmask(call: &mut Call) -> Outcome {
-    let before = call.thread.signals.mask;
-    let set = call.arguments[1];
-    change_mask(call, call.int(0), set)?;
-    Ok(before)
-}
-
 /// rt_sigprocmask(how, set, old set, size)
-pub fn rt_sigprocmask(call: &mut Call) -> Outcome {
+pub fn rt_sigprocmask<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, new, old, size, ..] = call.arguments;
     if size != 8 {
         return Err(EINVAL);
@@ -143,26 +97,27 @@ pub fn rt_sigprocmask(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-fn pending_mask(call: &Call) -> Result<u64, Errno> {
+fn pending_mask<G: Abi>(call: &Call<G>) -> Result<u64, Errno> {
     let mut pending = 0u64;
     call.host(libc::SYS_rt_sigpending, [&raw mut pending as u64, 8, 0, 0, 0, 0])?;
-    let held = call.thread.signals.held.iter().fold(0, |all, held| all | host::bit(alpha(held.signal())));
-    Ok((alpha_mask(pending) | held) & call.thread.signals.mask)
+    let held =
+        call.thread.signals.held.iter().fold(0, |all, held| all | host::bit(G::guest_signal(held.signal())));
+    Ok((G::guest_mask(pending) | held) & call.thread.signals.mask)
 }
 
 /// sigpending(set)
-pub fn sigpending(call: &mut Call) -> Outcome {
+pub fn sigpending<G: Abi>(call: &mut Call<G>) -> Outcome {
     let (set, pending) = (call.arguments[0], pending_mask(call)?);
     call.write(set, &Record::new().u64s(&[pending]))?;
     Ok(0)
 }
 
 /// rt_sigpending(set, size)
-pub fn rt_sigpending(call: &mut Call) -> Outcome {
+pub fn rt_sigpending<G: Abi>(call: &mut Call<G>) -> Outcome {
     if call.arguments[1] > 8 { Err(EINVAL) } else { sigpending(call) }
 }
 
-fn suspend(call: &mut Call, mask: u64) -> Outcome {
+fn suspend<G: Abi>(call: &mut Call<G>, mask: u64) -> Outcome {
     let outcome = call.with_mask(Some(mask), |call, mask| {
         let mask = mask.unwrap_or_default();
         let arguments = [&raw const mask as u64, 8, 0, 0, 0, 0];
@@ -175,37 +130,41 @@ fn suspend(call: &mut Call, mask: u64) -> Outcome {
 }
 
 /// sigsuspend(mask)
-pub fn sigsuspend(call: &mut Call) -> Outcome {
+pub fn sigsuspend<G: Abi>(call: &mut Call<G>) -> Outcome {
     let mask = call.arguments[0];
     suspend(call, mask)
 }
 
 /// rt_sigsuspend(mask, size)
-pub fn rt_sigsuspend(call: &mut Call) -> Outcome {
+pub fn rt_sigsuspend<G: Abi>(call: &mut Call<G>) -> Outcome {
     let mask = call.mask(0, 1)?;
     suspend(call, mask)
 }
 
 /// rt_sigtimedwait(set, information, timeout, size)
-pub fn rt_sigtimedwait(call: &mut Call) -> Outcome {
+pub fn rt_sigtimedwait<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, address, timeout, ..] = call.arguments;
     let set = call.mask(0, 3)?;
     let timeout = call.read_timeout(timeout)?;
     let held = &mut call.thread.signals.held;
-    let found = held.iter().position(|held| set & host::bit(alpha(held.signal())) != 0);
+    let found = held.iter().position(|held| set & host::bit(G::guest_signal(held.signal())) != 0);
     let information = match found {
         Some(index) => held.remove(index),
         None => await_signal(call, set, timeout)?,
     };
     if address != 0 {
-        call.write(address, &alpha_information(&information))?;
+        call.write(address, &G::guest_information(&information))?;
     }
-    Ok(alpha(information.signal()) as u64)
+    Ok(G::guest_signal(information.signal()) as u64)
 }
 
-fn await_signal(call: &mut Call, set: u64, timeout: Option<u64>) -> Result<SignalInformation, Errno> {
+fn await_signal<G: Abi>(
+    call: &mut Call<G>,
+    set: u64,
+    timeout: Option<u64>,
+) -> Result<SignalInformation, Errno> {
     let mut information = SignalInformation([0; 16]);
-    let set = host::blockable(host_mask(set));
+    let set = host::blockable(G::host_mask(set));
     let words = timeout.map(timespec);
     let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
     let arguments = [&raw const set as u64, &raw mut information as u64, limit, 8, 0, 0];
@@ -226,7 +185,7 @@ fn await_signal(call: &mut Call, set: u64, timeout: Option<u64>) -> Result<Signa
 }
 
 /// Sending SIGSEGV or SIGBUS to oneself is emulated: a signal of the host would look like a fault of the engine.
-fn sent_to_self(call: &mut Call, signal: i32, code: i32) -> bool {
+fn sent_to_self<G: Abi>(call: &mut Call<G>, signal: i32, code: i32) -> bool {
     if !host::is_fault(signal) {
         return false;
     }
@@ -242,12 +201,12 @@ fn is_own_process(process: i32) -> bool {
     process == std::process::id() as i32
 }
 
-fn is_calling_thread(call: &Call, thread: i32) -> bool {
+fn is_calling_thread<G: Abi>(call: &Call<G>, thread: i32) -> bool {
     thread == call.thread.address().id
 }
 
 /// kill(process, signal)
-pub fn kill(call: &mut Call) -> Outcome {
+pub fn kill<G: Abi>(call: &mut Call<G>) -> Outcome {
     let signal = call.signal(1)?;
     if is_own_process(call.int(0)) && sent_to_self(call, signal, libc::SI_USER) {
         return Ok(0);
@@ -256,7 +215,7 @@ pub fn kill(call: &mut Call) -> Outcome {
 }
 
 /// tkill(thread, signal)
-pub fn tkill(call: &mut Call) -> Outcome {
+pub fn tkill<G: Abi>(call: &mut Call<G>) -> Outcome {
     let signal = call.signal(1)?;
     if is_calling_thread(call, call.int(0)) && sent_to_self(call, signal, libc::SI_TKILL) {
         return Ok(0);
@@ -265,7 +224,7 @@ pub fn tkill(call: &mut Call) -> Outcome {
 }
 
 /// tgkill(process, thread, signal)
-pub fn tgkill(call: &mut Call) -> Outcome {
+pub fn tgkill<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, thread, ..] = call.arguments;
     let signal = call.signal(2)?;
     if is_calling_thread(call, call.int(1)) && sent_to_self(call, signal, libc::SI_TKILL) {
@@ -275,7 +234,7 @@ pub fn tgkill(call: &mut Call) -> Outcome {
 }
 
 /// The guest's siginfo at `address` with the host's number of the signal.
-fn host_information(call: &Call, address: u64, signal: i32) -> Result<SignalInformation, Errno> {
+fn host_information<G: Abi>(call: &Call<G>, address: u64, signal: i32) -> Result<SignalInformation, Errno> {
     let bytes: [u8; 128] = call.read(address)?;
     let mut words: [u64; 16] = std::array::from_fn(|index| u64_at(&bytes, 8 * index));
     words[0] = words[0] >> 32 << 32 | signal as u64;
@@ -283,7 +242,7 @@ fn host_information(call: &Call, address: u64, signal: i32) -> Result<SignalInfo
 }
 
 /// rt_sigqueueinfo(process, signal, information)
-pub fn rt_sigqueueinfo(call: &mut Call) -> Outcome {
+pub fn rt_sigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, _, address, ..] = call.arguments;
     let signal = call.signal(1)?;
     let information = host_information(call, address, signal)?;
@@ -295,7 +254,7 @@ pub fn rt_sigqueueinfo(call: &mut Call) -> Outcome {
 }
 
 /// rt_tgsigqueueinfo(process, thread, signal, information)
-pub fn rt_tgsigqueueinfo(call: &mut Call) -> Outcome {
+pub fn rt_tgsigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, thread, _, address, ..] = call.arguments;
     let signal = call.signal(2)?;
     let information = host_information(call, address, signal)?;
@@ -307,7 +266,7 @@ pub fn rt_tgsigqueueinfo(call: &mut Call) -> Outcome {
 }
 
 /// pidfd_send_signal(descriptor, signal, information, flags)
-pub fn pidfd_send_signal(call: &mut Call) -> Outcome {
+pub fn pidfd_send_signal<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [descriptor, _, address, flags, ..] = call.arguments;
     let signal = call.signal(1)?;
     let information = if address == 0 { None } else { Some(host_information(call, address, signal)?) };
@@ -317,10 +276,9 @@ pub fn pidfd_send_signal(call: &mut Call) -> Outcome {
 }
 
 /// sigaltstack(new, old)
-pub fn sigaltstack(call: &mut Call) -> Outcome {
-    const SMALLEST: u64 = 4096;
+pub fn sigaltstack<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [new, old, ..] = call.arguments;
-    let stack_pointer = call.cpu.r[register::SP];
+    let stack_pointer = call.cpu.stack_pointer();
     let before = call.thread.signals.stack;
     if new != 0 {
         let bytes: [u8; 24] = call.read(new)?;
@@ -331,7 +289,9 @@ pub fn sigaltstack(call: &mut Call) -> Outcome {
         let kept = flags & AlternateStack::AUTODISARM;
         call.thread.signals.stack = match flags & !AlternateStack::AUTODISARM {
             AlternateStack::DISABLE => AlternateStack { flags: kept, ..AlternateStack::NONE },
-            0 | AlternateStack::ONSTACK if size < SMALLEST => return Err(Errno(libc::ENOMEM)),
+            0 | AlternateStack::ONSTACK if size < G::SMALLEST_SIGNAL_STACK => {
+                return Err(Errno(libc::ENOMEM));
+            }
             0 | AlternateStack::ONSTACK => AlternateStack { start, size, flags: kept },
             _ => return Err(EINVAL),
         };
@@ -343,16 +303,16 @@ pub fn sigaltstack(call: &mut Call) -> Outcome {
 }
 
 /// signalfd(descriptor, mask, size)
-pub fn signalfd(call: &mut Call) -> Outcome {
+pub fn signalfd<G: Abi>(call: &mut Call<G>) -> Outcome {
     call.arguments[3] = 0;
     signalfd4(call)
 }
 
 /// signalfd4(descriptor, mask, size, flags)
-pub fn signalfd4(call: &mut Call) -> Outcome {
+pub fn signalfd4<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [descriptor, _, _, flags, ..] = call.arguments;
-    let mask = host_mask(call.mask(1, 2)?);
-    let arguments = [descriptor, &raw const mask as u64, 8, DESCRIPTOR.host(flags), 0, 0];
+    let mask = G::host_mask(call.mask(1, 2)?);
+    let arguments = [descriptor, &raw const mask as u64, 8, G::DESCRIPTOR.host(flags), 0, 0];
     let descriptor = call.host(libc::SYS_signalfd4, arguments)?;
     call.kernel.special.insert(descriptor as i32, Special::Signals);
     Ok(descriptor)

@@ -1,46 +1,46 @@
 //! Thread calls: fork, vfork, exit, robust lists.
 
+use crate::abi::Abi;
 use crate::abi::layout::Record;
 use crate::calls::call::{Call, Outcome};
 use crate::calls::vfork;
 use crate::state::control::Control;
-use alpha::cpu::register;
 use host::{CloneFlags, Errno};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
 /// exit(status): the end of the calling thread.
-pub fn exit(call: &mut Call) -> Outcome {
+pub fn exit<G: Abi>(call: &mut Call<G>) -> Outcome {
     call.control = Control::ExitThread(call.int(0) & 0xff);
     Ok(0)
 }
 
 /// exit_group(status)
-pub fn exit_group(call: &mut Call) -> Outcome {
+pub fn exit_group<G: Abi>(call: &mut Call<G>) -> Outcome {
     inform_parent(call);
     call.control = Control::Exit(call.int(0) & 0xff);
     Ok(0)
 }
 
 /// Shows a parent that waits in vfork what this process has written.
-pub fn inform_parent(call: &Call) {
+pub fn inform_parent<G: Abi>(call: &Call<G>) {
     if let Some(parent) = &call.kernel.parent {
         parent.inform(call.memory);
     }
 }
 
 /// fork()
-pub fn fork(call: &mut Call) -> Outcome {
+pub fn fork<G: Abi>(call: &mut Call<G>) -> Outcome {
     fork_process(call, 0, CloneFlags::FORK)
 }
 
 /// vfork()
-pub fn vfork(call: &mut Call) -> Outcome {
+pub fn vfork<G: Abi>(call: &mut Call<G>) -> Outcome {
     vfork::fork(call, true, |call| fork_process(call, 0, CloneFlags::FORK))
 }
 
 /// Forks the engine. Returns 0 in the child, in which only the calling thread exists.
-pub fn fork_process(call: &mut Call, clear_at_end: u64, how: CloneFlags) -> Outcome {
+pub fn fork_process<G: Abi>(call: &mut Call<G>, clear_at_end: u64, how: CloneFlags) -> Outcome {
     // No signal may be recorded during the fork, or both processes would deliver it.
     let mask = host::block_all();
     if host::is_recorded() {
@@ -62,13 +62,12 @@ pub fn fork_process(call: &mut Call, clear_at_end: u64, how: CloneFlags) -> Outc
     if child > 0 {
         call.kernel.forks.add();
     }
-    // OSF/1's second result distinguishes the child from the parent.
-    call.cpu.r[register::A4] = u64::from(child == 0);
+    call.cpu.set_fork_result(child == 0);
     Ok(child as u64)
 }
 
 /// set_tid_address(address)
-pub fn set_tid_address(call: &mut Call) -> Outcome {
+pub fn set_tid_address<G: Abi>(call: &mut Call<G>) -> Outcome {
     call.thread.clear_at_end = call.arguments[0];
     Ok(call.thread.address.id as u64)
 }
@@ -77,7 +76,7 @@ pub fn set_tid_address(call: &mut Call) -> Outcome {
 const HEAD_BYTES: u64 = 24;
 
 /// set_robust_list(head, size)
-pub fn set_robust_list(call: &mut Call) -> Outcome {
+pub fn set_robust_list<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [head, size, ..] = call.arguments;
     if size != HEAD_BYTES {
         return Err(EINVAL);
@@ -90,7 +89,7 @@ pub fn set_robust_list(call: &mut Call) -> Outcome {
 }
 
 /// get_robust_list(thread, head, size): for threads of other processes the host's call is made.
-pub fn get_robust_list(call: &mut Call) -> Outcome {
+pub fn get_robust_list<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, head, size, ..] = call.arguments;
     let id = match call.int(0) {
         0 => call.thread.address.id,

@@ -12,7 +12,8 @@
 //! program that waits long for others, as a server for its next request, sees real durations: otherwise its timers
 //! would never expire on its own clock.
 
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::Abi;
+use crate::abi::layout::{Record, u64_at};
 use crate::calls::call::Interrupted::Fails;
 use crate::calls::call::{Argument, Call, Outcome};
 use crate::state::clock::{SECOND, host_time, timespec, timeval};
@@ -25,7 +26,7 @@ const ABSOLUTE: u64 = 1;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
-impl Call<'_, '_> {
+impl<G: Abi> Call<'_, '_, G> {
     /// Advances the virtual clock by the time that the call slept, in nanoseconds, unless other threads have advanced
     /// it already.
     pub fn slept(&mut self, nanoseconds: u64) {
@@ -40,7 +41,7 @@ impl Call<'_, '_> {
         let own = [0, self.thread.address().id].contains(&!(clock >> 3));
         let is_own = clock == libc::CLOCK_THREAD_CPUTIME_ID || clock < 0 && clock & THREAD != 0 && own;
         if is_own && self.kernel.is_virtual() {
-            return Some(self.cpu.instructions);
+            return Some(self.instructions);
         }
         self.kernel.virtual_time(clock)
     }
@@ -62,7 +63,7 @@ impl Call<'_, '_> {
 }
 
 /// clock_gettime(clock, time)
-pub fn clock_gettime(call: &mut Call) -> Outcome {
+pub fn clock_gettime<G: Abi>(call: &mut Call<G>) -> Outcome {
     match call.virtual_time(call.int(0)) {
         Some(time) => {
             let address = call.arguments[1];
@@ -74,7 +75,7 @@ pub fn clock_gettime(call: &mut Call) -> Outcome {
 }
 
 /// clock_getres(clock, resolution)
-pub fn clock_getres(call: &mut Call) -> Outcome {
+pub fn clock_getres<G: Abi>(call: &mut Call<G>) -> Outcome {
     let address = call.arguments[1];
     if call.virtual_time(call.int(0)).is_none() || address == 0 {
         return call.pass(libc::SYS_clock_getres, &[Argument::Int, Argument::Bytes(16)]);
@@ -83,13 +84,13 @@ pub fn clock_getres(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-fn now(call: &Call) -> u64 {
+pub fn now<G: Abi>(call: &Call<G>) -> u64 {
     let clock = libc::CLOCK_REALTIME;
     call.kernel.virtual_time(clock).unwrap_or_else(|| host_time(clock))
 }
 
 /// gettimeofday(time, time zone)
-pub fn gettimeofday(call: &mut Call) -> Outcome {
+pub fn gettimeofday<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [time, zone, ..] = call.arguments;
     let record = Record::new().u64s(&timeval(now(call)));
     if time != 0 {
@@ -101,21 +102,8 @@ pub fn gettimeofday(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// osf_gettimeofday(timeval32, time zone)
-pub fn osf_gettimeofday(call: &mut Call) -> Outcome {
-    let [time, zone, ..] = call.arguments;
-    let record = Record::new().u32s(&timeval(now(call)).map(|word| word as u32));
-    if time != 0 {
-        call.write(time, &record)?;
-    }
-    if zone != 0 {
-        call.write(zone, &Record::new().zeros_to(8))?;
-    }
-    Ok(0)
-}
-
 /// times(buffer): clock ticks since a fixed point in the past.
-pub fn times(call: &mut Call) -> Outcome {
+pub fn times<G: Abi>(call: &mut Call<G>) -> Outcome {
     let Some(elapsed) = call.kernel.virtual_time(libc::CLOCK_MONOTONIC) else {
         return call.pass(libc::SYS_times, &[Argument::Bytes(32)]);
     };
@@ -128,14 +116,14 @@ pub fn times(call: &mut Call) -> Outcome {
 }
 
 /// The 144 bytes of the process's own rusage on the virtual clock.
-fn own_usage(call: &Call) -> Record {
+pub fn own_usage<G: Abi>(call: &Call<G>) -> Record {
     let (time, memory) = (timeval(call.kernel.instructions), call.memory.mapped_bytes() / 1024);
     let record = Record::new().u64s(&time).u64s(&[0, 0, memory]);
     record.zeros_to(144)
 }
 
 /// getrusage(who, buffer)
-pub fn getrusage(call: &mut Call) -> Outcome {
+pub fn getrusage<G: Abi>(call: &mut Call<G>) -> Outcome {
     if !call.kernel.is_virtual() {
         return call.pass(libc::SYS_getrusage, &[Argument::Int, Argument::Bytes(144)]);
     }
@@ -149,28 +137,8 @@ pub fn getrusage(call: &mut Call) -> Outcome {
     Ok(0)
 }
 
-/// A rusage with 32-bit timevals, in OSF/1's layout.
-pub fn short_usage(usage: &[u8; 144]) -> Record {
-    let times: Vec<u32> = (0..4).map(|index| u64_at(usage, 8 * index) as u32).collect();
-    Record::new().u32s(&times).raw(&usage[32..])
-}
-
-/// osf_getrusage(who, buffer)
-pub fn osf_getrusage(call: &mut Call) -> Outcome {
-    let usage = if call.kernel.is_virtual() && call.int(0) == libc::RUSAGE_SELF {
-        own_usage(call).bytes().try_into().expect("144 bytes")
-    } else {
-        let mut usage = [0u8; 144];
-        call.host(libc::SYS_getrusage, [call.arguments[0], usage.as_mut_ptr() as u64, 0, 0, 0, 0])?;
-        usage
-    };
-    let buffer = call.arguments[1];
-    call.write(buffer, &short_usage(&usage))?;
-    Ok(0)
-}
-
 /// Sleeps on the host. Returns the remaining nanoseconds if a signal interrupts it.
-fn sleep(call: &mut Call, clock: i32, nanoseconds: u64) -> Result<(), (Errno, u64)> {
+pub fn sleep<G: Abi>(call: &mut Call<G>, clock: i32, nanoseconds: u64) -> Result<(), (Errno, u64)> {
     // A CPU clock would not advance on the host during the sleep: sleep on one that does.
     let virtual_clock = call.kernel.virtual_time(clock).is_some();
     let clock = if virtual_clock { libc::CLOCK_MONOTONIC } else { clock };
@@ -197,7 +165,7 @@ fn sleep(call: &mut Call, clock: i32, nanoseconds: u64) -> Result<(), (Errno, u6
 }
 
 /// Sleeps, and writes the remaining time to the guest's `remaining`, unless that is NULL.
-fn sleep_for(call: &mut Call, clock: i32, nanoseconds: u64, remaining: u64) -> Outcome {
+fn sleep_for<G: Abi>(call: &mut Call<G>, clock: i32, nanoseconds: u64, remaining: u64) -> Outcome {
     match sleep(call, clock, nanoseconds) {
         Ok(()) => Ok(0),
         Err((error, left)) => {
@@ -210,14 +178,14 @@ fn sleep_for(call: &mut Call, clock: i32, nanoseconds: u64, remaining: u64) -> O
 }
 
 /// nanosleep(time, remaining)
-pub fn nanosleep(call: &mut Call) -> Outcome {
+pub fn nanosleep<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [time, remaining, ..] = call.arguments;
     let nanoseconds = call.read_timespec(time)?;
     sleep_for(call, libc::CLOCK_MONOTONIC, nanoseconds, remaining)
 }
 
 /// clock_nanosleep(clock, flags, time, remaining)
-pub fn clock_nanosleep(call: &mut Call) -> Outcome {
+pub fn clock_nanosleep<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [clock, flags, time, remaining, ..] = call.arguments;
     let clock = clock as i32;
     let requested = call.read_timespec(time)?;
@@ -226,17 +194,4 @@ pub fn clock_nanosleep(call: &mut Call) -> Outcome {
         return sleep_for(call, clock, rest, 0);
     }
     sleep_for(call, clock, requested, remaining)
-}
-
-/// osf_usleep_thread(timeval32, remaining)
-pub fn osf_usleep_thread(call: &mut Call) -> Outcome {
-    let [time, remaining, ..] = call.arguments;
-    let bytes: [u8; 8] = call.read(time)?;
-    let nanoseconds = u64::from(u32_at(&bytes, 0)) * SECOND + u64::from(u32_at(&bytes, 4)) * 1000;
-    let outcome = sleep(call, libc::CLOCK_MONOTONIC, nanoseconds);
-    if remaining != 0 {
-        let left = timeval(outcome.err().map_or(0, |(_, left)| left));
-        call.write(remaining, &Record::new().u32s(&left.map(|word| word as u32)))?;
-    }
-    outcome.map(|()| 0).map_err(|(error, _)| error)
 }

@@ -6,28 +6,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::abi::flags::DESCRIPTOR;
+use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::{Argument, Call, Outcome};
 use crate::state::clock::{self, SECOND};
-use crate::state::signals;
 use crate::state::timers::{Armed, Timer, Timers};
 use host::Errno;
 
 /// TIMER_ABSTIME and TFD_TIMER_ABSTIME.
 const ABSOLUTE: u64 = 1;
 
-/// An itimerval with 32-bit fields, widened.
-fn widen(bytes: [u8; 16]) -> [u64; 4] {
-    std::array::from_fn(|index| u32_at(&bytes, 4 * index) as i32 as u64)
-}
-
-fn narrow(words: [u64; 4]) -> Record {
-    Record::new().u32s(&words.map(|word| word as u32))
-}
-
 /// The host's timer in times of the virtual clock: the remaining time, and its interval.
-fn get_interval_timer(call: &Call) -> Result<[u64; 4], Errno> {
+pub fn get_interval_timer<G: Abi>(call: &Call<G>) -> Result<[u64; 4], Errno> {
     let which = call.arguments[0];
     let mut value = [0u64; 4];
     call.host(libc::SYS_getitimer, [which, value.as_mut_ptr() as u64, 0, 0, 0, 0])?;
@@ -40,7 +30,7 @@ fn get_interval_timer(call: &Call) -> Result<[u64; 4], Errno> {
 }
 
 /// Sets the host's timer, and returns its previous value.
-fn set_interval_timer(call: &mut Call, new: [u64; 4]) -> Result<[u64; 4], Errno> {
+pub fn set_interval_timer<G: Abi>(call: &mut Call<G>, new: [u64; 4]) -> Result<[u64; 4], Errno> {
     let which = call.arguments[0];
     let before = get_interval_timer(call)?;
     call.host(libc::SYS_setitimer, [which, new.as_ptr() as u64, 0, 0, 0, 0])?;
@@ -55,27 +45,8 @@ fn nanoseconds(seconds: u64, rest: u64) -> u64 {
     seconds.saturating_mul(SECOND).saturating_add(rest)
 }
 
-/// osf_getitimer(which, value)
-pub fn osf_getitimer(call: &mut Call) -> Outcome {
-    let address = call.arguments[1];
-    let value = get_interval_timer(call)?;
-    call.write(address, &narrow(value))?;
-    Ok(0)
-}
-
-/// osf_setitimer(which, new, old)
-pub fn osf_setitimer(call: &mut Call) -> Outcome {
-    let [_, new, old, ..] = call.arguments;
-    let new = if new == 0 { [0; 4] } else { widen(call.read(new)?) };
-    let before = set_interval_timer(call, new)?;
-    if old != 0 {
-        call.write(old, &narrow(before))?;
-    }
-    Ok(0)
-}
-
 /// getitimer(which, value)
-pub fn getitimer(call: &mut Call) -> Outcome {
+pub fn getitimer<G: Abi>(call: &mut Call<G>) -> Outcome {
     let address = call.arguments[1];
     let value = get_interval_timer(call)?;
     call.write(address, &Record::new().u64s(&value))?;
@@ -83,7 +54,7 @@ pub fn getitimer(call: &mut Call) -> Outcome {
 }
 
 /// setitimer(which, new, old)
-pub fn setitimer(call: &mut Call) -> Outcome {
+pub fn setitimer<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, address, old, ..] = call.arguments;
     let mut new = [0u64; 4];
     if address != 0 {
@@ -98,7 +69,7 @@ pub fn setitimer(call: &mut Call) -> Outcome {
 }
 
 /// timer_create(clock, event, id)
-pub fn timer_create(call: &mut Call) -> Outcome {
+pub fn timer_create<G: Abi>(call: &mut Call<G>) -> Outcome {
     const EVENT_BYTES: usize = 64;
     /// SIGEV_NONE: no signal.
     const NONE: u32 = 1;
@@ -107,7 +78,7 @@ pub fn timer_create(call: &mut Call) -> Outcome {
     if event != 0 {
         bytes = call.read(event)?;
         if u32_at(&bytes, 12) != NONE {
-            let signal = signals::host_number(u32_at(&bytes, 8) as i32).ok_or(Errno(libc::EINVAL))?;
+            let signal = G::host_signal(u32_at(&bytes, 8) as i32).ok_or(Errno(libc::EINVAL))?;
             bytes[8..12].copy_from_slice(&signal.to_le_bytes());
         }
     }
@@ -124,7 +95,7 @@ pub fn timer_create(call: &mut Call) -> Outcome {
 }
 
 /// timer_delete(id)
-pub fn timer_delete(call: &mut Call) -> Outcome {
+pub fn timer_delete<G: Abi>(call: &mut Call<G>) -> Outcome {
     let deleted = call.pass(libc::SYS_timer_delete, &[Argument::Number])?;
     let id = u64::from(call.arguments[0] as u32);
     call.kernel.timers.by_id.remove(&id);
@@ -132,13 +103,13 @@ pub fn timer_delete(call: &mut Call) -> Outcome {
 }
 
 /// timer_settime(id, flags, new, old)
-pub fn timer_settime(call: &mut Call) -> Outcome {
+pub fn timer_settime<G: Abi>(call: &mut Call<G>) -> Outcome {
     set_time(call, libc::SYS_timer_settime, |timers| &mut timers.by_id)
 }
 
 /// timerfd_create(clock, flags)
-pub fn timerfd_create(call: &mut Call) -> Outcome {
-    let arguments = &[Argument::Int, Argument::Flags(&DESCRIPTOR)];
+pub fn timerfd_create<G: Abi>(call: &mut Call<G>) -> Outcome {
+    let arguments = &[Argument::Int, Argument::Flags(G::DESCRIPTOR)];
     let descriptor = call.pass(libc::SYS_timerfd_create, arguments)?;
     let timer = Timer { clock: call.int(0), armed: None };
     call.kernel.timers.by_descriptor.insert(descriptor, timer);
@@ -146,12 +117,12 @@ pub fn timerfd_create(call: &mut Call) -> Outcome {
 }
 
 /// timerfd_settime(descriptor, flags, new, old)
-pub fn timerfd_settime(call: &mut Call) -> Outcome {
+pub fn timerfd_settime<G: Abi>(call: &mut Call<G>) -> Outcome {
     set_time(call, libc::SYS_timerfd_settime, |timers| &mut timers.by_descriptor)
 }
 
-fn set_time(
-    call: &mut Call,
+fn set_time<G: Abi>(
+    call: &mut Call<G>,
     number: libc::c_long,
     which: fn(&mut Timers) -> &mut BTreeMap<u64, Timer>,
 ) -> Outcome {

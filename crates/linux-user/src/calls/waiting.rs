@@ -1,5 +1,6 @@
 //! Waiting for descriptors (poll, select, epoll) and for memory (futex).
 
+use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::Interrupted::{Fails, Restarts};
 use crate::calls::call::{Call, Outcome};
@@ -9,7 +10,7 @@ use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
-impl Call<'_, '_> {
+impl<G: Abi> Call<'_, '_, G> {
     /// Advances the virtual clock by a timeout that has expired in a call.
     fn waited(&mut self, outcome: Outcome, timeout: Option<u64>) -> Outcome {
         if let (Ok(0), Some(timeout)) = (outcome, timeout) {
@@ -29,7 +30,7 @@ impl Call<'_, '_> {
 }
 
 /// poll with a timeout in nanoseconds, which is updated to the remaining time.
-fn poll_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outcome, Option<u64>) {
+fn poll_for<G: Abi>(call: &mut Call<G>, timeout: Option<u64>, mask: Option<u64>) -> (Outcome, Option<u64>) {
     let [entries, count, ..] = call.arguments;
     let mut left = timeout.map(timespec);
     let outcome = call.pointer(entries, 8 * u64::from(count as u32)).and_then(|entries| {
@@ -47,7 +48,7 @@ fn poll_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outcom
 
 /// A copy of poll's entries in which descriptors of the engine are replaced by a number that is never open. None if
 /// there are none.
-fn poll_without_ours(call: &Call, count: u32) -> Result<Option<Vec<libc::pollfd>>, Errno> {
+fn poll_without_ours<G: Abi>(call: &Call<G>, count: u32) -> Result<Option<Vec<libc::pollfd>>, Errno> {
     let address = call.arguments[0];
     // More entries than there can be descriptors: let the host refuse.
     let numbers = (0..u64::from(count).min(reserved::first() as u64)).map(|index| address + 8 * index);
@@ -64,7 +65,7 @@ fn poll_without_ours(call: &Call, count: u32) -> Result<Option<Vec<libc::pollfd>
 }
 
 /// Copies the results of the replaced entries back to the guest.
-fn write_events(call: &mut Call, entries: Option<&[libc::pollfd]>) -> Result<(), Errno> {
+fn write_events<G: Abi>(call: &mut Call<G>, entries: Option<&[libc::pollfd]>) -> Result<(), Errno> {
     let address = call.arguments[0];
     for (index, entry) in entries.into_iter().flatten().enumerate() {
         let bytes = entry.revents.to_le_bytes();
@@ -74,13 +75,13 @@ fn write_events(call: &mut Call, entries: Option<&[libc::pollfd]>) -> Result<(),
 }
 
 /// poll(entries, count, milliseconds)
-pub fn poll(call: &mut Call) -> Outcome {
+pub fn poll<G: Abi>(call: &mut Call<G>) -> Outcome {
     let timeout = u64::try_from(call.int(2)).ok().map(|milliseconds| milliseconds * 1_000_000);
     poll_for(call, timeout, None).0
 }
 
 /// ppoll(entries, count, timeout, mask, mask size): the remaining time is written back, as Linux does.
-pub fn ppoll(call: &mut Call) -> Outcome {
+pub fn ppoll<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, _, address, mask, size, _] = call.arguments;
     let mask = call.optional_mask(mask, size)?;
     let timeout = call.read_timeout(address)?;
@@ -93,7 +94,11 @@ pub fn ppoll(call: &mut Call) -> Outcome {
 }
 
 /// select with a timeout in nanoseconds, which is updated to the remaining time.
-fn select_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outcome, Option<u64>) {
+pub fn select_for<G: Abi>(
+    call: &mut Call<G>,
+    timeout: Option<u64>,
+    mask: Option<u64>,
+) -> (Outcome, Option<u64>) {
     let [count, sets @ .., _, _] = call.arguments;
     let mut left = timeout.map(timespec);
     let outcome = (|| {
@@ -118,7 +123,7 @@ fn select_for(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> (Outc
 }
 
 /// A timeval in nanoseconds. Linux accepts any number of microseconds.
-fn timeval_nanoseconds(seconds: i64, microseconds: i64) -> Result<u64, Errno> {
+pub fn timeval_nanoseconds(seconds: i64, microseconds: i64) -> Result<u64, Errno> {
     let (Ok(seconds), Ok(microseconds)) = (u64::try_from(seconds), u64::try_from(microseconds)) else {
         return Err(EINVAL);
     };
@@ -127,7 +132,7 @@ fn timeval_nanoseconds(seconds: i64, microseconds: i64) -> Result<u64, Errno> {
 }
 
 /// select(count, read, write, except, timeval)
-pub fn select(call: &mut Call) -> Outcome {
+pub fn select<G: Abi>(call: &mut Call<G>) -> Outcome {
     let address = call.arguments[4];
     let mut timeout = None;
     if address != 0 {
@@ -141,20 +146,8 @@ pub fn select(call: &mut Call) -> Outcome {
     outcome
 }
 
-/// osf_select(count, read, write, except, timeval with 32-bit fields)
-pub fn osf_select(call: &mut Call) -> Outcome {
-    let address = call.arguments[4];
-    let mut timeout = None;
-    if address != 0 {
-        let bytes: [u8; 8] = call.read(address)?;
-        let fields = [u32_at(&bytes, 0), u32_at(&bytes, 4)].map(|field| i64::from(field as i32));
-        timeout = Some(timeval_nanoseconds(fields[0], fields[1])?);
-    }
-    select_for(call, timeout, None).0
-}
-
 /// pselect6(count, read, write, except, timespec, pointer to mask and its size)
-pub fn pselect6(call: &mut Call) -> Outcome {
+pub fn pselect6<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, _, _, _, address, pair] = call.arguments;
     let mut mask = None;
     if pair != 0 {
@@ -170,15 +163,15 @@ pub fn pselect6(call: &mut Call) -> Outcome {
 }
 
 /// epoll_create(size)
-pub fn epoll_create(call: &mut Call) -> Outcome {
+pub fn epoll_create<G: Abi>(call: &mut Call<G>) -> Outcome {
     if call.int(0) <= 0 {
         return Err(EINVAL);
     }
     call.host(libc::SYS_epoll_create1, [0; 6])
 }
 
-/// epoll_ctl(descriptor, operation, other descriptor, event); Alpha's event is not packed.
-pub fn epoll_ctl(call: &mut Call) -> Outcome {
+/// epoll_ctl(descriptor, operation, other descriptor, event); the guest's event is not packed.
+pub fn epoll_ctl<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [descriptor, operation, other, address, ..] = call.arguments;
     let event = if operation as i32 == libc::EPOLL_CTL_DEL {
         None
@@ -190,7 +183,7 @@ pub fn epoll_ctl(call: &mut Call) -> Outcome {
     call.host(libc::SYS_epoll_ctl, [descriptor, operation, other, event, 0, 0])
 }
 
-fn epoll(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> Outcome {
+fn epoll<G: Abi>(call: &mut Call<G>, timeout: Option<u64>, mask: Option<u64>) -> Outcome {
     const MOST_AT_ONCE: i32 = 4096;
     let [descriptor, address, ..] = call.arguments;
     let count = call.int(2);
@@ -214,24 +207,24 @@ fn epoll(call: &mut Call, timeout: Option<u64>, mask: Option<u64>) -> Outcome {
 }
 
 /// The timeout of epoll_wait: milliseconds, none if negative.
-fn milliseconds(call: &Call) -> Option<u64> {
+fn milliseconds<G: Abi>(call: &Call<G>) -> Option<u64> {
     u64::try_from(call.int(3)).ok().map(|milliseconds| milliseconds * 1_000_000)
 }
 
 /// epoll_wait(descriptor, events, count, milliseconds)
-pub fn epoll_wait(call: &mut Call) -> Outcome {
+pub fn epoll_wait<G: Abi>(call: &mut Call<G>) -> Outcome {
     epoll(call, milliseconds(call), None)
 }
 
 /// epoll_pwait(descriptor, events, count, milliseconds, mask, mask size)
-pub fn epoll_pwait(call: &mut Call) -> Outcome {
+pub fn epoll_pwait<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, _, _, _, mask, size] = call.arguments;
     let mask = call.optional_mask(mask, size)?;
     epoll(call, milliseconds(call), mask)
 }
 
 /// epoll_pwait2(descriptor, events, count, timeout, mask, mask size)
-pub fn epoll_pwait2(call: &mut Call) -> Outcome {
+pub fn epoll_pwait2<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [_, _, _, timeout, mask, size] = call.arguments;
     let mask = call.optional_mask(mask, size)?;
     let timeout = call.read_timeout(timeout)?;
@@ -258,7 +251,7 @@ const ON_TWO: [u64; 5] =
     [FUTEX_REQUEUE, FUTEX_CMP_REQUEUE, FUTEX_WAKE_OP, FUTEX_WAIT_REQUEUE_PI, FUTEX_CMP_REQUEUE_PI];
 
 /// futex(word, operation, value, timeout or number, second word, third value)
-pub fn futex(call: &mut Call) -> Outcome {
+pub fn futex<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [word, operation, value, fourth, second, third] = call.arguments;
     let command = u64::from(operation as u32) & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME);
     let word = call.pointer(word, 4)?;
@@ -289,7 +282,7 @@ pub fn futex(call: &mut Call) -> Outcome {
 }
 
 /// futex_waitv(waiters, number, flags, end, clock): waits until one of several words is woken.
-pub fn futex_waitv(call: &mut Call) -> Outcome {
+pub fn futex_waitv<G: Abi>(call: &mut Call<G>) -> Outcome {
     /// `struct futex_waitv`: value, word, flags.
     const WAITER_BYTES: u64 = 24;
     const MOST: u64 = 128;

@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use alpha::cpu::Cpu;
-
+use crate::abi::Abi;
 use crate::state::threads::Start;
 
 /// The engine's action after a system call or a signal.
@@ -20,7 +19,7 @@ pub enum Control {
     Start(Start),
     /// A signal ended the program.
     Killed {
-        /// Alpha's number.
+        /// The guest's number.
         signal: i32,
     },
     /// Replace this program by another one.
@@ -30,7 +29,7 @@ pub enum Control {
 /// A program to run in place of the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Execute {
-    /// Its file on the host, an Alpha image.
+    /// Its file on the host, an image of the guest.
     pub path: PathBuf,
     /// Its arguments, including `argv[0]`.
     pub arguments: Vec<OsString>,
@@ -42,17 +41,17 @@ pub struct Execute {
 
 /// How a program ended.
 #[derive(Clone, Debug)]
-pub enum End {
+pub enum End<G: Abi> {
     /// It exited with this status.
     Exited(i32),
     /// By a signal.
-    Killed(Box<Crash>),
+    Killed(Box<Crash<G>>),
 }
 
 /// The end of a program by a signal.
 #[derive(Clone, Debug)]
-pub struct Crash {
-    /// Alpha's number of the signal.
+pub struct Crash<G: Abi> {
+    /// The guest's number of the signal.
     pub signal: i32,
     /// Whether an instruction raised it, as opposed to another process or thread.
     pub synchronous: bool,
@@ -61,5 +60,5 @@ pub struct Crash {
     /// The thread to which it was delivered, if the program has several threads.
     pub thread: Option<String>,
     /// The thread's registers at that time.
-    pub cpu: Cpu,
+    pub cpu: G,
 }

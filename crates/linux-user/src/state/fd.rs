@@ -5,7 +5,7 @@ use crate::reserved;
 /// A descriptor whose contents must be converted or generated when the guest reads it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Special {
-    /// `struct signalfd_siginfo`, with signals in Alpha's numbering.
+    /// `struct signalfd_siginfo`, with signals in the guest's numbering.
     Signals,
     /// Random bytes, from the seeded generator.
     Random,

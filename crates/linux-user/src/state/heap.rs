@@ -5,7 +5,7 @@
 pub struct Heap {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Linux makes every heap on Alpha executable (VM_DATA_DEFAULT_FLAGS in include/linux/mm.h). Here only programs
+    /// Linux makes every heap of some guests executable (VM_DATA_DEFAULT_FLAGS in include/linux/mm.h). Here only programs
     /// that request an executable stack have an executable heap: heaps grow often, and a change of executable memory
     /// invalidates all compiled code.
     pub(crate) is_executable: bool,

@@ -12,10 +12,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alpha::cpu::Cpu;
 use events::LoadedImage;
 use guest::SignalHook;
 
+use crate::abi::Abi;
 use crate::loader;
 use crate::state::aio::Contexts;
 use crate::state::clock::VirtualClock;
@@ -30,7 +30,7 @@ use crate::state::timers::Timers;
 use crate::state::vfork::Parent;
 
 /// The kernel state of a process, apart from memory and registers, which its threads share.
-pub struct Kernel {
+pub struct Kernel<G: Abi> {
     /// Instructions executed so far, on which the virtual clock depends. Each thread [reports](Thread::report) its
     /// own before a call.
     pub(crate) instructions: u64,
@@ -42,17 +42,17 @@ pub struct Kernel {
     pub(crate) process: u32,
     /// The connection to the parent, while that waits in vfork.
     pub(crate) parent: Option<Parent>,
-    pub(crate) threads: Threads,
+    pub(crate) threads: Threads<G>,
     pub(crate) settings: Settings,
     pub(crate) executable: PathBuf,
     pub(crate) arguments: Vec<Vec<u8>>,
     pub(crate) stack: loader::Stack,
     pub(crate) heap: Heap,
-    pub(crate) actions: Actions,
+    pub(crate) actions: Actions<G>,
     pub(crate) clock: VirtualClock,
     pub(crate) random_state: u64,
-    /// Unaligned access control bits of osf_setsysinfo.
-    pub(crate) unaligned_control: u64,
+    /// The state that only this guest's system calls have.
+    pub(crate) abi: G::ProcessState,
     /// Every image that was mapped since the program was loaded.
     pub(crate) images: Vec<LoadedImage>,
     /// Shared memory segments attached: guest address and size in bytes.
@@ -74,12 +74,12 @@ pub struct Kernel {
     /// Whether other processes use, or used, the same table of descriptors.
     pub(crate) shares_descriptors: bool,
     /// The hook to which each signal is reported before it is delivered.
-    pub(crate) debugger: Option<Arc<dyn SignalHook<Cpu>>>,
+    pub(crate) debugger: Option<Arc<dyn SignalHook<G>>>,
 }
 
-impl Kernel {
+impl<G: Abi> Kernel<G> {
     /// The state of a process before a program is loaded.
-    pub fn new(settings: Settings, first: &Thread) -> Kernel {
+    pub fn new(settings: Settings, first: &Thread<G>) -> Kernel<G> {
         let random_state = match settings.random {
             Random::Seeded(seed) => seed,
             Random::Host => 0,
@@ -99,7 +99,7 @@ impl Kernel {
             actions: Actions::inherit(),
             clock: VirtualClock::default(),
             random_state,
-            unaligned_control: 0,
+            abi: G::ProcessState::default(),
             images: Vec::new(),
             attached: BTreeMap::new(),
             named: BTreeSet::new(),
@@ -120,14 +120,14 @@ impl Kernel {
     }
 
     /// The program is about to start, perhaps under a debugger.
-    pub fn begin(&mut self, debugger: Option<Arc<dyn SignalHook<Cpu>>>) {
+    pub fn begin(&mut self, debugger: Option<Arc<dyn SignalHook<G>>>) {
         limits::begin();
         self.debugger = debugger;
     }
 
     /// The directory in which absolute paths are looked up first.
     pub fn sysroot(&self) -> &Path {
-        &self.settings.sysroot
+        self.settings.sysroot.as_deref().unwrap_or(Path::new(G::SYSROOT))
     }
 
     /// Size in bytes of the stack of a program that is loaded now.

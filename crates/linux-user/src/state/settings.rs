@@ -6,8 +6,9 @@ use std::path::PathBuf;
 /// Settings of the operating system that a program sees.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The directory in which absolute paths are looked up first; it has the C library and its loader.
-    pub sysroot: PathBuf,
+    /// The directory in which absolute paths are looked up first; it has the C library and its loader. None for
+    /// the guest's usual one.
+    pub sysroot: Option<PathBuf>,
     /// The clocks.
     pub clock: Clock,
     /// The source of random numbers.
@@ -22,7 +23,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            sysroot: "/usr/alpha-linux-gnu".into(),
+            sysroot: None,
             clock: Clock::Virtual,
             random: Random::Seeded(0),
             stack_bytes: 8 << 20,

@@ -10,15 +10,15 @@
 
 use std::collections::BTreeMap;
 
-use alpha::cpu::{Cpu, Lock, register};
 use host::ThreadHandle;
 
+use crate::abi::Abi;
 use crate::state::control::{End, Execute};
 use crate::state::signals::Signals;
 
 /// The kernel state of a thread, apart from memory and registers.
-pub struct Thread {
-    pub(crate) signals: Signals,
+pub struct Thread<G: Abi> {
+    pub(crate) signals: Signals<G>,
     /// The address at which 0 is stored and a waiter woken when the thread ends; 0 for none.
     pub(crate) clear_at_end: u64,
     pub(crate) address: ThreadHandle,
@@ -30,22 +30,22 @@ pub struct Thread {
 
 /// How a process ends or is replaced.
 #[derive(Clone, Debug)]
-pub enum Ending {
+pub enum Ending<G: Abi> {
     /// The process ends.
-    End(End),
+    End(End<G>),
     /// Another program replaces it.
     Execute(Execute),
 }
 
 /// The threads of a process.
-pub struct Threads {
+pub struct Threads<G: Abi> {
     /// The threads that have not ended, by ID.
     pub(crate) alive: BTreeMap<i32, Member>,
     /// The first thread's id.
     pub(crate) first: i32,
     /// Number of threads created so far.
     pub(crate) begun: u32,
-    pub(crate) ending: Option<Ending>,
+    pub(crate) ending: Option<Ending<G>>,
 }
 
 /// A thread in the list.
@@ -61,30 +61,31 @@ pub struct Member {
 pub struct Start {
     /// The stack pointer.
     pub(crate) stack: u64,
-    /// The unique value, if it is not the parent's.
+    /// The thread pointer, if it is not the parent's.
     pub(crate) thread_pointer: Option<u64>,
     /// The addresses at which the thread's ID is stored, for the parent and for the thread; 0 for none.
     pub(crate) store_id: [u64; 2],
     /// The address at which 0 is stored when the thread ends; 0 for none.
     pub(crate) clear_at_end: u64,
-    /// The signals that are blocked, in Alpha's numbering.
+    /// The signals that are blocked, in the guest's numbering.
     pub(crate) mask: u64,
 }
 
 impl Start {
     /// The registers of the new thread.
-    pub fn registers(&self, parent: &Cpu) -> Cpu {
-        let mut cpu = Cpu { lock: Lock::NONE, instructions: 0, unaligned: 0, ..parent.clone() };
-        (cpu.r[register::V0], cpu.r[register::A3], cpu.r[register::A4]) = (0, 0, 1);
-        cpu.r[register::SP] = self.stack;
-        cpu.unique = self.thread_pointer.unwrap_or(cpu.unique);
+    pub fn registers<G: Abi>(&self, parent: &G) -> G {
+        let mut cpu = parent.new_thread();
+        cpu.set_stack_pointer(self.stack);
+        if let Some(thread_pointer) = self.thread_pointer {
+            cpu.set_thread_pointer(thread_pointer);
+        }
         cpu
     }
 }
 
-impl Thread {
+impl<G: Abi> Thread<G> {
     /// The calling thread as the first one of a process.
-    pub fn first() -> Thread {
+    pub fn first() -> Thread<G> {
         let address = host::adopt_thread(true);
         let signals = Signals::inherit();
         Thread { signals, clear_at_end: 0, address, number: 0, reported: 0 }
@@ -92,7 +93,7 @@ impl Thread {
 
     /// The calling thread, in which every signal is blocked, as a new guest thread. Until it is [added](Kernel::add)
     /// it belongs to no process.
-    pub fn start(start: &Start) -> Thread {
+    pub fn start(start: &Start) -> Thread<G> {
         let address = host::adopt_thread(false);
         let signals = Signals::new(start.mask);
         let clear_at_end = start.clear_at_end;
@@ -105,9 +106,9 @@ impl Thread {
     }
 }
 
-impl Threads {
+impl<G: Abi> Threads<G> {
     /// A process with one thread.
-    pub fn new(first: &Thread) -> Threads {
+    pub fn new(first: &Thread<G>) -> Threads<G> {
         let ThreadHandle { id, .. } = first.address;
         let member = Member { address: first.address, number: 0, robust_list: 0 };
         Threads { alive: BTreeMap::from([(id, member)]), first: id, begun: 1, ending: None }

@@ -5,8 +5,7 @@ use std::ffi::c_void;
 use events::{BlockId, HitFilter};
 
 use super::{GuestThread, Shared};
-use alpha::cpu::Cpu;
-use alpha::{Block, BlockCache};
+use crate::platform::{Block, BlockCache, Cpu};
 use guest::MAX_BLOCK_INSTRUCTIONS;
 use guest::interpreter::{self, Limits, Next, Stop};
 use guest::{InstrumentationLevel, Observer};

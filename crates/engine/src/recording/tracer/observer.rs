@@ -9,8 +9,7 @@ use super::super::encoder::BUFFER_WORDS;
 use super::super::heap::Allocations;
 use super::super::session::RecordingState;
 use super::{Tracer, UNKNOWN};
-use alpha::cpu::Cpu;
-use alpha::{Block, BlockCache};
+use crate::platform::{Block, BlockCache, Cpu};
 use guest::InstrumentationLevel;
 use memory::Memory;
 

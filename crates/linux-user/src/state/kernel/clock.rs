@@ -1,10 +1,11 @@
 //! The virtual clock of a process.
 
 use super::Kernel;
+use crate::abi::Abi;
 use crate::state::clock::{BEGINNING, SECOND, STEP, UPTIME, host_time};
 use crate::state::settings::Clock;
 
-impl Kernel {
+impl<G: Abi> Kernel<G> {
     /// True if the clocks depend on the program alone.
     pub fn is_virtual(&self) -> bool {
         self.settings.clock == Clock::Virtual

@@ -4,10 +4,11 @@ use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::abi::Abi;
 use crate::state::kernel::Kernel;
 use host::Errno;
 
-impl Kernel {
+impl<G: Abi> Kernel<G> {
     /// The host path of a guest path: under the sysroot if it is absolute and exists there. The root directory itself
     /// is the host's, at which `..` ends.
     pub(crate) fn host_path(&self, path: CString) -> CString {
@@ -15,10 +16,10 @@ impl Kernel {
         if self.own_proc_entry(bytes) == Some("exe") {
             return c_path(&self.executable).unwrap_or(path);
         }
-        if bytes.first() != Some(&b'/') || is_root(bytes) || self.settings.sysroot.as_os_str().is_empty() {
+        if bytes.first() != Some(&b'/') || is_root(bytes) || self.sysroot().as_os_str().is_empty() {
             return path;
         }
-        let mut inside = self.settings.sysroot.as_os_str().as_bytes().to_vec();
+        let mut inside = self.sysroot().as_os_str().as_bytes().to_vec();
         inside.extend_from_slice(bytes);
         match CString::new(inside) {
             Ok(inside) if exists(&inside) => inside,

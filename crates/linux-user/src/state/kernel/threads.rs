@@ -4,15 +4,16 @@ use host::ThreadHandle;
 use memory::{Fault, Memory};
 
 use super::Kernel;
+use crate::abi::Abi;
 use crate::reserved;
 use crate::state::control::Execute;
 use crate::state::fd::close_all;
-use crate::state::signals::{self, Signals};
+use crate::state::signals::Signals;
 use crate::state::threads::{Ending, Member, Start, Thread, Threads};
 
-impl Thread {
+impl<G: Abi> Thread<G> {
     /// The thread has been added, and signals may be delivered to it. Returns the process's ID.
-    pub fn begin(&mut self, kernel: &Kernel) -> u32 {
+    pub fn begin(&mut self, kernel: &Kernel<G>) -> u32 {
         self.number = kernel.threads.alive.get(&self.address.id).map_or(0, |member| member.number);
         let mask = self.signals.mask;
         self.signals.set_mask(mask);
@@ -20,13 +21,13 @@ impl Thread {
     }
 
     /// Adds the instructions that the thread has executed to the process's clock.
-    pub fn report(&mut self, kernel: &mut Kernel, instructions: u64) {
+    pub fn report(&mut self, kernel: &mut Kernel<G>, instructions: u64) {
         kernel.instructions += instructions - self.reported;
         self.reported = instructions;
     }
 
     /// Ends the thread: wakes the futex waiters, and stops the delivery of signals to it.
-    pub fn end(&mut self, kernel: &mut Kernel, memory: &Memory) {
+    pub fn end(&mut self, kernel: &mut Kernel<G>, memory: &Memory) {
         host::block_all();
         let member = kernel.threads.alive.remove(&self.address.id);
         let over = matches!(kernel.threads.ending, Some(Ending::End(_)));
@@ -92,7 +93,7 @@ fn wake_one(memory: &Memory, address: u64) {
     }
 }
 
-impl Kernel {
+impl<G: Abi> Kernel<G> {
     /// Adds a thread that has started and waits for the lock. Its ID is stored where the parent requested.
     pub fn add(&mut self, address: ThreadHandle, start: &Start, memory: &Memory) {
         let member = Member { address, number: self.threads.begun, robust_list: 0 };
@@ -105,13 +106,13 @@ impl Kernel {
     }
 
     /// The first thread continues, alone, with another program.
-    pub(crate) fn renew(&mut self, first: &mut Thread) {
+    pub(crate) fn renew(&mut self, first: &mut Thread<G>) {
         self.threads = Threads::new(first);
         first.number = 0;
     }
 
     /// In the child of a fork: the calling thread is the first and only one.
-    pub(crate) fn become_child(&mut self, thread: &mut Thread, clear_at_end: u64) {
+    pub(crate) fn become_child(&mut self, thread: &mut Thread<G>, clear_at_end: u64) {
         thread.address = host::adopt_thread(true);
         thread.clear_at_end = clear_at_end;
         self.process = std::process::id();
@@ -130,7 +131,7 @@ impl Kernel {
     }
 
     /// True for the first thread, which ends last.
-    pub fn is_first(&self, thread: &Thread) -> bool {
+    pub fn is_first(&self, thread: &Thread<G>) -> bool {
         self.threads.first == thread.address.id
     }
 
@@ -150,7 +151,7 @@ impl Kernel {
     }
 
     /// Ends the process in this way, unless another thread has ended it already, and kicks every other thread.
-    pub fn end(&mut self, ending: Ending, caller: &Thread) {
+    pub fn end(&mut self, ending: Ending<G>, caller: &Thread<G>) {
         if self.threads.ending.is_none() {
             self.threads.ending = Some(ending);
             for other in self.others(caller) {
@@ -166,26 +167,26 @@ impl Kernel {
     }
 
     /// How the process ends, unless by the end of its last thread.
-    pub fn take_ending(&mut self) -> Option<Ending> {
+    pub fn take_ending(&mut self) -> Option<Ending<G>> {
         self.threads.ending.take()
     }
 
     /// Makes the other threads check what has changed before they continue in the guest.
-    pub fn notify_others(&self, caller: &Thread) {
+    pub fn notify_others(&self, caller: &Thread<G>) {
         for other in self.others(caller) {
             // SAFETY: as in `end`.
             unsafe { other.notify() };
         }
     }
 
-    fn others(&self, caller: &Thread) -> impl Iterator<Item = ThreadHandle> {
+    fn others(&self, caller: &Thread<G>) -> impl Iterator<Item = ThreadHandle> {
         let caller = caller.address.id;
         let addresses = self.threads.alive.values().map(|member| member.address);
         addresses.filter(move |other| other.id != caller)
     }
 
     /// The name of the calling thread for messages: its number and its name.
-    pub fn thread_name(&self, thread: &Thread) -> String {
+    pub fn thread_name(&self, thread: &Thread<G>) -> String {
         let mut name = [0u8; 16];
         // SAFETY: the kernel writes at most 16 bytes, the last of which is 0.
         unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
@@ -194,10 +195,10 @@ impl Kernel {
     }
 }
 
-impl Kernel {
+impl<G: Abi> Kernel<G> {
     /// The effects of execve on state that outlives a program. The first thread continues, with the signal mask of
     /// the calling one.
-    pub fn execute(&mut self, first: &mut Thread, execute: &Execute) {
+    pub fn execute(&mut self, first: &mut Thread<G>, execute: &Execute) {
         self.parent = None;
         self.actions.execute();
         self.timers.delete_all();
@@ -208,6 +209,6 @@ impl Kernel {
         close_all();
         self.renew(first);
         first.signals = Signals::new(execute.mask);
-        host::set_mask(signals::host_mask(execute.mask));
+        host::set_mask(G::host_mask(execute.mask));
     }
 }

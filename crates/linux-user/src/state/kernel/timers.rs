@@ -3,9 +3,10 @@
 use host::SignalInformation;
 
 use super::Kernel;
+use crate::abi::Abi;
 use crate::state::timers::Armed;
 
-impl Kernel {
+impl<G: Abi> Kernel<G> {
     /// The timer that sends a given signal, and how often it has expired.
     fn sender(&mut self, information: &SignalInformation) -> Option<(&mut Option<Armed>, u64)> {
         /// The C library lacks this code: the kernel itself sent the signal.

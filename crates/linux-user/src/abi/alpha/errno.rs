@@ -1,19 +1,8 @@
 //! Alpha's error numbers.
 
-use host::Errno;
-
-/// Alpha's number of an error.
-pub fn alpha(error: Errno) -> u64 {
-    if error.is_restart() {
-        return libc::EINTR as u64;
-    }
-    let found = ALPHA.iter().find(|(host, _)| *host == error.0);
-    found.map_or(error.0, |(_, alpha)| *alpha) as u64
-}
-
 /// Host and Alpha numbers where they differ. Numbers below 35 are the same, except EAGAIN and EDEADLK.
 #[rustfmt::skip]
-const ALPHA: &[(i32, i32)] = &[
+pub const ERRORS: &[(i32, i32)] = &[
     (libc::EDEADLK, 11), (libc::EAGAIN, 35), (libc::EINPROGRESS, 36), (libc::EALREADY, 37),
     (libc::ENOTSOCK, 38), (libc::EDESTADDRREQ, 39), (libc::EMSGSIZE, 40), (libc::EPROTOTYPE, 41),
     (libc::ENOPROTOOPT, 42), (libc::EPROTONOSUPPORT, 43), (libc::ESOCKTNOSUPPORT, 44),

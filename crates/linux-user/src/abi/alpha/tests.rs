@@ -4,11 +4,15 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use crate::abi::{errno, flags, unimplemented};
-use crate::calls::{fd, rlimit, sockets, terminal};
-use crate::state::signals;
-use crate::table;
+use alpha::cpu::Cpu;
 use host::Errno;
+
+use super::{flags, numbers, table, terminal, unimplemented};
+use crate::abi::flags::Bits;
+use crate::abi::{Abi, signals};
+use crate::calls::rlimit;
+use crate::reserved;
+use crate::table::Action;
 
 fn run(command: &mut Command, what: &str) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{what} is needed for this test: {error}"));
@@ -67,7 +71,7 @@ fn errors() {
     });
     assert!(names.len() > 120, "{}", names.len());
     for (name, (alpha, host)) in names {
-        assert_eq!(errno::alpha(Errno(host as i32)), alpha, "{name}");
+        assert_eq!(Cpu::guest_error(Errno(host as i32)), alpha, "{name}");
     }
 }
 
@@ -80,19 +84,18 @@ fn signal_numbers() {
     });
     assert!(names.len() > 30);
     for (name, (alpha, host)) in names {
-        assert_eq!(signals::host_number(alpha as i32), Some(host as i32), "{name}");
-        assert_eq!(signals::alpha(host as i32), alpha as i32, "{name}");
+        assert_eq!(Cpu::host_signal(alpha as i32), Some(host as i32), "{name}");
+        assert_eq!(Cpu::guest_signal(host as i32), alpha as i32, "{name}");
     }
     for signal in 1..=signals::LAST {
-        assert_eq!(signals::alpha(signals::host_number(signal).unwrap()), signal);
+        assert_eq!(Cpu::guest_signal(Cpu::host_signal(signal).unwrap()), signal);
     }
-    assert_eq!(signals::alpha_mask(signals::host_mask(u64::MAX)), u64::MAX);
+    assert_eq!(Cpu::guest_mask(Cpu::host_mask(u64::MAX)), u64::MAX);
 }
 
 #[test]
 fn flag_words() {
-    type Check =
-        (&'static [&'static str], &'static [&'static str], &'static flags::Bits, &'static [&'static str]);
+    type Check = (&'static [&'static str], &'static [&'static str], &'static Bits, &'static [&'static str]);
     // MAP_FIXED and MAP_FIXED_NOREPLACE never reach the host; the other omitted flags are only hints.
     let checks: [Check; 5] = [
         (&["fcntl.h"], &["O_"], &flags::OPEN, &["O_LARGEFILE"]),
@@ -123,7 +126,7 @@ fn flag_words() {
         assert!(!names.is_empty());
         for (name, (alpha, host)) in names {
             assert_eq!(table.host(alpha), host, "{name}");
-            assert_eq!(table.alpha(host), alpha, "{name}");
+            assert_eq!(table.guest(host), alpha, "{name}");
         }
     }
 }
@@ -131,22 +134,22 @@ fn flag_words() {
 #[test]
 fn numbers_that_name_something() {
     let commands = constants(&["fcntl.h"], |name| has_prefix(name, &["F_"]));
-    for (alpha, host) in fd::command_numbers() {
+    for &(alpha, host, _) in numbers::FCNTL_COMMANDS {
         let named = |pair: &(u64, u64)| *pair == (alpha as u64, host as u64);
         assert!(commands.values().any(named), "fcntl {alpha} {host}");
     }
     let locks = ["F_RDLCK", "F_WRLCK", "F_UNLCK"].map(|name| commands[name]);
-    assert_eq!(locks, fd::LOCK_TYPES.map(|(alpha, host)| (u64::from(alpha), host as u64)));
+    assert_eq!(locks, numbers::LOCK_TYPES.map(|(alpha, host)| (u64::from(alpha), host as u64)));
 
     let options = constants(&["sys/socket.h"], |name| has_prefix(name, &["SO_", "SOL_SOCKET"]));
-    assert_eq!(options["SOL_SOCKET"], (sockets::SOL_SOCKET, libc::SOL_SOCKET as u64));
-    for &(alpha, host) in sockets::OPTIONS {
+    assert_eq!(options["SOL_SOCKET"], (numbers::SOCKET_LEVEL, libc::SOL_SOCKET as u64));
+    for &(alpha, host) in numbers::SOCKET_OPTIONS {
         assert!(options.values().any(|&pair| pair == (alpha, host as u64)), "option {alpha:#x} {host}");
     }
 
     for (name, (alpha, host)) in constants(&["sys/resource.h"], |name| has_prefix(name, &["RLIMIT_"])) {
         if (alpha as usize) < crate::state::rlimit::RESOURCE_COUNT {
-            assert_eq!(rlimit::host_resource(alpha), Ok(host as u32), "{name}");
+            assert_eq!(rlimit::host_resource::<Cpu>(alpha), Ok(host as u32), "{name}");
         }
     }
 }
@@ -161,7 +164,8 @@ fn terminal_requests() {
             && !name.ends_with("LTC")
             && !UNSIZED.iter().any(|end| name.ends_with(end))
     });
-    let known: BTreeMap<u64, u64> = terminal::request_numbers().collect();
+    let known: BTreeMap<u64, u64> =
+        terminal::REQUESTS.iter().map(|(alpha, host, _)| (*alpha, *host)).collect();
     for (name, (alpha, host)) in names {
         // The host uses termios2 where Alpha has one structure for both.
         let termios = ["TCSETS", "TCSETSW", "TCSETSF"].contains(&name.as_str());
@@ -198,7 +202,7 @@ fn terminal_modes() {
     let values = constants(&["termios.h"], |name| all.split_whitespace().any(|wanted| wanted == name));
     let check = |name: &str, alpha: [u8; 44], host: [u8; 44]| {
         assert_eq!(terminal::host_termios(&alpha).bytes(), host, "{name} to the host");
-        assert_eq!(terminal::alpha_termios(&host).bytes(), alpha, "{name} to Alpha");
+        assert_eq!(terminal::guest_termios(&host).bytes(), alpha, "{name} to Alpha");
     };
     for (names, at) in words {
         for name in names.split_whitespace() {
@@ -238,4 +242,13 @@ fn system_call_numbers() {
         .collect();
     assert_eq!(known, numbers);
     assert_eq!(known.len(), table::ROWS.len() + unimplemented::NAMES.len());
+}
+
+#[test]
+fn what_the_arguments_of_each_call_that_is_passed_on_are_is_said() {
+    for row in table::ROWS {
+        if let Action::Pass(number, _) | Action::Wait(number, ..) = row.action {
+            assert!(reserved::kinds(number).is_some(), "{}: add the host's call to KINDS", row.name);
+        }
+    }
 }

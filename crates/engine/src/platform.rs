@@ -1,0 +1,36 @@
+//! The guest that the engine runs: its processor, and the kernel with its ABI. Other modules name no guest.
+
+pub use alpha::Registers;
+pub use alpha::cpu::Cpu;
+
+/// A block of the guest's instructions.
+pub type Block = guest::Block<Cpu>;
+/// Blocks of the guest's instructions.
+pub type BlockCache = guest::BlockCache<Cpu>;
+/// Why an instruction of the guest could not complete.
+pub type Exception = <Cpu as guest::Guest>::Exception;
+
+/// The kernel state of a process.
+pub type Kernel = linux::Kernel<Cpu>;
+/// The kernel state, behind the lock that the threads of a process share.
+pub type SharedKernel = linux::SharedKernel<Cpu>;
+/// The kernel state, while a thread holds the lock.
+pub type KernelGuard<'a> = linux::KernelGuard<'a, Cpu>;
+/// The kernel state of a thread.
+pub type Thread = linux::Thread<Cpu>;
+/// How a process ends or is replaced.
+pub type Ending = linux::Ending<Cpu>;
+/// How a program ended.
+pub type End = linux::End<Cpu>;
+/// The end of a program by a signal.
+pub type Crash = linux::Crash<Cpu>;
+
+/// The name of a system call, or its number if it has no name.
+pub fn system_call_name(number: u32) -> String {
+    linux::system_call_name::<Cpu>(number)
+}
+
+/// Ends this process by one of the guest's signals, so that its parent sees that signal.
+pub fn die(signal: i32) -> ! {
+    linux::die::<Cpu>(signal)
+}
