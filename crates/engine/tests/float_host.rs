@@ -126,7 +126,7 @@ macro_rules! binary {
     ($($name:ident: $op:expr, $width:expr, $instruction:literal;)*) => {$(
         #[test]
         fn $name() {
-            let (mut random, word) = (Random(1), word($op, SUI));
+            let (mut random, word) = (Random::new(1), word($op, SUI));
             for _ in 0..CASES {
                 let [a, b] = operands(&mut random, $width);
                 check(word, [a, b], |mode| match $width {
@@ -155,7 +155,7 @@ binary! {
 #[test]
 fn square_roots() {
     let (sqrtt, sqrts) = (word(Op::Sqrtt, SUI), word(Op::Sqrts, SUI));
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for _ in 0..CASES {
         let t = random.t() & if random.below(8) == 0 { !0 } else { !(1 << 63) };
         check(sqrtt, [0, t], |mode| sse!("sqrtsd {x}, {y}", mode, 0u64, t));
@@ -171,7 +171,7 @@ fn square_roots() {
 fn conversions_between_formats() {
     let software = isa::Qualifiers { software: true, ..isa::Qualifiers::NONE };
     let (cvtts, cvtst) = (word(Op::Cvtts, SUI), word(Op::Cvtst, software));
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for _ in 0..CASES {
         // Many numbers are near the limits of S, where results overflow and underflow.
         let t = if random.below(2) == 0 { random.t() } else { random.number(11, 52, 1023 - 126) };
@@ -189,7 +189,7 @@ fn conversions_between_formats() {
 #[test]
 fn conversions_of_integers() {
     let (cvtqt, cvtqs) = (word(Op::Cvtqt, SUI), word(Op::Cvtqs, SUI));
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     for _ in 0..CASES {
         let integer = (random.next() as i64 >> random.below(64)) as u64;
         let integer = if random.below(4) == 0 { integer & !0 << random.below(64) } else { integer };
@@ -204,7 +204,7 @@ fn conversions_of_integers() {
 #[test]
 fn conversions_to_integers() {
     let cvttq = word(Op::Cvttq, SUI);
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for _ in 0..CASES {
         let t = if random.below(4) == 0 { random.t() } else { random.number(11, 52, 1023 + 40) };
         for (mxcsr, dynamic) in MODES {
@@ -240,7 +240,7 @@ fn low_bits(number: f64) -> u64 {
 fn comparisons() {
     let su = isa::Qualifiers { rounding: isa::Rounding::Normal, inexact: false, ..SUI };
     let words = [Op::Cmptun, Op::Cmpteq, Op::Cmptlt, Op::Cmptle].map(|op| word(op, su));
-    let mut random = Random(6);
+    let mut random = Random::new(6);
     for _ in 0..CASES {
         let [a, b] = operands(&mut random, Width::T);
         let (x, y) = (f64::from_bits(a), f64::from_bits(b));

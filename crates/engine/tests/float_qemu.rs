@@ -151,7 +151,7 @@ fn ask_us(request: &Request) -> Answer {
 }
 
 fn requests(words: &[u32]) -> Vec<Request> {
-    let mut random = Random(21);
+    let mut random = Random::new(21);
     let mut requests = Vec::new();
     for _ in 0..CASES {
         for word in words {

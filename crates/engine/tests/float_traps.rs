@@ -168,7 +168,7 @@ fn control_word_and_fpcr() {
 
 #[test]
 fn every_legal_instruction_executes() {
-    let mut random = Random(32);
+    let mut random = Random::new(32);
     let mut executed = 0;
     for fields in 0..4 << 11 {
         let word = (0x14 << 26) + (fields >> 11 << 26) + (1 << 21 | 2 << 16 | (fields & 0x7ff) << 5 | 3);
@@ -203,7 +203,7 @@ fn fpcr_moves() {
 
 #[test]
 fn singles_in_registers() {
-    let mut random = Random(31);
+    let mut random = Random::new(31);
     for _ in 0..100_000 {
         let single = random.next() as u32;
         let value = f32::from_bits(single);

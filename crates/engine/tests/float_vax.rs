@@ -129,7 +129,7 @@ fn check(op: Op, to: Vax, operands: [u64; 2], exact: &BigRational) {
 
 #[test]
 fn arithmetic() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     for (format, add, subtract, multiply, divide) in
         [(F, Op::Addf, Op::Subf, Op::Mulf, Op::Divf), (G, Op::Addg, Op::Subg, Op::Mulg, Op::Divg)]
     {
@@ -150,7 +150,7 @@ fn arithmetic() {
 
 #[test]
 fn square_roots() {
-    let mut random = Random(12);
+    let mut random = Random::new(12);
     for (format, op) in [(F, Op::Sqrtf), (G, Op::Sqrtg)] {
         for _ in 0..cases() {
             let b = format.random(&mut random);
@@ -178,7 +178,7 @@ fn square_roots() {
 
 #[test]
 fn conversions() {
-    let mut random = Random(13);
+    let mut random = Random::new(13);
     for _ in 0..cases() {
         // The limits of F and D within G's range.
         let g = if random.below(2) == 0 {
@@ -203,7 +203,7 @@ fn conversions() {
 
 #[test]
 fn conversions_to_integers() {
-    let mut random = Random(14);
+    let mut random = Random::new(14);
     for _ in 0..cases() {
         let g = random.next() & !(0x7ff << 52) | (1025 - 4 + random.below(72)) << 52;
         for chopped in [false, true] {
@@ -223,7 +223,7 @@ fn conversions_to_integers() {
 
 #[test]
 fn comparisons() {
-    let mut random = Random(15);
+    let mut random = Random::new(15);
     for _ in 0..cases() {
         let a = G.random(&mut random);
         let b = if random.below(4) == 0 { a } else { G.random(&mut random) };
@@ -251,7 +251,7 @@ fn memory_formats() {
     // 1.0 is 0x4080 in the first two bytes of F, 0x4010 in those of G.
     assert_eq!(load_f(0x4080), F.round(&integer(1), false).unwrap());
     assert_eq!(load_g(0x4010), G.round(&integer(1), false).unwrap());
-    let mut random = Random(16);
+    let mut random = Random::new(16);
     for _ in 0..cases() {
         let single = random.next() as u32;
         assert_eq!(store_f(load_f(single)), single);

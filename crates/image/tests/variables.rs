@@ -108,15 +108,14 @@ fn without_debug_information_symbols_name_variables() {
 fn variables_are_disjoint_whatever_a_file_says() {
     let folder = tempdir().unwrap();
     let whole = compile(folder.path(), "gfortran", "p.f90", FORTRAN, &["-g"]).bytes().to_vec();
-    let mut seed = 1u64;
+    let mut random = fastrand::Rng::with_seed(1);
     let mut disjoint = 0;
     let files = sample(300, 3000);
     for _ in 0..files {
         let mut bytes = whole.clone();
         for _ in 0..4 {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let at = (seed >> 33) as usize % bytes.len();
-            bytes[at] ^= (seed >> 20) as u8;
+            let at = random.usize(..bytes.len());
+            bytes[at] ^= random.u8(..);
         }
         let Ok(image) = Image::parse("damaged", bytes) else { continue };
         let variables = image.variables();

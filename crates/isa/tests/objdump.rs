@@ -72,15 +72,10 @@ fn compare_words(name: &str, words: &[u32]) {
     compare(&objdump(&["-D", "-z", "-b", "binary", "-m", "alpha:ev6", &path]), words.len());
 }
 
-/// A generator of words (xorshift64*): the test is the same every time.
+/// Random words: the test is the same every time.
 fn random(count: usize) -> impl Iterator<Item = u32> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    (0..count).map(move |_| {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
-    })
+    let mut random = fastrand::Rng::with_seed(1);
+    (0..count).map(move |_| random.u32(..))
 }
 
 #[test]

@@ -3,13 +3,13 @@
 //! The client listens at an abstract socket named after its process ID, and sends each thread of the program a SIGBUS
 //! with a code of ours ([`host::send_attach_request`]). So a program that can be attached to has no cost and no open
 //! socket before. One of its threads connects and receives a request, a line of JSON, with the descriptors of the
-//! trace's file and of the counters that several processes share. It answers `begun` or `refused: REASON`, later
-//! `over` if the plan is carried out; each process sends `done INSTRUCTIONS UNITS` or `failed: REASON` at its end.
-//! The recording ends with the connection.
+//! trace's file and of the counters that several processes share. It answers that it has begun or that it
+//! refuses, later that the plan is carried out, and at its end what was recorded (`messages.rs`). The recording ends with
+//! the connection.
 
 mod client;
 mod connection;
-mod request;
+mod messages;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,8 @@ use trace::Writer;
 
 pub use self::client::{AttachError, Attached, attach};
 pub(super) use self::connection::{Connection, End};
-use self::request::Request;
+pub(super) use self::messages::Answer;
+use self::messages::Request;
 use super::Tracer;
 use super::session::{RecordingState, Session, SharedCounters};
 use crate::lock;
@@ -64,7 +65,7 @@ impl AttachServer {
             } else if caller != 0
                 && let Ok(mut connection) = Connection::connect(caller)
             {
-                connection.send("refused: somebody else records it");
+                connection.send(&Answer::Refused("somebody else records it".into()));
             }
             return;
         }
@@ -73,9 +74,9 @@ impl AttachServer {
         }
         let Ok(mut connection) = Connection::connect(caller) else { return };
         match self.open(&mut connection, images) {
-            Err(reason) => connection.send(&format!("refused: {reason}")),
+            Err(reason) => connection.send(&Answer::Refused(reason.to_string())),
             Ok(session) => {
-                connection.send("begun");
+                connection.send(&Answer::Begun);
                 session.set_connection(connection);
                 watch(&session);
                 *current = Some(session);

@@ -12,7 +12,7 @@ use linux::DescriptorOwner;
 use trace::{Process, Writer};
 
 use super::Recorded;
-use super::attach::{Connection, End};
+use super::attach::{Answer, Connection, End};
 use super::delivery::Delivery;
 use super::plan::Plan;
 use crate::lock;
@@ -207,7 +207,7 @@ impl Session {
             && before != state as u8
             && let Some(connection) = &mut *lock(&self.connection)
         {
-            connection.send("over");
+            connection.send(&Answer::Over);
         }
     }
 
@@ -271,10 +271,10 @@ impl Drop for Session {
     fn drop(&mut self) {
         let (failure, Recorded { instructions, units, .. }) = (self.failure(), self.recorded());
         if let Some(connection) = &mut *lock(&self.connection) {
-            match failure {
-                None => connection.send(&format!("done {instructions} {units}")),
-                Some(error) => connection.send(&format!("failed: {error}")),
-            }
+            connection.send(&match failure {
+                None => Answer::Done { instructions, units },
+                Some(error) => Answer::Failed(error.to_string()),
+            });
         }
     }
 }

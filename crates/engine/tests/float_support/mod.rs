@@ -44,20 +44,20 @@ pub fn execute(word: u32, fpcr: u64, ieee_control: u64, [a, b]: [u64; 2]) -> Out
     Outcome { value: cpu.f[3], fpcr: cpu.fpcr, exception }
 }
 
-/// A small generator of numbers that are the same in every run (splitmix64).
-pub struct Random(pub u64);
+/// Random operands, which are the same in every run.
+pub struct Random(fastrand::Rng);
 
 impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(fastrand::Rng::with_seed(seed))
+    }
+
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.0.u64(..)
     }
 
     pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
+        self.0.u64(..n)
     }
 
     /// A fraction of `bits` bits: random, few bits set, or runs of ones and zeros.

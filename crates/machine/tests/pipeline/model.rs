@@ -72,11 +72,8 @@ fn a_worker_thread_changes_nothing() {
     assert!(times[1].use_worker_thread().unwrap());
     for time in &mut times {
         (0..BLOCKS).for_each(|block| time.define(&Block::new(0x1_2000_0000 + 20 * block, work.clone())));
-        let mut state = 1u64;
-        let mut random = |below: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) % below
-        };
+        let mut generator = fastrand::Rng::with_seed(1);
+        let mut random = |below: u64| generator.u64(..below);
         let mut block = 0;
         for turn in 0..60 {
             let process = random(3) as u32;

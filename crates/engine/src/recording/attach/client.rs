@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use super::connection::{address, send};
-use super::request::Request;
+use super::messages::{Answer, Request};
 use crate::recording::plan::Plan;
 use crate::recording::session::SharedCounters;
 
@@ -133,9 +133,9 @@ fn ask(
     let mut recorded = BufReader::new(stream);
     let mut answer = String::new();
     recorded.read_line(&mut answer).map_err(host)?;
-    match answer.trim_end().split_once(": ") {
-        _ if answer == "begun\n" => Ok(Some(recorded)),
-        Some(("refused", reason)) => Err(AttachError::Refused(process, reason.to_string())),
+    match serde_json::from_str(&answer) {
+        Ok(Answer::Begun) => Ok(Some(recorded)),
+        Ok(Answer::Refused(reason)) => Err(AttachError::Refused(process, reason)),
         _ => Err(AttachError::Silent(process)),
     }
 }
@@ -171,19 +171,15 @@ fn listen(
                 Err(error) => matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
             };
             let Some(message) = partial.strip_suffix('\n') else { return alive };
-            match message.split(' ').collect::<Vec<&str>>()[..] {
-                ["over"] => ended = true,
-                ["done", instructions, units] => {
-                    attached.instructions += instructions.parse().unwrap_or(0);
-                    attached.units = attached.units.max(units.parse().unwrap_or(0));
+            match serde_json::from_str(message) {
+                Ok(Answer::Over) => ended = true,
+                Ok(Answer::Done { instructions, units }) => {
+                    attached.instructions += instructions;
+                    attached.units = attached.units.max(units);
                     attached.processes += 1;
                 }
-                _ => {
-                    failure = Some(AttachError::Failed(
-                        *process,
-                        message.strip_prefix("failed: ").unwrap_or(message).into(),
-                    ))
-                }
+                Ok(Answer::Failed(reason)) => failure = Some(AttachError::Failed(*process, reason)),
+                _ => failure = Some(AttachError::Failed(*process, format!("it answered {message}"))),
             }
             partial.clear();
             alive

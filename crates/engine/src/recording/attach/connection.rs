@@ -12,6 +12,8 @@ use rustix::net::{
     SendFlags, recv, recvmsg, sendmsg, sockopt,
 };
 
+use super::messages::Answer;
+
 /// Maximum size of a request in bytes.
 const LONGEST: usize = 16 << 10;
 
@@ -38,9 +40,10 @@ impl Connection {
         Ok(Connection { stream: linux::out_of_reach(stream.into()).into() })
     }
 
-    /// Sends a message. Errors are ignored.
-    pub(in super::super) fn send(&mut self, what: &str) {
-        let _ = self.stream.write_all(format!("{what}\n").as_bytes());
+    /// Sends an answer. Errors are ignored.
+    pub(in super::super) fn send(&mut self, answer: &Answer) {
+        let answer = serde_json::to_string(answer).unwrap_or_default();
+        let _ = self.stream.write_all(format!("{answer}\n").as_bytes());
     }
 
     /// Receives the request, with the trace's file and the shared memory.

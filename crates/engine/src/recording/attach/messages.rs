@@ -1,0 +1,34 @@
+//! The messages between an attach client and the processes it records, each a line of JSON.
+
+use serde::{Deserialize, Serialize};
+
+use crate::recording::plan::Plan;
+
+/// A client's request to record a process.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Request {
+    pub(super) plan: Plan,
+    /// Whether this process writes the header of the trace; false if another one has.
+    pub(super) begins: bool,
+}
+
+/// What a process tells its client.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in super::super) enum Answer {
+    /// It is recorded from now on.
+    Begun,
+    /// It cannot be recorded, for this reason.
+    Refused(String),
+    /// The plan is carried out.
+    Over,
+    /// It ended, or its recording did, after so many instructions and units of work.
+    Done {
+        /// Number of instructions.
+        instructions: u64,
+        /// Number of units of work that began.
+        units: u64,
+    },
+    /// It could not go on recording, for this reason.
+    Failed(String),
+}
