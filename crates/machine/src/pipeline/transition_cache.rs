@@ -10,6 +10,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::mem;
 use std::ops::Range;
 
+use hashbrown::HashTable;
+
 use super::cycles::Cause;
 use super::front_end::BlockEntry;
 use super::issue::SiteCycles;
@@ -107,9 +109,8 @@ pub(super) struct TransitionCache {
     store_load_pairs: Vec<StoreLoadPair>,
     /// Instructions of all transitions.
     instructions: usize,
-    /// An open-addressing hash table from key and responses to the numbers of transitions, from 1. Half of it
-    /// is free.
-    table: Vec<u32>,
+    /// The numbers of transitions, by the hash of key and responses.
+    table: HashTable<u32>,
 }
 
 impl TransitionCache {
@@ -127,7 +128,7 @@ impl TransitionCache {
             lines: Vec::new(),
             store_load_pairs: Vec::new(),
             instructions: 0,
-            table: vec![0; 2],
+            table: HashTable::new(),
         };
         transitions.enter(drained, Some(0));
         transitions
@@ -184,14 +185,7 @@ impl TransitionCache {
     }
 
     fn search(&self, key: TransitionKey, responses: &[MemoryResponse]) -> Option<u32> {
-        let mut place = place(key, responses);
-        loop {
-            let number = self.table[place & (self.table.len() - 1)].checked_sub(1)?;
-            if self.is(number, key, responses) {
-                return Some(number);
-            }
-            place += 1;
-        }
+        self.table.find(hash(key, responses), |&number| self.is(number, key, responses)).copied()
     }
 
     /// The outcome of a transition.
@@ -269,23 +263,10 @@ impl TransitionCache {
             before,
         });
         self.previous = number;
-        if 2 * self.entries.len() <= self.table.len() {
-            self.insert(number);
-        } else {
-            self.table = vec![0; 2 * self.table.len()];
-            (0..=number).for_each(|number| self.insert(number));
-        }
+        let (entries, cold) = (&self.entries, &self.cold);
+        let rehash = |&number: &u32| hash(entries[number as usize].key, &cold[number as usize].responses);
+        self.table.insert_unique(hash(key, responses), number, rehash);
         Ok(number)
-    }
-
-    /// Inserts a transition into the table.
-    fn insert(&mut self, number: u32) {
-        let mask = self.table.len() - 1;
-        let mut place = place(self.entries[number as usize].key, &self.cold[number as usize].responses);
-        while self.table[place & mask] != 0 {
-            place += 1;
-        }
-        self.table[place & mask] = number + 1;
     }
 
     /// Sets the current state, which drains after this number of cycles.
@@ -342,13 +323,13 @@ fn append<T>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) -> Range<u32>
     first..list.len() as u32
 }
 
-/// Where a search of the table begins.
 #[inline(always)]
-fn place(key: TransitionKey, responses: &[MemoryResponse]) -> usize {
+fn hash(key: TransitionKey, responses: &[MemoryResponse]) -> u64 {
     let mut mixer = Mixer::default();
     mixer.write_u64(key.word());
     responses.iter().for_each(|one| mixer.write_u64(one.word()));
-    (mixer.finish() >> 32) as usize
+    // The table selects by the lowest bits, which a multiplication mixes least.
+    mixer.finish().rotate_left(32)
 }
 
 /// The first response as a word, or 0.
