@@ -2,7 +2,7 @@
 
 /// How alike two names must be, by Jaro and Winkler's measure, and how many are suggested.
 const LIKENESS: f64 = 0.85;
-const MOST: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 
 /// Those names that resemble `wanted`, the most similar first; some at most.
 pub fn similar(wanted: &str, names: impl IntoIterator<Item = String>) -> Vec<String> {
@@ -14,7 +14,7 @@ pub fn similar(wanted: &str, names: impl IntoIterator<Item = String>) -> Vec<Str
     names.retain(|(likeness, _)| *likeness > LIKENESS);
     names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     names.dedup_by(|a, b| a.1 == b.1);
-    names.into_iter().take(MOST).map(|(_, name)| name).collect()
+    names.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name).collect()
 }
 
 /// The end of an error's sentence: whether one of these names is meant, or what to do if there are none.

@@ -72,9 +72,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         model: isa::Cpu::Ev67,
         settings: Settings { clock, host_environment, ..Settings::default() },
     })?;
-    let hot = how.as_deref().map(|how| how.trim_start_matches("count").trim_start_matches("trace"));
-    if let Some(executions) = hot.and_then(|hot| hot.parse().ok()) {
-        process.hot = executions;
+    let compile_threshold =
+        how.as_deref().map(|how| how.trim_start_matches("count").trim_start_matches("trace"));
+    if let Some(executions) = compile_threshold.and_then(|compile_threshold| compile_threshold.parse().ok()) {
+        process.compile_threshold = executions;
     }
     let debugged = how.as_deref().and_then(|how| how.strip_prefix("debug")?.parse().ok());
     let end = if let Some(seed) = debugged {
@@ -90,7 +91,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         process.run(&mut ())?
     };
     // A test of compiled code must not pass because nothing is compiled.
-    if cfg!(target_arch = "x86_64") && process.hot > 0 && debugged.is_none() && compiled_regions() == 0 {
+    if cfg!(target_arch = "x86_64")
+        && process.compile_threshold > 0
+        && debugged.is_none()
+        && compiled_regions() == 0
+    {
         return Err("nothing was compiled".into());
     }
     let status = match end {

@@ -45,7 +45,7 @@ pub struct Process {
     /// Every image that was mapped.
     pub images: Vec<LoadedImage>,
     /// Number of executions after which a block is compiled, unless the observer needs the interpreter; 0 for never.
-    pub hot: u32,
+    pub compile_threshold: u32,
     /// Number of unaligned accesses of all threads that have ended.
     pub unaligned: u64,
     /// Number of processes that the program and its children forked. Other observers observe those.
@@ -70,7 +70,7 @@ impl Process {
             memory: Arc::new(memory),
             cache: BlockCache::new(configuration.model),
             images: kernel.images().to_vec(),
-            hot: jit::THRESHOLD,
+            compile_threshold: jit::COMPILE_THRESHOLD,
             unaligned: 0,
             forked: 0,
             thread,
@@ -86,13 +86,20 @@ impl Process {
     /// Runs the program to its end. Returns only in the calling process: children that the program forks exit here.
     /// Each thread has its own observer, which this one makes.
     pub fn run<O: Observer<Cpu>>(&mut self, observer: &mut O) -> Result<End, Error> {
-        let Process { cpu, memory, cache, hot, thread, kernel, .. } = self;
+        let Process { cpu, memory, cache, compile_threshold, thread, kernel, .. } = self;
         let memory: &Memory = memory;
         let host_process = kernel.lock().process();
         kernel.lock().begin(observer.debugger().and_then(|debugger| debugger.signals()));
         let is_clock_virtual = kernel.lock().is_virtual();
         let end = std::thread::scope(|scope| {
-            let shared = Shared { memory, kernel, host_process, hot: *hot, is_clock_virtual, scope };
+            let shared = Shared {
+                memory,
+                kernel,
+                host_process,
+                compile_threshold: *compile_threshold,
+                is_clock_virtual,
+                scope,
+            };
             GuestThread::new(shared, thread, cpu, cache, observer).run()
         });
         let kernel = kernel.lock();

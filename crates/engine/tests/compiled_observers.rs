@@ -23,7 +23,7 @@ struct Request {
     program: PathBuf,
     unit: String,
     /// Executions before a block is compiled, 0 for never.
-    hot: u32,
+    compile_threshold: u32,
     answer: PathBuf,
 }
 
@@ -132,7 +132,7 @@ fn child() {
             settings: Settings::default(),
         })
         .unwrap();
-        process.hot = request.hot;
+        process.compile_threshold = request.compile_threshold;
         process
     };
     let mut process = start();
@@ -179,15 +179,15 @@ fn child() {
     std::fs::write(request.answer, serde_json::to_string(&answer).unwrap()).unwrap();
 }
 
-fn answer(program: &Path, unit: &str, hot: u32) -> Answer {
-    let answer = program.with_extension(format!("{hot}.json"));
-    let request = Request { program: program.into(), unit: unit.into(), hot, answer };
+fn answer(program: &Path, unit: &str, compile_threshold: u32) -> Answer {
+    let answer = program.with_extension(format!("{compile_threshold}.json"));
+    let request = Request { program: program.into(), unit: unit.into(), compile_threshold, answer };
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "child", "--ignored", "--nocapture", "--test-threads=1"]);
     command.env(REQUEST, serde_json::to_string(&request).unwrap());
     command.current_dir(program.parent().unwrap()).stdin(Stdio::null()).stdout(Stdio::null());
     let output = command.stderr(Stdio::piped()).output().unwrap();
-    assert!(output.status.success(), "{hot}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{compile_threshold}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_str(&std::fs::read_to_string(&request.answer).unwrap()).unwrap()
 }
 
@@ -222,14 +222,14 @@ fn every_threshold_tells_the_same() {
         compile(&sources, &program);
         let interpreted = answer(&program, unit, 0);
         assert!(interpreted.instructions > 10_000 && !interpreted.units.is_empty(), "{name}");
-        for &hot in sample(&[1][..], &[1, 3, 50]) {
-            let compiled = answer(&program, unit, hot);
-            assert_eq!(compiled.instructions, interpreted.instructions, "{name} {hot}");
-            assert_eq!(compiled.units.len(), interpreted.units.len(), "{name} {hot}");
+        for &compile_threshold in sample(&[1][..], &[1, 3, 50]) {
+            let compiled = answer(&program, unit, compile_threshold);
+            assert_eq!(compiled.instructions, interpreted.instructions, "{name} {compile_threshold}");
+            assert_eq!(compiled.units.len(), interpreted.units.len(), "{name} {compile_threshold}");
             for (key, times) in &interpreted.executions {
-                assert_eq!(compiled.executions.get(key), Some(times), "{name} {hot} {key}");
+                assert_eq!(compiled.executions.get(key), Some(times), "{name} {compile_threshold} {key}");
             }
-            assert_eq!(compiled, interpreted, "{name} {hot}");
+            assert_eq!(compiled, interpreted, "{name} {compile_threshold}");
         }
     }
 }

@@ -17,7 +17,7 @@ use gdbstub::target::ext::host_io::{
 use crate::target::GdbTarget;
 
 /// The greatest number of open files.
-const MOST: usize = 64;
+const MAX_OPEN_FILES: usize = 64;
 
 /// Files that GDB has open for reading. They are opened anew for each read, so that the program finds no additional
 /// descriptor.
@@ -78,7 +78,7 @@ impl HostIoOpen for GdbTarget {
         if flags.intersects(writes) {
             return Err(HostIoError::Errno(HostIoErrno::EROFS));
         }
-        let free = (0..MOST as u32).find(|number| !self.files.open.contains_key(number));
+        let free = (0..MAX_OPEN_FILES as u32).find(|number| !self.files.open.contains_key(number));
         let number = free.ok_or(HostIoError::Errno(HostIoErrno::EMFILE))?;
         let path = self.files.locate(name);
         // Another kind of file might let us wait.

@@ -21,7 +21,7 @@ pub struct Block<G: Guest> {
     /// The instructions as they stand in memory.
     pub words: Vec<u32>,
     /// The same, decoded.
-    pub steps: Vec<G::Instruction>,
+    pub instructions: Vec<G::Instruction>,
     /// How many of them access memory.
     pub accesses: u32,
     /// The blocks executed next the last time, by fall-through and by a transfer of control. A cache: the address must be
@@ -42,9 +42,9 @@ pub struct Block<G: Guest> {
 }
 
 impl<G: Guest> Block<G> {
-    fn new(address: u64, words: Vec<u32>, steps: Vec<G::Instruction>, generation: u64) -> Block<G> {
+    fn new(address: u64, words: Vec<u32>, instructions: Vec<G::Instruction>, generation: u64) -> Block<G> {
         let end = address + words.iter().map(|&word| G::length(word)).sum::<u64>();
-        let accesses = steps.iter().filter(|step| step.is_access()).count() as u32;
+        let accesses = instructions.iter().filter(|step| step.is_access()).count() as u32;
         let (successors, execution_count, faults, jump_targets, code) =
             ([NO_BLOCK; 2], 0, 0, Vec::new(), std::ptr::null());
         let values = OnceCell::new();
@@ -52,7 +52,7 @@ impl<G: Guest> Block<G> {
             address,
             end,
             words,
-            steps,
+            instructions,
             accesses,
             successors,
             execution_count,
@@ -187,15 +187,15 @@ impl<G: Guest> BlockCache<G> {
         &self.blocks[id as usize]
     }
 
-    /// Counts an execution of a block. True if it has compiled code, or has been executed `hot` times.
+    /// Counts an execution of a block. True if it has compiled code, or has been executed `compile_threshold` times.
     #[inline(always)]
-    pub fn note_execution(&mut self, id: BlockId, hot: u32) -> bool {
+    pub fn count_execution(&mut self, id: BlockId, compile_threshold: u32) -> bool {
         let block = &mut self.blocks[id as usize];
         if block.execution_count == NEVER_COMPILED {
             return false;
         }
         block.execution_count = block.execution_count.saturating_add(1).min(NEVER_COMPILED - 1);
-        !block.code.is_null() || block.execution_count >= hot
+        !block.code.is_null() || block.execution_count >= compile_threshold
     }
 
     /// Excludes a block from compilation.
@@ -252,7 +252,7 @@ impl<G: Guest> BlockCache<G> {
         let next = self.find(address, memory)?;
         let block = &mut self.blocks[from as usize];
         block.successors[way] = next;
-        if block.steps.last().is_some_and(Instruction::is_indirect_jump)
+        if block.instructions.last().is_some_and(Instruction::is_indirect_jump)
             && block.jump_targets.len() < MAX_JUMP_TARGETS
             && !block.jump_targets.contains(&address)
         {
@@ -278,11 +278,11 @@ impl<G: Guest> BlockCache<G> {
         if let Some(&id) = known.iter().find(|&&id| self.blocks[id as usize].generation == self.generation) {
             return Ok(id);
         }
-        let (words, steps) = fetch(address, memory, self)?;
+        let (words, instructions) = fetch(address, memory, self)?;
         let same = known.iter().find(|&&id| self.blocks[id as usize].words == words);
         let id = match same {
             Some(&id) => id,
-            None => self.add(Block::new(address, words, steps, 0)),
+            None => self.add(Block::new(address, words, instructions, 0)),
         };
         self.blocks[id as usize].generation = self.generation;
         Ok(id)
@@ -299,14 +299,14 @@ impl<G: Guest> BlockCache<G> {
     /// executed. It is for counting only, and never found by address while longer ones are valid.
     pub fn prefix(&mut self, id: BlockId, length: usize) -> BlockId {
         let block = &self.blocks[id as usize];
-        let (address, words, steps) =
-            (block.address, block.words[..length].to_vec(), block.steps[..length].to_vec());
+        let (address, words, instructions) =
+            (block.address, block.words[..length].to_vec(), block.instructions[..length].to_vec());
         let known = &self.by_address[&address];
         if let Some(&known) = known.iter().find(|&&id| self.blocks[id as usize].words == words) {
             return known;
         }
         // An old generation: `look_up` may revive it only if memory holds exactly these words.
-        self.add(Block::new(address, words, steps, u64::MAX))
+        self.add(Block::new(address, words, instructions, u64::MAX))
     }
 }
 
@@ -348,7 +348,7 @@ fn fetch<G: Guest>(
         return Err(refuse(SEGV_ACCERR).into());
     }
     let page_end = (address & !(PAGE - 1)) + PAGE;
-    let (mut words, mut steps, mut at) = (Vec::new(), Vec::new(), address);
+    let (mut words, mut instructions, mut at) = (Vec::new(), Vec::new(), address);
     while at < page_end && words.len() < cache.longest {
         if !words.is_empty() && cache.breaks.contains(&at) {
             break;
@@ -357,7 +357,7 @@ fn fetch<G: Guest>(
         match G::decode(word, at, cache.model) {
             Some(instruction) => {
                 words.push(word);
-                steps.push(instruction);
+                instructions.push(instruction);
                 if instruction.ends_block() {
                     break;
                 }
@@ -369,5 +369,5 @@ fn fetch<G: Guest>(
         }
         at += G::length(word);
     }
-    Ok((words, steps))
+    Ok((words, instructions))
 }

@@ -13,30 +13,30 @@ use events::BlockId;
 use crate::flow::{self, Term};
 
 /// The maximum number of counters.
-pub const MOST: usize = 8 << 20;
+pub const MAX_COUNTERS: usize = 8 << 20;
 
 /// A reserved range of the host process's address space.
 #[derive(Debug)]
-pub struct Space {
+pub struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
 }
 
 // SAFETY: it is only a range of addresses; accesses to it are the concern of those who make them.
-unsafe impl Send for Space {}
+unsafe impl Send for Mapping {}
 // SAFETY: as above.
-unsafe impl Sync for Space {}
+unsafe impl Sync for Mapping {}
 
-impl Space {
+impl Mapping {
     /// Reserves this number of bytes. Pages are allocated at the first access, and are zero.
-    pub fn new(bytes: usize, protection: i32) -> Option<Space> {
+    pub fn new(bytes: usize, protection: i32) -> Option<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a fresh mapping overlaps nothing.
         let base = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             return None;
         }
-        Some(Space { base: NonNull::new(base.cast())?, bytes })
+        Some(Mapping { base: NonNull::new(base.cast())?, bytes })
     }
 
     /// Where it begins.
@@ -45,7 +45,7 @@ impl Space {
     }
 }
 
-impl Drop for Space {
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`; its owners are gone.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
@@ -56,18 +56,18 @@ impl Drop for Space {
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Where they begin, and what they are a part of.
-    place: Option<(NonNull<u64>, Arc<Space>)>,
+    place: Option<(NonNull<u64>, Arc<Mapping>)>,
     /// How each counter in use is evaluated.
     terms: Vec<Term>,
 }
 
 impl Counters {
-    /// The number of the first of `count` new counters. None if there is no room. There must be [`MOST`] counters in `space`
+    /// The number of the first of `count` new counters. None if there is no room. There must be [`MAX_COUNTERS`] counters in `mapping`
     /// from `first` on, the same in every call, which only code that the calling thread runs accesses.
-    pub fn next(&mut self, count: usize, first: NonNull<u64>, space: &Arc<Space>) -> Option<usize> {
-        self.place.get_or_insert_with(|| (first, space.clone()));
+    pub fn next(&mut self, count: usize, first: NonNull<u64>, mapping: &Arc<Mapping>) -> Option<usize> {
+        self.place.get_or_insert_with(|| (first, mapping.clone()));
         let used = self.terms.len();
-        (used + count <= MOST).then_some(used)
+        (used + count <= MAX_COUNTERS).then_some(used)
     }
 
     /// Adds counters, which are evaluated by these terms.
@@ -115,9 +115,9 @@ mod tests {
 
     /// Counters in memory of their own, of blocks that were executed so often.
     fn counters(executed: &[(BlockId, u64)]) -> Counters {
-        let space = Arc::new(Space::new(4096, libc::PROT_READ | libc::PROT_WRITE).expect("memory"));
+        let mapping = Arc::new(Mapping::new(4096, libc::PROT_READ | libc::PROT_WRITE).expect("memory"));
         let mut counters = Counters::default();
-        let first = counters.next(executed.len(), space.base().cast(), &space).expect("room");
+        let first = counters.next(executed.len(), mapping.base().cast(), &mapping).expect("room");
         counters.add(executed.iter().map(|&(block, _)| Term::counter(block)));
         for (counter, &(_, executions)) in (first..).zip(executed) {
             (0..executions).for_each(|_| counters.increment(counter));
@@ -153,8 +153,8 @@ mod tests {
     fn forgotten_code_leaves_its_counts() {
         let mut counters = counters(&[(7, 3), (2, 0), (5, 1), (7, 4)]);
         counters.gather();
-        let (first, space) = counters.place.clone().expect("they have one");
-        assert_eq!(counters.next(2, first, &space), Some(2));
+        let (first, mapping) = counters.place.clone().expect("they have one");
+        assert_eq!(counters.next(2, first, &mapping), Some(2));
         counters.add([8, 9].into_iter().map(Term::counter));
         counters.increment(3);
         assert_eq!(taken(&counters), [(5, 1), (7, 7), (9, 1)]);
@@ -163,8 +163,8 @@ mod tests {
     #[test]
     fn there_is_an_end() {
         let mut counters = counters(&[(1, 1)]);
-        let (first, space) = counters.place.clone().expect("they have one");
-        assert_eq!(counters.next(MOST, first, &space), None);
-        assert!(counters.next(MOST - 1, first, &space).is_some());
+        let (first, mapping) = counters.place.clone().expect("they have one");
+        assert_eq!(counters.next(MAX_COUNTERS, first, &mapping), None);
+        assert!(counters.next(MAX_COUNTERS - 1, first, &mapping).is_some());
     }
 }

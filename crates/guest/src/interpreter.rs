@@ -46,7 +46,7 @@ pub struct Limits {
     /// The address at which the interpreter returns. Odd for none.
     pub until: u64,
     /// The number of executions after which a block is compiled; 0 for never.
-    pub hot: u32,
+    pub compile_threshold: u32,
     /// The first block is executed here even if it has code.
     pub interpret_first: bool,
     /// The present level of instrumentation.
@@ -60,7 +60,14 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         let level = InstrumentationLevel::Blocks;
-        Limits { until: 1, hot: 0, interpret_first: false, level, is_level_checked: false, resume: None }
+        Limits {
+            until: 1,
+            compile_threshold: 0,
+            interpret_first: false,
+            level,
+            is_level_checked: false,
+            resume: None,
+        }
     }
 }
 
@@ -99,7 +106,10 @@ pub fn run<G: Guest, O: Observer<G>>(
                 {
                     return Next::ChangeLevel(level);
                 }
-                if limits.hot > 0 && cache.note_execution(id, limits.hot) && !interpret {
+                if limits.compile_threshold > 0
+                    && cache.count_execution(id, limits.compile_threshold)
+                    && !interpret
+                {
                     return Next::Code(id);
                 }
                 (interpret, is_level_checked) = (false, false);
@@ -111,18 +121,18 @@ pub fn run<G: Guest, O: Observer<G>>(
                     unsafe { records::write(guest, 0, Event::Block(id)) };
                 }
                 observer.enter(id, cache, guest, memory);
-                *guest.instructions() += cache.block(id).steps.len() as u64;
+                *guest.instructions() += cache.block(id).instructions.len() as u64;
             }
         }
         let block = cache.block(id);
         guest.set_pc(block.end());
         let mut left = None;
         let mut accesses = match has_records {
-            true => block.steps[..first].iter().filter(|step| step.is_access()).count(),
+            true => block.instructions[..first].iter().filter(|step| step.is_access()).count(),
             false => 0,
         };
         let mut values = 0;
-        for (step, index) in block.steps[first..].iter().zip(first..) {
+        for (step, index) in block.instructions[first..].iter().zip(first..) {
             if has_records && step.is_access() {
                 accesses += 1;
                 let address = step.address(guest);
@@ -174,7 +184,7 @@ fn leave<G: Guest, O: Observer<G>>(
     level: InstrumentationLevel,
 ) -> Stop<G::Exception> {
     let block = cache.block(id);
-    let length = block.steps.len();
+    let length = block.instructions.len();
     let (stop, completed) = match reason {
         Break::SystemCall => (Stop::SystemCall, true),
         Break::InstructionBarrier => (Stop::InstructionBarrier, true),

@@ -14,7 +14,7 @@ fn bit(register: Option<u8>) -> u32 {
 /// The checked registers behind a block, from those before it.
 fn checked_after<G: Target>(block: &Block<G>, before: u32) -> u32 {
     block
-        .steps
+        .instructions
         .iter()
         .fold(before, |checked, step| (checked | bit(G::checked_base(step))) & !bit(G::changed(step)))
 }

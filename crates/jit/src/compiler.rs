@@ -9,7 +9,7 @@ use memory::Memory;
 
 use crate::emit::{self, Emit};
 use crate::enter;
-use crate::host::arena::Entries;
+use crate::host::arena::CodeTable;
 use crate::host::assembler::Assembler;
 use crate::region;
 use crate::registers::Registers;
@@ -17,7 +17,7 @@ use crate::site::Site;
 use crate::stubs::{self, Stubs};
 
 /// Executions of a block in the interpreter after which it is compiled.
-pub const THRESHOLD: u32 = 50;
+pub const COMPILE_THRESHOLD: u32 = 50;
 
 /// A block is compiled with a region if it was executed at least 1/`MAX_RATIO` times as often as the region's head.
 const MAX_RATIO: u32 = 64;
@@ -35,7 +35,7 @@ pub struct Compiler<G> {
     registers: Registers<G>,
     hit_filter: Option<HitFilter>,
     stubs: Stubs,
-    entries: Entries,
+    code_table: CodeTable,
     /// By position in the arena.
     sites: Vec<Site>,
     stack_end: usize,
@@ -57,10 +57,10 @@ impl<G: Emit> Compiler<G> {
             return None;
         }
         enter::catch_faults();
-        let mut entries = Entries::new()?;
+        let mut code_table = CodeTable::new()?;
         let hit_filter = hit_filter.filter(|_| level == InstrumentationLevel::Unfiltered).cloned();
         let registers = Registers::new(level, hit_filter.as_ref());
-        let origin = entries.arena.next();
+        let origin = code_table.arena.next();
         let mut assembler = Assembler::new(origin);
         let interpret_one = emit::interpret_one::<G> as *const () as u64;
         let writer = stubs::Writer {
@@ -72,48 +72,48 @@ impl<G: Emit> Compiler<G> {
         let written = writer.write();
         let code = assembler.finish();
         let stubs = written.at(origin, &code);
-        entries.arena.add(&code.bytes)?;
-        entries.keep(stubs.unresolved);
+        code_table.arena.add(&code.bytes)?;
+        code_table.keep_stubs(stubs.unresolved);
         let (sites, stack_end) = (Vec::new(), enter::stack_end());
-        Some(Compiler { registers, hit_filter, stubs, entries, sites, stack_end })
+        Some(Compiler { registers, hit_filter, stubs, code_table, sites, stack_end })
     }
 
-    /// Compiles the region that begins with block `id`, which was executed `hot` times, and sets the
+    /// Compiles the region that begins with block `id`, which was executed `compile_threshold` times, and sets the
     /// blocks' code. Blocks whose executions must be reported are left out. Unfiltered accesses are
     /// reported by these numbers of blocks' first instructions.
     pub fn compile(
         &mut self,
         id: BlockId,
-        hot: u32,
+        compile_threshold: u32,
         must_report: &dyn Fn(&Block<G>) -> bool,
         first_instruction: &dyn Fn(BlockId) -> u32,
         cache: &mut BlockCache<G>,
     ) {
-        let region = region::find(id, (hot / MAX_RATIO).max(1), must_report, cache);
+        let region = region::find(id, (compile_threshold / MAX_RATIO).max(1), must_report, cache);
         let flow = self.registers.has_counters().then(|| region.flow(cache));
-        let (first, space) = self.entries.arena.counters();
+        let (first, space) = self.code_table.arena.counters();
         let counters = flow.as_ref().map_or(0, Flow::counters);
         let emitted = cache.counters.next(counters, first, space).and_then(|number| {
             let base = first.as_ptr() as u64;
             let counted = flow.as_ref().map(|flow| emit::Counted { flow, first: number, base });
             let lookup = |hit_filter| emit::FilterLookup { hit_filter, first_instruction };
             let lookup = self.hit_filter.as_ref().map(lookup);
-            let (registers, entries) = (&self.registers, &mut self.entries);
-            emit::emit(&region, cache, registers, lookup, &self.stubs, counted, entries)
+            let (registers, code_table) = (&self.registers, &mut self.code_table);
+            emit::emit(&region, cache, registers, lookup, &self.stubs, counted, code_table)
         });
         let Some(emitted) = emitted else { return cache.reset_execution_count(id) };
-        let Some(code) = self.entries.arena.add(&emitted.code) else {
+        let Some(code) = self.code_table.arena.add(&emitted.code) else {
             return cache.reset_execution_count(id);
         };
         REGIONS.fetch_add(1, Ordering::Relaxed);
-        let start = (code - self.entries.arena.start()) as u32;
+        let start = (code - self.code_table.arena.start()) as u32;
         let moved = emitted.sites.iter().map(|site| Site { position: start + site.position, ..*site });
         self.sites.extend(moved);
         for (index, position) in emitted.entries {
             let id = region.blocks[index];
             if cache.block(id).code().is_null() {
                 let code = code + position as u64;
-                self.entries.set(cache.block(id).address, code);
+                self.code_table.set(cache.block(id).address, code);
                 cache.set_code(id, code as *const u8);
             }
         }
@@ -125,23 +125,23 @@ impl<G: Emit> Compiler<G> {
     /// Prepares to enter a block's code: puts it back into the table of computed jumps, where another block's may have
     /// replaced it, and sets the fields of [`guest::HostSide`] that the code uses.
     pub fn prepare(&mut self, block: &Block<G>, guest: &mut G) {
-        enter::set_code(self.entries.arena.start());
-        self.entries.find_by_register(block.address, block.code() as u64);
+        enter::set_code(self.code_table.arena.start());
+        self.code_table.set_jump_target(block.address, block.code() as u64);
         let host = guest.host();
-        (host.stack_end, host.table) = (self.stack_end, self.entries.table());
+        (host.stack_end, host.table) = (self.stack_end, self.code_table.jump_table());
         (host.enter, host.leave_by_fault) = (self.stubs.enter, self.stubs.leave_by_fault);
     }
 
     /// The site of the host instruction at `host`, which faulted.
     pub fn site(&self, host: usize) -> Site {
-        let position = (host as u64 - self.entries.arena.start()) as u32;
+        let position = (host as u64 - self.code_table.arena.start()) as u32;
         let next = self.sites.partition_point(|site| site.position <= position);
         self.sites[next - 1]
     }
 
     /// Discards all code. None of it may be running.
     pub fn clear(&mut self) {
-        self.entries.clear();
+        self.code_table.clear();
         self.sites.clear();
     }
 }

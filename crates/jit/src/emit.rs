@@ -13,7 +13,7 @@ use guest::flow::Flow;
 use guest::{Block, BlockCache, HostSide};
 
 use crate::bounds_check_elimination;
-use crate::host::arena::Entries;
+use crate::host::arena::CodeTable;
 use crate::host::assembler::*;
 use crate::host::code::Label;
 use crate::region::Region;
@@ -74,9 +74,9 @@ pub(crate) fn emit<G: Emit>(
     lookup: Option<FilterLookup>,
     stubs: &Stubs,
     counted: Option<Counted>,
-    entries: &mut Entries,
+    code_table: &mut CodeTable,
 ) -> Option<Emitted> {
-    let mut assembler = Assembler::new(entries.arena.next());
+    let mut assembler = Assembler::new(code_table.arena.next());
     let labels = region.blocks.iter().map(|_| assembler.label()).collect();
     let count = region.blocks.len();
     let mut is_loop = vec![false; count];
@@ -91,7 +91,7 @@ pub(crate) fn emit<G: Emit>(
         lookup,
         stubs,
         counted,
-        entries,
+        code_table,
         labels,
         is_loop,
         checked_at_entry: bounds_check_elimination::checked_at_block_entries(region, cache),
@@ -120,7 +120,7 @@ pub struct Emitter<'a, G: Emit> {
     pub(crate) lookup: Option<FilterLookup<'a>>,
     pub(crate) stubs: &'a Stubs,
     pub(crate) counted: Option<Counted<'a>>,
-    pub(crate) entries: &'a mut Entries,
+    pub(crate) code_table: &'a mut CodeTable,
     /// Of the blocks.
     pub(crate) labels: Vec<Label>,
     /// Whether control comes back to a block.
@@ -167,7 +167,7 @@ impl<G: Emit> Emitter<'_, G> {
 
     fn block(&mut self, index: usize) {
         self.index = index;
-        self.assembler.place(self.labels[index]);
+        self.assembler.bind(self.labels[index]);
         self.checked_bases = self.checked_at_entry[index];
         self.flags = NO_FLAGS;
         debug_assert_eq!(self.unextended, 0);
@@ -179,7 +179,7 @@ impl<G: Emit> Emitter<'_, G> {
         }
         self.count(block);
         let mut at = 0;
-        while at < block.steps.len() {
+        while at < block.instructions.len() {
             match G::emit(self, block, at) {
                 Some(instructions) => at += instructions,
                 None => return,
@@ -200,9 +200,9 @@ impl<G: Emit> Emitter<'_, G> {
                 let end = host_field::<G>(offset_of!(HostSide, records_end));
                 self.assembler.alu(Alu::Cmp, Size::Quad, RECORD, end);
                 self.assembler.jump_if(Condition::Above, label);
-                self.assembler.place(back);
+                self.assembler.bind(back);
             }
-            self.assembler.store_constant(Place { base: RECORD, displacement: 0 }, !(id as i32));
+            self.assembler.store_constant(MemoryOperand { base: RECORD, displacement: 0 }, !(id as i32));
             self.accesses = 0;
         }
         if self.registers.counts_blocks() {
@@ -215,11 +215,11 @@ impl<G: Emit> Emitter<'_, G> {
             self.assembler.jump_if(Condition::Above, leave);
         }
         if self.registers.counts_instructions() {
-            let count = block.steps.len() as i32;
+            let count = block.instructions.len() as i32;
             if self.registers.is_timed() {
                 self.assembler.alu_constant(Alu::Add, Size::Quad, instructions::<G>(), count);
             } else {
-                let sum = Place { base: INSTRUCTIONS, displacement: count };
+                let sum = MemoryOperand { base: INSTRUCTIONS, displacement: count };
                 self.assembler.address(Size::Quad, INSTRUCTIONS, sum);
             }
         }
@@ -245,15 +245,15 @@ impl<G: Emit> Emitter<'_, G> {
         }
     }
 
-    /// Notes the address of an access in the block's record. May take rcx.
-    pub(crate) fn note(&mut self, place: Place) {
+    /// Writes the address of an access into the block's record. May take rcx.
+    pub(crate) fn record_address(&mut self, operand: MemoryOperand) {
         if self.registers.traces() {
             self.accesses += 1;
-            let address = if place.displacement == 0 { place.base } else { RCX };
+            let address = if operand.displacement == 0 { operand.base } else { RCX };
             if address == RCX {
-                self.assembler.address(Size::Quad, RCX, place);
+                self.assembler.address(Size::Quad, RCX, operand);
             }
-            let word = Place { base: RECORD, displacement: 8 * self.accesses };
+            let word = MemoryOperand { base: RECORD, displacement: 8 * self.accesses };
             self.assembler.store(Size::Quad, word, address);
         }
     }
@@ -268,7 +268,7 @@ impl<G: Emit> Emitter<'_, G> {
         if let Some(lookup) = self.lookup {
             self.look_up_accesses(block, lookup);
         } else if self.registers.traces() {
-            let next = Place { base: RECORD, displacement: 8 * (1 + block.accesses as i32) };
+            let next = MemoryOperand { base: RECORD, displacement: 8 * (1 + block.accesses as i32) };
             self.assembler.address(Size::Quad, RECORD, next);
         }
     }

@@ -39,7 +39,7 @@ mod target;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod toy;
 
-pub use compiler::{Compiler, THRESHOLD, compiled_regions};
+pub use compiler::{COMPILE_THRESHOLD, Compiler, compiled_regions};
 #[cfg(not(target_arch = "x86_64"))]
 pub use compiler::{Exit, UNWIND, enter, is_stack_full, watch};
 #[cfg(target_arch = "x86_64")]

@@ -8,7 +8,7 @@ use guest::{Block, BlockCache, Guest, HostSide, InstrumentationLevel};
 use memory::Memory;
 
 /// As in the compiler.
-pub const THRESHOLD: u32 = 0;
+pub const COMPILE_THRESHOLD: u32 = 0;
 
 /// As in the compiler.
 pub const UNWIND: u64 = 1;

@@ -62,7 +62,7 @@ pub(crate) fn find<G: Target>(
         for address in G::exits(cache.block(id)).to {
             let next = cache.executed_at(address, least).filter(|&next| !must_report(cache.block(next)));
             let Some(next) = next.filter(|_| !by_address.contains_key(&address)) else { continue };
-            instructions += cache.block(next).steps.len();
+            instructions += cache.block(next).instructions.len();
             if instructions > LARGEST {
                 break;
             }

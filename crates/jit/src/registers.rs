@@ -30,7 +30,7 @@ pub(crate) fn host_side(cpu: usize) -> *mut HostSide {
 const FAULTING: u8 = 0x6c;
 
 /// The address limit.
-pub(crate) fn address_limit<G: Target>() -> Place {
+pub(crate) fn address_limit<G: Target>() -> MemoryOperand {
     host_field::<G>(offset_of!(HostSide, address_limit))
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Registers<G> {
     held: [Option<Register>; 32],
     level: InstrumentationLevel,
     /// The place of the time, if accesses are looked up in a hit filter.
-    time: Option<Place>,
+    time: Option<MemoryOperand>,
     guest: PhantomData<G>,
 }
 
@@ -105,7 +105,7 @@ impl<G: Target> Registers<G> {
     }
 
     /// The host registers in use while compiled code runs, with the memory operands that they are stored to outside it.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (Register, Place)> + '_ {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Register, MemoryOperand)> + '_ {
         let guest = (0u8..).zip(self.held).filter_map(|(guest, host)| Some((host?, integer::<G>(guest))));
         let count = (INSTRUCTIONS, instructions::<G>());
         let count = (self.counts_instructions() && !self.is_timed()).then_some(count);
@@ -116,33 +116,33 @@ impl<G: Target> Registers<G> {
     }
 }
 
-/// The place of a field of the processor's state.
-pub(crate) fn field<G: Target>(offset: usize) -> Place {
-    Place { base: CPU, displacement: offset as i32 - bias::<G>() }
+/// The memory operand of a field of the processor's state.
+pub(crate) fn field<G: Target>(offset: usize) -> MemoryOperand {
+    MemoryOperand { base: CPU, displacement: offset as i32 - bias::<G>() }
 }
 
-/// The place of a field of [`HostSide`].
-pub(crate) fn host_field<G: Target>(offset: usize) -> Place {
+/// The memory operand of a field of [`HostSide`].
+pub(crate) fn host_field<G: Target>(offset: usize) -> MemoryOperand {
     field::<G>(G::HOST + offset)
 }
 
-/// The place of an integer register that is not held.
-pub(crate) fn integer<G: Target>(number: u8) -> Place {
+/// The memory operand of an integer register that is not held.
+pub(crate) fn integer<G: Target>(number: u8) -> MemoryOperand {
     field::<G>(G::INTEGERS + 8 * usize::from(number))
 }
 
-/// The place of the number of instructions.
-pub(crate) fn instructions<G: Target>() -> Place {
+/// The memory operand of the number of instructions.
+pub(crate) fn instructions<G: Target>() -> MemoryOperand {
     field::<G>(G::INSTRUCTIONS)
 }
 
-/// The place of a word of the hit filter, by its distance from the record that is written.
-pub(crate) fn beside_record(hit_filter: &HitFilter, word: *mut u64) -> Place {
+/// The memory operand of a word of the hit filter, by its distance from the record that is written.
+pub(crate) fn beside_record(hit_filter: &HitFilter, word: *mut u64) -> MemoryOperand {
     let distance = word as isize - hit_filter.records as isize;
-    Place { base: RECORD, displacement: i32::try_from(distance).expect("they lie together") }
+    MemoryOperand { base: RECORD, displacement: i32::try_from(distance).expect("they lie together") }
 }
 
 /// The stack limit ([`HostSide::stack_limit`]).
-pub(crate) fn stack_limit<G: Target>() -> Place {
+pub(crate) fn stack_limit<G: Target>() -> MemoryOperand {
     host_field::<G>(offset_of!(HostSide, stack_limit))
 }

@@ -10,7 +10,7 @@ use events::HitFilter;
 use guest::HostSide;
 
 use crate::enter::UNWIND;
-use crate::host::arena::Entries;
+use crate::host::arena::CodeTable;
 use crate::host::assembler::*;
 use crate::host::code::{Code, Label};
 use crate::registers::{CPU, Registers, TIME, beside_record, bias, field, host_field};
@@ -63,7 +63,7 @@ impl Stubs {
 const PRESERVED: [Register; 6] = [RBP, RBX, R12, R13, R14, R15];
 
 /// The word above the host's return address: where the guest's call returns to.
-pub(crate) const EXPECTED: Place = Place { base: RSP, displacement: 8 };
+pub(crate) const EXPECTED: MemoryOperand = MemoryOperand { base: RSP, displacement: 8 };
 
 /// Everything to write the stubs.
 pub(crate) struct Writer<'a, G> {
@@ -87,7 +87,7 @@ impl<G: Target> Writer<'_, G> {
         self.leave(|code| code.constant(RAX, u64::MAX));
         let unresolved = self.begin();
         let unresolved_label = self.assembler.label();
-        self.assembler.place(unresolved_label);
+        self.assembler.bind(unresolved_label);
         self.unresolved();
         let jump_indirect = self.begin();
         self.jump_indirect(unresolved_label);
@@ -121,10 +121,10 @@ impl<G: Target> Writer<'_, G> {
     fn enter(&mut self) {
         let code = &mut *self.assembler;
         PRESERVED.iter().for_each(|&register| code.push(register));
-        code.address(Size::Quad, CPU, Place { base: RDI, displacement: bias::<G>() });
+        code.address(Size::Quad, CPU, MemoryOperand { base: RDI, displacement: bias::<G>() });
         // A dummy return address, so that code is called with the stack as any call leaves it.
         code.constant(RAX, UNWIND);
-        code.store(Size::Quad, Place { base: RDX, displacement: 0 }, RSP);
+        code.store(Size::Quad, MemoryOperand { base: RDX, displacement: 0 }, RSP);
         code.push(RAX);
         code.push(RAX);
         code.load(Size::Quad, RAX, RSI);
@@ -165,7 +165,7 @@ impl<G: Target> Writer<'_, G> {
         code.alu(Alu::Cmp, Size::Quad, RAX, EXPECTED);
         code.jump_if(Condition::NotEqual, leave);
         code.ret();
-        code.place(leave);
+        code.bind(leave);
         self.leave(|_| {});
     }
 
@@ -180,7 +180,7 @@ impl<G: Target> Writer<'_, G> {
         let code = &mut *self.assembler;
         code.load(Size::Quad, RSI, RAX);
         // Where it returns to; the lowest bit says that it is a system call.
-        code.address(Size::Quad, RDX, Place { base: RAX, displacement: 5 });
+        code.address(Size::Quad, RDX, MemoryOperand { base: RAX, displacement: 5 });
         code.push(RDX);
         code.push(RDX);
         self.call_interpreter();
@@ -193,7 +193,7 @@ impl<G: Target> Writer<'_, G> {
         let leave = code.label();
         code.jump_if(Condition::NotEqual, leave);
         code.ret();
-        code.place(leave);
+        code.bind(leave);
         self.leave(|_| {});
     }
 
@@ -258,7 +258,7 @@ impl<G: Target> Writer<'_, G> {
             let code = &mut *self.assembler;
             let (operation, bits) = if on { (Alu::Or, 4) } else { (Alu::And, !4) };
             code.push_flags();
-            code.alu_constant(operation, Size::Byte, Place { base: RSP, displacement: 2 }, bits);
+            code.alu_constant(operation, Size::Byte, MemoryOperand { base: RSP, displacement: 2 }, bits);
             code.pop_flags();
         }
     }
@@ -267,10 +267,10 @@ impl<G: Target> Writer<'_, G> {
 /// Jumps to the code for the guest's address in rax by the table of computed jumps. Uses rcx.
 pub(crate) fn jump_by_table<G: Target>(code: &mut Assembler, unresolved: Label) {
     code.load(Size::Long, RCX, RAX);
-    code.alu_constant(Alu::And, Size::Long, RCX, Entries::MASK as i32);
+    code.alu_constant(Alu::And, Size::Long, RCX, CodeTable::INDEX_MASK as i32);
     code.shift(Shift::Left, Size::Long, RCX, 2);
     code.alu(Alu::Add, Size::Quad, RCX, host_field::<G>(offset_of!(HostSide, table)));
-    code.alu(Alu::Cmp, Size::Quad, RAX, Place { base: RCX, displacement: 0 });
+    code.alu(Alu::Cmp, Size::Quad, RAX, MemoryOperand { base: RCX, displacement: 0 });
     code.jump_if(Condition::NotEqual, unresolved);
-    code.jump_through(Place { base: RCX, displacement: 8 });
+    code.jump_through(MemoryOperand { base: RCX, displacement: 8 });
 }

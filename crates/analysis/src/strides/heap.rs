@@ -28,7 +28,7 @@ struct State {
 }
 
 /// The greatest number of blocks: it bounds the memory that a damaged trace can take.
-const MOST: usize = 1 << 22;
+const MAX_BLOCKS: usize = 1 << 22;
 
 impl Heaps {
     /// The array of the block that contains an address of a process.
@@ -61,7 +61,8 @@ impl Heaps {
             }
             Mark::Copied(parent) => {
                 let parent = at(&mut self.processes, parent);
-                let copy = if self.blocks + parent.len() <= MOST { parent.clone() } else { BTreeMap::new() };
+                let copy =
+                    if self.blocks + parent.len() <= MAX_BLOCKS { parent.clone() } else { BTreeMap::new() };
                 let own = at(&mut self.processes, thread.process);
                 if own.is_empty() {
                     self.blocks += copy.len();
@@ -83,7 +84,7 @@ impl Heaps {
             blocks.remove(&other);
             self.blocks -= 1;
         }
-        if start < end && self.blocks < MOST {
+        if start < end && self.blocks < MAX_BLOCKS {
             blocks.insert(start, (end, array));
             self.blocks += 1;
         }

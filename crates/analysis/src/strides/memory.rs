@@ -68,7 +68,7 @@ const STACK_SIZE: u64 = 8 << 20;
 const SP: u8 = 30;
 
 /// The greatest number of processes and threads: a damaged trace may name any.
-const MOST: usize = 1 << 20;
+const MAX_STREAMS: usize = 1 << 20;
 
 impl MemoryLayout {
     /// Without images.
@@ -234,7 +234,7 @@ impl MemoryLayout {
 
 /// The entry of a process or a thread.
 pub(super) fn at<T: Default + Clone>(all: &mut Vec<T>, number: u32) -> &mut T {
-    let index = (number as usize).min(MOST);
+    let index = (number as usize).min(MAX_STREAMS);
     if index >= all.len() {
         all.resize(index + 1, T::default());
     }

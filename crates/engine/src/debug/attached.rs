@@ -88,7 +88,7 @@ impl Attached {
 
     /// The stop reason for an instruction's access, if a watchpoint covers it.
     fn watched(&self, block: &Block, cpu: &Cpu) -> Option<Reason> {
-        let step = block.steps.first()?;
+        let step = block.instructions.first()?;
         let first = step.address(cpu);
         let access_end = first.saturating_add(step.op.access_size()? as u64);
         let other = if step.op.is(Flags::STORE) { Accesses::Loads } else { Accesses::Stores };

@@ -24,7 +24,7 @@ pub(super) struct Shared<'scope, 'env> {
     /// The process that called [`Process::run`], as opposed to children that the program forks.
     pub(super) host_process: u32,
     /// As in [`Process`].
-    pub(super) hot: u32,
+    pub(super) compile_threshold: u32,
     pub(super) is_clock_virtual: bool,
     pub(super) scope: &'scope Scope<'scope, 'env>,
 }

@@ -347,7 +347,8 @@ impl Tracer {
         let plan = &session.plan;
         if session.state() == RecordingState::Before {
             let number = plan.from.as_ref().and_then(|place| place.instructions());
-            let is_late = number.is_some_and(|number| cpu.instructions + block.steps.len() as u64 > number);
+            let is_late =
+                number.is_some_and(|number| cpu.instructions + block.instructions.len() as u64 > number);
             if is_late || addresses.from.contains(&block.address) {
                 session.set_state(RecordingState::Active);
                 // With units, recording begins at the function's entry instead.

@@ -18,7 +18,7 @@ use sequences::run::{self, Way};
 
 /// Runs a batch interpreted and compiled after each number of executions, with and without counting, and under
 /// qemu-alpha if that supports it.
-fn compare(batch: &Batch, kind: Kind, hot: &[u32]) {
+fn compare(batch: &Batch, kind: Kind, threshold: &[u32]) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("writable");
     let program = directory.path().join("program");
     batch.write(&program);
@@ -28,9 +28,11 @@ fn compare(batch: &Batch, kind: Kind, hot: &[u32]) {
         assert_eq!(first, None, "is a sequence that differs:\n{}", first.map(explained).unwrap_or_default());
     };
     for counts in [false, true] {
-        let engine = |hot| engine(&program, Way { hot, counts }, batch.bytes());
+        let engine = |threshold| engine(&program, Way { compile_threshold: threshold, counts }, batch.bytes());
         let interpreted = engine(0);
-        hot.iter().for_each(|hot| same(&interpreted, &format!("compiled after {hot}"), &engine(*hot)));
+        threshold.iter().for_each(|threshold| {
+            same(&interpreted, &format!("compiled after {threshold}"), &engine(*threshold))
+        });
         if kind == Kind::Plain && !counts {
             same(&interpreted, "qemu", &run::qemu(&program).expect("qemu-alpha runs it"));
         }
@@ -46,5 +48,5 @@ fn engine(program: &Path, way: Way, bytes: usize) -> Vec<u8> {
         let running = thread.spawn_scoped(scope, || run::engine(program, way, bytes)).expect("a thread");
         running.join().expect("no panic")
     });
-    records.unwrap_or_else(|error| panic!("compiled after {}: {error}", way.hot))
+    records.unwrap_or_else(|error| panic!("compiled after {}: {error}", way.compile_threshold))
 }

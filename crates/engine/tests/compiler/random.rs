@@ -8,10 +8,10 @@ use crate::sequences::batch::Batch;
 const BATCH: usize = 500;
 
 macro_rules! batches {
-    ($($test:ident: $kind:ident, seed $seed:literal, compiled after $hot:literal;)*) => {
+    ($($test:ident: $kind:ident, seed $seed:literal, compiled after $threshold:literal;)*) => {
         $(#[test]
         fn $test() {
-            compare(&Batch::random(Kind::$kind, $seed, BATCH), Kind::$kind, &[$hot]);
+            compare(&Batch::random(Kind::$kind, $seed, BATCH), Kind::$kind, &[$threshold]);
         })*
     };
 }

@@ -13,7 +13,7 @@ use super::driver;
 #[derive(Clone, Copy)]
 pub struct Way {
     /// Executions of a block after which it is compiled; 0 for never.
-    pub hot: u32,
+    pub compile_threshold: u32,
     /// Whether executions are counted.
     pub counts: bool,
 }
@@ -23,8 +23,9 @@ impl FromStr for Way {
 
     fn from_str(text: &str) -> Result<Way, String> {
         let number = text.strip_prefix("count");
-        let hot = number.unwrap_or(text).parse().map_err(|_| format!("{text}: give 3, or count3"))?;
-        Ok(Way { hot, counts: number.is_some() })
+        let compile_threshold =
+            number.unwrap_or(text).parse().map_err(|_| format!("{text}: give 3, or count3"))?;
+        Ok(Way { compile_threshold, counts: number.is_some() })
     }
 }
 
@@ -43,7 +44,7 @@ pub fn engine(program: &Path, way: Way, bytes: usize) -> Result<Vec<u8>, String>
     })
     .map_err(|error| error.to_string())?;
     assert!(process.memory.is_identity(), "another guest has the place without which nothing is compiled");
-    process.hot = way.hot;
+    process.compile_threshold = way.compile_threshold;
     let mut counter = Counter::default();
     let end = if way.counts { process.run(&mut counter) } else { process.run(&mut ()) };
     match end.map_err(|error| error.to_string())? {

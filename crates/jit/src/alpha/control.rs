@@ -50,7 +50,7 @@ impl Emitter<'_> {
 
     /// A comparison and the branch behind it that ends the block, in one; false if there is none here.
     pub(crate) fn compare_and_branch(&mut self, block: &Block, at: usize) -> bool {
-        let [step, branch] = &block.steps[at..] else { return false };
+        let [step, branch] = &block.instructions[at..] else { return false };
         // Lookups in the hit filter come between the two, and change flags.
         if self.lookup.is_some() {
             return false;
@@ -110,7 +110,7 @@ impl Emitter<'_> {
             Op::Fbge => (MINUS_ZERO, Condition::BelowOrEqual),
             // Less by one, zero is the greatest.
             _ => {
-                self.assembler.address(Size::Quad, RAX, Place { base: RAX, displacement: -1 });
+                self.assembler.address(Size::Quad, RAX, MemoryOperand { base: RAX, displacement: -1 });
                 (MINUS_ZERO - 1, Condition::AboveOrEqual)
             }
         };
@@ -120,7 +120,7 @@ impl Emitter<'_> {
     }
 
     /// The place of the thread's unique value.
-    pub(crate) fn unique() -> Place {
+    pub(crate) fn unique() -> MemoryOperand {
         field::<Cpu>(offset_of!(Cpu, unique))
     }
 }

@@ -18,8 +18,8 @@ const SINGLE: RangeInclusive<i32> = 0x381..=0x47e;
 /// Of numbers with at most so many bits before the point that all of them are kept.
 const INTEGER: RangeInclusive<i32> = 1..=1023 + 52;
 
-/// The place of a floating-point register.
-pub(super) fn float(number: u8) -> Place {
+/// The memory operand of a floating-point register.
+pub(super) fn float(number: u8) -> MemoryOperand {
     field::<Cpu>(offset_of!(Cpu, f) + 8 * usize::from(number))
 }
 
@@ -86,13 +86,13 @@ impl Emitter<'_> {
         }
         let inexact = Inexact { label: noted, step: *step, operation, back: computed, slow_path };
         self.out_of_line.push(OutOfLine::Guest(inexact));
-        self.assembler.place(computed);
+        self.assembler.bind(computed);
         self.assembler.vector(Vector::GET, XMM0, RAX);
         // A sum that is zero is exact.
         let is_sum = matches!(operation, Vector::ADD | Vector::SUBTRACT);
         self.check_exponent(CERTAIN, is_sum, slow_path);
         self.write_float(step.c, RAX);
-        self.assembler.place(back);
+        self.assembler.bind(back);
         true
     }
 
@@ -157,7 +157,7 @@ impl Emitter<'_> {
             None => self.assembler.constant(RAX, 0),
         }
         self.write_float(step.c, RAX);
-        self.assembler.place(back);
+        self.assembler.bind(back);
         true
     }
 
@@ -171,7 +171,7 @@ impl Emitter<'_> {
         self.assembler.jump_if(Condition::NotEqual, slow_path);
         self.assembler.vector(Vector::GET, XMM0, RAX);
         self.write_float(step.c, RAX);
-        self.assembler.place(back);
+        self.assembler.bind(back);
         true
     }
 
@@ -190,9 +190,9 @@ impl Emitter<'_> {
         self.assembler.jump_if(Condition::Equal, exact);
         self.check_control(Rounding::Chopped, 0, slow_path);
         self.record_inexact();
-        self.assembler.place(exact);
+        self.assembler.bind(exact);
         self.write_float(step.c, RAX);
-        self.assembler.place(back);
+        self.assembler.bind(back);
         true
     }
 
@@ -203,12 +203,12 @@ impl Emitter<'_> {
         self.check_exponent(SINGLE, true, slow_path);
         self.assembler.alu_constant(Alu::And, Size::Quad, RAX, -1 << 29);
         self.write_float(step.c, RAX);
-        self.assembler.place(back);
+        self.assembler.bind(back);
         true
     }
 
     /// Loads an S number, which is normal or zero.
-    pub(crate) fn load_single(&mut self, step: &DecodedInstruction, at: usize, place: Place) {
+    pub(crate) fn load_single(&mut self, step: &DecodedInstruction, at: usize, place: MemoryOperand) {
         let (slow_path, back) = self.interpret_out_of_line(step, at);
         self.may_fault(self.index, at, self.unextended);
         self.assembler.load(Size::Long, RAX, place);
@@ -218,12 +218,12 @@ impl Emitter<'_> {
         self.assembler.jump_if(Condition::Equal, zero);
         self.assembler.shift(Shift::Right, Size::Long, RCX, 24);
         self.check_number(1..=0xfe, slow_path);
-        self.assembler.place(zero);
+        self.assembler.bind(zero);
         self.assembler.vector(Vector::SET_LONG, XMM0, RAX);
         self.assembler.vector(Vector::WIDEN, XMM0, XMM0);
         self.assembler.vector(Vector::GET, XMM0, RAX);
         self.write_float(step.c, RAX);
-        self.assembler.place(back);
+        self.assembler.bind(back);
     }
 
     /// A conditional move, on what a branch goes by.
@@ -250,7 +250,7 @@ impl Emitter<'_> {
         self.assembler.jump_if(Condition::Equal, no_status);
         self.assembler.constant(RCX, control::SUM);
         self.assembler.alu(Alu::Or, Size::Quad, RAX, RCX);
-        self.assembler.place(no_status);
+        self.assembler.bind(no_status);
         self.assembler.store(Size::Quad, fpcr(), RAX);
         true
     }
@@ -290,7 +290,7 @@ impl Emitter<'_> {
         }
         self.assembler.shift(Shift::Right, Size::Quad, RCX, 53);
         self.check_number(exponents, slow_path);
-        self.assembler.place(zero);
+        self.assembler.bind(zero);
     }
 
     /// Whether the number in ecx is one of these. Takes rcx.
@@ -308,11 +308,11 @@ fn rounding(step: &DecodedInstruction) -> Rounding {
 }
 
 /// The byte of the floating-point control register that has rounding and an inexact result's status.
-fn last_of_fpcr() -> Place {
+fn last_of_fpcr() -> MemoryOperand {
     field::<Cpu>(offset_of!(Cpu, fpcr) + 7)
 }
 
 /// The floating-point control register.
-fn fpcr() -> Place {
+fn fpcr() -> MemoryOperand {
     field::<Cpu>(offset_of!(Cpu, fpcr))
 }

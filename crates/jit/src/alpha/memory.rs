@@ -29,31 +29,31 @@ impl Emitter<'_> {
         if Cpu::checked_base(step).is_none() {
             return false;
         }
-        let place = self.place(access, at);
+        let operand = self.memory_operand(access, at);
         match step.op {
             Op::Stb | Op::Stw | Op::Stl | Op::Stq | Op::StqU => {
                 let value = self.read(size, step.a, RCX);
                 self.may_fault(self.index, at, self.unextended);
-                self.assembler.store(size, place, value);
+                self.assembler.store(size, operand, value);
             }
             Op::Stt => {
                 self.read_float(step.a, RCX);
                 self.may_fault(self.index, at, self.unextended);
-                self.assembler.store(size, place, RCX);
+                self.assembler.store(size, operand, RCX);
             }
-            Op::Lds => self.load_single(step, at, place),
+            Op::Lds => self.load_single(step, at, operand),
             Op::Ldt => {
                 self.may_fault(self.index, at, self.unextended);
-                self.assembler.load(size, RAX, place);
+                self.assembler.load(size, RAX, operand);
                 self.write_float(step.c, RAX);
             }
             _ => {
                 let to = self.target(step.c);
                 self.may_fault(self.index, at, self.unextended);
                 if size == Size::Long {
-                    self.assembler.load_sign_extended(size, to, place);
+                    self.assembler.load_sign_extended(size, to, operand);
                 } else {
-                    self.assembler.load_zero_extended(size, to, place);
+                    self.assembler.load_zero_extended(size, to, operand);
                 }
                 self.write(step.c, to);
             }
@@ -65,9 +65,9 @@ impl Emitter<'_> {
         if step.b == 31 {
             return false;
         }
-        let place = self.locked_place(access, size, at);
+        let operand = self.locked_operand(access, size, at);
         self.may_fault(self.index, at, self.unextended);
-        self.assembler.load_sign_extended(size, RAX, place);
+        self.assembler.load_sign_extended(size, RAX, operand);
         self.assembler.store(Size::Quad, field::<Cpu>(LOCK + offset_of!(Lock, address)), RCX);
         self.assembler.store(Size::Quad, field::<Cpu>(LOCK + offset_of!(Lock, value)), RAX);
         self.write(step.c, RAX);
@@ -86,27 +86,27 @@ impl Emitter<'_> {
             return false;
         }
         let value = self.read(size, step.a, RAX);
-        let place = self.locked_place(access, size, at);
+        let operand = self.locked_operand(access, size, at);
         let lock = field::<Cpu>(LOCK + offset_of!(Lock, address));
         let failed = self.assembler.label();
         self.assembler.alu(Alu::Cmp, Size::Quad, RCX, lock);
         self.assembler.jump_if(Condition::NotEqual, failed);
         self.assembler.load(Size::Quad, RAX, field::<Cpu>(LOCK + offset_of!(Lock, value)));
         self.may_fault(self.index, at, self.unextended);
-        self.assembler.compare_and_exchange(size, place, value);
-        self.assembler.place(failed);
+        self.assembler.compare_and_exchange(size, operand, value);
+        self.assembler.bind(failed);
         self.assembler.store_constant(lock, Lock::NONE.address as i32);
         self.write_condition(step.c, Condition::Equal);
         true
     }
 
     /// The address of a locked access in rcx. One that is not aligned is the interpreter's.
-    fn locked_place(&mut self, access: Access, size: Size, at: usize) -> Place {
-        let place = self.place(access, at);
+    fn locked_operand(&mut self, access: Access, size: Size, at: usize) -> MemoryOperand {
+        let operand = self.memory_operand(access, at);
         let fault = self.fault(at);
-        self.assembler.address(Size::Quad, RCX, place);
+        self.assembler.address(Size::Quad, RCX, operand);
         self.assembler.test_bits(RCX, if size == Size::Quad { 7 } else { 3 });
         self.assembler.jump_if(Condition::NotEqual, fault);
-        Place { base: RCX, displacement: 0 }
+        MemoryOperand { base: RCX, displacement: 0 }
     }
 }

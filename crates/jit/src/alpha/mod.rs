@@ -50,7 +50,7 @@ impl Target for Cpu {
     }
 
     fn exits(block: &Block) -> Exits {
-        let Some(last) = block.steps.last() else { return Exits { to: Vec::new(), is_open: false } };
+        let Some(last) = block.instructions.last() else { return Exits { to: Vec::new(), is_open: false } };
         let is_system_call = last.op == Op::CallPal && last.immediate == pal::CALLSYS;
         let target = last.immediate as u64;
         let to = match last.op {
@@ -108,11 +108,11 @@ impl Emit for Cpu {
     type OutOfLine = Inexact;
 
     fn emit(emitter: &mut Emitter, block: &Block, at: usize) -> Option<usize> {
-        let step = &block.steps[at];
+        let step = &block.instructions[at];
         if emitter.compare_and_branch(block, at) || emitter.transfer(step, at, block) {
             return None;
         }
-        if emitter.load_long_address(&block.steps[at..]) {
+        if emitter.load_long_address(&block.instructions[at..]) {
             return Some(2);
         }
         if !emitter.access(step, at) && !emitter.operate(step) && !emitter.float_operate(step, at) {
@@ -122,7 +122,7 @@ impl Emit for Cpu {
     }
 
     fn emit_out_of_line(emitter: &mut Emitter, inexact: Inexact) {
-        emitter.assembler.place(inexact.label);
+        emitter.assembler.bind(inexact.label);
         emitter.compute_noted(&inexact.step, inexact.operation, inexact.back, inexact.slow_path);
     }
 

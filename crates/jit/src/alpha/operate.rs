@@ -149,8 +149,8 @@ impl Emitter<'_> {
 
     /// A constant of 32 bits added in two steps, as compilers do for the global pointer; false if the two
     /// instructions are something else.
-    pub(crate) fn load_long_address(&mut self, steps: &[DecodedInstruction]) -> bool {
-        let [high, low, ..] = steps else { return false };
+    pub(crate) fn load_long_address(&mut self, instructions: &[DecodedInstruction]) -> bool {
+        let [high, low, ..] = instructions else { return false };
         let is_one = high.op == Op::Ldah && low.op == Op::Lda && low.b == high.c && low.c == high.c;
         let Some(sum) = i32::try_from(high.immediate + low.immediate).ok().filter(|_| is_one) else {
             return false;
@@ -164,7 +164,7 @@ impl Emitter<'_> {
         if to == register {
             self.assembler.alu_constant(Alu::Add, size, to, constant);
         } else {
-            self.assembler.address(size, to, Place { base: register, displacement: constant });
+            self.assembler.address(size, to, MemoryOperand { base: register, displacement: constant });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Transfers of control: within the region, to other code, and out to the interpreter.
 
 use super::*;
-use crate::host::arena::CELL_ADDRESS;
+use crate::host::arena::SLOT_GUEST_ADDRESS;
 use crate::registers::integer;
 use crate::stubs::{EXPECTED, jump_by_table};
 
@@ -45,7 +45,7 @@ impl<G: Emit> Emitter<'_, G> {
 
     /// The link slot of a guest address.
     pub(crate) fn link_slot(&mut self, address: u64) -> Option<Operand> {
-        let slot = self.entries.cell(address);
+        let slot = self.code_table.link_slot(address);
         self.is_full |= slot.is_none();
         slot.map(Operand::Near)
     }
@@ -106,15 +106,15 @@ impl<G: Emit> Emitter<'_, G> {
         let leave = self.stub(self.stubs.leave);
         self.push_return_address(register, back, leave);
         // Predicts the first target so far, whose link slot is compared.
-        let slot = block.jump_targets.first().and_then(|&first| self.entries.cell(first));
+        let slot = block.jump_targets.first().and_then(|&first| self.code_table.link_slot(first));
         match slot {
             Some(slot) => {
                 let (label, returned) = (self.assembler.label(), self.assembler.label());
                 self.out_of_line.push(OutOfLine::Call { label, back: returned });
-                self.assembler.alu(Alu::Cmp, Size::Quad, RAX, Operand::Near(slot + CELL_ADDRESS));
+                self.assembler.alu(Alu::Cmp, Size::Quad, RAX, Operand::Near(slot + SLOT_GUEST_ADDRESS));
                 self.assembler.jump_if(Condition::NotEqual, label);
                 self.assembler.call_through(Operand::Near(slot));
-                self.assembler.place(returned);
+                self.assembler.bind(returned);
             }
             None => self.assembler.call_to(self.stubs.jump_indirect),
         }
@@ -135,7 +135,7 @@ impl<G: Emit> Emitter<'_, G> {
     /// Makes the system call that ends the block.
     pub(crate) fn system_call(&mut self, block: &Block<G>) {
         self.end_record(block);
-        self.assembler.constant(RAX, block.address_of(block.steps.len() - 1));
+        self.assembler.constant(RAX, block.address_of(block.instructions.len() - 1));
         self.assembler.call_to(self.stubs.system_call);
         self.checked_bases = 0;
         self.continue_at(block.end());

@@ -26,7 +26,7 @@ impl<G: Emit> Emitter<'_, G> {
         let first = (lookup.first_instruction)(self.region.blocks[self.index]);
         let (mut number, mut index) = (0, 0);
         let mut address = block.address;
-        for ((step, &word), before) in block.steps.iter().zip(&block.words).zip(0..) {
+        for ((step, &word), before) in block.instructions.iter().zip(&block.words).zip(0..) {
             let instruction = first + before;
             if before == 0 || address & (line - 1) == 0 {
                 number += 1;
@@ -40,7 +40,7 @@ impl<G: Emit> Emitter<'_, G> {
             }
             address += G::length(word);
         }
-        self.assembler.address(Size::Quad, TIME, Place { base: TIME, displacement: number.into() });
+        self.assembler.address(Size::Quad, TIME, MemoryOperand { base: TIME, displacement: number.into() });
         self.count_execution();
     }
 
@@ -57,20 +57,20 @@ impl<G: Emit> Emitter<'_, G> {
         let side = hit_filter.code;
         let line = address >> side.line_shift;
         let place = words(hit_filter, side.entries) + 8 * (line as usize % HitFilter::LINES) as i32;
-        let entry = |displacement| Place { base: RECORD, displacement: place + displacement };
+        let entry = |displacement| MemoryOperand { base: RECORD, displacement: place + displacement };
         let others = (line >> HitFilter::LINES.ilog2()) as i32;
         let (unfiltered, back) = self.unfiltered(what, Some(address));
         self.assembler.alu_constant(Alu::Cmp, Size::Long, entry(0), others);
         self.assembler.jump_if(Condition::NotEqual, unfiltered);
         self.assembler.load_zero_extended(Size::Word, RCX, entry(SLOT));
         self.store_time(hit_filter, &side, what.number);
-        self.assembler.place(back);
+        self.assembler.bind(back);
     }
 
     /// Looks up a load or a store.
     fn look_up_data(&mut self, hit_filter: &HitFilter, is_rounded: bool, what: UnfilteredAccess) {
         let (side, (unfiltered, back)) = (hit_filter.data, self.unfiltered(what, None));
-        let address = Place { base: RECORD, displacement: 8 * i32::from(what.index) };
+        let address = MemoryOperand { base: RECORD, displacement: 8 * i32::from(what.index) };
         self.assembler.load(Size::Quad, RAX, address);
         // An aligned access lies in one line.
         if what.more > 0 && !is_rounded {
@@ -92,12 +92,12 @@ impl<G: Emit> Emitter<'_, G> {
             let mark = Operand::Indexed(RECORD, RCX, SLOT_SCALE, words(hit_filter, dirty));
             self.assembler.set_bits(mark, 1);
         }
-        self.assembler.place(back);
+        self.assembler.bind(back);
     }
 
     /// Stores when the line in the slot that rcx holds was used.
     fn store_time(&mut self, hit_filter: &HitFilter, side: &FilterSide, number: u16) {
-        self.assembler.address(Size::Quad, RAX, Place { base: TIME, displacement: number.into() });
+        self.assembler.address(Size::Quad, RAX, MemoryOperand { base: TIME, displacement: number.into() });
         let time = Operand::Indexed(RECORD, RCX, SLOT_SCALE, words(hit_filter, side.times));
         self.assembler.store(Size::Quad, time, RAX);
     }

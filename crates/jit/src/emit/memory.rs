@@ -7,7 +7,7 @@ use crate::target::Access;
 impl<G: Emit> Emitter<'_, G> {
     /// A memory operand, whose base was compared with the address limit: at another address the comparison faults, and
     /// the interpreter executes the instruction. May use rax and rcx.
-    pub(crate) fn place(&mut self, access: Access, at: usize) -> Place {
+    pub(crate) fn memory_operand(&mut self, access: Access, at: usize) -> MemoryOperand {
         let base = self.read(Size::Quad, access.base, RAX);
         if self.checked_bases & 1 << access.base == 0 {
             // The displacement reaches at most 32 KB further, where nothing is ever mapped.
@@ -16,13 +16,13 @@ impl<G: Emit> Emitter<'_, G> {
             self.assembler.jump_into(Condition::AboveOrEqual, 1);
             self.checked_bases |= 1 << access.base;
         }
-        let mut place = Place { base, displacement: access.displacement };
+        let mut operand = MemoryOperand { base, displacement: access.displacement };
         if access.is_rounded {
-            self.assembler.address(Size::Quad, RAX, place);
+            self.assembler.address(Size::Quad, RAX, operand);
             self.assembler.alu_constant(Alu::And, Size::Quad, RAX, !7);
-            place = Place { base: RAX, displacement: 0 };
+            operand = MemoryOperand { base: RAX, displacement: 0 };
         }
-        self.note(place);
-        place
+        self.record_address(operand);
+        operand
     }
 }

@@ -70,48 +70,48 @@ impl<G: Emit> Emitter<'_, G> {
     pub(crate) fn write_out_of_line(&mut self, code: OutOfLine<G>) {
         match code {
             OutOfLine::Fault { label, block, at, unextended } => {
-                self.assembler.place(label);
+                self.assembler.bind(label);
                 self.may_fault(block, at, unextended);
                 self.assembler.halt();
             }
             OutOfLine::Leave { label, address, exit_counter } => {
-                self.assembler.place(label);
+                self.assembler.bind(label);
                 self.increment(exit_counter);
                 self.assembler.constant(RAX, address);
                 self.assembler.jump_to(self.stubs.leave);
             }
             OutOfLine::Stub { label, stub } => {
-                self.assembler.place(label);
+                self.assembler.bind(label);
                 self.assembler.jump_to(stub);
             }
             OutOfLine::OtherRegion { label, address, exit_counter } => {
-                self.assembler.place(label);
+                self.assembler.bind(label);
                 self.increment(exit_counter);
                 self.jump_to_other_region(address);
             }
             OutOfLine::UnfilteredAccess { label, what, fetched, back } => {
-                self.assembler.place(label);
+                self.assembler.bind(label);
                 if let Some(address) = fetched {
                     self.assembler.constant(RCX, address);
-                    self.assembler.store(Size::Quad, Place { base: RECORD, displacement: 0 }, RCX);
+                    self.assembler.store(Size::Quad, MemoryOperand { base: RECORD, displacement: 0 }, RCX);
                 }
                 self.assembler.constant(RAX, what.word());
                 self.assembler.call_to(self.stubs.unfiltered);
                 self.assembler.jump(back);
             }
             OutOfLine::FlushRecords { label, back } => {
-                self.assembler.place(label);
+                self.assembler.bind(label);
                 self.assembler.call_to(self.stubs.flush_records);
                 self.assembler.jump(back);
             }
             OutOfLine::Interpret { label, step, fault, back } => {
-                self.assembler.place(label);
+                self.assembler.bind(label);
                 self.interpret_one(step, fault);
                 self.assembler.jump(back);
             }
             OutOfLine::Guest(code) => G::emit_out_of_line(self, code),
             OutOfLine::Call { label, back } => {
-                self.assembler.place(label);
+                self.assembler.bind(label);
                 self.assembler.call_to(self.stubs.jump_indirect);
                 self.assembler.jump(back);
             }
@@ -123,7 +123,7 @@ impl<G: Emit> Emitter<'_, G> {
         self.complete_sign_extensions();
         if let Some(access) = G::access(step) {
             let base = self.read(Size::Quad, access.base, RAX);
-            self.note(Place { base, displacement: access.displacement });
+            self.record_address(MemoryOperand { base, displacement: access.displacement });
         }
         let fault = self.fault(at);
         self.interpret_one(step, fault);

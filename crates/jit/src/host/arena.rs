@@ -5,13 +5,13 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::assembler::{Assembler, Operand, RAX, Size};
-use guest::counters::{self, Space};
+use guest::counters::{self, Mapping};
 
 /// Size of the code in bytes. All of it is within reach of relative jumps.
 pub(crate) const ARENA_BYTES: usize = 256 << 20;
 /// Maximum number of link slots.
-const MOST_SLOTS: usize = 1 << 20;
-const SLOT_BYTES: usize = MOST_SLOTS * size_of::<LinkSlot>();
+const MAX_SLOTS: usize = 1 << 20;
+const SLOT_BYTES: usize = MAX_SLOTS * size_of::<LinkSlot>();
 
 /// Size in bytes of an unresolved stub, and number of those that are written at once.
 const STUB_BYTES: usize = 16;
@@ -26,7 +26,7 @@ const PAGE: usize = 4096;
 /// No page is both writable and executable: the pages of new code are writable only while [`Arena::write`] copies it. Two
 /// mappings of the same memory would need no system calls, but such memory is shared with forked processes.
 pub(crate) struct Arena {
-    space: Arc<Space>,
+    mapping: Arc<Mapping>,
     used: usize,
     /// Offset of the unresolved stubs.
     stubs: usize,
@@ -36,20 +36,20 @@ pub(crate) struct Arena {
 
 impl Arena {
     pub(crate) fn new() -> Option<Arena> {
-        let bytes = ARENA_BYTES + SLOT_BYTES + counters::MOST * size_of::<u64>();
-        let space = Space::new(bytes, libc::PROT_READ | libc::PROT_WRITE)?;
-        let arena = Arena { space: Arc::new(space), used: 0, stubs: ARENA_BYTES, slots: 0 };
+        let bytes = ARENA_BYTES + SLOT_BYTES + counters::MAX_COUNTERS * size_of::<u64>();
+        let mapping = Mapping::new(bytes, libc::PROT_READ | libc::PROT_WRITE)?;
+        let arena = Arena { mapping: Arc::new(mapping), used: 0, stubs: ARENA_BYTES, slots: 0 };
         arena.protect(0, ARENA_BYTES, libc::PROT_EXEC).then_some(arena)
     }
 
     pub(crate) fn start(&self) -> u64 {
-        self.space.base().as_ptr() as u64
+        self.mapping.base().as_ptr() as u64
     }
 
     /// The address of the counters, and the owner of their memory.
-    pub(crate) fn counters(&self) -> (NonNull<u64>, &Arc<Space>) {
+    pub(crate) fn counters(&self) -> (NonNull<u64>, &Arc<Mapping>) {
         // SAFETY: there is room for them after the link slots.
-        (unsafe { self.space.base().add(ARENA_BYTES + SLOT_BYTES) }.cast(), &self.space)
+        (unsafe { self.mapping.base().add(ARENA_BYTES + SLOT_BYTES) }.cast(), &self.mapping)
     }
 
     /// The address for the next code.
@@ -77,7 +77,7 @@ impl Arena {
             return false;
         }
         // SAFETY: the callers' ranges lie in the arena, and nothing runs there.
-        unsafe { ptr::copy_nonoverlapping(code.as_ptr(), self.space.base().as_ptr().add(at), code.len()) };
+        unsafe { ptr::copy_nonoverlapping(code.as_ptr(), self.mapping.base().as_ptr().add(at), code.len()) };
         assert!(self.protect(first, bytes, libc::PROT_EXEC), "the host makes compiled code executable again");
         true
     }
@@ -87,19 +87,20 @@ impl Arena {
         debug_assert!(first + bytes <= ARENA_BYTES);
         // SAFETY: these pages are the arena's own, and no code that runs is in them.
         unsafe {
-            libc::mprotect(self.space.base().as_ptr().add(first).cast(), bytes, libc::PROT_READ | right) == 0
+            libc::mprotect(self.mapping.base().as_ptr().add(first).cast(), bytes, libc::PROT_READ | right)
+                == 0
         }
     }
 
-    /// The addresses of the next link slot and its unresolved stub; None if there is no room. `missing` is the address
+    /// The addresses of the next link slot and its unresolved stub; None if there is no room. `unresolved` is the address
     /// of the stub for missing code.
-    fn slot(&mut self, missing: u64) -> Option<(u64, u64)> {
-        if self.slots == MOST_SLOTS {
+    fn slot(&mut self, unresolved: u64) -> Option<(u64, u64)> {
+        if self.slots == MAX_SLOTS {
             return None;
         }
         let index = self.slots % STUBS;
         if index == 0 {
-            self.add_stubs(missing)?;
+            self.add_stubs(unresolved)?;
         }
         let slot = self.slot_address(self.slots);
         self.slots += 1;
@@ -112,7 +113,7 @@ impl Arena {
 
     /// Writes the unresolved stubs of the next link slots: each loads the slot's guest address into rax and jumps to
     /// the stub for missing code.
-    fn add_stubs(&mut self, missing: u64) -> Option<()> {
+    fn add_stubs(&mut self, unresolved: u64) -> Option<()> {
         let at = self.stubs - PAGE;
         if at < self.used.next_multiple_of(PAGE) {
             return None;
@@ -120,8 +121,8 @@ impl Arena {
         let mut stubs = Assembler::new(self.start() + at as u64);
         for index in 0..STUBS {
             let slot = self.slot_address(self.slots + index);
-            stubs.load(Size::Quad, RAX, Operand::Near(slot + CELL_ADDRESS));
-            stubs.jump_to(missing);
+            stubs.load(Size::Quad, RAX, Operand::Near(slot + SLOT_GUEST_ADDRESS));
+            stubs.jump_to(unresolved);
             (0..STUB_BYTES - 12).for_each(|_| stubs.halt());
         }
         let stubs = stubs.finish().bytes;
@@ -129,9 +130,9 @@ impl Arena {
         self.write(at, &stubs).then(|| self.stubs = at)
     }
 
-    /// Discards everything but the first `kept` bytes.
-    fn clear(&mut self, kept: usize) {
-        (self.used, self.stubs, self.slots) = (kept, ARENA_BYTES, 0);
+    /// Discards everything but the first `stub_bytes` bytes.
+    fn clear(&mut self, stub_bytes: usize) {
+        (self.used, self.stubs, self.slots) = (stub_bytes, ARENA_BYTES, 0);
     }
 }
 
@@ -146,7 +147,7 @@ struct LinkSlot {
 }
 
 /// Offset of the guest address in a link slot.
-pub(crate) const CELL_ADDRESS: u64 = 8;
+pub(crate) const SLOT_GUEST_ADDRESS: u64 = 8;
 
 /// An entry of the table for computed jumps.
 #[derive(Clone, Copy)]
@@ -161,85 +162,85 @@ const ENTRIES: usize = 1 << 18;
 const TABLE_BYTES: usize = ENTRIES * size_of::<Entry>();
 
 /// The compiled code, by guest address of its entries.
-pub(crate) struct Entries {
+pub(crate) struct CodeTable {
     pub(crate) arena: Arena,
     /// Size in bytes of the stubs, which are never discarded.
-    kept: usize,
+    stub_bytes: usize,
     /// The address of the stub for missing code.
-    missing: u64,
+    unresolved: u64,
     /// The link slots by guest address.
-    cells: HashMap<u64, u64>,
-    table: Space,
+    link_slots: HashMap<u64, u64>,
+    jump_table: Mapping,
 }
 
-impl Entries {
+impl CodeTable {
     /// The bits of a guest address that select an entry; multiplied by 4 they are its offset.
-    pub(crate) const MASK: u32 = (ENTRIES as u32 - 1) << 2;
+    pub(crate) const INDEX_MASK: u32 = (ENTRIES as u32 - 1) << 2;
 
-    pub(crate) fn new() -> Option<Entries> {
+    pub(crate) fn new() -> Option<CodeTable> {
         let arena = Arena::new()?;
-        let table = Space::new(TABLE_BYTES, libc::PROT_READ | libc::PROT_WRITE)?;
-        Some(Entries { arena, kept: 0, missing: 0, cells: HashMap::new(), table })
+        let jump_table = Mapping::new(TABLE_BYTES, libc::PROT_READ | libc::PROT_WRITE)?;
+        Some(CodeTable { arena, stub_bytes: 0, unresolved: 0, link_slots: HashMap::new(), jump_table })
     }
 
     /// The host address of the table.
-    pub(crate) fn table(&self) -> u64 {
+    pub(crate) fn jump_table(&self) -> u64 {
         self.entry(0) as u64
     }
 
     fn entry(&self, index: usize) -> *mut Entry {
         debug_assert!(index < ENTRIES);
         // SAFETY: the entry lies in the table.
-        unsafe { self.table.base().cast::<Entry>().as_ptr().add(index) }
+        unsafe { self.jump_table.base().cast::<Entry>().as_ptr().add(index) }
     }
 
-    /// Keeps what is in the arena now; `missing` is the address of the stub for missing code.
-    pub(crate) fn keep(&mut self, missing: u64) {
-        (self.kept, self.missing) = (self.arena.used, missing);
-        self.no_address_zero();
+    /// Keeps what is in the arena now; `unresolved` is the address of the stub for missing code.
+    pub(crate) fn keep_stubs(&mut self, unresolved: u64) {
+        (self.stub_bytes, self.unresolved) = (self.arena.used, unresolved);
+        self.reserve_address_zero();
     }
 
     /// Free entries are zero, and would be found by address 0: gives the one that address 0 selects another address.
-    fn no_address_zero(&mut self) {
+    fn reserve_address_zero(&mut self) {
         // SAFETY: the table has entries.
-        unsafe { self.entry(0).write(Entry { address: 1, code: self.missing }) };
+        unsafe { self.entry(0).write(Entry { address: 1, code: self.unresolved }) };
     }
 
     /// The host address of the link slot of a guest address. None if there is no room.
-    pub(crate) fn cell(&mut self, address: u64) -> Option<u64> {
-        if let Some(&cell) = self.cells.get(&address) {
-            return Some(cell);
+    pub(crate) fn link_slot(&mut self, address: u64) -> Option<u64> {
+        if let Some(&link_slot) = self.link_slots.get(&address) {
+            return Some(link_slot);
         }
-        let (place, code) = self.arena.slot(self.missing)?;
+        let (place, code) = self.arena.slot(self.unresolved)?;
         // SAFETY: the slot lies in the arena, and no code refers to it yet.
         unsafe { (place as *mut LinkSlot).write(LinkSlot { code, address }) };
-        self.cells.insert(address, place);
+        self.link_slots.insert(address, place);
         Some(place)
     }
 
     /// Sets the code of a guest address.
     pub(crate) fn set(&mut self, address: u64, code: u64) {
-        self.find_by_register(address, code);
-        if let Some(cell) = self.cell(address) {
+        self.set_jump_target(address, code);
+        if let Some(link_slot) = self.link_slot(address) {
             // SAFETY: link slots lie in the arena. Only this guest thread's code reads them.
-            unsafe { (cell as *mut u64).write(code) };
+            unsafe { (link_slot as *mut u64).write(code) };
         }
     }
 
     /// Enters the code of a guest address into the table for computed jumps.
-    pub(crate) fn find_by_register(&mut self, address: u64, code: u64) {
-        let index = (address as u32 & Self::MASK) >> 2;
+    pub(crate) fn set_jump_target(&mut self, address: u64, code: u64) {
+        let index = (address as u32 & Self::INDEX_MASK) >> 2;
         // SAFETY: the mask keeps the index below `ENTRIES`.
         unsafe { self.entry(index as usize).write(Entry { address, code }) };
     }
 
     /// Discards all code but what is kept.
     pub(crate) fn clear(&mut self) {
-        self.cells.clear();
-        self.arena.clear(self.kept);
+        self.link_slots.clear();
+        self.arena.clear(self.stub_bytes);
         // SAFETY: these pages are the table's own, and are zero afterwards.
         unsafe { libc::madvise(self.entry(0).cast(), TABLE_BYTES, libc::MADV_DONTNEED) };
-        self.no_address_zero();
+        self.reserve_address_zero();
     }
 }
 
@@ -252,15 +253,15 @@ mod tests {
     /// pages of stubs, beside code, and again when all is discarded.
     #[test]
     fn unresolved_slots_lead_to_missing_code() {
-        let mut entries = Entries::new().expect("memory");
-        let missing = entries.arena.add(&[0xc3; 100]).expect("room");
-        entries.keep(missing);
+        let mut code_table = CodeTable::new().expect("memory");
+        let unresolved = code_table.arena.add(&[0xc3; 100]).expect("room");
+        code_table.keep_stubs(unresolved);
         for _ in 0..2 {
             for number in 0..3 * STUBS as u64 {
                 let address = 0x1_2000_0000 + 4 * number;
-                let slot = entries.cell(address).expect("room");
-                assert_eq!(entries.cell(address), Some(slot));
-                entries.arena.add(&[0xc3; 64]).expect("room");
+                let slot = code_table.link_slot(address).expect("room");
+                assert_eq!(code_table.link_slot(address), Some(slot));
+                code_table.arena.add(&[0xc3; 64]).expect("room");
                 // SAFETY: slots are readable, and so are the stubs they lead to.
                 let (content, stub) = unsafe {
                     let content = *(slot as *const LinkSlot);
@@ -270,24 +271,24 @@ mod tests {
                 let mut decoder = Decoder::with_ip(64, stub, content.code, DecoderOptions::NONE);
                 let (load, jump) = (decoder.decode(), decoder.decode());
                 assert_eq!((load.mnemonic(), jump.mnemonic()), (Mnemonic::Mov, Mnemonic::Jmp));
-                assert_eq!(load.memory_displacement64(), slot + CELL_ADDRESS);
-                assert_eq!(jump.near_branch64(), missing);
+                assert_eq!(load.memory_displacement64(), slot + SLOT_GUEST_ADDRESS);
+                assert_eq!(jump.near_branch64(), unresolved);
             }
-            entries.clear();
+            code_table.clear();
         }
     }
 
     /// A full arena refuses code and slots, and neither overwrites the other.
     #[test]
     fn there_is_an_end() {
-        let mut entries = Entries::new().expect("memory");
-        let missing = entries.arena.add(&[0xc3; 16]).expect("room");
-        entries.keep(missing);
-        entries.cell(4).expect("room");
-        entries.arena.used = ARENA_BYTES - 2 * PAGE;
-        assert!(entries.arena.add(&[0xc3; PAGE + 1]).is_none());
-        assert!(entries.arena.add(&[0xc3; PAGE]).is_some());
-        assert!((1..STUBS as u64).all(|number| entries.cell(4 + 4 * number).is_some()));
-        assert!(entries.cell(0).is_none());
+        let mut code_table = CodeTable::new().expect("memory");
+        let unresolved = code_table.arena.add(&[0xc3; 16]).expect("room");
+        code_table.keep_stubs(unresolved);
+        code_table.link_slot(4).expect("room");
+        code_table.arena.used = ARENA_BYTES - 2 * PAGE;
+        assert!(code_table.arena.add(&[0xc3; PAGE + 1]).is_none());
+        assert!(code_table.arena.add(&[0xc3; PAGE]).is_some());
+        assert!((1..STUBS as u64).all(|number| code_table.link_slot(4 + 4 * number).is_some()));
+        assert!(code_table.link_slot(0).is_none());
     }
 }

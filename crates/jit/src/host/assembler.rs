@@ -28,7 +28,7 @@ pub(crate) const R15: Register = Register(15);
 
 /// A memory operand: a register plus a displacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct MemoryOperand {
     pub(crate) base: Register,
     pub(crate) displacement: i32,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operand {
     Register(Register),
-    Memory(Place),
+    Memory(MemoryOperand),
     /// Base plus index times 1, 2, 4 or 8 (as a power of two) plus displacement.
     Indexed(Register, Register, u8, i32),
     /// An absolute address within reach of a relative displacement.
@@ -50,8 +50,8 @@ impl From<Register> for Operand {
     }
 }
 
-impl From<Place> for Operand {
-    fn from(place: Place) -> Operand {
+impl From<MemoryOperand> for Operand {
+    fn from(place: MemoryOperand) -> Operand {
         Operand::Memory(place)
     }
 }
@@ -165,7 +165,7 @@ impl Assembler {
     }
 
     /// Places a label at the present position.
-    pub(crate) fn place(&mut self, label: Label) {
+    pub(crate) fn bind(&mut self, label: Label) {
         self.labels[label.0 as usize] = Some(self.bytes.len());
     }
 
@@ -341,7 +341,7 @@ impl Assembler {
 
     /// Atomic compare-and-exchange: compares rax with memory; if they are equal, stores a register there and sets the
     /// zero flag.
-    pub(crate) fn compare_and_exchange(&mut self, size: Size, place: Place, new: Register) {
+    pub(crate) fn compare_and_exchange(&mut self, size: Size, place: MemoryOperand, new: Register) {
         self.bytes.push(0xf0);
         self.instruction(size, &[0x0f, 0xb1], new.0, place.into(), 0);
     }
@@ -429,7 +429,7 @@ impl Assembler {
             self.bytes.push(0x66);
         }
         let (base, index) = match operand {
-            Operand::Register(base) | Operand::Memory(Place { base, .. }) => (base.0, 0),
+            Operand::Register(base) | Operand::Memory(MemoryOperand { base, .. }) => (base.0, 0),
             Operand::Indexed(base, index, ..) => (base.0, index.0),
             Operand::Near(_) => (0, 0),
         };
@@ -470,7 +470,7 @@ impl Assembler {
         let field = (register & 7) << 3;
         match operand {
             Operand::Register(Register(number)) => self.bytes.push(0xc0 | field | number & 7),
-            Operand::Memory(Place { base, displacement }) => {
+            Operand::Memory(MemoryOperand { base, displacement }) => {
                 let mode = displacement_mode(base, displacement);
                 self.bytes.push(mode << 6 | field | base.0 & 7);
                 // rsp and r12 as a base need a second byte.

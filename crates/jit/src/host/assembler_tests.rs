@@ -31,7 +31,8 @@ const DISPLACEMENTS: [i32; 11] = [0, 1, -1, 127, 128, -128, -129, 255, 256, i32:
 fn places() -> Vec<Operand> {
     let mut places = Vec::new();
     for base in registers() {
-        places.extend(DISPLACEMENTS.map(|displacement| Operand::Memory(Place { base, displacement })));
+        places
+            .extend(DISPLACEMENTS.map(|displacement| Operand::Memory(MemoryOperand { base, displacement })));
         for index in registers().filter(|&index| index != RSP) {
             for scale in 0..4 {
                 places.extend([0, -128, 128].map(|by| Operand::Indexed(base, index, scale, by)));
@@ -251,7 +252,7 @@ fn transfers() {
             let label = assembler.label();
             jump(assembler, label);
             (0..filler).for_each(|_| assembler.halt());
-            assembler.place(label);
+            assembler.bind(label);
             assembler.ret();
         });
         assert_eq!(operands(&forward[0]), [Decoded::Target(forward.last().unwrap().ip())]);
@@ -259,7 +260,7 @@ fn transfers() {
         assert_eq!(forward[0].len() == 2, filler <= 127, "{filler}");
         let backward = disassemble(|assembler| {
             let label = assembler.label();
-            assembler.place(label);
+            assembler.bind(label);
             (0..filler).for_each(|_| assembler.halt());
             jump(assembler, label);
         });

@@ -78,7 +78,7 @@ pub(crate) fn vector(register: Register) -> X86 {
 pub(crate) fn memory(operand: Operand, bytes: usize) -> Decoded {
     match operand {
         Operand::Register(_) => panic!("a register"),
-        Operand::Memory(Place { base, displacement }) => {
+        Operand::Memory(MemoryOperand { base, displacement }) => {
             Decoded::Memory(general(base, Size::Quad), X86::None, 1, displacement as i64 as u64, bytes)
         }
         Operand::Indexed(base, index, scale, displacement) => {

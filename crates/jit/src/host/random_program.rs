@@ -50,7 +50,7 @@ impl Choices<'_> {
     fn memory(&mut self) -> Operand {
         let base = self.register(Slot::General(Size::Quad));
         match self.below(3) {
-            0 => Place { base, displacement: self.displacement() }.into(),
+            0 => MemoryOperand { base, displacement: self.displacement() }.into(),
             1 => {
                 let index = self.register(Slot::General(Size::Quad));
                 let index = if index == RSP { RAX } else { index };
@@ -106,7 +106,7 @@ impl Program {
     /// Places the next label here, if there is one.
     fn place_label(&mut self) {
         if let Some(&label) = self.labels.get(self.targets.len()) {
-            self.assembler.place(label);
+            self.assembler.bind(label);
             self.targets.push(self.written.len());
         }
     }

@@ -1,6 +1,6 @@
 //! Vector instructions.
 
-use super::assembler::{Assembler, Place, Register, Size};
+use super::assembler::{Assembler, MemoryOperand, Register, Size};
 
 /// A vector register. Its contents are only used within one guest instruction.
 pub(crate) const XMM0: Register = Register(0);
@@ -39,12 +39,12 @@ impl Vector {
 
 impl Assembler {
     /// Loads control and status of the vector unit (MXCSR).
-    pub(crate) fn load_float_status(&mut self, from: Place) {
+    pub(crate) fn load_float_status(&mut self, from: MemoryOperand) {
         self.instruction(Size::Long, &[0x0f, 0xae], 2, from.into(), 0);
     }
 
     /// Stores control and status of the vector unit (MXCSR).
-    pub(crate) fn store_float_status(&mut self, to: Place) {
+    pub(crate) fn store_float_status(&mut self, to: MemoryOperand) {
         self.instruction(Size::Long, &[0x0f, 0xae], 3, to.into(), 0);
     }
 }

@@ -203,7 +203,7 @@ impl Target for Toy {
     }
 
     fn exits(block: &Block<Toy>) -> Exits {
-        let Some(last) = block.steps.last() else { return Exits { to: Vec::new(), is_open: false } };
+        let Some(last) = block.instructions.last() else { return Exits { to: Vec::new(), is_open: false } };
         let to = match last.op {
             Op::BranchNotZero => vec![block.end(), last.immediate as u64],
             Op::Return => Vec::new(),
@@ -235,14 +235,14 @@ impl Emit for Toy {
     type OutOfLine = std::convert::Infallible;
 
     fn emit(emitter: &mut Emitter, block: &Block<Toy>, at: usize) -> Option<usize> {
-        let step = &block.steps[at];
+        let step = &block.instructions[at];
         match step.op {
             Op::AddImmediate => {
                 let base = emitter.read(Size::Quad, step.base, RAX);
                 emitter.assembler.address(
                     Size::Quad,
                     RAX,
-                    Place { base, displacement: step.immediate as i32 },
+                    MemoryOperand { base, displacement: step.immediate as i32 },
                 );
                 emitter.write(step.result, RAX);
             }
@@ -276,14 +276,14 @@ impl Emit for Toy {
 
 impl Emitter<'_> {
     fn load_or_store(&mut self, step: &Decoded, access: Access, at: usize) {
-        let place = self.place(access, at);
+        let operand = self.memory_operand(access, at);
         if access.is_store {
             let value = self.read(Size::Quad, step.source, RCX);
             self.may_fault(self.index, at, self.unextended);
-            self.assembler.store(Size::Quad, place, value);
+            self.assembler.store(Size::Quad, operand, value);
         } else {
             self.may_fault(self.index, at, self.unextended);
-            self.assembler.load(Size::Quad, RAX, place);
+            self.assembler.load(Size::Quad, RAX, operand);
             self.write(step.result, RAX);
         }
     }

@@ -158,9 +158,9 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
 
     fn go(&mut self, until: u64) -> u64 {
         let (mut interpret_first, level) = (false, Watcher::<LEVEL>::LEVEL);
-        let hot = if self.compiler.is_some() { 3 } else { 0 };
+        let compile_threshold = if self.compiler.is_some() { 3 } else { 0 };
         loop {
-            let limits = Limits { until, hot, interpret_first, level, ..Limits::default() };
+            let limits = Limits { until, compile_threshold, interpret_first, level, ..Limits::default() };
             let next = interpreter::run(
                 &mut self.toy,
                 self.memory,
@@ -174,7 +174,7 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
                 Next::Reached => {}
                 Next::Full => self.flush(),
                 Next::Stop(Stop::SystemCall) => self.has_ended = true,
-                Next::Code(id) => match self.execute(id, hot) {
+                Next::Code(id) => match self.execute(id, compile_threshold) {
                     Some(UNWIND) => return UNWIND,
                     Some(address) => (interpret_first, self.toy.pc) = (address == self.toy.pc, address),
                     None => interpret_first = true,
@@ -191,10 +191,10 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
     }
 
     /// Where the program goes on behind a block's compiled code, made now if there is none. None if there can be none.
-    fn execute(&mut self, id: BlockId, hot: u32) -> Option<u64> {
+    fn execute(&mut self, id: BlockId, compile_threshold: u32) -> Option<u64> {
         let compiler = self.compiler.as_mut().expect("compiled blocks have a compiler");
         if self.cache.block(id).code().is_null() {
-            compiler.compile(id, hot, &|_| false, &|_| 0, &mut self.cache);
+            compiler.compile(id, compile_threshold, &|_| false, &|_| 0, &mut self.cache);
         }
         let code = self.cache.block(id).code();
         if code.is_null() {
@@ -266,7 +266,7 @@ fn expected_sum() -> u64 {
 fn counted<const LEVEL: u8>(runner: &Runner<LEVEL>) -> BTreeMap<u64, (u64, u64)> {
     let block = |(&id, &times): (&BlockId, &u64)| {
         let block = runner.cache.block(id);
-        (block.address - CODE, (block.steps.len() as u64, times))
+        (block.address - CODE, (block.instructions.len() as u64, times))
     };
     runner.watcher.executions.iter().map(block).collect()
 }

@@ -285,9 +285,9 @@ pub fn futex<G: Abi>(call: &mut Call<G>) -> Outcome {
 pub fn futex_waitv<G: Abi>(call: &mut Call<G>) -> Outcome {
     /// `struct futex_waitv`: value, word, flags.
     const WAITER_BYTES: u64 = 24;
-    const MOST: u64 = 128;
+    const MAX_WAITERS: u64 = 128;
     let [waiters, count, flags, end, clock, _] = call.arguments;
-    if !(1..=MOST).contains(&count) {
+    if !(1..=MAX_WAITERS).contains(&count) {
         return Err(EINVAL);
     }
     let mut bytes = vec![0u8; (WAITER_BYTES * count) as usize];

@@ -13,7 +13,7 @@ use crate::description::Write;
 /// The associativity of L1 for which misses can be deferred.
 const WAYS: usize = 8;
 /// The longest queue.
-const MOST: usize = 256;
+const QUEUE_LENGTH: usize = 256;
 
 /// An L1 miss, or the write-back of the line that it evicted.
 #[derive(Clone, Copy, Debug)]
@@ -28,14 +28,14 @@ struct Miss {
 /// The queue, the oldest first.
 #[derive(Debug)]
 pub struct DeferredMisses {
-    misses: Box<[Miss; MOST + 1]>,
+    misses: Box<[Miss; QUEUE_LENGTH + 1]>,
     count: usize,
 }
 
 impl Default for DeferredMisses {
     fn default() -> DeferredMisses {
         let none = Miss { place: 0, site: 0, request: Request::Write };
-        DeferredMisses { misses: Box::new([none; MOST + 1]), count: 0 }
+        DeferredMisses { misses: Box::new([none; QUEUE_LENGTH + 1]), count: 0 }
     }
 }
 
@@ -54,7 +54,7 @@ impl Hierarchy {
     /// Returns false, having changed nothing, if this access cannot be deferred or the queue is full.
     #[inline(always)]
     pub(crate) fn defer(&mut self, request: Request, address: u64, site: u32, now: u64) -> bool {
-        if !self.may_defer || self.deferred.count >= MOST {
+        if !self.may_defer || self.deferred.count >= QUEUE_LENGTH {
             return false;
         }
         let side = side_of(request);

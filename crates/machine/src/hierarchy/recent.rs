@@ -2,7 +2,7 @@
 
 use super::tags::{INITIAL_ORDER, MAX_ORDERED_WAYS, least_recent_way, matches, move_to_front};
 
-/// The most recently used keys, at most [`MOST`](Recent::MOST).
+/// The most recently used keys, at most [`MAX_KEYS`](Recent::MAX_KEYS).
 #[derive(Debug)]
 pub struct Recent {
     /// By slot; [`NONE`](Recent::NONE) where a slot is free.
@@ -17,11 +17,16 @@ impl Recent {
     /// The number of no key.
     pub const NONE: u32 = u32::MAX;
     /// The largest possible size.
-    pub const MOST: usize = MAX_ORDERED_WAYS;
+    pub const MAX_KEYS: usize = MAX_ORDERED_WAYS;
 
-    /// For at most this number of keys, and no more than [`MOST`](Recent::MOST).
+    /// For at most this number of keys, and no more than [`MAX_KEYS`](Recent::MAX_KEYS).
     pub fn new(most: usize) -> Recent {
-        Recent { keys: [[Recent::NONE; 8]; 2], order: INITIAL_ORDER, used: 0, most: most.min(Recent::MOST) }
+        Recent {
+            keys: [[Recent::NONE; 8]; 2],
+            order: INITIAL_ORDER,
+            used: 0,
+            most: most.min(Recent::MAX_KEYS),
+        }
     }
 
     /// The size.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// Bytes of a granule, the unit in which touched memory is recorded.
 pub const GRANULE: u64 = 4096;
 /// The greatest number of granules: 4 GiB of memory.
-const MOST: usize = 1 << 20;
+const MAX_GRANULES: usize = 1 << 20;
 /// Words of 64 bits with a bit for each byte of a granule.
 const WORDS: usize = (GRANULE / 64) as usize;
 /// Granules that are found without a search.
@@ -79,7 +79,7 @@ impl TouchedBytes {
         if let Some(&index) = self.numbers.get(&number) {
             return Some(index);
         }
-        if self.granules.len() == MOST {
+        if self.granules.len() == MAX_GRANULES {
             self.is_full = true;
             return None;
         }

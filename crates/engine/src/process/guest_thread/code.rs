@@ -17,7 +17,7 @@ pub(super) struct Code {
     /// The level of instrumentation.
     level: InstrumentationLevel,
     /// Number of executions after which a block is compiled; 0 for never.
-    hot: u32,
+    compile_threshold: u32,
     /// Created for the first hot block.
     compiler: Option<Compiler<Cpu>>,
     /// Faults of the code since it was discarded.
@@ -43,7 +43,7 @@ impl Code {
         };
         Code {
             level,
-            hot: if is_compilable { shared.hot } else { 0 },
+            compile_threshold: if is_compilable { shared.compile_threshold } else { 0 },
             compiler: None,
             faults: 0,
             must_discard: false,
@@ -52,10 +52,10 @@ impl Code {
 
     /// The compiler; None if the host or the level has none.
     fn compiler(&mut self, memory: &Memory, hit_filter: Option<&HitFilter>) -> Option<&mut Compiler<Cpu>> {
-        if self.compiler.is_none() && self.hot > 0 {
+        if self.compiler.is_none() && self.compile_threshold > 0 {
             self.compiler = Compiler::new(memory, self.level, hit_filter);
             if self.compiler.is_none() {
-                self.hot = 0;
+                self.compile_threshold = 0;
             }
         }
         self.compiler.as_mut()
@@ -70,9 +70,11 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
         loop {
             // After a fault in compiled code the interpreter resumes in the middle of the block.
             let steps = self.is_stepped() && resume.is_none();
-            let (hot, level) = (if steps { 0 } else { self.code.hot }, self.code.level);
+            let (compile_threshold, level) =
+                (if steps { 0 } else { self.code.compile_threshold }, self.code.level);
             let is_level_checked = std::mem::take(&mut self.is_level_checked);
-            let limits = Limits { until, hot, interpret_first, level, is_level_checked, resume };
+            let limits =
+                Limits { until, compile_threshold, interpret_first, level, is_level_checked, resume };
             let memory = self.shared.memory;
             let cache = match steps {
                 true => self.steps.get_or_insert_with(|| self.cache.for_steps()),
@@ -131,7 +133,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
         if self.code.level == InstrumentationLevel::Off {
             // At level Off, compiled code does not count instructions, but the interpreter counts those of the whole
             // block.
-            self.cpu.instructions += self.cache.block(site.block).steps.len() as u64;
+            self.cpu.instructions += self.cache.block(site.block).instructions.len() as u64;
         }
         self.code.faults += 1;
         self.code.must_discard |= self.cache.fault(site.block);
@@ -159,7 +161,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
             let must_report = |block: &Block| observer.must_report(block);
             let first_instruction = |id| observer.first_instruction(id);
             let compiler = self.code.compiler(self.shared.memory, observer.hit_filter())?;
-            compiler.compile(id, self.shared.hot, &must_report, &first_instruction, self.cache);
+            compiler.compile(id, self.shared.compile_threshold, &must_report, &first_instruction, self.cache);
         }
         let code = self.cache.block(id).code();
         if code.is_null() {
