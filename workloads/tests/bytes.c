@@ -1,4 +1,4 @@
-/* Bytes, words and strings at every alignment, against loops over single bytes. */
+/* Bytes, words and strings at every alignment, compared with loops over single bytes. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdint.h>

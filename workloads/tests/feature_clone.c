@@ -1,4 +1,4 @@
-/* What clone shares it shares, or it refuses: no flag is passed over in silence. */
+/* Flags of clone: each either has its effect or is refused. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

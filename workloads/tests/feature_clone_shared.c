@@ -1,4 +1,4 @@
-/* Processes that clone makes with other flags than fork's: what they share, and how they end. */
+/* Processes made by clone with flags that fork does not use: what they share, and how they end. */
 /* flags: -pthread */
 /* not under qemu-alpha 7.2: its clone does fork and threads only */
 #define _GNU_SOURCE

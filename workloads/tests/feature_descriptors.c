@@ -1,6 +1,6 @@
-/* not under qemu-alpha 7.2: its own descriptors are among the program's */
-/* A program has the descriptors that it opened and no others, by whatever call and path it looks, and as many as its
- * limit says. */
+/* not under qemu-alpha 7.2: the program sees qemu's own descriptors */
+/* A program sees only the descriptors that it opened, through every system call and path, and can open as many as its
+ * limit allows. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

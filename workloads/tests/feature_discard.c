@@ -1,6 +1,6 @@
-/* not under qemu-alpha 7.2: it frees and wipes what private files have, and executes what was there before */
-/* What madvise takes away comes back as it was: a program's own code and constants, and files mapped privately,
- * as their files have them, and code that ran changed as the code that it was. */
+/* not under qemu-alpha 7.2: its madvise loses the contents of private file mappings, and it executes stale code */
+/* Pages discarded by madvise: the program's code and constants and private file mappings have the file's contents again,
+ * and code that was modified and executed is the original code again. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* flags: -pthread */
-/* Faults of memory in loops that have run long: what a handler is told, handlers that repair what was
- * wrong and return, and handlers that leave. */
+/* Memory faults in compiled loops: the information that a handler receives, handlers that repair the cause and
+ * return, and handlers that leave by a jump. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

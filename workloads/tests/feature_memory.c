@@ -1,6 +1,6 @@
 /* flags: -lrt */
-/* Memory in all its forms: where mappings go and what they replace, files seen through them, what
- * becomes of them when they move, shrink and grow, the heap, and memory that processes share. */
+/* Memory: addresses of mappings and what they replace, mapped files, mappings that move, shrink and grow, the heap, and
+ * memory that processes share. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* not under qemu-alpha 7.2: other addresses are out of its programs' reach */
-/* Addresses that a program must not reach, in loops that have run long: the kernel's, those that no
- * mapping can have, and those where the host has something of its own. Each is SIGSEGV with the address
+/* not under qemu-alpha 7.2: its programs can use other addresses */
+/* Addresses that a program must not access, in compiled loops: the kernel's, those beyond the address space, and those
+ * where the host has mappings of its own. Each is SIGSEGV with the address
  * that was accessed, for every size of load and store, for code, and EFAULT for system calls. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,6 @@
-/* Exceptions in loops that have run long, to the register: each loop runs with known values in all
- * registers but the stack pointer; when an instruction faults or traps, the handler compares them all,
- * and the program counter, with what they must be. Then it leaves, or lets the loop go on: behind the
- * instruction, or at it with what was wrong put right. Elsewhere than on Alpha nothing is compared. */
+/* Registers at exceptions in compiled loops: each loop runs with known values in all registers but the stack pointer; when an instruction faults or traps, the handler compares them all,
+ * and the program counter, with the expected values. Then it leaves by a jump, skips the
+ * instruction, or repairs the cause and repeats the instruction. Natively nothing is compared. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>

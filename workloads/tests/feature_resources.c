@@ -1,7 +1,6 @@
 /* flags: -pthread */
 /* not under qemu-alpha 7.2: the limits hit qemu-alpha itself */
-/* Limits of resources: what the program meets when it reaches them, and what another program that it
- * starts finds of them. */
+/* Limits of resources: what happens when the program reaches them, and what a program that it starts inherits. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,5 @@
-/* not under qemu-alpha 7.2: it cannot execute an Alpha program, and tells of itself */
-/* What /proc tells a program of itself: its own name, arguments, environment, memory and descriptors,
- * and nothing of what runs it. */
+/* not under qemu-alpha 7.2: it cannot execute an Alpha program, and /proc/self describes qemu */
+/* /proc/self: the program's name, arguments, environment, memory and descriptors, and nothing of the emulator's. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <elf.h>

@@ -1,7 +1,6 @@
 /* flags: -pthread -lrt */
-/* Asynchronous signals in loops that make no calls: from timers, from other processes, from itself; what
- * they carry, in which order and on which stack they are handled, and what comes of calls that they
- * interrupt. */
+/* Asynchronous signals in loops without system calls: from timers, other processes and the program itself; their
+ * siginfo, the order and the stack of their handlers, and the results of system calls that they interrupt. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

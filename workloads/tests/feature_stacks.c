@@ -1,6 +1,6 @@
 /* flags: -pthread */
-/* Stacks: a million frames, the end of a stack met on the alternate one, jumps out of many frames, other
- * stacks of the program's own, and everything that finds its way by way of a stack or a table. */
+/* Stacks: a million frames, the end of a stack met on the alternate one, longjmp out of many frames, stacks
+ * that the program allocates itself, unwinding, and jump tables. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <pthread.h>

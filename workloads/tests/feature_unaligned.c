@@ -1,4 +1,4 @@
-/* Accesses that are not aligned: of every size, at every offset, in hot loops, within pages and across
+/* Unaligned accesses: of every size, at every offset, in hot loops, within pages and across
  * them. On Alpha the loads and stores are its own instructions, which trap when the address is not
  * aligned and are completed by the operating system's kernel; a compiler would avoid them. */
 #define _GNU_SOURCE

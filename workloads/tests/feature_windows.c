@@ -1,5 +1,5 @@
 /* not under qemu-alpha 7.2: its /proc/self/mem is that of qemu itself */
-/* A process's memory through the windows that the kernel has for it: /proc/PID/mem under all its names, and
+/* A process's memory through the kernel: /proc/PID/mem under all its names, and
  * process_vm_readv and process_vm_writev. */
 #define _GNU_SOURCE
 #include <errno.h>

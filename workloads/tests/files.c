@@ -1,4 +1,4 @@
-/* Files, folders, pipes and mapped files, and what the failing calls say. Works in its current folder. */
+/* Files, folders, pipes and mapped files, and the errors of calls that fail. Works in the current folder. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

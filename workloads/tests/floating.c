@@ -1,6 +1,6 @@
 /* flags: -lm -frounding-math -ffp-contract=off */
 /* alpha flags: -mieee-with-inexact -mfp-rounding-mode=d */
-/* IEEE arithmetic in both precisions: results to the bit, rounding modes, exception flags. */
+/* IEEE arithmetic in both precisions: results compared bit by bit, rounding modes, exception flags. */
 #include <fenv.h>
 #include <float.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Integer operations of every width against their definitions, summed up in checksums. */
+/* Integer operations of every width compared with their definitions; prints checksums. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* not under qemu-alpha 7.2: it has few of these calls. */
+/* not under qemu-alpha 7.2: it implements few of these calls */
 /* flags: -pthread */
-/* System calls for which the C library has no function, or had none for long: attributes of scheduling, pages
+/* System calls for which the C library has no function, or has one only since recently: attributes of scheduling, pages
  * given to pipes, policies of memory, asynchronous input and output, message queues, openat2 and its time; and
  * OSF/1's, against Linux's own. */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 /* flags: -pthread */
-/* not under qemu-alpha 7.2: it crashes when it is to show shared memory a second time */
+/* not under qemu-alpha 7.2: it crashes when shared memory is attached a second time */
 /* Memory and messages shared between processes: System V, POSIX, futexes, mappings. */
 #define _GNU_SOURCE
 #include <errno.h>

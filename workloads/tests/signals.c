@@ -1,5 +1,5 @@
 /* alpha flags: -mieee */
-/* Signals: handlers, masks, alternate stacks, timers, and faults that a program survives. */
+/* Signals: handlers, masks, alternate stacks, timers, and faults that a handler recovers from. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* flags: -lutil */
-/* Terminals, other programs, trees and locks of files, limits, and what /proc tells. */
+/* Terminals, other programs, directory trees, file locks, limits, and /proc. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

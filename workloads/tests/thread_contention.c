@@ -1,6 +1,6 @@
 /* flags: -pthread */
-/* Heavy contention on few words, through ldq_l/stq_c and ldl_l/stl_c: between threads, and between
- * processes on shared memory. Nothing may be lost and nothing done twice. */
+/* Contention for few words by ldq_l/stq_c and ldl_l/stl_c: between threads, and between
+ * processes on shared memory. No update may be lost or done twice. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* flags: -pthread */
-/* The futex call in all its forms, and what a C library asks for beside it. */
+/* The futex call in all its forms, and the related calls of a C library. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>

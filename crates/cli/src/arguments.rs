@@ -250,7 +250,7 @@ pub struct UnitOptions {
     /// less. For periodic programs, the number of units in a period.
     #[arg(long, value_name = "N", default_value_t = 50, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
     pub window: u32,
-    /// Two variables of the program, 8 bytes each, that count cache hits and misses: the state is
+    /// Two variables of the program, 8 bytes each, that count hits and misses of its own cache: the state is
     /// steady only when 95 % of the accesses in a window hit.
     #[arg(long, value_names = ["HITS", "MISSES"], num_args = 2, requires = "unit")]
     pub cache: Option<Vec<String>>,
@@ -293,7 +293,7 @@ pub struct CountOptions {
     pub engine: EngineOptions,
     #[command(flatten)]
     pub unit: UnitOptions,
-    /// One table, by this; without it a summary of several.
+    /// One table with these rows, instead of a summary.
     #[arg(long)]
     pub by: Option<By>,
     #[command(flatten)]
@@ -352,7 +352,7 @@ pub struct BuildOptions {
     pub output: OutputOptions,
 }
 
-/// Which study.
+/// The studies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StudyName {
     /// The effect of the byte and word instructions.
@@ -399,10 +399,10 @@ pub struct TraceOptions {
 /// The part of a program's run that is recorded, or simulated by a model.
 #[derive(Clone, Debug, Args)]
 pub struct PlanOptions {
-    /// Begin at this place: SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL, 0xADDRESS, or after so many instructions.
+    /// Begin at SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL or 0xADDRESS, or after a number of instructions: --begin 1000000.
     #[arg(long, value_name = "WHERE")]
     pub from: Option<engine::Place>,
-    /// End at this place, or after so many instructions from there.
+    /// End at such a place, or after a number of instructions from the beginning.
     #[arg(long, value_name = "WHERE", value_parser = ranges::until)]
     pub until: Option<engine::Place>,
     /// Only calls of this function, with everything they call: NAME or IMAGE!NAME. For a trace of units the default is its

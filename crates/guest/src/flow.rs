@@ -263,7 +263,9 @@ mod tests {
             let flow = Flow::new(&blocks);
             let entries: Vec<usize> = (0..blocks.len()).filter(|&block| blocks[block].is_entry).collect();
             let (counters, mut expected) = (vec![Cell::new(0); flow.counters()], vec![0; blocks.len()]);
-            let increment = |counter_index: Option<usize>| counter_index.into_iter().for_each(|counter_index| counters[counter_index].update(|count| count + 1));
+            let increment = |counter_index: Option<usize>| {
+                counter_index.into_iter().for_each(|index| counters[index].update(|count| count + 1));
+            };
             for path in &paths {
                 let mut at = path.first().map(|&first| entries[usize::from(first) % entries.len()]);
                 let mut choices = path.iter().map(|&choice| usize::from(choice));

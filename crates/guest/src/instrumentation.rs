@@ -22,7 +22,8 @@ pub enum InstrumentationLevel {
     Counts,
     /// Each execution of a block is reported before it.
     Blocks,
-    /// Each execution of a block and each access to memory is reported after it, by [`Observer::executed`](crate::Observer::executed).
+    /// Each execution of a block and each access to memory is reported after it, by
+    /// [`Observer::executed`](crate::Observer::executed).
     Accesses,
     /// As `Accesses`, except that accesses which hit the filter ([`Instrumentation::hit_filter`]) are not reported; executions of
     /// their blocks are counted ([`Observer::collect_counts`](crate::Observer::collect_counts)).

@@ -1,6 +1,6 @@
 //! Records of executed blocks and accesses, for observers. The record of a block is a word for the block and
-//! one for each access to memory, in order, and perhaps one for each value: see [`events::record`]. The interpreter and compiled code write them alike;
-//! the record of the block that runs is at [`HostSide::record`](crate::HostSide).
+//! one for each access to memory, in order, and perhaps one for each value: see [`events::record`]. The interpreter and
+//! compiled code write them alike; the record of the block that runs is at [`HostSide::record`](crate::HostSide).
 
 use events::HitFilter;
 use events::record::{Event, Register};

@@ -263,7 +263,8 @@ impl<G: Emit> Emitter<'_, G> {
         self.increment(self.counter(|flow| flow.counter(self.index)));
     }
 
-    /// Ends the block's record. Flags stay as they are, unless accesses are looked up in the hit filter; that takes rax and rcx, too.
+    /// Ends the block's record. Does not change the flags, unless accesses are looked up in the hit filter, which also
+    /// uses rax and rcx.
     pub(crate) fn end_record(&mut self, block: &Block<G>) {
         if let Some(lookup) = self.lookup {
             self.look_up_accesses(block, lookup);

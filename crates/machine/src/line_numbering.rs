@@ -120,7 +120,8 @@ mod tests {
                 prop_assert_eq!(*first, number);
                 *is_held |= held;
             }
-            let held: HashMap<u64, u32> = of.into_iter().filter(|(_, (_, held))| *held).map(|(line, (number, _))| (line, number)).collect();
+            let held = of.into_iter().filter(|(_, (_, held))| *held);
+            let held: HashMap<u64, u32> = held.map(|(line, (number, _))| (line, number)).collect();
             let regions: std::collections::HashSet<u64> = held.keys().map(|line| line >> REGION_SHIFT).collect();
             let renumbered = numbers.compact(|visit| held.values().for_each(|&number| visit(number)));
             prop_assert_eq!(numbers.regions.len(), regions.len());

@@ -68,7 +68,7 @@ impl From<Rows> for models::Rows {
     }
 }
 
-/// The references that a miss-ratio curve is of.
+/// The references that a miss-ratio curve counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReferenceStream {
     /// Instructions.

@@ -34,7 +34,8 @@ pub struct ShowOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub processors: Option<u32>,
     /// The time slice of threads that share a processor, in instructions.
-    #[arg(long, value_name = "N", requires = "processors", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "processors", default_value_t = 100_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub quantum: u64,
     /// A table of addresses for each process; -o names a directory then.
     #[arg(long)]
@@ -60,7 +61,7 @@ pub struct SummaryOptions {
     /// Sizes of pages.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "8K,64K,512K,4M", value_parser = ranges::page_size)]
     pub page_sizes: Vec<u64>,
-    /// Instructions in a window of time; by default so many that there are some 20 to 50 windows.
+    /// Instructions in a window of time. The default makes 20 to 50 windows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub window: Option<u64>,
 }
@@ -72,7 +73,7 @@ pub struct SelectionOptions {
     /// Instructions of this function: NAME or IMAGE!NAME. Can be given several times, as --image and --thread.
     #[arg(long = "function", value_name = "FUNCTION")]
     pub functions: Vec<String>,
-    /// And of all functions that those call.
+    /// Include all functions that they call.
     #[arg(long, requires = "functions")]
     pub with_callees: bool,
     /// Instructions of this image: libc.so.6.1, or libc.

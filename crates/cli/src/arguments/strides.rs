@@ -34,7 +34,7 @@ pub struct StridesOptions {
     /// A reference with a stride shorter than this is not compared with earlier references.
     #[arg(long, value_name = "BYTES", default_value_t = 128)]
     pub threshold: u64,
-    /// Compare every reference with all those that far back, as with --threshold 0.
+    /// Compare every reference with all earlier ones within --depth, as with --threshold 0.
     #[arg(long, conflicts_with = "threshold")]
     pub all_references: bool,
     /// Count strides in elements, not in bytes: of an array if its type is known, otherwise of the size of the access.

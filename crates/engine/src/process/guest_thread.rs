@@ -1,4 +1,5 @@
-//! The execution of a guest thread: runs the interpreter or compiled code, passes system calls and signals to the kernel, and notifies the observer.
+//! The execution of a guest thread: runs the interpreter or compiled code, passes system calls and signals to the kernel,
+//! and notifies the observer.
 
 mod code;
 

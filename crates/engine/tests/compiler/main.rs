@@ -28,7 +28,8 @@ fn compare(batch: &Batch, kind: Kind, threshold: &[u32]) {
         assert_eq!(first, None, "is a sequence that differs:\n{}", first.map(explained).unwrap_or_default());
     };
     for counts in [false, true] {
-        let engine = |threshold| engine(&program, Way { compile_threshold: threshold, counts }, batch.bytes());
+        let engine =
+            |threshold| engine(&program, Way { compile_threshold: threshold, counts }, batch.bytes());
         let interpreted = engine(0);
         threshold.iter().for_each(|threshold| {
             same(&interpreted, &format!("compiled after {threshold}"), &engine(*threshold))

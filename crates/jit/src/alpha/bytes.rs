@@ -52,7 +52,7 @@ impl Emitter<'_> {
         self.write(step.c, RAX);
     }
 
-    /// Shifts rax right by 64 less what is in rcx, in two steps, for a shift of 64 must give 0.
+    /// Shifts rax right by 64 less what is in rcx, in two steps, because a shift by 64 must give 0.
     fn spill(&mut self) {
         self.assembler.shift(Shift::Right, Size::Quad, RAX, 1);
         self.assembler.unary(Unary::Not, RCX);
@@ -77,7 +77,7 @@ impl Emitter<'_> {
         self.assembler.constant(RAX, ones);
     }
 
-    /// Clears what rax covers.
+    /// Clears the bits that are set in rax.
     fn clear(&mut self, step: &DecodedInstruction) {
         self.assembler.unary(Unary::Not, RAX);
         let a = self.read(Size::Quad, step.a, RCX);

@@ -1,6 +1,6 @@
-//! Floating point in the host's arithmetic: the common cases, which are those of `alpha::float`'s `quick`, and results
-//! that are chopped, or the first that are inexact. All others are the interpreter's, and so is what a case is if it
-//! takes long to find out.
+//! Floating point in the host's arithmetic. Compiled code handles the common cases: those of `alpha::float`'s `quick`,
+//! chopped results, and the first inexact result. It calls the interpreter for all others, and where telling the case
+//! would take long.
 
 use std::ops::RangeInclusive;
 
@@ -10,12 +10,12 @@ use super::*;
 use alpha::cpu::FloatStatus;
 use alpha::float::control;
 
-/// Exponents as they stand in a T number: of normal ones, and of results that cannot have been rounded to one.
+/// Biased exponents of T numbers: of normal numbers, and of results that cannot have been rounded to a normal number.
 const NORMAL: RangeInclusive<i32> = 1..=0x7fe;
 const CERTAIN: RangeInclusive<i32> = 2..=0x7fe;
-/// Of S numbers in a register.
+/// Exponents that S numbers have in a register.
 const SINGLE: RangeInclusive<i32> = 0x381..=0x47e;
-/// Of numbers with at most so many bits before the point that all of them are kept.
+/// Exponents of numbers whose integer part fits the significand of a T number.
 const INTEGER: RangeInclusive<i32> = 1..=1023 + 52;
 
 /// The memory operand of a floating-point register.
@@ -38,7 +38,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// An operation on floating-point registers; false if it is none of the common ones.
+    /// An operation on floating-point registers. False if compiled code does not implement it.
     pub(crate) fn float_operate(&mut self, step: &DecodedInstruction, at: usize) -> bool {
         match step.op {
             Op::Addt => self.arithmetic(step, at, Vector::ADD),
@@ -102,8 +102,8 @@ impl Emitter<'_> {
         self.assembler.vector(operation, XMM0, float(step.b));
     }
 
-    /// The same where the host does not round as usual, or where an inexact result, of which the host knows, has not
-    /// been recorded before.
+    /// The result where the rounding mode differs from the host's, or where the first inexact result, which the host's
+    /// status reports, must be recorded.
     pub(crate) fn compute_noted(
         &mut self,
         step: &DecodedInstruction,
@@ -111,14 +111,14 @@ impl Emitter<'_> {
         back: Label,
         slow_path: Label,
     ) {
-        /// Where the host notes an inexact result (MXCSR.PE).
+        /// The host's status of an inexact result (MXCSR.PE).
         const INEXACT: u8 = 1 << 5;
         let status = |which: FloatStatus| {
             field::<Cpu>(offset_of!(Cpu, float_status) + which as usize * size_of::<u32>())
         };
         let rounding = rounding(step);
         let (mode, certain) = match rounding {
-            // What is too great is the greatest number.
+            // An overflow gives the greatest finite number.
             Rounding::Chopped => (FloatStatus::Chopped, *CERTAIN.start()..=*CERTAIN.end() - 1),
             _ => (FloatStatus::Nearest, CERTAIN),
         };
@@ -141,7 +141,7 @@ impl Emitter<'_> {
         self.assembler.set_bits(last_of_fpcr(), ((control::FPCR_INE | control::SUM) >> 56) as u8);
     }
 
-    /// A comparison of numbers, which are never unordered.
+    /// A comparison of two numbers, neither of which is a NaN.
     fn compare_floats(&mut self, step: &DecodedInstruction, at: usize, holds: Option<Condition>) -> bool {
         let (slow_path, back) = self.interpret_out_of_line(step, at);
         self.check_operands(step, slow_path);
@@ -151,7 +151,7 @@ impl Emitter<'_> {
                 self.assembler.vector(Vector::COMPARE, XMM0, float(step.b));
                 self.assembler.set(condition, RAX);
                 self.assembler.load_zero_extended(Size::Byte, RAX, RAX);
-                // What is true is 2.0.
+                // True is 2.0.
                 self.assembler.shift(Shift::Left, Size::Quad, RAX, 62);
             }
             None => self.assembler.constant(RAX, 0),
@@ -161,7 +161,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// An integer that a T number can hold.
+    /// Converts an integer that a T number represents exactly.
     fn convert_integer(&mut self, step: &DecodedInstruction, at: usize) -> bool {
         let (slow_path, back) = self.interpret_out_of_line(step, at);
         self.read_float(step.b, RAX);
@@ -175,7 +175,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// A number that is no greater than the integers a T number can hold, rounded towards zero.
+    /// Converts a number to an integer, rounded towards zero, if its integer part fits the significand.
     fn convert_to_integer(&mut self, step: &DecodedInstruction, at: usize) -> bool {
         if rounding(step) != Rounding::Chopped {
             return false;
@@ -196,7 +196,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// What an S number's bits, and no others, say.
+    /// Converts a T number to an S number that represents it exactly.
     fn convert_single(&mut self, step: &DecodedInstruction, at: usize) -> bool {
         let (slow_path, back) = self.interpret_out_of_line(step, at);
         self.read_float(step.b, RAX);
@@ -226,7 +226,7 @@ impl Emitter<'_> {
         self.assembler.bind(back);
     }
 
-    /// A conditional move, on what a branch goes by.
+    /// A conditional move, on the conditions of branches.
     fn move_float_if(&mut self, step: &DecodedInstruction, branch: Op) -> bool {
         if step.c != Cpu::SINK {
             let condition = self.float_condition(&DecodedInstruction { op: branch, ..*step });
@@ -255,8 +255,8 @@ impl Emitter<'_> {
         true
     }
 
-    /// Whether an inexact result is rounded as it should be, and traps nowhere; and whether the status is set that
-    /// would note it. Takes rcx.
+    /// Whether the host's rounding mode is the guest's and an inexact result does not trap; and whether the status of an
+    /// inexact result is set already. Uses rcx.
     fn check_control(&mut self, rounding: Rounding, status: u64, otherwise: Label) {
         let byte = |bits: u64| (bits >> 56) as i32;
         let dynamic = if rounding == Rounding::Dynamic { byte(control::DYNAMIC) } else { 0 };
@@ -272,7 +272,7 @@ impl Emitter<'_> {
         self.assembler.jump_if(Condition::NotEqual, otherwise);
     }
 
-    /// Whether the operands are normal or zero. Takes rax and rcx.
+    /// Whether the operands are normal or zero. Uses rax and rcx.
     fn check_operands(&mut self, step: &DecodedInstruction, slow_path: Label) {
         for register in [step.a, step.b].into_iter().filter(|&register| register != 31) {
             self.read_float(register, RAX);
@@ -280,7 +280,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether the exponent of the T number in rax is one of these; or it is zero, if that will do. Takes rcx.
+    /// Whether the exponent of the T number in rax is in a range; if zero is allowed, also whether the number is zero. Uses rcx.
     fn check_exponent(&mut self, exponents: RangeInclusive<i32>, or_zero: bool, slow_path: Label) {
         let zero = self.assembler.label();
         self.assembler.load(Size::Quad, RCX, RAX);
@@ -293,7 +293,7 @@ impl Emitter<'_> {
         self.assembler.bind(zero);
     }
 
-    /// Whether the number in ecx is one of these. Takes rcx.
+    /// Whether the number in ecx is in a range. Changes rcx.
     fn check_number(&mut self, numbers: RangeInclusive<i32>, slow_path: Label) {
         let (least, most) = numbers.into_inner();
         self.assembler.alu_constant(Alu::Sub, Size::Long, RCX, least);

@@ -22,14 +22,14 @@ pub(crate) fn second(step: &DecodedInstruction) -> Second {
 }
 
 impl Emitter<'_> {
-    /// An instruction without access to memory; false if it is none of the common ones.
+    /// An instruction without access to memory. False if compiled code does not implement it.
     pub(crate) fn operate(&mut self, step: &DecodedInstruction) -> bool {
         use Size::{Long, Quad};
         match step.op {
             Op::Lda | Op::Ldah => self.load_address(step),
             Op::Trapb | Op::Excb | Op::Fetch | Op::FetchM | Op::Ecb | Op::Wh64 | Op::Wh64en => {}
             Op::Mb => self.assembler.fence(),
-            // The host keeps the order of its writes.
+            // Barriers for stores: the host's stores are ordered.
             Op::Wmb => {}
             Op::Addl => self.add(step, Long, 0),
             Op::Addq => self.add(step, Quad, 0),
@@ -147,8 +147,8 @@ impl Emitter<'_> {
         self.write(step.c, to);
     }
 
-    /// A constant of 32 bits added in two steps, as compilers do for the global pointer; false if the two
-    /// instructions are something else.
+    /// The pair LDAH, LDA that adds a 32-bit constant, as compilers do for the global pointer. False if the first two
+    /// instructions are not such a pair.
     pub(crate) fn load_long_address(&mut self, instructions: &[DecodedInstruction]) -> bool {
         let [high, low, ..] = instructions else { return false };
         let is_one = high.op == Op::Ldah && low.op == Op::Lda && low.b == high.c && low.c == high.c;
@@ -234,8 +234,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where to copy the first operand, to compute the result from it and the second one: where the result
-    /// comes, but not where the second one is.
+    /// The host register into which the first operand is copied before the second one is applied: the result's, unless
+    /// the second operand is in it.
     fn work(&self, step: &DecodedInstruction) -> Register {
         let to = self.target(step.c);
         if self.held(step.b) == Some(to) { RAX } else { to }
@@ -275,7 +275,7 @@ impl Emitter<'_> {
         self.write_compared(step.c, work);
     }
 
-    /// Sets an integer register; the flags tell how it compares with zero.
+    /// Sets an integer register, and the host's flags by comparing it with zero.
     fn write_compared(&mut self, register: u8, value: Register) {
         self.write(register, value);
         self.flags = (register, self.assembler.position());
@@ -290,7 +290,7 @@ impl Emitter<'_> {
         self.write(to, value);
     }
 
-    /// The second operand's complement goes in.
+    /// An operation with the complement of the second operand.
     fn logic_not(&mut self, step: &DecodedInstruction, operation: Alu) {
         let work = match second(step) {
             Second::Literal(value) => {
@@ -328,7 +328,8 @@ impl Emitter<'_> {
         self.write(step.c, RAX);
     }
 
-    /// Sets the flags for a comparison, and says when it holds; None if the instruction is none.
+    /// Sets the host's flags for a comparison and returns the condition under which it holds. None if the instruction is not a
+    /// comparison.
     pub(crate) fn compare(&mut self, step: &DecodedInstruction) -> Option<Condition> {
         let condition = match step.op {
             Op::Cmpeq => Condition::Equal,
@@ -338,7 +339,7 @@ impl Emitter<'_> {
             Op::Cmpule => Condition::BelowOrEqual,
             _ => return None,
         };
-        // The order of longwords is that of what they are extended to.
+        // Sign extension preserves the order of longwords.
         let is_longword = self.is_longword(step.a) && self.is_longword(step.b);
         let size = if is_longword { Size::Long } else { Size::Quad };
         match (second(step), self.held(step.a)) {
@@ -399,7 +400,7 @@ impl Emitter<'_> {
         if step.c == Cpu::SINK {
             return;
         }
-        // Moves leave the flags alone.
+        // Moves do not change the host's flags.
         let b = self.read_second(Size::Quad, step, RCX);
         let to = self.target(step.c);
         self.read_into(Size::Quad, step.c, to);
