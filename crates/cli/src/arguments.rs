@@ -17,7 +17,8 @@ mod strides;
 
 pub use export::{ExportOptions, Form};
 pub use models::{
-    CachesOptions, MachinesOptions, MrcOptions, ReferenceStream, SimulationOptions, SizesOptions, TimeOptions,
+    CachesOptions, CallOptions, CallsOptions, MachinesOptions, MrcOptions, ReferenceStream, ResultRows,
+    SimulationOptions, SizesOptions, TimeOptions,
 };
 pub use program::{FileOptions, ProgramOptions, parse};
 pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
@@ -176,6 +177,20 @@ is a name that pathlength machines lists, or a file. A damaged trace is simulate
 exit status is 1."
     )]
     Caches(CachesOptions),
+    /// Show what calls cost: functions with all that they call, callers, callees, and the call tree.
+    #[command(
+        override_usage = "pathlength calls [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength calls ./sort data.txt                                     functions and the call tree
+  pathlength calls --by caller --function memcpy ./sort data.txt       who calls memcpy, and how often
+  pathlength calls --by unit --unit compare sort.trace                 each call of the function compare by itself
+  pathlength caches --by call-tree ./sort data.txt                     the same with misses, or with cycles by time
+
+Calls are followed by control flow, exactly and without sampling; in recursion a call within a call of the same function \
+is a part of that one, so that no instruction is counted twice."
+    )]
+    Calls(CallsOptions),
     /// Compute miss-ratio curves: the misses of caches of all sizes, from one pass.
     #[command(
         override_usage = "pathlength mrc [OPTIONS] <TRACE|PROGRAM> [ARG]...",

@@ -55,6 +55,13 @@ pub fn cache_size(text: &str) -> Result<u64, String> {
     size(text, 1 << 10, 1 << 30).ok_or_else(|| "a cache has 1K, 2K, 4K and so on, up to 1G".into())
 }
 
+/// A share in percent: 1, 0.5 or 1%.
+pub fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    let percent = number.filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "a share is 0 to 100 percent, such as 0.5".into())
+}
+
 fn size(text: &str, least: u64, most: u64) -> Option<u64> {
     const UNITS: [(char, u32); 3] = [('K', 10), ('M', 20), ('G', 30)];
     let unit = UNITS.iter().find(|(letter, _)| text.ends_with(*letter));

@@ -4,6 +4,7 @@ mod block_template;
 mod caches;
 mod description;
 mod hierarchy;
+mod instruction_counts;
 mod line_numbering;
 mod mrc;
 mod per_thread;
@@ -18,6 +19,7 @@ pub use description::{
     Write, WriteBuffer, names,
 };
 pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
+pub use instruction_counts::{InstructionCounts, UnitInstructions};
 pub use mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
 pub use pipeline::{Cause, Cycles, PipelineSide, SiteCycles, TimingModel, TimingModelError, UnitCycles};
 pub use predictor::Predictions;

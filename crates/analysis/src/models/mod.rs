@@ -1,6 +1,7 @@
 //! The results of machine models as tables: of structures, functions, lines, instructions and units of work.
 
 mod cycles;
+mod instructions;
 mod misses;
 mod mrc;
 
@@ -143,7 +144,7 @@ fn grouped(
 }
 
 /// One table for each machine, named after it if there are several.
-fn named<M>(
+pub(crate) fn named<M>(
     machines: &[(&str, &M)],
     name: &str,
     title: &str,

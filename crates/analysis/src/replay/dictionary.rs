@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use events::BlockId;
+use events::{Block, BlockId};
 use isa::{Flags, Format, Op};
 use trace::Trace;
 
@@ -84,19 +84,8 @@ const POINTER_SETUP: u64 = 8;
 impl<'a> Dictionary<'a> {
     /// For all blocks of a trace.
     pub fn new(trace: &'a Trace, names: &'a Names) -> Dictionary<'a> {
-        let mut places = Places { names, places: Vec::new(), numbers: HashMap::new() };
-        let blocks = trace.blocks().iter().map(|block| {
-            let place = places.number(block.image, block.address);
-            let start = places.places[place as usize].start;
-            Facts {
-                address: block.address,
-                end: block.address.wrapping_add(4 * block.words.len() as u64),
-                place,
-                at_entry: block.address == start || block.address == start.wrapping_add(POINTER_SETUP),
-                transfer: block.words.last().map_or(Transfer::None, |&word| Transfer::of(word)),
-            }
-        });
-        let blocks = blocks.collect();
+        let mut places = CodePlaces::default();
+        let blocks = trace.blocks().iter().map(|block| places.facts(names, block)).collect();
         Dictionary { trace, names, blocks, places: places.places }
     }
 
@@ -139,22 +128,36 @@ impl CodePlace {
 /// The name by which [`Names::image`] refers to code outside images.
 const NO_IMAGE: &str = "(none)";
 
-/// Numbers places.
-struct Places<'a> {
-    names: &'a Names,
-    places: Vec<CodePlace>,
+/// The places of blocks, numbered in the order in which they are first met.
+#[derive(Default)]
+pub(crate) struct CodePlaces {
+    /// The places, by number.
+    pub places: Vec<CodePlace>,
     /// By image, first address, and whether it is a function: one can begin where its section does.
     numbers: HashMap<(Option<u32>, u64, bool), u32>,
 }
 
-impl Places<'_> {
-    fn number(&mut self, image: Option<u32>, address: u64) -> u32 {
-        let found = self.names.place(image, address);
+impl CodePlaces {
+    /// Static facts on a block.
+    pub fn facts(&mut self, names: &Names, block: &Block) -> Facts {
+        let place = self.number(names, block.image, block.address);
+        let start = self.places[place as usize].start;
+        Facts {
+            address: block.address,
+            end: block.address.wrapping_add(4 * block.words.len() as u64),
+            place,
+            at_entry: block.address == start || block.address == start.wrapping_add(POINTER_SETUP),
+            transfer: block.words.last().map_or(Transfer::None, |&word| Transfer::of(word)),
+        }
+    }
+
+    fn number(&mut self, names: &Names, image: Option<u32>, address: u64) -> u32 {
+        let found = names.place(image, address);
         let start = found.as_ref().map_or(0, |place| place.start);
         let (name, symbol) = found.map(|place| (place.name, place.symbol)).unzip();
         let symbol = symbol.flatten();
         *self.numbers.entry((image, start, symbol.is_some())).or_insert_with(|| {
-            let place = CodePlace { name, symbol, image: self.names.image(image), start };
+            let place = CodePlace { name, symbol, image: names.image(image), start };
             self.places.push(place);
             self.places.len() as u32 - 1
         })

@@ -18,6 +18,7 @@ mod text;
 pub use accesses::{Access, Accesses};
 pub use addresses::Addresses;
 pub use calls::{Arrival, Calls};
+pub(crate) use dictionary::CodePlaces;
 pub use dictionary::{CodePlace, Dictionary, Facts, Transfer};
 pub use filter::{Filter, NotInTrace, SelectedInstructions, Selection};
 pub use functions::FunctionTrace;

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use analysis::call_tree::{CallRows, CallSelection};
 use analysis::models;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use machine::Holds;
 
@@ -55,15 +57,53 @@ pub enum Rows {
     Instruction,
     /// Units of work.
     Unit,
+    /// Functions and their callers.
+    Caller,
+    /// Functions and their callees.
+    Callee,
+    /// Chains of calls.
+    CallTree,
 }
 
-impl From<Rows> for models::Rows {
-    fn from(rows: Rows) -> models::Rows {
-        match rows {
-            Rows::Function => models::Rows::Function,
-            Rows::Line => models::Rows::Line,
-            Rows::Instruction => models::Rows::Instruction,
-            Rows::Unit => models::Rows::Unit,
+/// The rows of a table that the call tree is needed for, or of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultRows {
+    /// Own costs.
+    Own(models::Rows),
+    /// Costs of calls.
+    Calls(CallRows),
+}
+
+/// The calls whose costs are shown.
+#[derive(Clone, Debug, Args)]
+pub struct CallOptions {
+    /// With --by caller and callee, only this function: NAME or IMAGE!NAME. Can be given several times.
+    #[arg(long = "function", value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
+    pub functions: Vec<String>,
+    /// With --by call-tree, leave out calls that cost less than this share of the total.
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = ranges::percent)]
+    pub threshold: f64,
+}
+
+impl CallOptions {
+    /// The selection.
+    pub fn selection(&self) -> CallSelection {
+        CallSelection { functions: self.functions.clone(), threshold: self.threshold }
+    }
+}
+
+impl Rows {
+    /// What is shown; functions with all that they call if `is_inclusive`.
+    pub fn results(self, is_inclusive: bool) -> ResultRows {
+        match self {
+            Rows::Function if is_inclusive => ResultRows::Calls(CallRows::Function),
+            Rows::Function => ResultRows::Own(models::Rows::Function),
+            Rows::Line => ResultRows::Own(models::Rows::Line),
+            Rows::Instruction => ResultRows::Own(models::Rows::Instruction),
+            Rows::Unit => ResultRows::Own(models::Rows::Unit),
+            Rows::Caller => ResultRows::Calls(CallRows::Caller),
+            Rows::Callee => ResultRows::Calls(CallRows::Callee),
+            Rows::CallTree => ResultRows::Calls(CallRows::Tree),
         }
     }
 }
@@ -123,6 +163,11 @@ pub struct CachesOptions {
     /// One row for each of these, instead of each cache and TLB.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<Rows>,
+    /// With --by function, add to each function what it calls.
+    #[arg(long, requires = "by")]
+    pub inclusive: bool,
+    #[command(flatten)]
+    pub calls: CallOptions,
     /// Classify misses as compulsory, capacity or conflict misses. This takes several times as long.
     #[arg(long)]
     pub classify: bool,
@@ -146,6 +191,25 @@ pub struct TimeOptions {
     /// One table with a row for each of these, instead of a summary.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<Rows>,
+    /// With --by function, add to each function what it calls.
+    #[arg(long, requires = "by")]
+    pub inclusive: bool,
+    #[command(flatten)]
+    pub calls: CallOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub input: SimulationOptions,
+}
+
+/// Options of `calls`.
+#[derive(Debug, Args)]
+pub struct CallsOptions {
+    /// One table with a row for each of these, instead of the most expensive functions and the call tree.
+    #[arg(long, value_name = "ROWS")]
+    pub by: Option<Rows>,
+    #[command(flatten)]
+    pub calls: CallOptions,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]

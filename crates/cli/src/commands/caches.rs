@@ -6,9 +6,9 @@ use analysis::models;
 use anyhow::Context;
 use machine::{Caches, Machine};
 
-use super::mrc;
 use super::simulate::simulate;
-use crate::arguments::CachesOptions;
+use super::{calls, mrc};
+use crate::arguments::{CachesOptions, ResultRows};
 
 /// Simulates the machines' caches on the trace or the program, and writes the tables.
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
@@ -18,18 +18,22 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     let several = options.by.is_some() && options.machines.len() > 1;
     report::check(several, output.format, output.path.as_deref())?;
-    let rows = options.by.map(Into::into);
+    let rows = options.by.map(|by| by.results(options.inclusive));
     let machines = find(&options.machines)?;
     let make = if options.classify { Caches::classified } else { Caches::new };
     let model: Vec<Caches> = machines.iter().map(make).collect();
-    let simulated = simulate(&options.input, rows, &machines, model)?;
+    let input = &options.input;
+    if let Some(ResultRows::Calls(rows)) = rows {
+        return calls::simulate(input, rows, &options.calls, output, &options.machines, &machines, model);
+    }
+    let simulated = simulate(input, rows, &machines, model)?;
     let named: Vec<_> = options.machines.iter().map(String::as_str).zip(&simulated.model).collect();
     let tables = match rows {
-        None => vec![models::structures(&named, options.classify)],
-        Some(rows) => models::by(rows, &named, &simulated.trace),
+        Some(ResultRows::Own(rows)) => models::by(rows, &named, &simulated.trace),
+        _ => vec![models::structures(&named, options.classify)],
     };
     simulated.write(tables, output)?;
-    simulated.finish(&options.input)
+    simulated.finish(input)
 }
 
 /// The machines with these names, or in these files.

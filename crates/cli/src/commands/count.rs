@@ -90,8 +90,8 @@ fn tables(by: Option<By>, profile: &Profile, span: &str, measurement: Option<&Me
 }
 
 /// Keeps the first rows and the total.
-fn shortened(mut table: Table) -> Table {
-    let others = table.rows.len().saturating_sub(SUMMARY_FUNCTIONS + 1);
+pub fn shortened(mut table: Table) -> Table {
+    let others = table.rows.len().saturating_sub(SUMMARY_FUNCTIONS + usize::from(table.total));
     if others > 0 {
         table.rows.drain(SUMMARY_FUNCTIONS..SUMMARY_FUNCTIONS + others);
         table.notes.push(format!("{others} more functions: --by function shows all."));

@@ -3,6 +3,7 @@
 pub mod attach;
 pub mod build;
 pub mod caches;
+pub mod calls;
 pub mod check;
 pub mod compare;
 pub mod count;

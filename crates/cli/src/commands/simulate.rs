@@ -18,7 +18,7 @@ use trace::Trace;
 use super::show::report_problems;
 use super::trace::{counts_units, plan};
 use super::{check_ending, check_names, configuration, left_out, named, protect_images, until, write};
-use crate::arguments::{EngineOptions, OutputOptions, SimulationOptions};
+use crate::arguments::{EngineOptions, OutputOptions, ResultRows, SimulationOptions};
 use crate::progress::Replaying;
 
 /// A finished simulation.
@@ -44,7 +44,7 @@ fn cpu(options: &SimulationOptions, machines: &[Machine]) -> isa::Cpu {
 /// Simulates a model of these machines on a trace or a program, for tables with these rows.
 pub fn simulate<M: Model + 'static>(
     options: &SimulationOptions,
-    rows: Option<Rows>,
+    rows: Option<ResultRows>,
     machines: &[Machine],
     model: M,
 ) -> anyhow::Result<Simulated<M>> {
@@ -52,7 +52,7 @@ pub fn simulate<M: Model + 'static>(
         return replay(options, rows, model);
     }
     if options.plan.unit.is_none() {
-        if rows == Some(Rows::Unit) {
+        if rows == Some(ResultRows::Own(Rows::Unit)) {
             bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
         }
         if options.warm_up > 0 {
@@ -125,7 +125,7 @@ pub fn is_parallel(host_processors: Option<u32>) -> bool {
 
 fn replay<M: Model>(
     options: &SimulationOptions,
-    rows: Option<Rows>,
+    rows: Option<ResultRows>,
     mut model: M,
 ) -> anyhow::Result<Simulated<M>> {
     let trace = Trace::open(options.file.path())?;
@@ -177,7 +177,11 @@ fn note(options: &SimulationOptions, trace: &Trace) -> Option<String> {
 }
 
 /// The part of a trace to simulate. The options have the same meaning as for programs.
-fn selection(options: &SimulationOptions, rows: Option<Rows>, trace: &Trace) -> anyhow::Result<Selection> {
+fn selection(
+    options: &SimulationOptions,
+    rows: Option<ResultRows>,
+    trace: &Trace,
+) -> anyhow::Result<Selection> {
     let plan = &options.plan;
     let for_programs = [
         (plan.from.is_some(), "--from"),
@@ -199,7 +203,7 @@ fn selection(options: &SimulationOptions, rows: Option<Rows>, trace: &Trace) -> 
     }
     // The function of a trace's units is named in the trace.
     let chooses_units = plan.unit.is_some() || counts_units(plan) || options.warm_up > 0;
-    if unit.is_none() && (chooses_units || rows == Some(Rows::Unit)) {
+    if unit.is_none() && (chooses_units || rows == Some(ResultRows::Own(Rows::Unit))) {
         bail!("{file} has no units of work: record it with --unit FUNCTION");
     }
     let first = trace.first_unit().unwrap_or(0);

@@ -5,6 +5,7 @@ mod attach;
 mod bad_input;
 mod build;
 mod caches;
+mod calls;
 mod compare;
 mod count;
 mod crashes;

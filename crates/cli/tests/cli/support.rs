@@ -27,6 +27,7 @@ fn make_guests() -> PathBuf {
     for (build, switches) in BUILDS {
         let folder = folder.join(build);
         std::fs::create_dir_all(&folder).unwrap();
+        compile(&folder, switches, "calls.c", "calls", &[]);
         compile(&folder, switches, "columns.f90", "columns", &[]);
         compile(&folder, switches, "crossing.c", "crossing", &["-pthread"]);
         compile(&folder, switches, "debugged.c", "debugged", &["-O0", "-pthread"]);

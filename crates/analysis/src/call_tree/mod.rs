@@ -1,0 +1,130 @@
+//! The call tree of an execution: a node for each chain of calls, so that costs can be attributed to a function with
+//! everything that it calls, to its callers, and to its callees.
+
+mod costs;
+mod model;
+mod tables;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use costs::CallCosts;
+pub use model::WithCallTree;
+pub use tables::{CallRows, CallSelection, call_tables};
+
+use crate::names::FunctionName;
+
+/// A node's number.
+pub type NodeId = u32;
+
+/// Recursive calls deeper than this are merged with the nearest open call of the same function.
+const MAX_DEPTH: u32 = 256;
+/// The number of nodes from which on other calls are merged, too, or have no caller.
+const MAX_NODES: usize = 1 << 18;
+
+/// The calls of all threads, merged by their chain of functions.
+#[derive(Debug, Default)]
+pub struct CallTree {
+    nodes: Vec<Node>,
+    /// By parent and function.
+    children: HashMap<(Option<NodeId>, u32), NodeId>,
+    functions: Vec<Arc<FunctionName>>,
+    function_numbers: HashMap<Arc<FunctionName>, u32>,
+    /// Calls whose chain is not shown completely.
+    merged: u64,
+}
+
+/// A chain of calls.
+#[derive(Debug)]
+pub struct Node {
+    /// The caller's node; None for the function in which an execution or a recording begins.
+    pub parent: Option<NodeId>,
+    /// The function's index in [`CallTree::functions`].
+    pub function: u32,
+    /// The number of callers.
+    pub depth: u32,
+    /// How often it was called.
+    pub calls: u64,
+}
+
+impl CallTree {
+    /// The nodes; a caller stands before its callees.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The functions of the nodes.
+    pub fn functions(&self) -> &[Arc<FunctionName>] {
+        &self.functions
+    }
+
+    /// Calls that were merged because the tree was too deep or too large.
+    pub fn merged(&self) -> u64 {
+        self.merged
+    }
+
+    /// The callers of a node, the nearest first.
+    pub fn callers(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        self.open_calls(self.nodes[node as usize].parent)
+    }
+
+    /// A node and its callers, the nearest first.
+    fn open_calls(&self, node: Option<NodeId>) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(node, |&node| self.nodes[node as usize].parent)
+    }
+
+    /// The number of a function.
+    fn function(&mut self, name: &Arc<FunctionName>) -> u32 {
+        if let Some(&number) = self.function_numbers.get(name) {
+            return number;
+        }
+        let number = self.functions.len() as u32;
+        self.functions.push(name.clone());
+        self.function_numbers.insert(name.clone(), number);
+        number
+    }
+
+    /// A call of a function from a node; None if there is no caller. Returns the node of the call.
+    fn call(&mut self, caller: Option<NodeId>, function: u32) -> NodeId {
+        let node = self.node(caller, function);
+        self.nodes[node as usize].calls += 1;
+        node
+    }
+
+    fn node(&mut self, caller: Option<NodeId>, function: u32) -> NodeId {
+        if let Some(&node) = self.children.get(&(caller, function)) {
+            return node;
+        }
+        let depth = caller.map_or(0, |caller| self.nodes[caller as usize].depth + 1);
+        let is_full = self.nodes.len() >= MAX_NODES;
+        if depth > MAX_DEPTH || is_full {
+            let is_same = |node: &NodeId| self.nodes[*node as usize].function == function;
+            let open = self.open_calls(caller).find(is_same);
+            if let Some(open) = open {
+                self.merged += 1;
+                return open;
+            }
+        }
+        if !is_full {
+            return self.add(caller, function, depth);
+        }
+        self.merged += 1;
+        match self.children.get(&(None, function)) {
+            Some(&root) => root,
+            None => self.add(None, function, 0),
+        }
+    }
+
+    fn add(&mut self, parent: Option<NodeId>, function: u32, depth: u32) -> NodeId {
+        let number = self.nodes.len() as NodeId;
+        self.nodes.push(Node { parent, function, depth, calls: 0 });
+        self.children.insert((parent, function), number);
+        number
+    }
+
+    /// Sets the numbers of calls to 0.
+    fn reset_calls(&mut self) {
+        self.nodes.iter_mut().for_each(|node| node.calls = 0);
+        self.merged = 0;
+    }
+}

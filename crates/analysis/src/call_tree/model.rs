@@ -1,0 +1,185 @@
+//! A model that distinguishes the calls in which code is executed.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use events::record::{Entries, Entry, Event, Shape};
+use events::{Block, BlockId, Consumer, Image, Thread};
+use isa::InstructionSet;
+use machine::Model;
+
+use super::{CallTree, NodeId};
+use crate::names::{FunctionName, Names};
+use crate::replay::{CallStack, CodePlaces, Facts};
+
+/// A model with the call tree of what it consumes.
+///
+/// The model is given an instance of each block for each node of the tree in which the block is executed. What it
+/// counts of that instance is therefore the node's, and its counts remain exact whatever they are.
+pub struct WithCallTree<M> {
+    /// The model. Its blocks are [`WithCallTree::instances`].
+    pub model: M,
+    tree: CallTree,
+    definitions: Definitions,
+    instances: Instances,
+    stacks: HashMap<u32, CallStack<NodeId>>,
+    /// Records for the model.
+    records: Vec<u64>,
+}
+
+/// The blocks as they are defined, and what is known of them.
+struct Definitions {
+    instruction_set: &'static dyn InstructionSet,
+    names: Names,
+    places: CodePlaces,
+    blocks: Vec<Block>,
+    shapes: Vec<Shape>,
+    /// With the function's number in the tree.
+    facts: Vec<(Facts, u32)>,
+}
+
+/// The instances of blocks.
+#[derive(Default)]
+struct Instances {
+    all: Vec<Instance>,
+    numbers: HashMap<(NodeId, BlockId), BlockId>,
+    /// By block, the instance that was used last: most blocks are executed again in the same call.
+    last: Vec<Option<(NodeId, BlockId)>>,
+}
+
+/// A block as it is executed in a node of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// The node.
+    pub node: NodeId,
+    /// The block's number in the execution.
+    pub block: BlockId,
+}
+
+impl<M> WithCallTree<M> {
+    /// A model that has consumed nothing.
+    pub fn new(model: M, instruction_set: &'static dyn InstructionSet) -> WithCallTree<M> {
+        WithCallTree {
+            model,
+            tree: CallTree::default(),
+            definitions: Definitions {
+                instruction_set,
+                names: Names::default(),
+                places: CodePlaces::default(),
+                blocks: Vec::new(),
+                shapes: Vec::new(),
+                facts: Vec::new(),
+            },
+            instances: Instances::default(),
+            stacks: HashMap::new(),
+            records: Vec::new(),
+        }
+    }
+
+    /// The call tree.
+    pub fn tree(&self) -> &CallTree {
+        &self.tree
+    }
+
+    /// What the model's blocks are instances of, by the model's number.
+    pub fn instances(&self) -> &[Instance] {
+        &self.instances.all
+    }
+
+    /// A block of the execution.
+    pub fn block(&self, block: BlockId) -> &Block {
+        &self.definitions.blocks[block as usize]
+    }
+}
+
+impl<M: Consumer> WithCallTree<M> {
+    /// Rewrites records so that they refer to instances of blocks.
+    fn rewrite(&mut self, thread: Thread, records: &[u64]) {
+        let WithCallTree { model, tree, definitions, instances, stacks, records: rewritten } = self;
+        let stack = stacks.entry(thread.number).or_default();
+        rewritten.clear();
+        for entry in Entries::new(records, &definitions.shapes) {
+            match entry {
+                Entry::Execution(execution) => {
+                    let block = execution.block;
+                    let (facts, function) = &definitions.facts[block as usize];
+                    stack.block(
+                        facts,
+                        tree,
+                        |_, _| {},
+                        |tree, caller, _| tree.call(caller.copied(), *function),
+                    );
+                    let Some(&node) = stack.top() else { continue };
+                    let instance = instances.find(Instance { node, block }, || {
+                        model.define(&definitions.blocks[block as usize]);
+                    });
+                    rewritten.push(Event::Block(instance).word());
+                    rewritten.extend_from_slice(execution.addresses);
+                }
+                Entry::Mark(mark) => {
+                    stack.mark(mark);
+                    rewritten.push(Event::Mark(mark).word());
+                }
+            }
+        }
+    }
+}
+
+impl Instances {
+    /// The number of an instance, which is defined at its first use.
+    #[inline]
+    fn find(&mut self, instance: Instance, define: impl FnOnce()) -> BlockId {
+        let Instance { node, block } = instance;
+        let last = &mut self.last[block as usize];
+        if let Some((_, number)) = last.filter(|(last, _)| *last == node) {
+            return number;
+        }
+        let all = &mut self.all;
+        let number = *self.numbers.entry((node, block)).or_insert_with(|| {
+            define();
+            all.push(instance);
+            all.len() as BlockId - 1
+        });
+        *last = Some((node, number));
+        number
+    }
+}
+
+impl<M: Consumer> Consumer for WithCallTree<M> {
+    fn map(&mut self, image: &Image) {
+        self.definitions.names.add(image);
+        self.model.map(image);
+    }
+
+    fn define(&mut self, block: &Block) {
+        let Definitions { instruction_set, names, places, blocks, shapes, facts } = &mut self.definitions;
+        let facts_of_block = places.facts(names, block);
+        let place = &places.places[facts_of_block.place as usize];
+        let unnamed = || Arc::new(FunctionName { image: place.image.clone(), function: UNNAMED.into() });
+        let function = self.tree.function(&place.name.clone().unwrap_or_else(unnamed));
+        facts.push((facts_of_block, function));
+        shapes.push(Shape::new(*instruction_set, &block.words, false));
+        blocks.push(block.clone());
+        self.instances.last.push(None);
+    }
+
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        self.rewrite(thread, records);
+        self.model.executed(thread, &self.records);
+    }
+}
+
+/// Code without a symbol or a section.
+const UNNAMED: &str = "(unnamed)";
+
+impl<M: Model> Model for WithCallTree<M> {
+    fn reset_counts(&mut self) {
+        self.tree.reset_calls();
+        self.model.reset_counts();
+    }
+
+    fn use_worker_thread(&mut self) -> io::Result<bool> {
+        self.model.use_worker_thread()
+    }
+}

@@ -1,0 +1,134 @@
+//! Costs of calls: they agree with units of work, which the engine follows by itself; and models count the same whether
+//! they follow calls or not.
+
+use crate::caches::{Folder, cell, column};
+use crate::support::run;
+
+/// The column with a heading, as text.
+fn texts<'a>(rows: &'a [Vec<String>], heading: &str) -> Vec<&'a str> {
+    let at = rows[0].iter().position(|one| one == heading).unwrap_or_else(|| panic!("{:?}", rows[0]));
+    rows[1..].iter().map(|row| row[at].as_str()).collect()
+}
+
+/// The row of a function, or of a function and another one.
+fn row_of(rows: &[Vec<String>], names: &[&str]) -> usize {
+    let is_named = |row: &Vec<String>| row.iter().zip(names).all(|(cell, name)| cell == name);
+    rows.iter().position(is_named).unwrap_or_else(|| panic!("{names:?}: {rows:?}"))
+}
+
+#[test]
+fn functions_with_all_that_they_call_cost_what_their_units_of_work_do() {
+    let folder = Folder::new();
+    let functions = folder.table("calls --by function :ev56/calls");
+    for function in ["fibonacci", "even", "odd", "first", "last", "leaf", "jump", "handler", "main"] {
+        let units = folder.table(&format!("calls --by unit --unit {function} :ev56/calls"));
+        let row = row_of(&functions, &[function, "calls"]);
+        for heading in ["instructions", "loads", "stores"] {
+            let sum: u64 = column(&units, heading).iter().sum();
+            // `even` and `odd` call each other, so that calls of one that are within a unit of the other are in both.
+            assert_eq!(cell(&functions, row, heading) as u64, sum, "{function}: {heading}");
+        }
+        let calls = cell(&functions, row, "calls") as usize;
+        let is_recursive = ["fibonacci", "even", "odd"].contains(&function);
+        let units = column(&units, "unit").len();
+        assert!(if is_recursive { calls > units } else { calls == units }, "{function}: {calls} {units}");
+    }
+    // fibonacci(i % 8) for i up to 29: 2 F(n + 1) - 1 calls each, of 4 times 0 to 5 and 3 times 6 and 7.
+    let row = row_of(&functions, &["fibonacci", "calls"]);
+    assert_eq!(cell(&functions, row, "calls") as u64, 4 * (1 + 1 + 3 + 5 + 9 + 15) + 3 * (25 + 41));
+}
+
+#[test]
+fn callers_and_callees_are_two_views_of_the_same_calls() {
+    let folder = Folder::new();
+    let callers = folder.table("calls --by caller :ev56/calls");
+    let callees = folder.table("calls --by callee :ev56/calls");
+    let key = |row: &Vec<String>, callee: usize, caller: usize| {
+        let mut key = vec![row[callee].clone(), row[caller].clone()];
+        key.extend_from_slice(&row[3..]);
+        key
+    };
+    let mut both = [
+        callers[1..].iter().map(|row| key(row, 0, 1)).collect::<Vec<_>>(),
+        callees[1..].iter().map(|row| key(row, 1, 0)).collect(),
+    ];
+    both.iter_mut().for_each(|rows| rows.sort());
+    assert_eq!(both[0], both[1]);
+    assert!(both[0].len() > 20, "{both:?}");
+    let of_leaf = folder.table("calls --by caller --function leaf :ev56/calls");
+    assert!(texts(&of_leaf, "function").iter().all(|name| *name == "leaf"), "{of_leaf:?}");
+    let calls = |caller: &str| cell(&of_leaf, row_of(&of_leaf, &["leaf", caller]), "calls") as u64;
+    // `first` makes a tail call of `last`, and that one of `leaf`.
+    assert_eq!(["main", "last", "handler"].map(calls), [10, 10, 3]);
+    assert_eq!(calls("fibonacci"), 4 * (1 + 1 + 3 + 5 + 9 + 15) + 3 * (25 + 41));
+    let functions = folder.table("calls --by function :ev56/calls");
+    let sum: u64 = column(&of_leaf, "calls").iter().sum();
+    assert_eq!(cell(&functions, row_of(&functions, &["leaf", "calls"]), "calls") as u64, sum);
+}
+
+#[test]
+fn the_tree_has_all_that_was_executed_and_models_count_the_same() {
+    let folder = Folder::new();
+    for (command, heading) in [("caches", "dcache misses"), ("caches", "instructions"), ("time", "cycles")] {
+        for guest in [":ev56/calls", ":ev56/calls 1000", ":ev5/modes work"] {
+            for machine in ["alphastation500", "dec3000"] {
+                let machine = format!("--machine {machine}");
+                let functions = folder.table(&format!("{command} {machine} --by function {guest}"));
+                let words = format!("{command} {machine} --by call-tree --threshold 0 {guest}");
+                let tree = folder.table(&words);
+                let depths = column(&tree, "depth");
+                let costs = column(&tree, heading);
+                let roots = depths.iter().zip(&costs).filter(|(depth, _)| **depth == 0);
+                let total: u64 = roots.map(|(_, cost)| cost).sum();
+                assert_eq!(Some(&total), column(&functions, heading).last(), "{words}");
+                assert!(tree.len() > 10, "{words}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_trace_has_the_calls_of_its_program() {
+    let folder = Folder::new();
+    for plan in ["", "--unit fibonacci --skip 3 --units 9"] {
+        let trace = folder.trace(&format!("{plan} :ev56/calls"));
+        for by in ["function", "caller", "callee", "call-tree --threshold 0", "unit"] {
+            if by == "unit" && plan.is_empty() {
+                continue;
+            }
+            let live = folder.table(&format!("calls --by {by} {plan} :ev56/calls"));
+            assert!(live.len() > 2, "{live:?}");
+            assert_eq!(folder.table(&format!("calls --by {by} {trace}")), live, "{plan} {by}");
+        }
+    }
+}
+
+#[test]
+fn deep_recursion_is_merged_and_nothing_is_lost() {
+    let folder = Folder::new();
+    let file = folder.path("deep.csv");
+    let words =
+        format!("calls --by call-tree --threshold 0 --format csv -o {} :ev56/calls 5000", file.display());
+    let output = run(&words);
+    assert!(output.stderr.contains("too deep"), "{}", output.stderr);
+    let functions = folder.table("calls --by function :ev56/calls 5000");
+    let row = row_of(&functions, &["descend", "calls"]);
+    assert_eq!(cell(&functions, row, "calls") as u64, 5001);
+    let units = folder.table("calls --by unit --unit descend :ev56/calls 5000");
+    assert_eq!(
+        cell(&functions, row, "instructions") as u64,
+        column(&units, "instructions").iter().sum::<u64>()
+    );
+}
+
+#[test]
+fn what_is_asked_wrongly_is_told() {
+    for (words, answer) in [
+        ("--by unit :ev56/calls", "--by unit needs a unit of work"),
+        ("--threshold 101 :ev56/calls", "0 to 100 percent"),
+        ("no-such-program", "no-such-program"),
+    ] {
+        let error = run(&format!("calls {words}"));
+        assert!(error.code() != 0 && error.stderr.contains(answer), "{words}: {}", error.stderr);
+    }
+}

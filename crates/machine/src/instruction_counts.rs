@@ -1,0 +1,143 @@
+//! A model without a machine: it counts instructions, loads and stores, by block and by unit of work.
+
+use events::record::{Entries, Entry, Mark, Shape};
+use events::{Block, BlockId, Consumer, Thread};
+use isa::InstructionSet;
+
+use crate::Model;
+use crate::per_thread::{PerThread, Sums};
+
+/// Executions of blocks, and the instructions, loads and stores of each unit of work.
+pub struct InstructionCounts {
+    instruction_set: &'static dyn InstructionSet,
+    shapes: Vec<Shape>,
+    /// By block and instruction, whether it loads, and whether it stores.
+    accesses: Vec<Box<[[bool; 2]]>>,
+    /// By block, what one execution adds.
+    sums: Vec<AccessSums>,
+    executions: Vec<u64>,
+    total: AccessSums,
+    threads: PerThread<AccessSums>,
+    units: Vec<UnitInstructions>,
+}
+
+/// The counts of a unit of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitInstructions {
+    /// Its number.
+    pub number: u64,
+    /// The thread that it belongs to, among the threads of all processes.
+    pub thread: u32,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Loads executed.
+    pub loads: u64,
+    /// Stores executed.
+    pub stores: u64,
+}
+
+/// Instructions, loads and stores.
+#[derive(Clone, Copy, Debug, Default)]
+struct AccessSums([u64; 3]);
+
+impl Sums for AccessSums {
+    fn add(&mut self, other: &AccessSums) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more);
+    }
+
+    fn since(&self, earlier: &AccessSums) -> AccessSums {
+        AccessSums(std::array::from_fn(|index| self.0[index] - earlier.0[index]))
+    }
+}
+
+impl InstructionCounts {
+    /// Nothing executed yet.
+    pub fn new(instruction_set: &'static dyn InstructionSet) -> InstructionCounts {
+        InstructionCounts {
+            instruction_set,
+            shapes: Vec::new(),
+            accesses: Vec::new(),
+            sums: Vec::new(),
+            executions: Vec::new(),
+            total: AccessSums::default(),
+            threads: PerThread::default(),
+            units: Vec::new(),
+        }
+    }
+
+    /// Executions of a block.
+    pub fn executions(&self, block: BlockId) -> u64 {
+        self.executions.get(block as usize).copied().unwrap_or(0)
+    }
+
+    /// For each instruction of a block, whether it loads, and whether it stores.
+    pub fn accesses(&self, block: BlockId) -> &[[bool; 2]] {
+        self.accesses.get(block as usize).map_or(&[], |accesses| accesses)
+    }
+
+    /// The units of work that ended, in the order of their ends, each with the counts of its own thread.
+    pub fn units(&self) -> &[UnitInstructions] {
+        &self.units
+    }
+
+    fn mark(&mut self, mark: Mark, thread: u32) {
+        match mark {
+            Mark::UnitBegins(number) => self.threads.begin_unit(number, &self.total),
+            Mark::UnitEnds(number) => {
+                let ended = self.threads.end_unit(number, &self.total);
+                self.units.extend(ended.map(|AccessSums([instructions, loads, stores])| UnitInstructions {
+                    number,
+                    thread,
+                    instructions,
+                    loads,
+                    stores,
+                }));
+            }
+            Mark::UnitLeft(number) => drop(self.threads.end_unit(number, &self.total)),
+            _ => {}
+        }
+    }
+}
+
+/// Whether an instruction loads, and whether it stores.
+fn accesses(instruction_set: &dyn InstructionSet, word: u32) -> [bool; 2] {
+    let access = instruction_set.summary(word).and_then(|summary| summary.access);
+    access.map_or([false; 2], |access| [!access.is_store, access.is_store])
+}
+
+impl Consumer for InstructionCounts {
+    fn define(&mut self, block: &Block) {
+        self.shapes.push(Shape::new(self.instruction_set, &block.words, false));
+        let accesses: Box<[_]> =
+            block.words.iter().map(|&word| accesses(self.instruction_set, word)).collect();
+        let count = |kind: usize| accesses.iter().filter(|access| access[kind]).count() as u64;
+        self.sums.push(AccessSums([block.words.len() as u64, count(0), count(1)]));
+        self.accesses.push(accesses);
+        self.executions.push(0);
+    }
+
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        self.threads.enter(thread.number, self.total);
+        let shapes = std::mem::take(&mut self.shapes);
+        for entry in Entries::new(records, &shapes) {
+            match entry {
+                Entry::Execution(execution) => {
+                    let block = execution.block as usize;
+                    self.executions[block] += 1;
+                    self.total.add(&self.sums[block]);
+                }
+                Entry::Mark(mark) => self.mark(mark, thread.number),
+            }
+        }
+        self.shapes = shapes;
+    }
+}
+
+impl Model for InstructionCounts {
+    fn reset_counts(&mut self) {
+        self.executions.fill(0);
+        self.total = AccessSums::default();
+        self.threads.reset();
+        self.units.clear();
+    }
+}
