@@ -185,7 +185,10 @@ Examples:
   pathlength calls ./sort data.txt                                     functions and the call tree
   pathlength calls --by caller --function memcpy ./sort data.txt       who calls memcpy, and how often
   pathlength calls --by unit --unit compare sort.trace                 each call of the function compare by itself
-  pathlength caches --by call-tree ./sort data.txt                     the same with misses, or with cycles by time
+  pathlength calls -o flame.html ./sort data.txt                       a flame graph
+  pathlength calls -o old.folded ./sort-old data.txt                   then, what another build changes:
+  pathlength calls -o change.html --against old.folded ./sort data.txt
+  pathlength time --by call-tree ./sort data.txt                       cycles instead of instructions; caches has misses
 
 Calls are followed by control flow, exactly and without sampling; in recursion a call within a call of the same function \
 is a part of that one, so that no instruction is counted twice."

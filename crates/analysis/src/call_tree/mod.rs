@@ -1,6 +1,7 @@
 //! The call tree of an execution: a node for each chain of calls, so that costs can be attributed to a function with
 //! everything that it calls, to its callers, and to its callees.
 
+mod chains;
 mod costs;
 mod model;
 mod tables;
@@ -8,6 +9,7 @@ mod tables;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub use chains::{CallChain, CallChains, NoEvent, find_event};
 pub use costs::CallCosts;
 pub use model::WithCallTree;
 pub use tables::{CallRows, CallSelection, call_tables};

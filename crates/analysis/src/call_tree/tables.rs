@@ -42,7 +42,7 @@ pub fn call_tables<M, R: InstructionResults>(
         CallRows::Function => ("functions", "functions with all that they call"),
         CallRows::Caller => ("callers", "functions by caller"),
         CallRows::Callee => ("callees", "functions by callee"),
-        CallRows::Tree => ("call-tree", "calls"),
+        CallRows::Tree => ("call-tree", "the call tree"),
     };
     let place = if models.iter().all(|(model, _)| model.is_empty()) { "" } else { " on" };
     let title = format!("{} of {what}{place}", R::WHAT);

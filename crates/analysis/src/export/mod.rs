@@ -2,6 +2,7 @@
 //! instructions ([`Instructions`]).
 
 mod callgrind;
+pub mod collapsed;
 mod firefox;
 mod instructions;
 mod tables;

@@ -1,22 +1,38 @@
 //! `pathlength calls`: instructions, loads and stores of calls. The costs of calls for other models.
 
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
 use std::process::ExitCode;
 
-use analysis::call_tree::{CallRows, WithCallTree, call_tables};
+use analysis::call_tree::{CallChains, CallCosts, CallRows, WithCallTree, call_tables, find_event};
+use analysis::export::collapsed;
 use analysis::models::{self, InstructionResults};
-use analysis::table::Table;
+use analysis::table::{Column, Table};
+use anyhow::{Context, bail};
 use machine::{InstructionCounts, Machine, Model};
+use report::{FlameGraph, Format};
 
 use super::count::shortened;
-use super::simulate;
+use super::simulate::{self, Simulated};
 use crate::arguments::{CallOptions, CallsOptions, OutputOptions, ResultRows, SimulationOptions};
 
 /// Counts calls in the trace or the program, and writes the tables.
 pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
-    report::check(options.by.is_none(), output.format, output.path.as_deref())?;
+    report::check(
+        options.by.is_none() && output.format != Format::Table,
+        output.format,
+        output.path.as_deref(),
+    )?;
     let rows = options.by.map(|by| by.results(true));
     let counts = InstructionCounts::new(&isa::Alpha);
+    let form = chain_form(
+        &counts.columns(),
+        &options.calls,
+        output,
+        rows.or(Some(ResultRows::Calls(CallRows::Tree))),
+    )?;
     if let Some(ResultRows::Own(own)) = rows {
         let simulated = simulate::simulate(&options.input, rows, &[], counts)?;
         let tables = models::by(own, &[("", &simulated.model)], &simulated.trace);
@@ -25,6 +41,10 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     }
     let model = WithCallTree::new(counts, &isa::Alpha);
     let simulated = simulate::simulate(&options.input, rows, &[], model)?;
+    if let Some((form, path)) = form {
+        write_chains(&simulated, &simulated.model.model, &options.calls, form, path)?;
+        return simulated.finish(&options.input);
+    }
     let selection = options.calls.selection();
     let tables = |rows| call_tables(rows, &selection, &simulated.model, &[("", &simulated.model.model)]);
     let tables: Vec<Table> = match rows {
@@ -45,10 +65,93 @@ pub fn simulate<M: InstructionResults + Model + 'static>(
     machines: &[Machine],
     models: Vec<M>,
 ) -> anyhow::Result<ExitCode> {
+    let columns = models.first().map_or(Vec::new(), InstructionResults::columns);
+    let form = chain_form(&columns, options, output, Some(ResultRows::Calls(rows)))?;
+    if form.is_some() && names.len() > 1 {
+        bail!("a flame graph shows one machine: give a single --machine");
+    }
     let model = WithCallTree::new(models, &isa::Alpha);
     let simulated = simulate::simulate(input, Some(ResultRows::Calls(rows)), machines, model)?;
+    if let (Some((form, path)), [results]) = (form, &simulated.model.model[..]) {
+        write_chains(&simulated, results, options, form, path)?;
+        return simulated.finish(input);
+    }
     let named: Vec<_> = names.iter().map(String::as_str).zip(&simulated.model.model).collect();
     let tables = call_tables(rows, &options.selection(), &simulated.model, &named);
     simulated.write(tables, output)?;
     simulated.finish(input)
+}
+
+/// What call chains are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChainForm {
+    Svg,
+    Html,
+    Collapsed,
+}
+
+/// The form that the name of the output asks for, if it is one of call chains.
+fn chain_form<'o>(
+    columns: &[Column],
+    options: &CallOptions,
+    output: &'o OutputOptions,
+    rows: Option<ResultRows>,
+) -> anyhow::Result<Option<(ChainForm, &'o Path)>> {
+    let path = output.path.as_deref();
+    let form = path.and_then(|path| match path.extension()?.to_str()? {
+        "svg" => Some((ChainForm::Svg, path)),
+        "html" => Some((ChainForm::Html, path)),
+        "folded" => Some((ChainForm::Collapsed, path)),
+        _ => None,
+    });
+    let is_picture = matches!(form, Some((ChainForm::Svg | ChainForm::Html, _)));
+    if form.is_some() && rows != Some(ResultRows::Calls(CallRows::Tree)) {
+        bail!("{} shows the call tree: give --by call-tree", path.unwrap_or(Path::new("")).display());
+    }
+    if form.is_some() && output.format != Format::Table {
+        bail!("the name of the file decides its form: leave out --format {}", output.format);
+    }
+    if form.is_none() && options.event.is_some() {
+        bail!("--event is for flame graphs and collapsed stacks: give -o NAME.svg, NAME.html or NAME.folded");
+    }
+    if !is_picture && options.against.is_some() {
+        bail!("--against is for flame graphs: give -o NAME.svg or NAME.html");
+    }
+    find_event(columns, options.event.as_deref())?;
+    options.against.as_deref().map_or(Ok(()), |earlier| read_chains(earlier).map(drop))?;
+    Ok(form)
+}
+
+/// Reads an earlier run's collapsed stacks.
+fn read_chains(path: &Path) -> anyhow::Result<CallChains> {
+    let read = || -> anyhow::Result<CallChains> {
+        report::protect(path);
+        Ok(collapsed::read(&mut BufReader::new(File::open(path)?))?)
+    };
+    read().with_context(|| path.display().to_string())
+}
+
+/// Writes a flame graph, or collapsed stacks.
+fn write_chains<M, R: InstructionResults>(
+    simulated: &Simulated<WithCallTree<M>>,
+    results: &R,
+    options: &CallOptions,
+    form: ChainForm,
+    path: &Path,
+) -> anyhow::Result<()> {
+    let mut chains = CallCosts::new(&simulated.model, results).chains(options.event.as_deref())?;
+    simulated.protect();
+    if let Some(earlier) = &options.against {
+        chains.compare(&read_chains(earlier)?);
+    }
+    let header = simulated.trace.header();
+    let program = header.program.file_name().unwrap_or_default().to_string_lossy();
+    let title = format!("{} of {program}, by chain of calls", R::WHAT);
+    let graph = FlameGraph { title: &title, chains: &chains };
+    report::write_file(path, |out| match form {
+        ChainForm::Svg => Ok(graph.write_svg(out)?),
+        ChainForm::Html => Ok(graph.write_html(out)?),
+        ChainForm::Collapsed => Ok(collapsed::write(&chains, out)?),
+    })?;
+    Ok(())
 }

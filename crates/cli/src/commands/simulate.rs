@@ -222,9 +222,14 @@ fn selection(
 }
 
 impl<M> Simulated<M> {
+    /// Protects the program's images from being overwritten.
+    pub fn protect(&self) {
+        protect_images(self.trace.images().iter().map(|image| image.path.as_path()));
+    }
+
     /// Writes tables with the notes.
     pub fn write(&self, mut tables: Vec<Table>, output: &OutputOptions) -> Result<(), report::Error> {
-        protect_images(self.trace.images().iter().map(|image| image.path.as_path()));
+        self.protect();
         if let Some(last) = tables.last_mut() {
             last.notes.extend_from_slice(&self.notes);
         }

@@ -1,6 +1,8 @@
 //! Costs of calls: they agree with units of work, which the engine follows by itself; and models count the same whether
 //! they follow calls or not.
 
+use std::fs;
+
 use crate::caches::{Folder, cell, column};
 use crate::support::run;
 
@@ -127,8 +129,39 @@ fn what_is_asked_wrongly_is_told() {
         ("--by unit :ev56/calls", "--by unit needs a unit of work"),
         ("--threshold 101 :ev56/calls", "0 to 100 percent"),
         ("no-such-program", "no-such-program"),
+        ("-o a.svg --by caller :ev56/calls", "--by call-tree"),
+        ("-o a.svg --event stores-of :ev56/calls", "instructions, loads, stores"),
+        ("-o a.svg --format csv :ev56/calls", "--format"),
+        ("-o a.svg --against no-such.folded :ev56/calls", "no-such.folded"),
+        ("-o a.svg --against /proc/version :ev56/calls", "line 1 is not a call chain"),
+        ("--event loads :ev56/calls", "-o NAME.svg"),
     ] {
         let error = run(&format!("calls {words}"));
         assert!(error.code() != 0 && error.stderr.contains(answer), "{words}: {}", error.stderr);
     }
+}
+
+#[test]
+fn flame_graphs_and_collapsed_stacks_have_all_costs() {
+    let folder = Folder::new();
+    let (stacks, picture, page) = (folder.path("a.folded"), folder.path("a.svg"), folder.path("a.html"));
+    let quiet = |words: String| run(&words).noted_success();
+    quiet(format!("calls -o {} :ev56/calls", stacks.display()));
+    let functions = folder.table("calls --by function :ev56/calls");
+    let stacks_text = fs::read_to_string(&stacks).unwrap();
+    let cost = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+    let main: u64 = stacks_text.lines().filter(|line| line.contains(";main")).map(cost).sum();
+    assert_eq!(main, cell(&functions, row_of(&functions, &["main", "calls"]), "instructions") as u64);
+    assert!(stacks_text.lines().any(|line| line.contains(";fibonacci;fibonacci;leaf ")), "{stacks_text}");
+
+    quiet(format!("calls -o {} --against {} :ev56/calls", picture.display(), stacks.display()));
+    let picture = fs::read_to_string(&picture).unwrap();
+    assert!(picture.starts_with("<?xml") && picture.contains("data-name=\"fibonacci\""), "{picture}");
+    let changes: Vec<&str> = picture.lines().filter(|line| line.starts_with("before: ")).collect();
+    assert!(changes.len() > 20 && changes.iter().all(|change| change.contains(", +0<")), "{changes:?}");
+
+    quiet(format!("time --by call-tree --event instructions -o {} :ev56/calls", page.display()));
+    let page = fs::read_to_string(&page).unwrap();
+    let total: u64 = stacks_text.lines().map(cost).sum();
+    assert!(page.contains(&format!("data-total=\"{total}\"")), "{total}: {page}");
 }
