@@ -10,12 +10,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::ranges;
 
 mod export;
+mod install;
 mod models;
 mod program;
 mod show;
 mod strides;
 
 pub use export::{ExportOptions, Form};
+pub use install::{CompletionsOptions, DoctorOptions, ManOptions};
 pub use models::{
     CachesOptions, CallOptions, CallsOptions, MachinesOptions, MrcOptions, ReferenceStream, ResultRows,
     SimulationOptions, SizesOptions, TimeOptions,
@@ -224,6 +226,25 @@ operating system is not included."
     /// List the machines that come with pathlength.
     #[command(after_help = "Example: pathlength machines")]
     Machines(MachinesOptions),
+    /// Check what is installed: what is present, what is missing, and how to get it.
+    #[command(after_help = "\
+Example: pathlength doctor
+
+The exit status is 1 if something needed is missing. Most of what is optional makes or debugs programs.")]
+    Doctor(DoctorOptions),
+    /// Write a shell's script that completes commands, options and files.
+    #[command(after_help = "\
+Examples:
+  pathlength completions bash > ~/.local/share/bash-completion/completions/pathlength
+  pathlength completions zsh > ~/.zfunc/_pathlength             with: fpath+=~/.zfunc, before compinit
+  pathlength completions fish > ~/.config/fish/completions/pathlength.fish")]
+    Completions(CompletionsOptions),
+    /// Write manual pages.
+    #[command(after_help = "\
+Examples:
+  pathlength man count | man -l -                               the page of pathlength count
+  pathlength man -o ~/.local/share/man/man1                     all pages; then: man pathlength-count")]
+    Man(ManOptions),
 }
 
 /// The simulated processor and the sysroot.

@@ -12,6 +12,7 @@ use crate::arguments::{Command, FileOptions, ProgramOptions};
 pub fn protect_inputs(command: &Command) {
     match command {
         Command::Run(_) | Command::Build(_) | Command::Study(_) | Command::Machines(_) => {}
+        Command::Doctor(_) | Command::Completions(_) | Command::Man(_) => {}
         Command::Count(options) => protect_program(&options.program),
         Command::Trace(options) => protect_program(&options.program),
         Command::Static(options) => {

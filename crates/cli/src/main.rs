@@ -37,6 +37,9 @@ fn main() -> ExitCode {
         Command::Mrc(options) => commands::mrc::run(&options.sizes, &options.output, &options.input),
         Command::Time(options) => commands::time::run(&options),
         Command::Machines(options) => commands::machines::run(&options),
+        Command::Doctor(options) => commands::doctor::run(&options),
+        Command::Completions(options) => commands::completions::run(&options),
+        Command::Man(options) => commands::man::run(&options),
     };
     match outcome {
         Ok(status) => status,

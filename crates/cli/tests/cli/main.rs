@@ -14,6 +14,7 @@ mod export;
 mod gdb;
 mod guide;
 mod hit_filter;
+mod install;
 mod isolation;
 mod misses;
 mod names;
