@@ -10,6 +10,7 @@
 //! assert_eq!(table.rows.len(), 83 + 1);
 //! ```
 
+pub mod annotate;
 pub mod call_tree;
 pub mod export;
 pub mod mix;

@@ -130,6 +130,20 @@ impl Names {
         self.file(index)?.as_ref()?.location(address.wrapping_sub(bias))
     }
 
+    /// The instructions of the function at a run-time address: their addresses and words, executed or not. None if the
+    /// image's file is not there, or another one.
+    pub fn instructions(&self, image: Option<u32>, address: u64) -> Option<Vec<(u64, u32)>> {
+        let index = image?;
+        let bias = self.images.get(index as usize)?.image.bias;
+        let file = self.file(index)?.as_ref()?;
+        let link_address = address.wrapping_sub(bias);
+        let function = file.function_at(link_address)?;
+        let section = file.code().iter().find(|code| (code.address..code.end()).contains(&link_address))?;
+        let instructions = file.instructions(section);
+        let own = instructions.filter(|(address, _)| (function.address..function.end()).contains(address));
+        Some(own.map(|(address, word)| (address.wrapping_add(bias), word)).collect())
+    }
+
     /// The variables of an image, at link-time addresses; none if its file is not there, or another one.
     pub fn variables(&self, image: u32) -> Vec<Variable> {
         self.file(image).and_then(Option::as_ref).map_or(Vec::new(), |file| file.variables())

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum Kind {
     /// Words, left-aligned.
     Text,
+    /// Text in a fixed-width face whose spaces matter: source, disassembly, names that are indented.
+    Code,
     /// A count or a size: thousands separators.
     Count,
     /// A difference: thousands separators and always a sign.

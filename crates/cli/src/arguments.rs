@@ -19,8 +19,8 @@ mod strides;
 pub use export::{ExportOptions, Form};
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions};
 pub use models::{
-    CachesOptions, CallOptions, CallsOptions, MachinesOptions, MrcOptions, ReferenceStream, ResultRows,
-    SimulationOptions, SizesOptions, TimeOptions,
+    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, MachinesOptions, MrcOptions, ReferenceStream,
+    ResultRows, SimulationOptions, SizesOptions, TimeOptions,
 };
 pub use program::{FileOptions, ProgramOptions, parse};
 pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
@@ -179,6 +179,19 @@ is a name that pathlength machines lists, or a file. A damaged trace is simulate
 exit status is 1."
     )]
     Caches(CachesOptions),
+    /// Show functions as source and disassembly, with executions, misses or cycles of each line and instruction.
+    #[command(
+        override_usage = "pathlength annotate [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength annotate ./sort data.txt                                  the three functions with most instructions
+  pathlength annotate --function compare --time alphastation500 ./sort data.txt
+  pathlength annotate --caches dec3000 --top 10 -o sort.html sort.trace
+
+Source files are read where the compiler found them, or in --source DIR. A line's numbers are those of the instructions \
+below it; a line appears several times if the compiler has moved its instructions apart."
+    )]
+    Annotate(AnnotateOptions),
     /// Show what calls cost: functions with all that they call, callers, callees, and the call tree.
     #[command(
         override_usage = "pathlength calls [OPTIONS] <TRACE|PROGRAM> [ARG]...",

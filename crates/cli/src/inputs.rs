@@ -35,6 +35,7 @@ pub fn protect_inputs(command: &Command) {
             protect_file(&options.input.file);
             protect_machines(&options.machines);
         }
+        Command::Annotate(options) => protect_file(&options.input.file),
         Command::Calls(options) => protect_file(&options.input.file),
         Command::Mrc(options) => protect_file(&options.input.file),
         Command::Time(options) => {

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Check(options) => commands::check::run(&options),
         Command::Strides(options) => commands::strides::run(&options),
         Command::Caches(options) => commands::caches::run(&options),
+        Command::Annotate(options) => commands::annotate::run(&options),
         Command::Calls(options) => commands::calls::run(&options),
         Command::Mrc(options) => commands::mrc::run(&options.sizes, &options.output, &options.input),
         Command::Time(options) => commands::time::run(&options),

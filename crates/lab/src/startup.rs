@@ -14,8 +14,8 @@ use crate::measure::Error;
 /// Names in a program.
 #[derive(Clone, Debug, Default)]
 pub struct RequestedNames<'a> {
-    /// A function.
-    pub function: Option<&'a str>,
+    /// Functions.
+    pub functions: Vec<&'a str>,
     /// Variables.
     pub variables: &'a [String],
     /// Variables that [`Image::variables`] has.
@@ -36,7 +36,7 @@ const C_LIBRARY: [&str; 7] = ["ld-linux.", "libc.", "libdl.", "libm.", "libpthre
 /// Checks whether all names exist in a program that has not run yet. A missing name is an error if the program loads no
 /// images later; otherwise the error that it may become is returned.
 pub fn check(configuration: &Configuration, named: &RequestedNames) -> Result<Option<Error>, Error> {
-    if named.function.is_none()
+    if named.functions.is_empty()
         && named.variables.is_empty()
         && named.arrays.iter().all(|name| !is_variable(name))
         && named.places.iter().all(|place| place.symbol().is_none())
@@ -56,9 +56,10 @@ pub fn check(configuration: &Configuration, named: &RequestedNames) -> Result<Op
 fn missing(named: &RequestedNames, images: &[LoadedImage], files: &[(LoadedImage, Image)]) -> Option<Error> {
     let nowhere =
         |has: &dyn Fn(&LoadedImage, &Image) -> bool| !files.iter().any(|(image, file)| has(image, file));
-    let function =
-        named.function.filter(|name| nowhere(&|image, file| engine::has_function(name, image, file)));
-    if let Some(function) = function {
+    let mut functions = named.functions.iter();
+    if let Some(function) =
+        functions.find(|name| nowhere(&|image, file| engine::has_function(name, image, file)))
+    {
         return Some(Error::no_such_function(function, images));
     }
     let mut places = named.places.iter().filter(|place| place.symbol().is_some());

@@ -83,7 +83,7 @@ fn column(field: &Field) -> Result<Column, Error> {
 
 fn stored_as(kind: Kind) -> DataType {
     match kind {
-        Kind::Text => DataType::Utf8,
+        Kind::Text | Kind::Code => DataType::Utf8,
         Kind::Count | Kind::Delta | Kind::Address => DataType::Int64,
         Kind::Real(_) | Kind::Percent(_) | Kind::Change(_) => DataType::Float64,
     }

@@ -14,7 +14,7 @@ pub(crate) fn heading(column: &Column) -> String {
 
 /// Whether the column is aligned right.
 pub(crate) fn is_number(kind: Kind) -> bool {
-    kind != Kind::Text
+    !matches!(kind, Kind::Text | Kind::Code)
 }
 
 /// The text of a value of this kind.
@@ -34,7 +34,7 @@ pub(crate) fn text(value: &Value, kind: Kind) -> String {
 fn decimals(kind: Kind) -> usize {
     match kind {
         Kind::Real(decimals) | Kind::Percent(decimals) | Kind::Change(decimals) => decimals.into(),
-        Kind::Text | Kind::Count | Kind::Delta | Kind::Address => 0,
+        Kind::Text | Kind::Code | Kind::Count | Kind::Delta | Kind::Address => 0,
     }
 }
 

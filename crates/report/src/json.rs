@@ -71,7 +71,7 @@ impl Serialize for Cell<'_> {
 
 fn kind(column: &Column) -> &'static str {
     match column.kind {
-        Kind::Text => "text",
+        Kind::Text | Kind::Code => "text",
         Kind::Count => "count",
         Kind::Delta => "delta",
         Kind::Real(_) => "real",

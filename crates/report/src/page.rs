@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use analysis::table::{Table, Value};
+use analysis::table::{Kind, Table, Value};
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use serde_json::{Map, json};
 
@@ -214,7 +214,7 @@ impl Data {
                 div.scroll tabindex="0" role="region" aria-label=(table.title) {
                     table {
                         thead { tr { @for column in &table.columns {
-                            th scope="col" class=[number(column.kind)] {
+                            th scope="col" class=[class(column.kind)] {
                                 button type="button" { (cells::heading(column)) }
                             }
                         } } }
@@ -237,7 +237,7 @@ impl Data {
 fn cells_of(table: &Table, row: &[Value]) -> Markup {
     html! {
         tr { @for (column, value) in table.columns.iter().zip(row) {
-            td class=[number(column.kind)] data-value=[sort_key(value)] {
+            td class=[class(column.kind)] data-value=[sort_key(value)] {
                 // The typographic minus is as wide as the plus.
                 @let text = cells::text(value, column.kind);
                 @if cells::is_number(column.kind) { (text.replace('-', "−")) } @else { (text) }
@@ -246,8 +246,12 @@ fn cells_of(table: &Table, row: &[Value]) -> Markup {
     }
 }
 
-fn number(kind: analysis::table::Kind) -> Option<&'static str> {
-    cells::is_number(kind).then_some("number")
+/// The class of a column's cells.
+fn class(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Code => Some("code"),
+        _ => cells::is_number(kind).then_some("number"),
+    }
 }
 
 /// The sort key of a cell: the number, or the text; empty if the value is missing.

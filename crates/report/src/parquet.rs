@@ -78,7 +78,7 @@ fn arrays(table: &Table) -> Result<Vec<ArrayRef>, Error> {
 /// One column: text as strings, counts, deltas and addresses as integers, the rest as reals.
 fn array(table: &Table, index: usize) -> Result<ArrayRef, Error> {
     Ok(match table.columns[index].kind {
-        Kind::Text => Arc::new(StringArray::from(cells(table, index, |value| match value {
+        Kind::Text | Kind::Code => Arc::new(StringArray::from(cells(table, index, |value| match value {
             Value::Text(text) => Some(text.as_str()),
             _ => None,
         })?)),
@@ -144,7 +144,7 @@ mod tests {
 
     fn value(kind: Kind) -> BoxedStrategy<Value> {
         match kind {
-            Kind::Text => prop_oneof![".*".prop_map(Value::Text), Just(Value::Missing)].boxed(),
+            Kind::Text | Kind::Code => prop_oneof![".*".prop_map(Value::Text), Just(Value::Missing)].boxed(),
             Kind::Count | Kind::Delta | Kind::Address => {
                 prop_oneof![any::<i64>().prop_map(Value::Integer), Just(Value::Missing)].boxed()
             }

@@ -129,7 +129,7 @@ impl<R: InstructionResults> CallCosts<'_, R> {
     /// The nodes in the order of calls, callees indented below their caller, the most expensive first.
     fn call_tree(&self, name: &str, title: &str, selection: &CallSelection) -> Table {
         let columns = [
-            ("call", Kind::Text),
+            ("call", Kind::Code),
             ("depth", Kind::Count),
             ("calls", Kind::Count),
             ("share", Kind::Percent(1)),

@@ -221,3 +221,27 @@ pub struct CallsOptions {
     #[command(flatten)]
     pub input: SimulationOptions,
 }
+
+/// Options of `annotate`.
+#[derive(Debug, Args)]
+pub struct AnnotateOptions {
+    /// The function: NAME or IMAGE!NAME. Can be given several times.
+    #[arg(long = "function", value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
+    pub functions: Vec<String>,
+    /// Without --function, this many of the most expensive functions.
+    #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "functions")]
+    pub top: usize,
+    /// Show misses of this machine's caches and TLBs.
+    #[arg(long, value_name = "MACHINE", conflicts_with = "time")]
+    pub caches: Option<String>,
+    /// Show this machine's cycles.
+    #[arg(long, value_name = "MACHINE")]
+    pub time: Option<String>,
+    /// A folder with source files that are not where they were compiled. Can be given several times.
+    #[arg(long = "source", value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub input: SimulationOptions,
+}

@@ -26,7 +26,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     if let Some(ResultRows::Calls(rows)) = rows {
         return calls::simulate(input, rows, &options.calls, output, &options.machines, &machines, model);
     }
-    let simulated = simulate(input, rows, &machines, model)?;
+    let simulated = simulate(input, rows, &[], &machines, model)?;
     let named: Vec<_> = options.machines.iter().map(String::as_str).zip(&simulated.model).collect();
     let tables = match rows {
         Some(ResultRows::Own(rows)) => models::by(rows, &named, &simulated.trace),

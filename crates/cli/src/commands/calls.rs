@@ -34,13 +34,13 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
         rows.or(Some(ResultRows::Calls(CallRows::Tree))),
     )?;
     if let Some(ResultRows::Own(own)) = rows {
-        let simulated = simulate::simulate(&options.input, rows, &[], counts)?;
+        let simulated = simulate::simulate(&options.input, rows, &[], &[], counts)?;
         let tables = models::by(own, &[("", &simulated.model)], &simulated.trace);
         simulated.write(tables, output)?;
         return simulated.finish(&options.input);
     }
     let model = WithCallTree::new(counts, &isa::Alpha);
-    let simulated = simulate::simulate(&options.input, rows, &[], model)?;
+    let simulated = simulate::simulate(&options.input, rows, &options.calls.functions, &[], model)?;
     if let Some((form, path)) = form {
         write_chains(&simulated, &simulated.model.model, &options.calls, form, path)?;
         return simulated.finish(&options.input);
@@ -71,7 +71,8 @@ pub fn simulate<M: InstructionResults + Model + 'static>(
         bail!("a flame graph shows one machine: give a single --machine");
     }
     let model = WithCallTree::new(models, &isa::Alpha);
-    let simulated = simulate::simulate(input, Some(ResultRows::Calls(rows)), machines, model)?;
+    let simulated =
+        simulate::simulate(input, Some(ResultRows::Calls(rows)), &options.functions, machines, model)?;
     if let (Some((form, path)), [results]) = (form, &simulated.model.model[..]) {
         write_chains(&simulated, results, options, form, path)?;
         return simulated.finish(input);

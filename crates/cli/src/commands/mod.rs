@@ -1,5 +1,6 @@
 //! One module a subcommand.
 
+pub mod annotate;
 pub mod attach;
 pub mod build;
 pub mod caches;
@@ -99,7 +100,7 @@ fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
 /// The names in a unit of work.
 fn named_in_unit(unit: Option<&(UnitOfWork, SteadyRules)>) -> RequestedNames<'_> {
     unit.map_or(RequestedNames::default(), |(work, _)| RequestedNames {
-        function: Some(&work.function),
+        functions: vec![&work.function],
         variables: &work.gauges,
         ..RequestedNames::default()
     })
@@ -148,9 +149,8 @@ fn protect_images<'a>(images: impl IntoIterator<Item = &'a Path>) {
 
 /// The names in a plan.
 fn named(plan: &Plan) -> RequestedNames<'_> {
-    let function = plan.unit.as_ref().map(|unit| unit.function.as_str());
     RequestedNames {
-        function,
+        functions: plan.unit.iter().map(|unit| unit.function.as_str()).collect(),
         places: plan.from.iter().chain(&plan.until).collect(),
         ..RequestedNames::default()
     }

@@ -31,7 +31,7 @@ pub fn run(
         None => report::check(holds.len() > 1, output.format, path)?,
     }
     let curves = MissRatioCurves::new(*line_size, *largest, &holds)?;
-    let simulated = simulate(input, None, &[], curves)?;
+    let simulated = simulate(input, None, &[], &[], curves)?;
     let curves = simulated.model.curves();
     let table = |curve| models::miss_ratio_curve(curve, *line_size, simulated.model.instructions());
     let tables: Vec<Table> = curves.iter().map(table).collect();

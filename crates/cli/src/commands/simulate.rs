@@ -41,10 +41,11 @@ fn cpu(options: &SimulationOptions, machines: &[Machine]) -> isa::Cpu {
     options.cpu.or(own.max()).unwrap_or(isa::Cpu::Ev67)
 }
 
-/// Simulates a model of these machines on a trace or a program, for tables with these rows.
+/// Simulates a model of these machines on a trace or a program, for tables with these rows and functions.
 pub fn simulate<M: Model + 'static>(
     options: &SimulationOptions,
     rows: Option<ResultRows>,
+    functions: &[String],
     machines: &[Machine],
     model: M,
 ) -> anyhow::Result<Simulated<M>> {
@@ -59,7 +60,7 @@ pub fn simulate<M: Model + 'static>(
             bail!("--warm-up counts calls of a function: name it with --unit FUNCTION");
         }
     }
-    run(options, machines, model)
+    run(options, functions, machines, model)
 }
 
 /// The number of units to simulate: warm-up units and counted ones.
@@ -89,6 +90,7 @@ fn without_warm_up<M: Model>(
 
 fn run<M: Model + 'static>(
     options: &SimulationOptions,
+    functions: &[String],
     machines: &[Machine],
     mut model: M,
 ) -> anyhow::Result<Simulated<M>> {
@@ -101,7 +103,9 @@ fn run<M: Model + 'static>(
     if let Some(unit) = &mut plan.unit {
         unit.units = simulated_units(options);
     }
-    check_names(&configuration, &named(&plan))?;
+    let mut names = named(&plan);
+    names.functions.extend(functions.iter().map(String::as_str));
+    check_names(&configuration, &names)?;
     let is_parallel = is_parallel(options.host_processors);
     // The program's signals must be delivered to its own threads.
     let has_worker = is_parallel && without_signals(|| model.use_worker_thread())?;

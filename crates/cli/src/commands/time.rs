@@ -22,7 +22,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     if let Some(ResultRows::Calls(rows)) = rows {
         return calls::simulate(input, rows, &options.calls, output, &options.machines, &machines, times);
     }
-    let simulated = simulate(input, rows, &machines, times)?;
+    let simulated = simulate(input, rows, &[], &machines, times)?;
     let named = options.machines.iter().map(String::as_str).zip(&simulated.model);
     let tables = match rows {
         Some(ResultRows::Own(rows)) => models::by(rows, &named.collect::<Vec<_>>(), &simulated.trace),

@@ -1,5 +1,6 @@
 //! The command as its users meet it: what it prints, its exit status, and what it does with bad input.
 
+mod annotate;
 mod arguments;
 mod attach;
 mod bad_input;

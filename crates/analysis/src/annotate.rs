@@ -1,0 +1,176 @@
+//! Functions as source and disassembly, in the program's order, with the results of a model at each line and instruction.
+
+mod source;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use events::BlockId;
+use image::{Location, SymbolPattern, demangle};
+use trace::Trace;
+
+use crate::models::InstructionResults;
+use crate::names::{FunctionName, Names};
+use crate::table::{Column, Kind, Table, Value, separated};
+use source::SourceFiles;
+
+/// Which functions are shown.
+#[derive(Clone, Debug, Default)]
+pub struct AnnotateRequest {
+    /// Functions by name; if there are none, the most expensive ones.
+    pub functions: Vec<String>,
+    /// How many of the most expensive ones.
+    pub top: usize,
+    /// Folders in which source files are searched, after the paths that the compiler recorded.
+    pub folders: Vec<PathBuf>,
+}
+
+/// The results of an execution's instructions.
+struct Costs {
+    /// By image and run-time address: the instruction's word, and its results.
+    instructions: HashMap<(Option<u32>, u64), (u32, Vec<u64>)>,
+    /// The functions that were executed, the most expensive first.
+    functions: Vec<ExecutedFunction>,
+    total: u64,
+}
+
+/// A function that was executed.
+struct ExecutedFunction {
+    name: Arc<FunctionName>,
+    image: Option<u32>,
+    /// The address of one of its instructions that were executed.
+    address: u64,
+    weight: u64,
+}
+
+/// One table for each function; empty if none of that name was executed.
+pub fn annotate<R: InstructionResults>(results: &R, trace: &Trace, request: &AnnotateRequest) -> Vec<Table> {
+    let names = Names::of_trace(trace);
+    let costs = Costs::new(results, trace, &names);
+    let mut files = SourceFiles::new(&request.folders);
+    let is_wanted = |function: &&ExecutedFunction| {
+        request.functions.is_empty() || request.functions.iter().any(|given| is_named(&function.name, given))
+    };
+    let wanted: Vec<&ExecutedFunction> = costs.functions.iter().filter(is_wanted).collect();
+    let shown = if request.functions.is_empty() { request.top.min(wanted.len()) } else { wanted.len() };
+    let functions = wanted.iter().take(shown);
+    let mut tables: Vec<Table> =
+        functions.map(|function| table(function, results, &names, &costs, &mut files)).collect();
+    let others = wanted.len() - shown;
+    if let (Some(last), 1..) = (tables.last_mut(), others) {
+        let others = separated(&others.to_string());
+        last.notes.push(format!("{others} more functions were executed: --function shows one, --top more."));
+    }
+    tables
+}
+
+/// Whether a function is meant by a name: NAME or IMAGE!NAME, mangled or not.
+fn is_named(function: &FunctionName, given: &str) -> bool {
+    let given = demangle(given);
+    let pattern = SymbolPattern::new(&given);
+    pattern.may_be_in(&function.image) && pattern.matches(&function.function)
+}
+
+impl Costs {
+    fn new<R: InstructionResults>(results: &R, trace: &Trace, names: &Names) -> Costs {
+        let mut instructions: HashMap<(Option<u32>, u64), (u32, Vec<u64>)> = HashMap::new();
+        let width = results.columns().len();
+        for (id, block) in trace.blocks().iter().enumerate() {
+            let rows = results.rows(id as BlockId).into_iter().flatten();
+            for ((address, &word), row) in
+                block.addresses(trace.instruction_set()).zip(&block.words).zip(rows)
+            {
+                let (_, sum) =
+                    instructions.entry((block.image, address)).or_insert_with(|| (word, vec![0; width]));
+                add(sum, &row);
+            }
+        }
+        let mut functions: HashMap<Arc<FunctionName>, ExecutedFunction> = HashMap::new();
+        let mut total = 0;
+        for (&(image, address), (_, row)) in &instructions {
+            let name = names.name(image, address);
+            let weight = results.weight(row);
+            total += weight;
+            let new = || ExecutedFunction { name: name.clone(), image, address, weight: 0 };
+            let function = functions.entry(name.clone()).or_insert_with(new);
+            function.weight += weight;
+            // Of several mappings of an image, the first one is shown.
+            (function.image, function.address) = (function.image, function.address).min((image, address));
+        }
+        let mut functions: Vec<ExecutedFunction> = functions.into_values().collect();
+        functions.sort_by(|a, b| b.weight.cmp(&a.weight).then_with(|| a.name.cmp(&b.name)));
+        Costs { instructions, functions, total }
+    }
+
+    /// The instructions of a function, executed or not, with their results.
+    fn of(&self, function: &ExecutedFunction, names: &Names, width: usize) -> Vec<(u64, u32, Vec<u64>)> {
+        let all = names.instructions(function.image, function.address).unwrap_or_else(|| {
+            let executed = self.instructions.iter().filter(|((image, address), _)| {
+                *image == function.image && names.name(*image, *address) == function.name
+            });
+            let mut executed: Vec<(u64, u32)> =
+                executed.map(|(&(_, address), &(word, _))| (address, word)).collect();
+            executed.sort_unstable();
+            executed
+        });
+        let row = |address| self.instructions.get(&(function.image, address));
+        let of = |(address, word)| match row(address) {
+            Some((word, row)) => (address, *word, row.clone()),
+            None => (address, word, vec![0; width]),
+        };
+        all.into_iter().map(of).collect()
+    }
+}
+
+/// The lines of a function and below each its instructions, in the order of addresses.
+fn table<R: InstructionResults>(
+    function: &ExecutedFunction,
+    results: &R,
+    names: &Names,
+    costs: &Costs,
+    files: &mut SourceFiles,
+) -> Table {
+    let columns = [("line", Kind::Text), ("address", Kind::Address), ("share", Kind::Percent(1))];
+    let FunctionName { image, function: name } = &*function.name;
+    let title = format!("{} of {name} in {image}", R::WHAT);
+    let mut table = Table::new(name, title, &columns);
+    table.columns.extend(results.columns());
+    // Long lines do not move the numbers.
+    table.columns.push(Column { name: "code".into(), kind: Kind::Code });
+    let cells = |line: Option<String>, address: Option<u64>, row: &[u64], code: Option<String>| {
+        let share = 100.0 * results.weight(row) as f64 / costs.total.max(1) as f64;
+        let mut cells: Vec<Value> = vec![line.into(), address.into(), share.into()];
+        cells.extend(row.iter().map(|&number| Value::from(number)));
+        cells.push(code.into());
+        cells
+    };
+    let width = results.columns().len();
+    let instructions = costs.of(function, names, width);
+    let location = |address| names.location(function.image, address);
+    let mut total = vec![0; width];
+    for run in instructions.chunk_by(|(a, ..), (b, ..)| location(*a) == location(*b)) {
+        let mut sum = vec![0; width];
+        run.iter().for_each(|(.., row)| add(&mut sum, row));
+        add(&mut total, &sum);
+        let first = run.first().and_then(|(address, ..)| location(*address));
+        if let Some(Location { file, line: Some(line) }) = first {
+            let place = format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file));
+            table.row(cells(Some(place), None, &sum, files.line(&file, line)));
+        }
+        for (address, word, row) in run {
+            let text = isa::decode(*word).map_or_else(
+                || format!(".long {word:#010x}"),
+                |instruction| instruction.disassemble(*address).to_string(),
+            );
+            table.row(cells(None, Some(*address), row, Some(format!("    {text}"))));
+        }
+    }
+    table.total_row(cells(Some("total".into()), None, &total, None));
+    table.notes.extend(files.notes());
+    table
+}
+
+fn add(sum: &mut [u64], more: &[u64]) {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+}
