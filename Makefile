@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench setup postgresql-check stress-ng-check conformance clean
+.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist setup postgresql-check stress-ng-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -61,6 +61,16 @@ stress-ng-check: setup
 	cargo build --release --locked
 	PATHLENGTH=$(PATHLENGTH) workloads/stress-ng-check
 
+# All that a release consists of, in dist/.
+dist:
+	./setup dist
+	packaging/make-dist
+
+# Installs each of them on a clean root, and uses it; needs root and a network, and is not part of CI.
+test-dist:
+	./setup test-dist
+	packaging/test-dist
+
 lint:
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
@@ -70,5 +80,5 @@ setup:
 	./setup
 
 clean:
-	rm -rf build study
+	rm -rf build dist study
 	cargo clean

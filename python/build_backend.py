@@ -23,6 +23,7 @@ def _build_command(settings):
     profile = maturin.get_maturin_pep517_args(settings) or ["--profile", "release"]
     install = ["cargo", "install", "--quiet", "--locked", "--force", "--no-track", "--path", "crates/cli"]
     subprocess.run([*install, "--root", "python/pathlength", *profile], cwd=ROOT, check=True)
+    subprocess.run(["strip", "python/pathlength/bin/pathlength"], cwd=ROOT, check=True)
 
 
 def build_wheel(directory, settings=None, metadata=None):
