@@ -3,13 +3,11 @@
 
 mod agreement;
 
-use testing::sample;
-
 macro_rules! programs {
     ($($name:ident)*) => {
         $(#[test]
         fn $name() {
-            agreement::agree(stringify!($name), sample(&["-O2"][..], &["-O0", "-O2"]), 1);
+            agreement::agree(stringify!($name), 1);
         })*
     };
 }

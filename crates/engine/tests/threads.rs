@@ -9,7 +9,7 @@ macro_rules! programs {
     ($($name:ident)*) => {
         $(#[test]
         fn $name() {
-            agreement::agree(stringify!($name), sample(&["-O2"][..], &["-O0", "-O2"]), sample(1, 2));
+            agreement::agree(stringify!($name), sample(1, 2));
         })*
     };
 }

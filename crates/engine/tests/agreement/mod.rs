@@ -1,5 +1,5 @@
-//! Programs must print the same natively, under qemu-alpha and on the engine, in both builds, at several levels of
-//! optimization. The first lines of a source state its exceptions: `flags:` and `alpha flags:` for the compiler, and
+//! Programs must print the same natively, under qemu-alpha and on the engine, in both builds, of which one is
+//! optimized. The first lines of a source state its exceptions: `flags:` and `alpha flags:` for the compiler, and
 //! `not under qemu-alpha 7.2:` with the reason. A line of output that qemu-alpha gets wrong contains `[not qemu]` and
 //! is not compared there. A source that tests `LIBRARY` is also compiled to a library, which the program loads as
 //! `../library.so`.
@@ -18,35 +18,31 @@ const SYSROOT: &str = "/usr/alpha-linux-gnu";
 const WAYS: [Option<&str>; 3] = [Some("0"), Some("count"), None];
 /// With debuggers that stop the program again and again. One build only, as it is slow.
 const DEBUGGED: [Option<&str>; 1] = [Some("debug1")];
-/// The original and the byte/word build; a sample has only the latter.
-const BUILDS: [&[&str]; 2] = [&["-mcpu=ev5", "-mno-bwx"], &["-mcpu=ev56", "-mbwx"]];
+/// The byte/word build and the original one, which is not optimized; a sample has only the first.
+const BUILDS: [&[&str]; 2] = [&["-mcpu=ev56", "-mbwx", "-O2"], &["-mcpu=ev5", "-mno-bwx", "-O0"]];
 
 /// Compares a program's runs. Each build runs `runs` times on the engine in each way, since races may show rarely.
-pub fn agree(name: &str, levels: &[&str], runs: usize) {
+pub fn agree(name: &str, runs: usize) {
     let program = Program::find(name);
     let is_debugged = program.word("not debugged:").is_none();
     let directory = tempfile::tempdir().expect("a directory for temporary files");
     let native = program.compile("cc", &["-O2"], &directory.path().join("native"));
     let expected = Run::of(&mut Command::new(&native), &native);
-    for (build, mcpu) in sample(&BUILDS[1..], &BUILDS).iter().enumerate() {
-        for level in levels {
-            let switches = [*mcpu, &[level]].concat();
-            let folder = directory.path().join(format!("{build}{level}"));
-            let alpha = program.compile("alpha-linux-gnu-gcc", &switches, &folder);
-            let first = build == 0 && level == &levels[0];
-            let debugged = if first && is_debugged { &DEBUGGED[..] } else { &[] };
-            let ways = WAYS.iter().chain(debugged);
-            for (way, time) in ways.flat_map(|way| (0..runs).map(move |time| (way, time))) {
-                let mut command = Command::new(engine());
-                command.env_remove("PATHLENGTH_HOT").envs(way.map(|way| ("PATHLENGTH_HOT", way)));
-                let found = Run::of(command.arg(&alpha), &alpha);
-                assert_eq!(found, expected, "{name} {switches:?}, {way:?}, run {time}");
-            }
-            if program.word("not under qemu-alpha 7.2:").is_none() {
-                let found = Run::of(Command::new("qemu-alpha").args(["-L", SYSROOT]).arg(&alpha), &alpha);
-                let (found, expected) = (found.for_qemu(), expected.for_qemu());
-                assert_eq!(found, expected, "{name} {switches:?} under qemu-alpha");
-            }
+    for (build, switches) in sample(&BUILDS[..1], &BUILDS).iter().enumerate() {
+        let folder = directory.path().join(build.to_string());
+        let alpha = program.compile("alpha-linux-gnu-gcc", switches, &folder);
+        let debugged = if build == 0 && is_debugged { &DEBUGGED[..] } else { &[] };
+        let ways = WAYS.iter().chain(debugged);
+        for (way, time) in ways.flat_map(|way| (0..runs).map(move |time| (way, time))) {
+            let mut command = Command::new(engine());
+            command.env_remove("PATHLENGTH_HOT").envs(way.map(|way| ("PATHLENGTH_HOT", way)));
+            let found = Run::of(command.arg(&alpha), &alpha);
+            assert_eq!(found, expected, "{name} {switches:?}, {way:?}, run {time}");
+        }
+        if program.word("not under qemu-alpha 7.2:").is_none() {
+            let found = Run::of(Command::new("qemu-alpha").args(["-L", SYSROOT]).arg(&alpha), &alpha);
+            let (found, expected) = (found.for_qemu(), expected.for_qemu());
+            assert_eq!(found, expected, "{name} {switches:?} under qemu-alpha");
         }
     }
 }
