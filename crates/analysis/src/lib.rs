@@ -20,6 +20,7 @@ pub mod pairing;
 pub mod paper;
 pub mod profile;
 pub mod replay;
+pub mod run_counts;
 pub mod similar;
 pub mod statics;
 pub mod strides;

@@ -4,7 +4,7 @@
 use crate::table::{Kind, Table, Value};
 use isa::{Group, Nop, Op};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 /// Occurrences of each instruction by the name that [`name`] gives it.
@@ -20,8 +20,21 @@ pub fn name(word: u32) -> &'static str {
         Some(Nop::Nop) => "nop",
         Some(Nop::Unop) => "unop",
         Some(Nop::Fnop) => "fnop",
-        None => isa::decode(word).map_or(".long", |instruction| instruction.name()),
+        None => isa::decode(word).map_or(UNKNOWN, |instruction| instruction.name()),
     }
+}
+
+/// The name of a word that is no instruction.
+pub(crate) const UNKNOWN: &str = ".long";
+
+/// The name that [`name`] gives to some instruction, if it equals this text, which may come from a file.
+pub(crate) fn known(text: &str) -> Option<&'static str> {
+    static NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+        // The opcode of PAL calls is 0: these words are the calls.
+        let calls = (0..=0xff).map(name);
+        Op::ALL.iter().map(|op| op.mnemonic()).chain(calls).chain(["nop", "unop", "fnop", UNKNOWN]).collect()
+    });
+    NAMES.get(text).copied()
 }
 
 /// The group of Table 13 that the instruction of this name belongs to. PAL calls, no-operations

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use events::LoadedImage;
 use image::Image;
+use serde::{Deserialize, Serialize};
 
 use crate::names::file_name;
 use crate::profile::Profile;
@@ -23,30 +24,31 @@ pub struct Pairing {
 }
 
 /// The features by which images are paired.
-struct Identity {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageIdentity {
     file_name: String,
     soname: Option<String>,
     exported: BTreeSet<String>,
 }
 
-impl Identity {
+impl ImageIdentity {
     /// The images of a run, each once; the program first.
-    fn all(images: &[LoadedImage]) -> Vec<Identity> {
-        let mut all: Vec<Identity> = Vec::new();
+    pub fn of_images(images: &[LoadedImage]) -> Vec<ImageIdentity> {
+        let mut all: Vec<ImageIdentity> = Vec::new();
         for image in images {
             let file_name = file_name(&image.path);
             if all.iter().all(|known| known.file_name != file_name) {
                 let file = Image::open(&image.path).ok();
                 let soname = file.as_ref().and_then(|file| file.soname().map(String::from));
                 let exported = file.map(|file| file.exported().map(String::from).collect());
-                all.push(Identity { file_name, soname, exported: exported.unwrap_or_default() });
+                all.push(ImageIdentity { file_name, soname, exported: exported.unwrap_or_default() });
             }
         }
         all
     }
 
     /// The share of functions that both export among those that one of them does.
-    fn likeness(&self, other: &Identity) -> f64 {
+    fn likeness(&self, other: &ImageIdentity) -> f64 {
         let common = self.exported.intersection(&other.exported).count();
         common as f64 / self.exported.union(&other.exported).count().max(1) as f64
     }
@@ -55,15 +57,14 @@ impl Identity {
 impl Pairing {
     /// Pairs the images of two runs: the programs; then libraries of one soname, of one file name, and at last those
     /// that export the same functions.
-    pub fn new(a: &[LoadedImage], b: &[LoadedImage]) -> Pairing {
-        let (a, b) = (Identity::all(a), Identity::all(b));
+    pub fn new(a: &[ImageIdentity], b: &[ImageIdentity]) -> Pairing {
         let mut pairing = Pairing::default();
-        let mut free: [Vec<&Identity>; 2] = [a.iter().collect(), b.iter().collect()];
+        let mut free: [Vec<&ImageIdentity>; 2] = [a.iter().collect(), b.iter().collect()];
         if !free[0].is_empty() && !free[1].is_empty() {
             let programs = [free[0].remove(0), free[1].remove(0)];
             pairing.pair(programs, Some("the programs"), PROGRAM);
         }
-        let soname = |a: &Identity, b: &Identity| a.soname.is_some() && a.soname == b.soname;
+        let soname = |a: &ImageIdentity, b: &ImageIdentity| a.soname.is_some() && a.soname == b.soname;
         while let Some([a, b]) = take(&mut free, soname) {
             let name = a.soname.clone().unwrap_or_default();
             pairing.pair([a, b], Some("one soname"), &name);
@@ -83,7 +84,7 @@ impl Pairing {
         pairing
     }
 
-    fn pair(&mut self, [a, b]: [&Identity; 2], why: Option<&str>, name: &str) {
+    fn pair(&mut self, [a, b]: [&ImageIdentity; 2], why: Option<&str>, name: &str) {
         if let Some(why) = why.filter(|_| a.file_name != b.file_name || name == PROGRAM) {
             self.notes.push(format!("Paired: {} with {} ({why}).", a.file_name, b.file_name));
         }
@@ -113,9 +114,9 @@ impl Pairing {
 
 /// Takes out the first two images that belong together.
 fn take<'i>(
-    free: &mut [Vec<&'i Identity>; 2],
-    belong: impl Fn(&Identity, &Identity) -> bool,
-) -> Option<[&'i Identity; 2]> {
+    free: &mut [Vec<&'i ImageIdentity>; 2],
+    belong: impl Fn(&ImageIdentity, &ImageIdentity) -> bool,
+) -> Option<[&'i ImageIdentity; 2]> {
     let [first, second] = free;
     let (a, b) = first
         .iter()

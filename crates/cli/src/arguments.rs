@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::ranges;
 
+mod compare;
 mod export;
 mod install;
 mod models;
@@ -16,6 +17,7 @@ mod program;
 mod show;
 mod strides;
 
+pub use compare::GateOptions;
 pub use export::{ExportOptions, Form};
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions};
 pub use models::{
@@ -65,7 +67,8 @@ Examples:
   pathlength count --by function ./sort data.txt      every function that ran
   pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
 
-The tables follow the program's own output; -o writes them to a file.
+The tables follow the program's own output; -o writes them to a file. With -o NAME.counts the counts themselves are \
+saved: pathlength count NAME.counts shows them again, and pathlength compare takes them.
 
 With --unit, each call of the function is counted separately, everything it calls included. The tables \
 show the mean of the units measured once the path length is steady (three windows of 50 units within 1 %)."
@@ -75,7 +78,13 @@ show the mean of the units measured once the path length is steady (three window
     #[command(after_help = "Example: pathlength static old/libz.so --against new/libz.so")]
     Static(StaticOptions),
     /// Run two builds of a program and compare what they executed.
-    #[command(after_help = "Example: pathlength compare ./sort-ev5 ./sort-ev56 --unit compare -- data.txt")]
+    #[command(after_help = "\
+Examples:
+  pathlength compare ./sort-ev5 ./sort-ev56 --unit compare -- data.txt
+  pathlength compare --fail-above 1% main.counts new.counts      a gate for CI
+
+pathlength count -o NAME.counts saves the counts of a run. With --fail-above the exit status is 3 if the second side \
+executes too much more, and the functions that grew most are named on standard error; 1 is a failure.")]
     Compare(CompareOptions),
     /// Build a workload for every instruction set, and list the builds.
     #[command(
@@ -274,7 +283,7 @@ pub struct EngineOptions {
 /// The output of tables.
 #[derive(Clone, Debug, Args)]
 pub struct OutputOptions {
-    /// The format of tables: table, csv, json or parquet.
+    /// The format of tables: table, csv, json, parquet or markdown.
     #[arg(long, value_name = "FORMAT", default_value_t)]
     pub format: report::Format,
     /// A file, or for several tables a directory, instead of standard output.
@@ -379,11 +388,13 @@ pub struct CompareOptions {
     /// Show only the N instructions and functions that changed most.
     #[arg(long, value_name = "N")]
     pub top: Option<NonZeroUsize>,
-    /// The program of one build.
+    #[command(flatten)]
+    pub gate: GateOptions,
+    /// The program of one build; or saved counts; or a trace.
     pub program_a: PathBuf,
-    /// The program of the other build.
+    /// The program of the other build; or saved counts; or a trace.
     pub program_b: PathBuf,
-    /// Arguments of both.
+    /// Arguments of the programs that are run.
     #[arg(last = true, value_name = "ARG")]
     pub arguments: Vec<OsString>,
 }

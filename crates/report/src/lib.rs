@@ -26,6 +26,7 @@ mod file;
 mod flame;
 mod instructions;
 mod json;
+mod markdown;
 mod names;
 mod output;
 mod page;
@@ -55,10 +56,24 @@ pub enum Format {
     Json,
     /// A Parquet file with nullable columns named in snake_case.
     Parquet,
+    /// Tables of Markdown, for comments on pull requests.
+    Markdown,
 }
 
-const FORMATS: [(&str, Format); 4] =
-    [("table", Format::Table), ("csv", Format::Csv), ("json", Format::Json), ("parquet", Format::Parquet)];
+const FORMATS: [(&str, Format); 5] = [
+    ("table", Format::Table),
+    ("csv", Format::Csv),
+    ("json", Format::Json),
+    ("parquet", Format::Parquet),
+    ("markdown", Format::Markdown),
+];
+
+impl Format {
+    /// Whether one file can hold several tables, one after the other.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Format::Table | Format::Markdown)
+    }
+}
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -80,7 +95,7 @@ impl FromStr for Format {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A format's name that does not exist.
-    #[error("there is no format '{0}'; use table, csv, json or parquet")]
+    #[error("there is no format '{0}'; use table, csv, json, parquet or markdown")]
     UnknownFormat(String),
     /// Several tables that one stream cannot hold.
     #[error("several tables do not fit in one {0} stream; name a directory with -o")]
@@ -175,6 +190,7 @@ pub fn render(table: &Table, format: Format, out: &mut dyn Write) -> Result<(), 
         Format::Table => terminal::render(table, terminal::Style::default(), out)?,
         Format::Csv => comma::render(table, out)?,
         Format::Json => json::render(&json::document(table), out)?,
+        Format::Markdown => markdown::render(table, out)?,
         Format::Parquet => out.write_all(&parquet::encode(table)?)?,
     }
     Ok(())

@@ -52,7 +52,7 @@ enum Place<'a> {
 
 fn place(several: bool, format: Format, output: Option<&Path>) -> Result<Place<'_>, Error> {
     match output {
-        Some(path) if path.is_dir() || (several && format != Format::Table) => Ok(Place::Directory(path)),
+        Some(path) if path.is_dir() || (several && !format.is_text()) => Ok(Place::Directory(path)),
         Some(path) => Ok(Place::File(path)),
         None if several && matches!(format, Format::Csv | Format::Parquet) => {
             Err(Error::NeedsDirectory(format))
@@ -83,6 +83,15 @@ fn to_stream(
                     writeln!(out)?;
                 }
                 terminal::render(table, style, out)?;
+            }
+            Ok(())
+        }
+        (Format::Markdown, _) => {
+            for (index, table) in tables.iter().enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
+                render(table, format, out)?;
             }
             Ok(())
         }
@@ -125,7 +134,11 @@ pub fn stdout() -> io::Result<BufWriter<File>> {
 
 /// The file name extension of a format.
 fn extension(format: Format) -> String {
-    if format == Format::Table { "txt".into() } else { format.to_string() }
+    match format {
+        Format::Table => "txt".into(),
+        Format::Markdown => "md".into(),
+        Format::Csv | Format::Json | Format::Parquet => format.to_string(),
+    }
 }
 
 fn to_directory(tables: &[Table], format: Format, directory: &Path) -> Result<(), Error> {

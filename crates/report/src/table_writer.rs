@@ -7,7 +7,7 @@ use ::parquet::arrow::ArrowWriter;
 use analysis::table::Table;
 use arrow_schema::Schema;
 
-use crate::{Error, Format, cells, comma, json, parquet, terminal};
+use crate::{Error, Format, cells, comma, json, markdown, parquet, terminal};
 
 /// Writes a table in parts, which have the same columns.
 pub struct TableWriter<W: Write + Send> {
@@ -22,6 +22,7 @@ enum State<W: Write + Send> {
         widths: Vec<usize>,
     },
     Comma(W),
+    Markdown(W),
     /// With the text that follows the rows.
     Json {
         out: W,
@@ -51,6 +52,11 @@ impl<W: Write + Send> TableWriter<W> {
             Format::Csv => {
                 comma::render(&table, &mut out)?;
                 State::Comma(out)
+            }
+            Format::Markdown => {
+                let shown = Table { notes: Vec::new(), ..table.clone() };
+                markdown::render(&shown, &mut out)?;
+                State::Markdown(out)
             }
             Format::Json => {
                 // Everything up to the end of the rows.
@@ -85,6 +91,7 @@ impl<W: Write + Send> TableWriter<W> {
                 }
             }
             State::Comma(out) => comma::rows(part, out)?,
+            State::Markdown(out) => markdown::rows(part, out)?,
             State::Json { out, is_first, .. } => {
                 for row in json::rows(part) {
                     let comma = if std::mem::take(is_first) { "" } else { "," };
@@ -103,7 +110,7 @@ impl<W: Write + Send> TableWriter<W> {
     /// Ends the table.
     pub fn finish(self) -> Result<(), Error> {
         match self.state {
-            State::Text { mut out, .. } | State::Comma(mut out) => out.flush()?,
+            State::Text { mut out, .. } | State::Comma(mut out) | State::Markdown(mut out) => out.flush()?,
             State::Json { mut out, rest, .. } => {
                 writeln!(out, "\n]{rest}")?;
                 out.flush()?;

@@ -7,75 +7,158 @@ use std::process::ExitCode;
 
 use analysis::mix;
 use analysis::pairing::Pairing;
-use analysis::profile::{Attribution, Profile, function_differences, image_shares};
+use analysis::profile::{FunctionName, Profile, function_differences, image_shares};
+use analysis::run_counts::{self, RunCounts};
 use analysis::table::{Table, Value, separated};
-use analysis::units::{Measurement, path_lengths};
-use anyhow::Context;
-use events::LoadedImage;
+use analysis::units::path_lengths;
+use anyhow::{Context, bail};
 use image::Image;
-use lab::measure::{self, CountRequest, Counted};
+use lab::measure::{self, CountRequest};
+use report::Format;
+use trace::Trace;
 
-use super::{check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, write};
-use crate::arguments::CompareOptions;
+use super::count::description;
+use super::show::report_problems;
+use super::{check_ending, check_names, configuration, named_in_unit, protect_images, unit, write};
+use crate::arguments::{CompareOptions, GateOptions};
 use crate::progress::Units;
 
-/// One build's part of the comparison.
+/// The exit status if the second side executes too much more than the first.
+const ABOVE: u8 = 3;
+/// How many functions the gate's message names.
+const WORST: usize = 3;
+/// How many rows a table of Markdown has unless --top says otherwise.
+const MARKDOWN_ROWS: NonZeroUsize = NonZeroUsize::new(10).unwrap();
+
+/// One part of the comparison.
 struct Side {
     label: String,
-    profile: Profile,
-    images: Vec<LoadedImage>,
-    measurement: Option<Measurement>,
-    /// The program ended with another status than 0.
+    counts: RunCounts,
+    /// The program ended with another status than 0, or parts of the trace cannot be read.
     has_failed: bool,
-    /// Processes that the program forked.
-    forked: u64,
 }
 
-/// Runs both programs with the same arguments and writes the tables of their differences.
+/// Runs the programs with the same arguments, or reads saved counts and traces, and writes the tables of their
+/// differences.
 pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     report::check(true, output.format, output.path.as_deref())?;
     // Check the second program before a long run of the first.
     for program in [&options.program_a, &options.program_b] {
+        if RunCounts::is_saved(program) || Trace::is_trace(program) {
+            continue;
+        }
         Image::open(program)?;
         let configuration = configuration(&options.engine, program, &options.arguments, true);
         let unit = unit(&options.unit);
         check_names(&configuration, &named_in_unit(unit.as_ref()))
             .with_context(|| program.display().to_string())?;
     }
-    let labels = labels(&options.program_a, &options.program_b);
-    let [label_a, label_b] = labels;
+    let [label_a, label_b] = labels(&options.program_a, &options.program_b);
     let a = side(options, &options.program_a, label_a)?;
     let b = side(options, &options.program_b, label_b)?;
-    let has_failed = [&a, &b].iter().any(|side| side.has_failed);
+    for (side, other) in [(&a, &b), (&b, &a)] {
+        if let (Some(unit), None) = (side.counts.unit(), other.counts.unit()) {
+            bail!("{} has units of work, calls of '{unit}', and {} has none", side.label, other.label);
+        }
+    }
+    let pairing = Pairing::new(&a.counts.images, &b.counts.images);
+    let profiles = [pairing.rename(0, &a.counts.profile()), pairing.rename(1, &b.counts.profile())];
+    let tables = tables(options, [&a, &b], &profiles, pairing);
+    write(&tables, output)?;
+    if a.has_failed || b.has_failed {
+        return Ok(ExitCode::FAILURE);
+    }
+    let span = a.counts.span();
+    Ok(if is_above(&options.gate, span, &profiles)? { ABOVE.into() } else { ExitCode::SUCCESS })
+}
+
+fn tables(
+    options: &CompareOptions,
+    sides: [&Side; 2],
+    [profile_a, profile_b]: &[Profile; 2],
+    pairing: Pairing,
+) -> Vec<Table> {
+    let [a, b] = sides;
     let pair = [a.label.as_str(), b.label.as_str()];
     let mut tables = Vec::new();
-    if let (Some(first), Some(second)) = (&a.measurement, &b.measurement) {
+    if let (Some(first), Some(second)) = (a.counts.measurement(), b.counts.measurement()) {
         let title = "Path length: instructions a unit of work";
         tables.push(path_lengths("path-length", title, &[(pair[0], first), (pair[1], second)]));
     }
-    let (mix_a, mix_b) = (a.profile.mix(), b.profile.mix());
+    let (mix_a, mix_b) = (profile_a.mix(), profile_b.mix());
     let mixes = [(pair[0], &mix_a), (pair[1], &mix_b)];
-    let pairing = Pairing::new(&a.images, &b.images);
-    let (profile_a, profile_b) = (pairing.rename(0, &a.profile), pairing.rename(1, &b.profile));
-    let mut images = image_shares("images", "Images", &[(pair[0], &profile_a), (pair[1], &profile_b)]);
+    let mut images = image_shares("images", "Images", &[(pair[0], profile_a), (pair[1], profile_b)]);
     images.notes.extend(pairing.notes);
     let mut instructions =
         mix::difference("instructions", "Instructions, most changed first", pair, &mix_a, &mix_b);
     let title = "Functions, most changed first";
-    let mut functions = function_differences("functions", title, pair, &profile_a, &profile_b);
-    most_changed(&mut instructions, "instructions", options.top);
-    most_changed(&mut functions, "functions", options.top);
-    let groups = mix::group_shares("groups", "Instruction groups", &mixes);
-    tables.extend([images, groups, instructions, functions]);
-    for (label, forked) in [(&a.label, a.forked), (&b.label, b.forked)] {
-        tables[0].notes.extend(left_out(forked).map(|note| format!("{label}: {note}")));
+    let mut functions = function_differences("functions", title, pair, profile_a, profile_b);
+    let is_short = options.output.format == Format::Markdown;
+    let top = options.top.or(is_short.then_some(MARKDOWN_ROWS));
+    most_changed(&mut instructions, "instructions", top);
+    most_changed(&mut functions, "functions", top);
+    if is_short {
+        tables.push(functions);
+    } else {
+        let groups = mix::group_shares("groups", "Instruction groups", &mixes);
+        tables.extend([images, groups, instructions, functions]);
     }
-    write(&tables, output)?;
-    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    for side in sides {
+        let notes = side.counts.description.notes.iter().map(|note| format!("{}: {note}", side.label));
+        tables[0].notes.extend(notes);
+    }
+    tables
+}
+
+/// Whether the second profile has too much more than the first; says so on standard error.
+fn is_above(gate: &GateOptions, span: &str, [a, b]: &[Profile; 2]) -> anyhow::Result<bool> {
+    let Some(threshold) = gate.fail_above else { return Ok(false) };
+    let of = |profile: &Profile, name: &str| {
+        let named = profile.functions.iter().filter(|(function, _)| function.function == name);
+        named.map(|(_, n)| *n).reduce(|sum, n| sum + n)
+    };
+    let (what, before, after) = match &gate.function {
+        Some(name) => match (of(a, name), of(b, name)) {
+            (None, None) => bail!("--function {name}: neither side executed a function of this name"),
+            (before, after) => (name.clone(), before.unwrap_or(0.0), after.unwrap_or(0.0)),
+        },
+        None => (span.into(), a.total, b.total),
+    };
+    if !threshold.is_exceeded(before, after) {
+        return Ok(false);
+    }
+    let digits = |n: f64| separated(&format!("{n:.0}"));
+    let share =
+        if before > 0.0 { format!(", {:+.2} %", 100.0 * (after - before) / before) } else { String::new() };
+    eprintln!(
+        "pathlength: {what} grew from {} to {} instructions (+{}{share}), more than --fail-above allows",
+        digits(before),
+        digits(after),
+        digits(after - before)
+    );
+    let growth = |(name, n): (_, &f64)| (name, n - a.functions.get(name).unwrap_or(&0.0));
+    let mut worst: Vec<(&FunctionName, f64)> =
+        b.functions.iter().map(growth).filter(|(_, n)| *n >= 0.5).collect();
+    worst.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    for (name, n) in worst.iter().take(if gate.function.is_some() { 0 } else { WORST }) {
+        eprintln!("pathlength: note: {} in {}: +{}", name.function, name.image, digits(*n));
+    }
+    Ok(true)
 }
 
 fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Result<Side> {
+    if RunCounts::is_saved(program) {
+        return Ok(Side { label, counts: RunCounts::open(program)?, has_failed: false });
+    }
+    if Trace::is_trace(program) {
+        let trace = Trace::open(program)?;
+        let (counts, problems) = run_counts::of_trace(&trace)?;
+        report_problems(&trace, program);
+        problems.iter().for_each(|problem| eprintln!("pathlength: {problem}"));
+        let has_failed = !problems.is_empty() || !trace.problems().is_empty();
+        return Ok(Side { label, counts, has_failed });
+    }
     let configuration = configuration(&options.engine, program, &options.arguments, true);
     let request = CountRequest { configuration, unit: unit(&options.unit) };
     let mut units = Units::new(options.unit.units);
@@ -84,13 +167,10 @@ fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Resu
     let counted = counted.with_context(|| program.display().to_string())?;
     let has_failed = check_ending(&counted.ending, program)? != ExitCode::SUCCESS;
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
-    let attribution = Attribution::new(&counted.counts);
-    let profile = match &counted.measurement {
-        Some(measurement) => attribution.mean(&measurement.units),
-        None => attribution.whole(&counted.counts),
-    };
-    let Counted { counts, measurement, forked, .. } = counted;
-    Ok(Side { label, profile, images: counts.images, measurement, has_failed, forked })
+    let description = description(&options.engine, program, &options.arguments, &counted);
+    let unit = options.unit.unit.as_deref();
+    let counts = RunCounts::new(description, &counted.counts, unit.zip(counted.measurement));
+    Ok(Side { label, counts, has_failed })
 }
 
 /// Leaves only the rows of a table that changed, those that changed most first, and no more than `top`.

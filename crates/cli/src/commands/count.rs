@@ -1,17 +1,20 @@
 //! `pathlength count`: the instructions of a run, or of a unit of work, by image, group and function.
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::mix;
-use analysis::profile::{Attribution, Profile, functions, image_shares};
+use analysis::profile::{Profile, functions, image_shares};
+use analysis::run_counts::{RunCounts, RunDescription};
 use analysis::table::Table;
 use analysis::units::{Measurement, Phase, each_unit, path_lengths, unsteady_note};
-use lab::measure::{self, CountRequest};
+use lab::measure::{self, CountRequest, Counted};
 
 use super::{
     check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, until, write,
 };
-use crate::arguments::{By, CountOptions};
+use crate::arguments::{By, CountOptions, EngineOptions, OutputOptions};
 use crate::messages::{self, Message};
 use crate::progress::Units;
 
@@ -23,11 +26,18 @@ const MESSAGE_INTERVAL: u64 = 64;
 
 /// Runs the program, counts, and writes the tables.
 pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
+    if RunCounts::is_saved(options.program.path()) {
+        return show_saved(options);
+    }
     if options.by == Some(By::Unit) && options.unit.unit.is_none() {
         anyhow::bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
     }
     let output = &options.output;
-    report::check(options.by.is_none(), output.format, output.path.as_deref())?;
+    report::check(
+        options.by.is_none() && saved_path(output).is_none(),
+        output.format,
+        output.path.as_deref(),
+    )?;
     let configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), true);
     let request = CountRequest { configuration, unit: unit(&options.unit) };
@@ -46,20 +56,72 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
-    let attribution = Attribution::new(&counted.counts);
-    let (profile, span) = match &counted.measurement {
-        Some(measurement) => (attribution.mean(&measurement.units), "a unit of work"),
-        None => (attribution.whole(&counted.counts), "the run"),
-    };
-    let mut tables = tables(options.by, &profile, span, counted.measurement.as_ref());
+    let program = options.program.path();
+    let ending = counted.ending.clone();
+    let description = description(&options.engine, program, options.program.arguments(), &counted);
+    let unit = options.unit.unit.as_deref();
+    let counts = RunCounts::new(description, &counted.counts, unit.zip(counted.measurement));
+    match saved_path(output) {
+        Some(path) => save(&counts, path)?,
+        None => show(&counts, options)?,
+    }
+    check_ending(&ending, program)
+}
+
+/// Shows saved counts, or those of a run.
+fn show(counts: &RunCounts, options: &CountOptions) -> anyhow::Result<()> {
+    let mut tables = tables(options.by, &counts.profile(), counts.span(), counts.measurement());
     if let Some(last) = tables.last_mut() {
         // The summary has the note on units in another table.
-        let unsteady = counted.measurement.as_ref().filter(|_| options.by.is_some());
+        let unsteady = counts.measurement().filter(|_| options.by.is_some());
         last.notes.extend(unsteady.and_then(unsteady_note));
-        last.notes.extend(until(&counted.ending).into_iter().chain(left_out(counted.forked)));
+        last.notes.extend(counts.description.notes.iter().cloned());
     }
-    write(&tables, output)?;
-    check_ending(&counted.ending, options.program.path())
+    Ok(write(&tables, &options.output)?)
+}
+
+fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
+    let path = options.program.path();
+    if !options.program.arguments().is_empty() || options.unit.unit.is_some() {
+        anyhow::bail!(
+            "{} holds saved counts: --unit and arguments are for a program that is run",
+            path.display()
+        );
+    }
+    let counts = RunCounts::open(path)?;
+    if options.by == Some(By::Unit) && counts.measurement().is_none() {
+        anyhow::bail!("{} has no units of work: save it with count --unit FUNCTION", path.display());
+    }
+    match saved_path(&options.output) {
+        Some(path) => save(&counts, path)?,
+        None => show(&counts, options)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file, if its name asks for saved counts.
+fn saved_path(output: &OutputOptions) -> Option<&Path> {
+    output.path.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "counts"))
+}
+
+fn save(counts: &RunCounts, path: &Path) -> anyhow::Result<()> {
+    let bytes = counts.encode()?;
+    Ok(report::write_file(path, |out| Ok(out.write_all(&bytes)?))?)
+}
+
+/// What was run.
+pub(super) fn description(
+    engine: &EngineOptions,
+    program: &Path,
+    arguments: &[OsString],
+    counted: &Counted,
+) -> RunDescription {
+    RunDescription {
+        program: program.to_string_lossy().into_owned(),
+        arguments: arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        cpu: engine.cpu.to_string(),
+        notes: until(&counted.ending).into_iter().chain(left_out(counted.forked)).collect(),
+    }
 }
 
 fn tables(by: Option<By>, profile: &Profile, span: &str, measurement: Option<&Measurement>) -> Vec<Table> {

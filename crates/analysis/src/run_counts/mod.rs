@@ -1,0 +1,151 @@
+//! The counts of a finished run by image, function and instruction: complete without its images, so that they can be
+//! saved, shown later and compared on another machine.
+
+mod file;
+mod of_trace;
+
+pub use file::{DamagedCounts, ReadError};
+pub use of_trace::of_trace;
+
+use std::collections::BTreeMap;
+
+use events::{Block, BlockId, Counts};
+use serde::{Deserialize, Serialize};
+
+use crate::mix;
+use crate::names::{FunctionName, Names};
+use crate::pairing::ImageIdentity;
+use crate::profile::{Attribution, Profile};
+use crate::units::Measurement;
+
+/// What was run. There is no date: the same run has the same counts, and its file the same bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunDescription {
+    /// The program's path, as it was given.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// The processor, such as `ev56`.
+    pub cpu: String,
+    /// Remarks on the run: how it ended, processes that are left out.
+    pub notes: Vec<String>,
+}
+
+/// The counts of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunCounts {
+    /// What was run.
+    pub description: RunDescription,
+    /// The images, by which two runs are paired.
+    pub images: Vec<ImageIdentity>,
+    /// The instructions of the whole run.
+    run: Sums,
+    /// The units of work, if a function's calls were counted.
+    unit: Option<UnitCounts>,
+}
+
+/// The units of work of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct UnitCounts {
+    function: String,
+    /// The instructions of all measured units.
+    sums: Sums,
+    /// The units, without the blocks that they executed.
+    measurement: Measurement,
+}
+
+/// Numbers of executed instructions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Sums {
+    /// By name.
+    instructions: BTreeMap<String, u64>,
+    /// By image and function.
+    functions: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+impl Sums {
+    fn of(attribution: &Attribution, executions: impl IntoIterator<Item = (BlockId, u64)>) -> Sums {
+        let profile = attribution.profile(executions.into_iter().map(|(id, n)| (id, n as f64)));
+        let mut sums = Sums::default();
+        for (name, n) in profile.instructions {
+            sums.instructions.insert(name.into(), n as u64);
+        }
+        for (name, n) in profile.functions {
+            sums.functions.entry(name.image).or_default().insert(name.function, n as u64);
+        }
+        sums
+    }
+
+    /// The mean of `units`. Instructions without a known name are a damage that the reader of files rejects.
+    fn profile(&self, units: usize) -> Profile {
+        let mut profile = Profile::default();
+        let mean = |n: u64| n as f64 / units as f64;
+        for (name, &n) in &self.instructions {
+            *profile.instructions.entry(mix::known(name).unwrap_or(mix::UNKNOWN)).or_default() += mean(n);
+        }
+        for (image, functions) in &self.functions {
+            for (function, &n) in functions {
+                let name = FunctionName { image: image.clone(), function: function.clone() };
+                profile.functions.insert(name, mean(n));
+            }
+            let all = mean(functions.values().sum());
+            profile.images.insert(image.clone(), all);
+        }
+        profile.total = mean(self.instructions.values().sum());
+        profile
+    }
+}
+
+impl RunCounts {
+    /// Of a run that has just ended; opens its images for their symbols.
+    pub fn new(description: RunDescription, counts: &Counts, unit: Option<(&str, Measurement)>) -> RunCounts {
+        let images = ImageIdentity::of_images(&counts.images);
+        let executions = (0..).zip(counts.executions.iter().copied());
+        RunCounts::of(description, images, &counts.blocks, &Names::of_counts(counts), executions, unit)
+    }
+
+    fn of(
+        description: RunDescription,
+        images: Vec<ImageIdentity>,
+        blocks: &[Block],
+        names: &Names,
+        executions: impl Iterator<Item = (BlockId, u64)>,
+        unit: Option<(&str, Measurement)>,
+    ) -> RunCounts {
+        let attribution = Attribution::of(blocks, names);
+        let run = Sums::of(&attribution, executions.filter(|(_, n)| *n != 0));
+        let unit = unit.map(|(function, mut measurement)| {
+            let mut executions: BTreeMap<BlockId, u64> = BTreeMap::new();
+            for unit in &mut measurement.units {
+                for (id, n) in std::mem::take(&mut unit.blocks) {
+                    *executions.entry(id).or_default() += n;
+                }
+            }
+            UnitCounts { function: function.into(), sums: Sums::of(&attribution, executions), measurement }
+        });
+        RunCounts { description, images, run, unit }
+    }
+
+    /// The profile of a mean unit of work, or else of the whole run.
+    pub fn profile(&self) -> Profile {
+        match &self.unit {
+            Some(unit) => unit.sums.profile(unit.measurement.units.len()),
+            None => self.run.profile(1),
+        }
+    }
+
+    /// What [`RunCounts::profile`] is of, for titles.
+    pub fn span(&self) -> &'static str {
+        if self.unit.is_some() { "a unit of work" } else { "the run" }
+    }
+
+    /// The units of work, if there are any.
+    pub fn measurement(&self) -> Option<&Measurement> {
+        self.unit.as_ref().map(|unit| &unit.measurement)
+    }
+
+    /// The function whose calls are units of work.
+    pub fn unit(&self) -> Option<&str> {
+        self.unit.as_ref().map(|unit| unit.function.as_str())
+    }
+}

@@ -1,0 +1,107 @@
+//! The counts of a trace.
+
+use std::collections::HashMap;
+use std::io;
+
+use events::record::Mark;
+use events::{BlockId, LoadedImage, Unit};
+use trace::Trace;
+
+use super::{RunCounts, RunDescription};
+use crate::names::Names;
+use crate::pairing::ImageIdentity;
+use crate::replay::{
+    Accesses, Dictionary, Executed, Filter, NotInTrace, Replay, ReplayOrder, Selection, Visitor,
+};
+use crate::units::Measurement;
+
+/// Counts the executions of blocks, in all and by unit of work.
+struct Counter<'a> {
+    trace: &'a Trace,
+    executions: Vec<u64>,
+    /// The unit of each stream.
+    current: Vec<Option<CurrentUnit>>,
+    units: Vec<Unit>,
+}
+
+/// A unit of work that has not ended, and the executions of blocks in it.
+#[derive(Clone, Default)]
+struct CurrentUnit {
+    unit: Unit,
+    executions: HashMap<BlockId, u64>,
+}
+
+impl Counter<'_> {
+    fn end(&mut self, stream: u32, returned: bool) {
+        if let Some(CurrentUnit { unit, executions }) = self.current[stream as usize].take() {
+            let mut blocks: Vec<(BlockId, u64)> = executions.into_iter().collect();
+            blocks.sort_unstable();
+            self.units.push(Unit { returned, blocks, ..unit });
+        }
+    }
+}
+
+impl Visitor for Counter<'_> {
+    fn mark(&mut self, stream: u32, _before: u64, mark: Mark, _is_selected: bool) -> io::Result<()> {
+        match mark {
+            Mark::UnitBegins(number) => {
+                let unit = Unit { number, ..Unit::default() };
+                self.current[stream as usize] = Some(CurrentUnit { unit, ..CurrentUnit::default() });
+            }
+            Mark::UnitEnds(_) => self.end(stream, true),
+            Mark::UnitLeft(_) => self.end(stream, false),
+            Mark::SystemCall(number) => {
+                if let Some(CurrentUnit { unit, .. }) = &mut self.current[stream as usize] {
+                    unit.system_calls.push((number, 1));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn executed(&mut self, executed: &Executed) -> io::Result<()> {
+        let block = executed.execution.block;
+        self.executions[block as usize] += 1;
+        if let Some(current) = &mut self.current[executed.stream as usize] {
+            current.unit.instructions += self.trace.blocks()[block as usize].words.len() as u64;
+            *current.executions.entry(block).or_default() += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The counts of all that a trace recorded, and the errors of its parts that cannot be read.
+pub fn of_trace(trace: &Trace) -> Result<(RunCounts, Vec<trace::Error>), NotInTrace> {
+    let names = Names::of_trace(trace);
+    let dictionary = Dictionary::new(trace, &names);
+    let (accesses, filter) = (Accesses::new(trace), Filter::new(&Selection::default(), &dictionary)?);
+    let replay =
+        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
+    let mut counter = Counter {
+        trace,
+        executions: vec![0; trace.blocks().len()],
+        current: vec![None; trace.streams().len()],
+        units: Vec::new(),
+    };
+    let problems = replay.run(&mut counter, &mut |_| {}).expect("counting writes nothing");
+    let header = trace.header();
+    let description = RunDescription {
+        program: header.program.to_string_lossy().into_owned(),
+        arguments: header.arguments.clone(),
+        cpu: header.cpu.clone(),
+        notes: Vec::new(),
+    };
+    let loaded = |image: &events::Image| LoadedImage {
+        path: image.path.clone(),
+        start: image.start,
+        end: image.end,
+        bias: image.bias,
+    };
+    let images: Vec<LoadedImage> = trace.images().iter().map(loaded).collect();
+    let measurement = Measurement { units: counter.units, warm_up: 0, steady: true, last_window: None };
+    let unit = header.unit.as_deref().map(|function| (function, measurement));
+    let executions = (0..).zip(counter.executions);
+    let images = ImageIdentity::of_images(&images);
+    Ok((RunCounts::of(description, images, trace.blocks(), &names, executions, unit), problems))
+}
