@@ -22,6 +22,7 @@ mod names;
 mod outputs;
 mod results;
 mod run;
+mod saved_counts;
 mod show;
 mod signals;
 mod strides;

@@ -1,0 +1,131 @@
+//! Saved counts: they show and compare as the run that they are of; and the limit on growth of `compare`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::caches::Folder;
+use crate::support::run;
+
+/// Saves the counts of a run.
+fn save(folder: &Folder, name: &str, words: &str) -> PathBuf {
+    let file = folder.path(name);
+    run(&format!("count -o {} {words}", file.display())).noted_success();
+    file
+}
+
+/// What a command prints on standard output, which may not fail.
+fn printed(words: &str) -> String {
+    run(words).noted_success()
+}
+
+/// The same without what the program prints first.
+fn tables(words: &str) -> String {
+    let printed = printed(words);
+    printed[printed.find('─').expect("a table")..].to_owned()
+}
+
+#[test]
+fn saved_counts_show_what_the_run_did() {
+    let folder = Folder::new();
+    for unit in ["", "--unit work --units 20"] {
+        let file = save(&folder, "run.counts", &format!("{unit} :ev56/modes work"));
+        for by in ["", "--by instruction", "--by function", "--by image", "--by group", "--by unit"] {
+            if by == "--by unit" && unit.is_empty() {
+                continue;
+            }
+            let live = tables(&format!("count {by} {unit} :ev56/modes work"));
+            assert_eq!(tables(&format!("count {by} {}", file.display())), live, "{unit} {by}");
+        }
+        let again = save(&folder, "again.counts", &format!("{unit} :ev56/modes work"));
+        assert!(fs::read(file).unwrap() == fs::read(again).unwrap(), "the same run has the same counts");
+    }
+    let file = save(&folder, "run.counts", ":ev56/modes work");
+    let output = run(&format!("count --by unit {}", file.display()));
+    assert!(output.code() != 0 && output.stderr.contains("unit"), "{}", output.stderr);
+}
+
+#[test]
+fn programs_saved_counts_and_traces_compare_alike() {
+    let folder = Folder::new();
+    let side = |build: &str| {
+        let trace = folder.path(&format!("{build}.trace"));
+        run(&format!("trace -o {} :{build}/modes work", trace.display())).quiet_success();
+        let counts = save(&folder, &format!("{build}.counts"), &format!(":{build}/modes work"));
+        [trace, counts]
+    };
+    let (first, second) = (side("ev5"), side("ev56"));
+    let compared = |a: &Path, b: &Path| {
+        let file = folder.path("tables");
+        run(&format!("compare --format csv -o {} {} {}", file.display(), a.display(), b.display()))
+            .noted_success();
+        let read = |name: &str| fs::read_to_string(file.join(name)).unwrap();
+        // The headings name the files.
+        let rows = |text: String| text.split_once('\n').unwrap().1.to_owned();
+        ["instructions.csv", "functions.csv"].map(|name| rows(read(name)))
+    };
+    let expected = compared(&first[1], &second[1]);
+    assert!(expected[0].lines().count() > 10, "{expected:?}");
+    for (a, b) in [(0, 0), (0, 1), (1, 0)] {
+        assert_eq!(compared(&first[a], &second[b]), expected, "{a} {b}");
+    }
+    let file = folder.path("live");
+    let programs = "--format csv -o";
+    run(&format!("compare {programs} {} :ev5/modes :ev56/modes -- work", file.display())).noted_success();
+    let live = fs::read_to_string(file.join("functions.csv")).unwrap();
+    assert_eq!(live.split_once('\n').unwrap().1, expected[1]);
+}
+
+#[test]
+fn growth_beyond_the_limit_has_a_status_of_its_own() {
+    let folder = Folder::new();
+    // The original build executes more instructions.
+    let before = save(&folder, "before.counts", ":ev56/modes work");
+    let after = save(&folder, "after.counts", ":ev5/modes work");
+    let (before, after) = (before.display(), after.display());
+    let check = |options: &str, code: i32, says: &str| {
+        let output = run(&format!("compare {options} {before} {after}"));
+        assert_eq!(output.code(), code, "{options}: {}", output.stderr);
+        assert!(output.stderr.contains(says), "{options}: {}", output.stderr);
+    };
+    check("", 0, "");
+    check("--fail-above 99%", 0, "");
+    check("--fail-above 0.01%", 3, "grew from");
+    check("--fail-above 1", 3, "work in program: +");
+    check("--fail-above 0% --function work", 3, "work grew from");
+    check("--fail-above 1000000000 --function work", 0, "");
+    check("--fail-above 0% --function no_such", 1, "no_such");
+    check("--fail-above never", 2, "--fail-above");
+    let same = run(&format!("compare --fail-above 0% {before} {before}"));
+    assert_eq!((same.code(), same.stderr.as_str()), (0, ""));
+    let shrunk = run(&format!("compare --fail-above 0% {after} {before}"));
+    assert_eq!((shrunk.code(), shrunk.stderr.as_str()), (0, ""));
+    let markdown = printed(&format!("compare --format markdown {before} {after}"));
+    assert!(markdown.contains("| function") && markdown.contains("| work |"), "{markdown}");
+}
+
+#[test]
+fn damaged_counts_are_refused() {
+    let folder = Folder::new();
+    let file = save(&folder, "run.counts", ":ev56/modes work");
+    let whole = fs::read(&file).unwrap();
+    let damaged = folder.path("damaged.counts");
+    let mut refused = 0;
+    for place in (0..whole.len()).step_by(whole.len() / 20) {
+        for bytes in [whole[..place].to_vec(), {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 0x10;
+            bytes
+        }] {
+            fs::write(&damaged, bytes).unwrap();
+            let output = run(&format!("count {}", damaged.display()));
+            assert!([1, 126, 127].contains(&output.code()), "{place}: {}", output.stderr);
+            assert!(
+                output.stderr.contains("damaged.counts") && !output.stderr.contains("panicked"),
+                "{}",
+                output.stderr
+            );
+            refused += 1;
+        }
+    }
+    assert!(refused >= 40);
+}
