@@ -64,7 +64,8 @@ fn programs_saved_counts_and_traces_compare_alike() {
         ["instructions.csv", "functions.csv"].map(|name| rows(read(name)))
     };
     let expected = compared(&first[1], &second[1]);
-    assert!(expected[0].lines().count() > 10, "{expected:?}");
+    // `ldwu`, `sextw` and `stw` come, others go.
+    assert!(expected[0].contains("ldwu,0,"), "{expected:?}");
     for (a, b) in [(0, 0), (0, 1), (1, 0)] {
         assert_eq!(compared(&first[a], &second[b]), expected, "{a} {b}");
     }
