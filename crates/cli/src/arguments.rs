@@ -16,6 +16,7 @@ mod models;
 mod program;
 mod show;
 mod strides;
+mod units;
 
 pub use compare::GateOptions;
 pub use export::{ExportOptions, Form};
@@ -27,6 +28,7 @@ pub use models::{
 pub use program::{FileOptions, ProgramOptions, parse};
 pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use strides::{PatternsOf, StridesOptions};
+pub use units::UnitsOptions;
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
 ///
@@ -218,6 +220,20 @@ Calls are followed by control flow, exactly and without sampling; in recursion a
 is a part of that one, so that no instruction is counted twice."
     )]
     Calls(CallsOptions),
+    /// Show what one call of a function costs: the distribution over all calls.
+    #[command(
+        override_usage = "pathlength units [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength units --unit compare ./sort data.txt                      instructions: percentiles and a histogram
+  pathlength units --unit compare --time alphastation500 ./sort data.txt
+  pathlength units --unit compare -o compare.html ./sort data.txt      a page
+
+All calls that return are included, from the first to the last, or those that --skip and --units choose; each has the \
+counts of its own thread. Percentiles are exact, by the nearest-rank method: p99 is the smallest cost that 99 % of the \
+calls do not exceed."
+    )]
+    Units(UnitsOptions),
     /// Compute miss-ratio curves: the misses of caches of all sizes, from one pass.
     #[command(
         override_usage = "pathlength mrc [OPTIONS] <TRACE|PROGRAM> [ARG]...",

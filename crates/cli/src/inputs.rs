@@ -35,7 +35,14 @@ pub fn protect_inputs(command: &Command) {
             protect_file(&options.input.file);
             protect_machines(&options.machines);
         }
-        Command::Annotate(options) => protect_file(&options.input.file),
+        Command::Annotate(options) => {
+            protect_file(&options.input.file);
+            options.caches.iter().chain(&options.time).for_each(|machine| protect(Path::new(machine)));
+        }
+        Command::Units(options) => {
+            protect_file(&options.input.file);
+            options.caches.iter().chain(&options.time).for_each(|machine| protect(Path::new(machine)));
+        }
         Command::Calls(options) => protect_file(&options.input.file),
         Command::Mrc(options) => protect_file(&options.input.file),
         Command::Time(options) => {

@@ -27,6 +27,11 @@ pub(crate) struct PerThread<S> {
 }
 
 impl<S: Sums> PerThread<S> {
+    /// The number of the current thread.
+    pub fn current(&self) -> u32 {
+        self.current
+    }
+
     /// Whether a thread is another one than the current thread.
     #[inline(always)]
     pub fn is_other(&self, thread: u32) -> bool {

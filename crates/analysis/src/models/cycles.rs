@@ -4,7 +4,7 @@ use events::BlockId;
 use machine::predictor::PredictionCount;
 use machine::{Cause, Machine, PipelineSide, TimingModel, UnitCycles};
 
-use super::{InstructionResults, file_stem, named};
+use super::{InstructionResults, UnitResults, file_stem, named};
 use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
 
@@ -111,6 +111,19 @@ fn predictions(name: &str, title: &str, time: &TimingModel) -> Table {
 
 impl InstructionResults for TimingModel {
     const WHAT: &str = "Cycles";
+
+    fn unit_results(&self) -> Vec<UnitResults> {
+        let sides = [PipelineSide::Issuing, PipelineSide::FrontEnd, PipelineSide::BackEnd];
+        let results = |unit: &UnitCycles| UnitResults {
+            number: unit.number,
+            thread: unit.thread,
+            row: [unit.cycles.total(), unit.instructions]
+                .into_iter()
+                .chain(sides.map(|side| unit.cycles.of_side(side)))
+                .collect(),
+        };
+        TimingModel::units(self).iter().map(results).collect()
+    }
 
     fn units(&self, name: &str, title: &str) -> Table {
         let columns = [

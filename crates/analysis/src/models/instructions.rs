@@ -1,9 +1,9 @@
 //! Executed instructions, loads and stores.
 
 use events::BlockId;
-use machine::InstructionCounts;
+use machine::{InstructionCounts, UnitInstructions};
 
-use super::InstructionResults;
+use super::{InstructionResults, UnitResults};
 use crate::table::{Column, Kind, Table};
 use crate::units::sorted_by_number;
 
@@ -12,6 +12,15 @@ const EVENTS: [&str; 3] = ["instructions", "loads", "stores"];
 
 impl InstructionResults for InstructionCounts {
     const WHAT: &str = "Instructions";
+
+    fn unit_results(&self) -> Vec<UnitResults> {
+        let results = |unit: &UnitInstructions| UnitResults {
+            number: unit.number,
+            thread: unit.thread,
+            row: vec![unit.instructions, unit.loads, unit.stores],
+        };
+        InstructionCounts::units(self).iter().map(results).collect()
+    }
 
     fn units(&self, name: &str, title: &str) -> Table {
         let columns = [("unit", Kind::Count), ("thread", Kind::Count)];

@@ -1,9 +1,9 @@
 //! Accesses and misses of caches and TLBs.
 
 use events::BlockId;
-use machine::{Caches, MissClass};
+use machine::{Caches, MissClass, UnitMisses};
 
-use super::{InstructionResults, file_stem, per_thousand};
+use super::{InstructionResults, UnitResults, file_stem, per_thousand};
 use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
 
@@ -65,6 +65,16 @@ fn columns(caches: &Caches) -> impl Iterator<Item = Column> {
 
 impl InstructionResults for Caches {
     const WHAT: &str = "Misses";
+    const UNIT_EVENT: usize = 1;
+
+    fn unit_results(&self) -> Vec<UnitResults> {
+        let results = |unit: &UnitMisses| UnitResults {
+            number: unit.number,
+            thread: unit.thread,
+            row: std::iter::once(unit.instructions).chain(unit.misses.iter().copied()).collect(),
+        };
+        self.units().iter().map(results).collect()
+    }
 
     fn units(&self, name: &str, title: &str) -> Table {
         let mut table = Table::new(

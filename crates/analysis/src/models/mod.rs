@@ -39,6 +39,12 @@ pub trait InstructionResults {
     /// The counted event: the first word of titles.
     const WHAT: &str;
 
+    /// The index of the column that is shown of a unit of work where there is room for one.
+    const UNIT_EVENT: usize = 0;
+
+    /// The results of each unit of work, in the order of their ends.
+    fn unit_results(&self) -> Vec<UnitResults>;
+
     /// A row for each unit of work.
     fn units(&self, name: &str, title: &str) -> Table;
 
@@ -50,6 +56,17 @@ pub trait InstructionResults {
 
     /// The results of each instruction of a block, one row each. None if the block was not executed.
     fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>>;
+}
+
+/// The results of a unit of work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitResults {
+    /// Its number.
+    pub number: u64,
+    /// The thread that it belongs to, among the threads of all processes.
+    pub thread: u32,
+    /// A value for each of [`InstructionResults::columns`].
+    pub row: Vec<u64>,
 }
 
 /// The row that an instruction is added to.

@@ -60,7 +60,7 @@ fn write_page<M>(simulated: &Simulated<M>, tables: Vec<Table>, path: &Path) -> R
     let header = simulated.trace.header();
     let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let command: Vec<_> = std::iter::once(program.clone()).chain(header.arguments.iter().cloned()).collect();
-    let notes = simulated.notes.iter().map(|note| ("simulated".into(), note.clone()));
+    let notes = simulated.all_notes().map(|note| ("simulated".into(), note.clone()));
     let section = |table: Table| Section { heading: table.name.clone(), blocks: vec![Block::Table(table)] };
     let page = Page {
         title: "Annotated functions".into(),

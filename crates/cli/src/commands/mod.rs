@@ -22,6 +22,7 @@ pub mod strides;
 pub mod study;
 pub mod time;
 pub mod trace;
+pub mod units;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -54,7 +54,7 @@ fn write_page(simulated: &Simulated<MissRatioCurves>, tables: Vec<Table>, path: 
         Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart), Block::Table(table)] })
     };
     let command: Vec<_> = std::iter::once(program.clone()).chain(header.arguments.iter().cloned()).collect();
-    let notes = simulated.notes.iter().map(|note| ("simulated".into(), note.clone()));
+    let notes = simulated.all_notes().map(|note| ("simulated".into(), note.clone()));
     let page = Page {
         title: "Miss-ratio curves".into(),
         headline: format!("How large must a cache be for {program}?"),

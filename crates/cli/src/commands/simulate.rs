@@ -27,7 +27,9 @@ pub struct Simulated<M> {
     pub model: M,
     /// The trace; that of a program has no records.
     pub trace: Trace,
-    /// Notes on what was not simulated, for readers of the tables.
+    /// The note on the part of the execution that was simulated.
+    pub part: Option<String>,
+    /// Other notes on what was not simulated, for readers of the tables.
     pub notes: Vec<String>,
     /// How the program ended, if one was run.
     ending: Option<Ending>,
@@ -115,10 +117,10 @@ fn run<M: Model + 'static>(
         // There are no results; how the program ended may say why.
         check_ending(&live.ending, options.file.path())?;
     }
-    let note = note(options, &live.trace);
-    let notes = note.into_iter().chain(until(&live.ending)).chain(left_out(live.forked)).collect();
+    let part = note(options, &live.trace);
+    let notes = until(&live.ending).into_iter().chain(left_out(live.forked)).collect();
     let model = without_warm_up(options, &live.trace, live.model)?;
-    Ok(Simulated { model, trace: live.trace, notes, ending: Some(live.ending), is_whole: true })
+    Ok(Simulated { model, trace: live.trace, part, notes, ending: Some(live.ending), is_whole: true })
 }
 
 /// Whether to use two of the host's processors.
@@ -160,8 +162,8 @@ fn replay<M: Model>(
         eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
     }
     report_problems(&trace, options.file.path());
-    let notes = note(options, &trace).into_iter().collect();
-    Ok(Simulated { model: without_warm_up(options, &trace, model)?, trace, notes, ending: None, is_whole })
+    let (part, model) = (note(options, &trace), without_warm_up(options, &trace, model)?);
+    Ok(Simulated { model, trace, part, notes: Vec::new(), ending: None, is_whole })
 }
 
 /// The note on what was not simulated.
@@ -231,11 +233,16 @@ impl<M> Simulated<M> {
         protect_images(self.trace.images().iter().map(|image| image.path.as_path()));
     }
 
+    /// What readers of the results must know.
+    pub fn all_notes(&self) -> impl Iterator<Item = &String> {
+        self.part.iter().chain(&self.notes)
+    }
+
     /// Writes tables with the notes.
     pub fn write(&self, mut tables: Vec<Table>, output: &OutputOptions) -> Result<(), report::Error> {
         self.protect();
         if let Some(last) = tables.last_mut() {
-            last.notes.extend_from_slice(&self.notes);
+            last.notes.extend(self.all_notes().cloned());
         }
         write(&tables, output)
     }

@@ -11,6 +11,7 @@ mod compare;
 mod count;
 mod crashes;
 mod damaged;
+mod distribution;
 mod export;
 mod gdb;
 mod guide;

@@ -30,6 +30,8 @@ pub struct Tally {
 pub struct UnitMisses {
     /// Its number.
     pub number: u64,
+    /// The thread that it belongs to, among the threads of all processes.
+    pub thread: u32,
     /// Instructions executed.
     pub instructions: u64,
     /// Loads and stores executed.
@@ -183,6 +185,7 @@ impl Tally {
                 let ended = self.threads.end_unit(number, &self.sums());
                 self.units.extend(ended.map(|TallySums { instructions, accesses, misses }| UnitMisses {
                     number,
+                    thread: self.threads.current(),
                     instructions,
                     accesses,
                     misses,

@@ -13,6 +13,8 @@ use crate::per_thread::{PerThread, Sums};
 pub struct UnitCycles {
     /// The process that executed it.
     pub process: u32,
+    /// The thread that it belongs to, among the threads of all processes.
+    pub thread: u32,
     /// The unit's number.
     pub number: u64,
     /// Its instructions.
@@ -124,6 +126,7 @@ impl Accounting {
                 if let Some(Usage { instructions, cycles }) = self.threads.end_unit(number, &self.usage()) {
                     self.units.push(UnitCycles {
                         process: self.thread.process,
+                        thread: self.thread.number,
                         number,
                         instructions,
                         cycles,

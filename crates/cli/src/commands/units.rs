@@ -1,0 +1,106 @@
+//! `pathlength units`: the distribution of what calls of a function cost.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use analysis::call_tree::find_event;
+use analysis::distribution::{DistributionRequest, distribution_tables};
+use analysis::models::{InstructionResults, Rows};
+use analysis::table::{Table, Value, separated};
+use anyhow::bail;
+use machine::{Caches, InstructionCounts, Machine, Model, TimingModel};
+use report::{Arrangement, Block, Figure, Format, Page, Section};
+use trace::Trace;
+
+use super::caches::find;
+use super::simulate::{Simulated, simulate};
+use crate::arguments::{ResultRows, UnitsOptions};
+
+/// Runs the program, or reads the trace, and writes the tables.
+pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
+    let output = &options.output;
+    match output.page() {
+        Some(_) if output.format != Format::Table => {
+            bail!("a page has no other format: leave out --format {}", output.format)
+        }
+        Some(_) => {}
+        None => report::check(true, output.format, output.path.as_deref())?,
+    }
+    if options.input.plan.unit.is_none() && !Trace::is_trace(options.input.file.path()) {
+        bail!("name the function whose calls are the units of work with --unit FUNCTION");
+    }
+    let machine = |name: &Option<String>| find(&name.iter().cloned().collect::<Vec<_>>());
+    let (caches, time) = (machine(&options.caches)?, machine(&options.time)?);
+    match (&caches[..], &time[..]) {
+        ([machine], _) => show(options, &caches, Caches::new(machine)),
+        (_, [machine]) => show(options, &time, TimingModel::new(machine)?),
+        _ => show(options, &[], InstructionCounts::new(&isa::Alpha)),
+    }
+}
+
+fn show<M: InstructionResults + Model + 'static>(
+    options: &UnitsOptions,
+    machines: &[Machine],
+    model: M,
+) -> anyhow::Result<ExitCode> {
+    find_event(&model.columns(), options.event.as_deref())?;
+    let mut simulated = simulate(&options.input, Some(ResultRows::Own(Rows::Unit)), &[], machines, model)?;
+    // It says how caches begin.
+    simulated.part = simulated.part.filter(|_| !machines.is_empty());
+    let page = options.output.page();
+    let has_bars = page.is_none() && matches!(options.output.format, Format::Table | Format::Markdown);
+    let request = DistributionRequest { event: options.event.clone(), has_bars };
+    let Some(tables) = distribution_tables(&simulated.model, &simulated.trace, &request)? else {
+        bail!("no call of {} ended by its return", unit(&simulated));
+    };
+    match page {
+        Some(path) => write_page(&simulated, tables, path)?,
+        None => simulated.write(tables, &options.output)?,
+    }
+    simulated.finish(&options.input)
+}
+
+/// The function whose calls are the units of work.
+fn unit<M>(simulated: &Simulated<M>) -> &str {
+    simulated.trace.header().unit.as_deref().unwrap_or_default()
+}
+
+/// A page with the histogram as a chart.
+fn write_page<M>(simulated: &Simulated<M>, tables: Vec<Table>, path: &Path) -> anyhow::Result<()> {
+    let header = simulated.trace.header();
+    let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let command: Vec<_> = std::iter::once(program).chain(header.arguments.iter().cloned()).collect();
+    let mut chart = None;
+    if let Some(table) = tables.iter().find(|table| table.name == "histogram") {
+        chart = Some(report::bars(table, "from", &["calls"], Arrangement::Grouped)?);
+    }
+    let figures = tables.first().map_or(Vec::new(), figures);
+    let section = |table: Table| Section { heading: table.title.clone(), blocks: vec![Block::Table(table)] };
+    let notes = simulated.all_notes().map(|note| ("simulated".into(), note.clone()));
+    let page = Page {
+        title: "Units of work".into(),
+        headline: format!("What one call of {} costs", unit(simulated)),
+        figures,
+        chart,
+        sections: tables.into_iter().map(section).collect(),
+        provenance: std::iter::once(("program".into(), command.join(" "))).chain(notes).collect(),
+        ..Page::default()
+    };
+    simulated.protect();
+    Ok(report::write_file(path, |out| page.write(out))?)
+}
+
+/// The median, the 99th percentile and the maximum of the first event.
+fn figures(distribution: &Table) -> Vec<Figure> {
+    let Some(row) = distribution.rows.first() else { return Vec::new() };
+    let Value::Text(event) = &row[0] else { return Vec::new() };
+    let cells = distribution.columns.iter().zip(row);
+    let shown = cells.filter(|(column, _)| ["p50", "p99", "maximum"].contains(&column.name.as_str()));
+    let figure = |(column, value): (&analysis::table::Column, &Value)| match value {
+        Value::Integer(number) => {
+            Some(Figure { value: separated(&number.to_string()), label: format!("{event}, {}", column.name) })
+        }
+        _ => None,
+    };
+    shown.filter_map(figure).collect()
+}
