@@ -26,4 +26,5 @@ pub mod similar;
 pub mod statics;
 pub mod strides;
 pub mod table;
+pub mod unit_blocks;
 pub mod units;

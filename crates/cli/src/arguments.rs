@@ -228,10 +228,15 @@ Examples:
   pathlength units --unit compare ./sort data.txt                      instructions: percentiles and a histogram
   pathlength units --unit compare --time alphastation500 ./sort data.txt
   pathlength units --unit compare -o compare.html ./sort data.txt      a page
+  pathlength units --unit compare --slowest ./sort data.txt            what the slowest call did that others did not
+  pathlength units --unit compare --call 7 --against 3 ./sort data.txt
 
 All calls that return are included, from the first to the last, or those that --skip and --units choose; each has the \
 counts of its own thread. Percentiles are exact, by the nearest-rank method: p99 is the smallest cost that 99 % of the \
-calls do not exceed."
+calls do not exceed.
+
+--slowest, --call and --against take the blocks that two calls executed from the same run. One call of each length is \
+kept for this, in at most 64 MB; if that is too little, the call nearest to the median is compared, and a note says so."
     )]
     Units(UnitsOptions),
     /// Compute miss-ratio curves: the misses of caches of all sizes, from one pass.

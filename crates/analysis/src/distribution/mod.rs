@@ -6,7 +6,7 @@ mod tables;
 use std::collections::BTreeMap;
 
 pub use histogram::{Bin, bins};
-pub use tables::{DistributionRequest, distribution_tables};
+pub use tables::{DistributionRequest, distribution_tables, thread_name};
 
 /// How many values are equal, for each value. All results are exact; the memory depends on the number of different values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -71,7 +71,7 @@ pub struct UnitResults {
 
 /// The row that an instruction is added to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum RowKey {
+pub(crate) enum RowKey {
     Function(Arc<FunctionName>),
     /// The file and the line, and the function.
     Line(Option<(String, u32)>, Arc<FunctionName>),
@@ -108,7 +108,7 @@ pub fn by<M: InstructionResults>(rows: Rows, models: &[(&str, &M)], trace: &Trac
 
 /// How instructions are grouped into rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Grouping {
+pub(crate) enum Grouping {
     Function,
     Line,
     Instruction,
@@ -180,7 +180,7 @@ fn file_stem(machine: &str) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-fn headings(grouping: Grouping) -> &'static [(&'static str, Kind)] {
+pub(crate) fn headings(grouping: Grouping) -> &'static [(&'static str, Kind)] {
     match grouping {
         Grouping::Function => &[("function", Kind::Text), ("image", Kind::Text)],
         Grouping::Line => &[("line", Kind::Text), ("function", Kind::Text), ("image", Kind::Text)],
@@ -190,7 +190,7 @@ fn headings(grouping: Grouping) -> &'static [(&'static str, Kind)] {
     }
 }
 
-fn key(grouping: Grouping, names: &Names, block: &Block, address: u64) -> RowKey {
+pub(crate) fn key(grouping: Grouping, names: &Names, block: &Block, address: u64) -> RowKey {
     let function = names.name(block.image, address);
     match grouping {
         Grouping::Line => {
@@ -201,7 +201,7 @@ fn key(grouping: Grouping, names: &Names, block: &Block, address: u64) -> RowKey
     }
 }
 
-fn cells(key: &RowKey, dictionary: &Dictionary) -> Vec<Value> {
+pub(crate) fn cells(key: &RowKey, dictionary: &Dictionary) -> Vec<Value> {
     match key {
         RowKey::Function(name) => vec![name.function.clone().into(), name.image.clone().into()],
         RowKey::Line(location, name) => {

@@ -7,6 +7,7 @@ use analysis::call_tree::find_event;
 use analysis::distribution::{DistributionRequest, distribution_tables};
 use analysis::models::{InstructionResults, Rows};
 use analysis::table::{Table, Value, separated};
+use analysis::unit_blocks::{ComparedUnits, WithUnitBlocks, difference_tables};
 use anyhow::bail;
 use machine::{Caches, InstructionCounts, Machine, Model, TimingModel};
 use report::{Arrangement, Block, Figure, Format, Page, Section};
@@ -34,7 +35,13 @@ pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
     match (&caches[..], &time[..]) {
         ([machine], _) => show(options, &caches, Caches::new(machine)),
         (_, [machine]) => show(options, &time, TimingModel::new(machine)?),
-        _ => show(options, &[], InstructionCounts::new(&isa::Alpha)),
+        _ => {
+            let counts = InstructionCounts::new(&isa::Alpha);
+            match options.compared() {
+                Some(compared) => explain(options, compared, counts),
+                None => show(options, &[], counts),
+            }
+        }
     }
 }
 
@@ -44,17 +51,52 @@ fn show<M: InstructionResults + Model + 'static>(
     model: M,
 ) -> anyhow::Result<ExitCode> {
     find_event(&model.columns(), options.event.as_deref())?;
-    let mut simulated = simulate(&options.input, Some(ResultRows::Own(Rows::Unit)), &[], machines, model)?;
+    let mut simulated = simulate(&options.input, UNITS, &[], machines, model)?;
     // It says how caches begin.
     simulated.part = simulated.part.filter(|_| !machines.is_empty());
-    let page = options.output.page();
-    let has_bars = page.is_none() && matches!(options.output.format, Format::Table | Format::Markdown);
+    let tables = distribution(options, &simulated, &simulated.model)?;
+    write(options, &simulated, tables)
+}
+
+/// Shows what one call executed that another did not, below the distribution.
+fn explain(
+    options: &UnitsOptions,
+    compared: ComparedUnits,
+    counts: InstructionCounts,
+) -> anyhow::Result<ExitCode> {
+    find_event(&InstructionResults::columns(&counts), options.event.as_deref())?;
+    let model = WithUnitBlocks::new(counts, &isa::Alpha, compared.numbers());
+    let mut simulated = simulate(&options.input, UNITS, &[], &[], model)?;
+    simulated.part = None;
+    let mut tables = distribution(options, &simulated, &simulated.model.model)?;
+    tables.extend(difference_tables(compared, simulated.model.kept(), &simulated.trace)?);
+    write(options, &simulated, tables)
+}
+
+/// What the rows of the results must be, for units to be required.
+const UNITS: Option<ResultRows> = Some(ResultRows::Own(Rows::Unit));
+
+fn distribution<M, R: InstructionResults>(
+    options: &UnitsOptions,
+    simulated: &Simulated<M>,
+    results: &R,
+) -> anyhow::Result<Vec<Table>> {
+    let has_bars =
+        options.output.page().is_none() && matches!(options.output.format, Format::Table | Format::Markdown);
     let request = DistributionRequest { event: options.event.clone(), has_bars };
-    let Some(tables) = distribution_tables(&simulated.model, &simulated.trace, &request)? else {
-        bail!("no call of {} ended by its return", unit(&simulated));
-    };
-    match page {
-        Some(path) => write_page(&simulated, tables, path)?,
+    match distribution_tables(results, &simulated.trace, &request)? {
+        Some(tables) => Ok(tables),
+        None => bail!("no call of {} ended by its return", unit(simulated)),
+    }
+}
+
+fn write<M>(
+    options: &UnitsOptions,
+    simulated: &Simulated<M>,
+    tables: Vec<Table>,
+) -> anyhow::Result<ExitCode> {
+    match options.output.page() {
+        Some(path) => write_page(simulated, tables, path)?,
         None => simulated.write(tables, &options.output)?,
     }
     simulated.finish(&options.input)

@@ -149,3 +149,93 @@ fn what_cannot_be_answered_is_told() {
         assert!(sentence.contains(answer), "{words}: {sentence}");
     }
 }
+
+/// Instructions by the first columns of a table's rows, which are names.
+fn by_name(rows: &[Vec<String>], names: usize, heading: &str) -> BTreeMap<Vec<String>, u64> {
+    let costs = column(rows, heading);
+    let named = rows[1..].iter().map(|row| row[..names].to_vec()).zip(costs);
+    named.filter(|(name, cost)| *cost > 0 && !name.contains(&"total".to_owned())).collect()
+}
+
+/// Checks that a call is explained as tables of this call alone have it.
+fn check_explained(folder: &Folder, words: &str, input: &str, calls: [(u64, &str); 2]) {
+    let shown = tables(folder, words);
+    for (table, by, names) in [("difference-by-function", "function", 2), ("difference-by-line", "line", 3)] {
+        let rows = &shown[table];
+        let alone = |call: u64| {
+            folder.table(&format!("caches --machine qemu --by {by} --skip {call} --units 1 {input}"))
+        };
+        let [one, other] = calls.map(|(call, _)| by_name(&alone(call), names, "instructions"));
+        let mut expected: Vec<(Vec<String>, u64, u64)> = Vec::new();
+        let all = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
+        for name in all {
+            let costs = [&one, &other].map(|costs| costs.get(name).copied().unwrap_or(0));
+            if costs[0] != costs[1] {
+                expected.push((name.clone(), costs[0], costs[1]));
+            }
+        }
+        expected.sort();
+        let [first, second] = calls.map(|(_, heading)| column(rows, heading));
+        let mut found: Vec<_> = rows[1..rows.len() - 1]
+            .iter()
+            .zip(first.iter().zip(&second))
+            .map(|(row, (one, other))| (row[..names].to_vec(), *one, *other))
+            .collect();
+        let by_difference: Vec<u64> = found.iter().map(|(_, one, other)| one.abs_diff(*other)).collect();
+        assert!(by_difference.is_sorted_by(|a, b| a >= b), "{words}: {by_difference:?}");
+        found.sort();
+        assert_eq!(found, expected, "{words} {by}");
+        let sums = [&one, &other].map(|costs| costs.values().sum::<u64>());
+        assert_eq!([first.last(), second.last()], sums.each_ref().map(Some), "{words} {by}");
+    }
+}
+
+#[test]
+fn the_slowest_call_is_explained_by_what_it_executed() {
+    let folder = Folder::new();
+    let trace = folder.trace("--unit request :ev56/requests 3");
+    for input in ["--unit request :ev56/requests", trace.as_str()] {
+        let calls = folder.table(&format!("calls --by unit {input}"));
+        let (units, lengths) = (column(&calls, "unit"), column(&calls, "instructions"));
+        let of_length = |length| units[lengths.iter().position(|one| *one == length).unwrap()];
+        let slowest = of_length(*lengths.iter().max().unwrap());
+        let median = of_length(percentile(&lengths, 50));
+        check_explained(
+            &folder,
+            &format!("units --slowest {input}"),
+            input,
+            [(slowest, "slowest call"), (median, "median call")],
+        );
+        check_explained(
+            &folder,
+            &format!("units --call 11 {input}"),
+            input,
+            [(11, "call 11"), (median, "median call")],
+        );
+        check_explained(
+            &folder,
+            &format!("units --call 40 --against 3 {input}"),
+            input,
+            [(40, "call 40"), (3, "call 3")],
+        );
+        let grown = tables(&folder, &format!("units --slowest {input}"));
+        let functions = &grown["difference-by-function"];
+        assert!(functions.iter().any(|row| row[0] == "grow"), "{functions:?}");
+    }
+}
+
+#[test]
+fn a_call_that_there_is_not_cannot_be_explained() {
+    let sentence = run("units --unit request --call 100 :ev56/requests").failure();
+    assert!(
+        sentence.contains("there is no call 100: the calls that returned are among 0 to 99"),
+        "{sentence}"
+    );
+    let rejected = run("units --unit request --slowest --time dec3000 :ev56/requests");
+    assert_eq!(rejected.code(), 2);
+    let same = run("units --unit work --slowest :ev56/modes work").quiet_success();
+    assert!(
+        same.contains("other functions executed the same number of instructions in both calls"),
+        "{same}"
+    );
+}
