@@ -139,6 +139,7 @@ include both ends. A damaged trace is shown as far as it can be read, and the ex
 Examples:
   pathlength export sort.trace --to firefox -o sort.json.gz     open it at profiler.firefox.com
   pathlength export sort.trace --to callgrind -o callgrind.out.sort
+  pathlength export sort.trace --to pprof -o sort.pb.gz         then: go tool pprof -top sort.pb.gz
   pathlength export sort.trace --to din --function main | dineroIV -informat d ...
   pathlength export sort.trace --to champsim --thread 0.0 -o sort.champsimtrace
   pathlength export sort.trace --to parquet -o tables
@@ -214,7 +215,9 @@ Examples:
   pathlength calls -o flame.html ./sort data.txt                       a flame graph
   pathlength calls -o old.folded ./sort-old data.txt                   then, what another build changes:
   pathlength calls -o change.html --against old.folded ./sort data.txt
+  pathlength calls -o sort.pb.gz ./sort data.txt                       for pprof; -o sort.callgrind for KCachegrind
   pathlength time --by call-tree ./sort data.txt                       cycles instead of instructions; caches has misses
+  pathlength caches --by call-tree -o misses.pb.gz ./sort data.txt     all their events, for pprof
 
 Calls are followed by control flow, exactly and without sampling; in recursion a call within a call of the same function \
 is a part of that one, so that no instruction is counted twice."

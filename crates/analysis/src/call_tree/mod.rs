@@ -4,6 +4,7 @@
 mod chains;
 mod costs;
 mod model;
+mod profile;
 mod tables;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 pub use chains::{CallChain, CallChains, NoEvent, find_event};
 pub use costs::CallCosts;
 pub use model::WithCallTree;
+pub use profile::{CallProfile, InstructionCosts};
 pub use tables::{CallRows, CallSelection, call_tables};
 
 use crate::names::FunctionName;
@@ -47,6 +49,26 @@ pub struct Node {
     pub depth: u32,
     /// How often it was called.
     pub calls: u64,
+    /// The instruction that called it first; none for the function in which an execution or a recording begins.
+    pub site: Option<CodeAddress>,
+    /// The instruction at which it was entered first.
+    pub entry: CodeAddress,
+}
+
+/// An instruction of an execution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodeAddress {
+    /// Its run-time address.
+    pub address: u64,
+    /// Its image.
+    pub image: Option<u32>,
+}
+
+/// Where a call goes from, and where to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallPlaces {
+    pub site: Option<CodeAddress>,
+    pub entry: CodeAddress,
 }
 
 impl CallTree {
@@ -76,7 +98,7 @@ impl CallTree {
     }
 
     /// The number of a function.
-    fn function(&mut self, name: &Arc<FunctionName>) -> u32 {
+    pub(crate) fn function(&mut self, name: &Arc<FunctionName>) -> u32 {
         if let Some(&number) = self.function_numbers.get(name) {
             return number;
         }
@@ -87,13 +109,13 @@ impl CallTree {
     }
 
     /// A call of a function from a node; None if there is no caller. Returns the node of the call.
-    fn call(&mut self, caller: Option<NodeId>, function: u32) -> NodeId {
-        let node = self.node(caller, function);
+    pub(crate) fn call(&mut self, caller: Option<NodeId>, function: u32, places: CallPlaces) -> NodeId {
+        let node = self.node(caller, function, places);
         self.nodes[node as usize].calls += 1;
         node
     }
 
-    fn node(&mut self, caller: Option<NodeId>, function: u32) -> NodeId {
+    fn node(&mut self, caller: Option<NodeId>, function: u32, places: CallPlaces) -> NodeId {
         if let Some(&node) = self.children.get(&(caller, function)) {
             return node;
         }
@@ -108,18 +130,20 @@ impl CallTree {
             }
         }
         if !is_full {
-            return self.add(caller, function, depth);
+            return self.add(caller, function, depth, places);
         }
         self.merged += 1;
         match self.children.get(&(None, function)) {
             Some(&root) => root,
-            None => self.add(None, function, 0),
+            None => self.add(None, function, 0, places),
         }
     }
 
-    fn add(&mut self, parent: Option<NodeId>, function: u32, depth: u32) -> NodeId {
+    fn add(&mut self, parent: Option<NodeId>, function: u32, depth: u32, places: CallPlaces) -> NodeId {
         let number = self.nodes.len() as NodeId;
-        self.nodes.push(Node { parent, function, depth, calls: 0 });
+        // A call that has no caller in the tree was called from nowhere.
+        let site = places.site.filter(|_| parent.is_some());
+        self.nodes.push(Node { parent, function, depth, calls: 0, site, entry: places.entry });
         self.children.insert((parent, function), number);
         number
     }

@@ -9,7 +9,7 @@ use events::{Block, BlockId, Consumer, Image, Thread};
 use isa::InstructionSet;
 use machine::Model;
 
-use super::{CallTree, NodeId};
+use super::{CallPlaces, CallTree, CodeAddress, NodeId};
 use crate::names::{FunctionName, Names};
 use crate::replay::{CallStack, CodePlaces, Facts};
 
@@ -23,9 +23,17 @@ pub struct WithCallTree<M> {
     tree: CallTree,
     definitions: Definitions,
     instances: Instances,
-    stacks: HashMap<u32, CallStack<NodeId>>,
+    stacks: HashMap<u32, ThreadCalls>,
     /// Records for the model.
     records: Vec<u64>,
+}
+
+/// The open calls of a thread.
+#[derive(Default)]
+struct ThreadCalls {
+    stack: CallStack<NodeId>,
+    /// The last instruction of the last block: a call, if another function is entered.
+    last: Option<CodeAddress>,
 }
 
 /// The blocks as they are defined, and what is known of them.
@@ -97,18 +105,26 @@ impl<M: Consumer> WithCallTree<M> {
     /// Rewrites records so that they refer to instances of blocks.
     fn rewrite(&mut self, thread: Thread, records: &[u64]) {
         let WithCallTree { model, tree, definitions, instances, stacks, records: rewritten } = self;
-        let stack = stacks.entry(thread.number).or_default();
+        let ThreadCalls { stack, last } = stacks.entry(thread.number).or_default();
         rewritten.clear();
         for entry in Entries::new(records, &definitions.shapes) {
             match entry {
                 Entry::Execution(execution) => {
                     let block = execution.block;
                     let (facts, function) = &definitions.facts[block as usize];
+                    let image = definitions.blocks[block as usize].image;
+                    let from =
+                        last.replace(CodeAddress { address: facts.end.wrapping_sub(INSTRUCTION), image });
                     stack.block(
                         facts,
                         tree,
                         |_, _| {},
-                        |tree, caller, _| tree.call(caller.copied(), *function),
+                        |tree, caller, replaced| {
+                            // A tail call is a call from where the one that it replaces came from.
+                            let site = replaced.map_or(from, |node| tree.nodes()[node as usize].site);
+                            let entry = CodeAddress { address: facts.address, image };
+                            tree.call(caller.copied(), *function, CallPlaces { site, entry })
+                        },
                     );
                     let Some(&node) = stack.top() else { continue };
                     let instance = instances.find(Instance { node, block }, || {
@@ -169,6 +185,9 @@ impl<M: Consumer> Consumer for WithCallTree<M> {
         self.model.executed(thread, &self.records);
     }
 }
+
+/// The size of an instruction.
+const INSTRUCTION: u64 = 4;
 
 /// Code without a symbol or a section.
 const UNNAMED: &str = "(unnamed)";

@@ -1,18 +1,23 @@
 //! Callgrind's form, which KCachegrind and `callgrind_annotate` read: instructions, loads and stores of each
 //! instruction, line and function, and of each call with all that it calls.
 
+mod of_call_tree;
 mod writer;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use events::BlockId;
 use events::record::Mark;
 
+use crate::call_tree::CodeAddress;
 use crate::replay::{Accesses, CallStack, Dictionary, Executed, SelectedInstructions, Visitor};
 
+pub use of_call_tree::write as write_call_tree;
+use writer::{CallCost, CallgrindProfile, FunctionCosts, SiteCosts};
+
 /// The counted events: instructions, loads, stores.
-const EVENTS: &str = "Ir Dr Dw";
+const EVENTS: [&str; 3] = ["Ir", "Dr", "Dw"];
 
 /// Numbers of [`EVENTS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,13 +30,6 @@ impl Cost {
 
     fn since(self, before: Cost) -> Cost {
         Cost(std::array::from_fn(|event| self.0[event] - before.0[event]))
-    }
-}
-
-impl std::fmt::Display for Cost {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
-        let [instructions, loads, stores] = self.0;
-        write!(formatter, "{instructions} {loads} {stores}")
     }
 }
 
@@ -127,9 +125,49 @@ impl<'a> Callgrind<'a> {
             total.add(*cost, 1);
         }
         if total.0[0] > 0 {
-            writer::Writer::new(self.dictionary, out).profile(&self, total)?;
+            writer::write(&self.profile(total), self.dictionary.trace, self.dictionary.names, out)?;
         }
         Ok(total.0[0])
+    }
+
+    fn profile(&self, total: Cost) -> CallgrindProfile {
+        let (set, blocks) = (self.dictionary.trace.instruction_set(), self.dictionary.trace.blocks());
+        let mut functions: BTreeMap<u32, BTreeMap<CodeAddress, SiteCosts>> = BTreeMap::new();
+        for (id, costs) in self.executed() {
+            let block = &blocks[id as usize];
+            let instructions = functions.entry(self.dictionary.facts(id).place).or_default();
+            for (address, cost) in
+                block.addresses(set).zip(costs).filter(|(_, cost)| *cost != Cost::default())
+            {
+                instructions.entry(CodeAddress { address, image: block.image }).or_default().add(&cost.0);
+            }
+        }
+        for call in self.calls.all.iter().filter(|call| call.count > 0) {
+            let address = self.dictionary.facts(call.site.block).end.wrapping_sub(4);
+            let site = CodeAddress { address, image: blocks[call.site.block as usize].image };
+            let entry = &blocks[call.entry as usize];
+            let cost = CallCost {
+                callee: self.name(call.site.callee),
+                entry: CodeAddress { address: entry.address, image: entry.image },
+                count: call.count,
+                inclusive: call.inclusive.0.into(),
+            };
+            let caller = functions.entry(call.site.caller).or_default();
+            caller.entry(site).or_default().calls.push(cost);
+        }
+        let functions = functions.into_iter();
+        let functions =
+            functions.map(|(place, instructions)| FunctionCosts { name: self.name(place), instructions });
+        CallgrindProfile {
+            events: EVENTS.map(|name| (name.into(), None)).into(),
+            total: total.0.into(),
+            functions: functions.collect(),
+        }
+    }
+
+    fn name(&self, place: u32) -> String {
+        let name = &self.dictionary.places[place as usize].name;
+        name.as_ref().map_or_else(|| writer::UNKNOWN.into(), |name| name.function.clone())
     }
 
     /// What each instruction of a block that was executed cost.

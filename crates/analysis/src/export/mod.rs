@@ -5,9 +5,18 @@ mod callgrind;
 pub mod collapsed;
 mod firefox;
 mod instructions;
+pub mod pprof;
 mod tables;
 
-pub use callgrind::Callgrind;
+use crate::table::Column;
+
+pub use callgrind::{Callgrind, write_call_tree as write_callgrind};
 pub use firefox::Firefox;
 pub use instructions::{ExecutedInstruction, InstructionSink, Instructions};
 pub use tables::{blocks, functions};
+
+/// The name of an event as other tools take it: one word, without the remark in parentheses.
+fn event_name(column: &Column) -> String {
+    let plain = column.name.split(" (").next().unwrap_or(&column.name);
+    plain.replace(|letter: char| !letter.is_ascii_alphanumeric(), "_")
+}

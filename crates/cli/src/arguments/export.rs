@@ -13,6 +13,8 @@ pub enum Form {
     Firefox,
     /// Callgrind's, for KCachegrind: instructions, loads and stores of each line, function and call.
     Callgrind,
+    /// pprof's: instructions, loads and stores of each line in each chain of calls.
+    Pprof,
     /// Dinero's: every address in order.
     Din,
     /// ChampSim's: every instruction of a thread, with its registers, addresses and branches.

@@ -83,7 +83,8 @@ pub struct CallOptions {
     /// With --by call-tree, leave out calls that cost less than this share of the total.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = ranges::percent)]
     pub threshold: f64,
-    /// For -o NAME.svg, .html or .folded, the event that is shown, by its column's heading: loads, 'dcache misses'.
+    /// For -o NAME.svg, .html or .folded, the event that is shown, by its column's heading: loads, 'dcache misses'. For
+    /// NAME.pb.gz (pprof), which has all events, the first one.
     #[arg(long, value_name = "EVENT")]
     pub event: Option<String>,
     /// For -o NAME.svg or .html, an earlier run's collapsed stacks (-o NAME.folded) to compare with.

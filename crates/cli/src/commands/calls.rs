@@ -5,11 +5,15 @@ use std::io::BufReader;
 use std::path::Path;
 use std::process::ExitCode;
 
-use analysis::call_tree::{CallChains, CallCosts, CallRows, WithCallTree, call_tables, find_event};
-use analysis::export::collapsed;
+use analysis::call_tree::{
+    CallChains, CallCosts, CallProfile, CallRows, WithCallTree, call_tables, find_event,
+};
+use analysis::export::{collapsed, pprof, write_callgrind};
 use analysis::models::{self, InstructionResults};
 use analysis::table::{Column, Table};
 use anyhow::{Context, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use machine::{InstructionCounts, Machine, Model};
 use report::{FlameGraph, Format};
 
@@ -89,6 +93,8 @@ enum ChainForm {
     Svg,
     Html,
     Collapsed,
+    Pprof,
+    Callgrind,
 }
 
 /// The form that the name of the output asks for, if it is one of call chains.
@@ -99,10 +105,13 @@ fn chain_form<'o>(
     rows: Option<ResultRows>,
 ) -> anyhow::Result<Option<(ChainForm, &'o Path)>> {
     let path = output.path.as_deref();
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let form = path.and_then(|path| match path.extension()?.to_str()? {
+        "gz" if name(path).ends_with(".pb.gz") => Some((ChainForm::Pprof, path)),
         "svg" => Some((ChainForm::Svg, path)),
         "html" => Some((ChainForm::Html, path)),
         "folded" => Some((ChainForm::Collapsed, path)),
+        "callgrind" => Some((ChainForm::Callgrind, path)),
         _ => None,
     });
     let is_picture = matches!(form, Some((ChainForm::Svg | ChainForm::Html, _)));
@@ -113,7 +122,9 @@ fn chain_form<'o>(
         bail!("the name of the file decides its form: leave out --format {}", output.format);
     }
     if form.is_none() && options.event.is_some() {
-        bail!("--event is for flame graphs and collapsed stacks: give -o NAME.svg, NAME.html or NAME.folded");
+        bail!(
+            "--event is for flame graphs, collapsed stacks and pprof: give -o NAME.svg, NAME.html, NAME.folded or NAME.pb.gz"
+        );
     }
     if !is_picture && options.against.is_some() {
         bail!("--against is for flame graphs: give -o NAME.svg or NAME.html");
@@ -132,7 +143,7 @@ fn read_chains(path: &Path) -> anyhow::Result<CallChains> {
     read().with_context(|| path.display().to_string())
 }
 
-/// Writes a flame graph, or collapsed stacks.
+/// Writes what the name of the output asks for.
 fn write_chains<M, R: InstructionResults>(
     simulated: &Simulated<WithCallTree<M>>,
     results: &R,
@@ -140,19 +151,31 @@ fn write_chains<M, R: InstructionResults>(
     form: ChainForm,
     path: &Path,
 ) -> anyhow::Result<()> {
-    let mut chains = CallCosts::new(&simulated.model, results).chains(options.event.as_deref())?;
     simulated.protect();
-    if let Some(earlier) = &options.against {
-        chains.compare(&read_chains(earlier)?);
+    let event = find_event(&results.columns(), options.event.as_deref())?;
+    let profile = || CallProfile::new(&simulated.model, results, event);
+    let trace = &simulated.trace;
+    match form {
+        ChainForm::Pprof => report::write_file(path, |out| {
+            let mut out = GzEncoder::new(out, Compression::default());
+            pprof::write(profile(), trace, &mut out)?;
+            Ok(out.finish().map(drop)?)
+        })?,
+        ChainForm::Callgrind => report::write_file(path, |out| Ok(write_callgrind(profile(), trace, out)?))?,
+        ChainForm::Svg | ChainForm::Html | ChainForm::Collapsed => {
+            let mut chains = CallCosts::new(&simulated.model, results).chains(options.event.as_deref())?;
+            if let Some(earlier) = &options.against {
+                chains.compare(&read_chains(earlier)?);
+            }
+            let program = trace.header().program.file_name().unwrap_or_default().to_string_lossy();
+            let title = format!("{} of {program}, by chain of calls", R::WHAT);
+            let graph = FlameGraph { title: &title, chains: &chains };
+            report::write_file(path, |out| match form {
+                ChainForm::Svg => Ok(graph.write_svg(out)?),
+                ChainForm::Html => Ok(graph.write_html(out)?),
+                _ => Ok(collapsed::write(&chains, out)?),
+            })?;
+        }
     }
-    let header = simulated.trace.header();
-    let program = header.program.file_name().unwrap_or_default().to_string_lossy();
-    let title = format!("{} of {program}, by chain of calls", R::WHAT);
-    let graph = FlameGraph { title: &title, chains: &chains };
-    report::write_file(path, |out| match form {
-        ChainForm::Svg => Ok(graph.write_svg(out)?),
-        ChainForm::Html => Ok(graph.write_html(out)?),
-        ChainForm::Collapsed => Ok(collapsed::write(&chains, out)?),
-    })?;
     Ok(())
 }

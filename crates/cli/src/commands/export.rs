@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use analysis::export::pprof::Pprof;
 use analysis::export::{self, Callgrind, Firefox, InstructionSink, Instructions};
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder};
@@ -43,6 +44,15 @@ pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         }
         Form::Callgrind => {
             let mut profile = Callgrind::new(&dictionary, &accesses);
+            let is_whole = replay_into(&replay, &mut profile, true)?;
+            write(output, |out| not_empty(profile.write(out)?))?;
+            is_whole
+        }
+        Form::Pprof => {
+            if output.is_none() && io::stdout().is_terminal() {
+                return Err(Error::BinaryToTerminal("pprof's form").into());
+            }
+            let mut profile = Pprof::new(&dictionary, &accesses);
             let is_whole = replay_into(&replay, &mut profile, true)?;
             write(output, |out| not_empty(profile.write(out)?))?;
             is_whole

@@ -12,7 +12,7 @@ use crate::support::{csv, ends_when_nobody_reads, listing, run};
 
 impl Recorded {
     /// The path of an exported file.
-    fn export(&self, form: &str, options: &str) -> PathBuf {
+    pub fn export(&self, form: &str, options: &str) -> PathBuf {
         let path = self.folder.path().join(format!("exported.{form}"));
         let output = format!("export {} --to {form} -o {} {options}", self.path().display(), path.display());
         assert_eq!(run(&output).quiet_success(), "");
@@ -24,7 +24,7 @@ impl Recorded {
     }
 
     /// How many instructions, loads and stores `show` counts.
-    fn totals(&self, options: &str) -> [u64; 3] {
+    pub fn totals(&self, options: &str) -> [u64; 3] {
         let kinds = self.table("kinds", options);
         ["instructions", "loads", "stores"]
             .map(|kind| kinds.iter().find(|row| row[0] == kind).map_or(0, |row| row[1].parse().unwrap()))
@@ -32,7 +32,7 @@ impl Recorded {
 }
 
 /// Ways to choose, and programs.
-const CHOICES: [&str; 6] = [
+pub const CHOICES: [&str; 6] = [
     "",
     "--function work",
     "--function main --with-callees",
@@ -43,16 +43,16 @@ const CHOICES: [&str; 6] = [
 
 /// A profile in callgrind's form, as its readers have it.
 #[derive(Default)]
-struct Profile {
-    summary: Vec<u64>,
+pub struct Profile {
+    pub summary: Vec<u64>,
     /// By function.
-    own: HashMap<String, Vec<u64>>,
+    pub own: HashMap<String, Vec<u64>>,
     /// By function and function called: how often, and what it cost.
-    calls: HashMap<(String, String), (u64, Vec<u64>)>,
+    pub calls: HashMap<(String, String), (u64, Vec<u64>)>,
 }
 
 impl Profile {
-    fn new(text: &str) -> Profile {
+    pub fn new(text: &str) -> Profile {
         let mut profile = Profile::default();
         let mut names: HashMap<(char, String), String> = HashMap::new();
         let mut name = |kind: char, text: &str| {
@@ -332,7 +332,7 @@ fn a_name_that_ends_with_gz_is_compressed() {
 #[test]
 fn what_cannot_be_is_told() {
     let recorded = record(":ev5/modes work");
-    for form in ["firefox", "callgrind", "din", "champsim", "parquet"] {
+    for form in ["firefox", "callgrind", "pprof", "din", "champsim", "parquet"] {
         let path = recorded.folder.path().join(form);
         if form != "parquet" {
             fs::write(&path, "old").unwrap();
@@ -357,7 +357,7 @@ fn what_cannot_be_is_told() {
 #[test]
 fn a_closed_pipe_ends_it_quietly() {
     let recorded = record(":ev5/modes work");
-    for form in ["firefox", "callgrind", "din", "champsim"] {
+    for form in ["firefox", "callgrind", "pprof", "din", "champsim"] {
         ends_when_nobody_reads(&format!("export {} --to {form}", recorded.path().display()));
     }
 }
@@ -370,7 +370,7 @@ fn damaged_traces_are_exported_as_far_as_they_can_be_read() {
     let damaged = recorded.folder.path().join("damaged.trace");
     let output = recorded.folder.path().join("output");
     let mut seed = 11_u64;
-    for form in ["firefox", "callgrind", "din", "champsim"].into_iter().cycle().take(40) {
+    for form in ["firefox", "callgrind", "pprof", "din", "champsim"].into_iter().cycle().take(40) {
         seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let mut bytes = whole.clone();
         let at = (seed >> 33) as usize % bytes.len();

@@ -21,6 +21,7 @@ mod isolation;
 mod misses;
 mod names;
 mod outputs;
+mod profiles;
 mod results;
 mod run;
 mod saved_counts;

@@ -3,17 +3,67 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use events::BlockId;
+use trace::Trace;
 
-use super::{Call, Callgrind, Cost, EVENTS};
-use crate::replay::Dictionary;
+use crate::call_tree::CodeAddress;
+use crate::names::Names;
 
 /// The tools' placeholder for unknown names.
-const UNKNOWN: &str = "???";
+pub const UNKNOWN: &str = "???";
 
-/// Writes a profile.
-pub struct Writer<'a> {
-    dictionary: &'a Dictionary<'a>,
+/// What is written: the costs of each function's instructions and calls. A cost has a number for each event.
+#[derive(Default)]
+pub struct CallgrindProfile {
+    /// The short name of each event, and a description, if it has one.
+    pub events: Vec<(String, Option<String>)>,
+    pub total: Vec<u64>,
+    pub functions: Vec<FunctionCosts>,
+}
+
+/// The costs of a function.
+pub struct FunctionCosts {
+    pub name: String,
+    pub instructions: BTreeMap<CodeAddress, SiteCosts>,
+}
+
+/// The costs of an instruction, and of the calls that it makes.
+#[derive(Default)]
+pub struct SiteCosts {
+    pub own: Vec<u64>,
+    pub calls: Vec<CallCost>,
+}
+
+impl SiteCosts {
+    /// Adds to the instruction's own cost.
+    pub fn add(&mut self, cost: &[u64]) {
+        self.own.resize(cost.len(), 0);
+        self.own.iter_mut().zip(cost).for_each(|(sum, more)| *sum += more);
+    }
+}
+
+/// The calls of a function by one instruction.
+pub struct CallCost {
+    pub callee: String,
+    /// The instruction at which the callee is entered.
+    pub entry: CodeAddress,
+    pub count: u64,
+    pub inclusive: Vec<u64>,
+}
+
+/// Writes a profile of a trace or of an execution.
+pub fn write(
+    profile: &CallgrindProfile,
+    trace: &Trace,
+    names: &Names,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let [objects, files, functions] = std::array::from_fn(|_| Aliases::default());
+    Writer { trace, names, out, objects, files, functions }.profile(profile)
+}
+
+struct Writer<'a> {
+    trace: &'a Trace,
+    names: &'a Names,
     out: &'a mut dyn Write,
     objects: Aliases,
     files: Aliases,
@@ -39,31 +89,15 @@ impl Aliases {
     }
 }
 
-/// The costs of an instruction of a function.
-#[derive(Default)]
-struct Line<'c> {
-    cost: Cost,
-    calls: Vec<&'c Call>,
+/// The numbers of a cost.
+fn numbers(cost: &[u64]) -> String {
+    let numbers: Vec<String> = cost.iter().map(u64::to_string).collect();
+    numbers.join(" ")
 }
 
-/// Where an instruction is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    /// At run time.
-    address: u64,
-    image: Option<u32>,
-}
-
-impl<'a> Writer<'a> {
-    /// Writes to `out`.
-    pub fn new(dictionary: &'a Dictionary<'a>, out: &'a mut dyn Write) -> Writer<'a> {
-        let [objects, files, functions] = std::array::from_fn(|_| Aliases::default());
-        Writer { dictionary, out, objects, files, functions }
-    }
-
-    /// Writes the counts.
-    pub fn profile(mut self, counted: &Callgrind, total: Cost) -> io::Result<()> {
-        let header = self.dictionary.trace.header();
+impl Writer<'_> {
+    fn profile(mut self, profile: &CallgrindProfile) -> io::Result<()> {
+        let header = self.trace.header();
         let command = format!("{} {}", header.program.display(), header.arguments.join(" "));
         writeln!(self.out, "# callgrind format\nversion: 1\ncreator: pathlength")?;
         writeln!(
@@ -72,98 +106,72 @@ impl<'a> Writer<'a> {
             header.process,
             command.trim_end().replace('\n', " ")
         )?;
-        writeln!(self.out, "positions: instr line\nevents: {EVENTS}\nsummary: {total}")?;
-        let functions = self.functions_of(counted);
-        for (place, lines) in functions {
-            self.function(place, &lines)?;
+        writeln!(self.out, "positions: instr line")?;
+        for (name, description) in &profile.events {
+            if let Some(description) = description {
+                writeln!(self.out, "event: {name} : {description}")?;
+            }
+        }
+        let events: Vec<&str> = profile.events.iter().map(|(name, _)| name.as_str()).collect();
+        let total = numbers(&profile.total);
+        writeln!(self.out, "events: {}\nsummary: {total}", events.join(" "))?;
+        for function in &profile.functions {
+            self.function(function)?;
         }
         writeln!(self.out, "\ntotals: {total}")
     }
 
-    /// The lines of each function.
-    fn functions_of<'c>(&self, counted: &'c Callgrind) -> BTreeMap<u32, BTreeMap<Place, Line<'c>>> {
-        let (set, blocks) = (self.dictionary.trace.instruction_set(), self.dictionary.trace.blocks());
-        let mut functions: BTreeMap<u32, BTreeMap<Place, Line>> = BTreeMap::new();
-        for (id, costs) in counted.executed() {
-            let block = &blocks[id as usize];
-            let lines = functions.entry(self.dictionary.facts(id).place).or_default();
-            for (address, cost) in
-                block.addresses(set).zip(costs).filter(|(_, cost)| *cost != Cost::default())
-            {
-                lines.entry(Place { address, image: block.image }).or_default().cost.add(cost, 1);
-            }
-        }
-        for call in counted.calls.all.iter().filter(|call| call.count > 0) {
-            let lines = functions.entry(call.site.caller).or_default();
-            let last = self.dictionary.facts(call.site.block).end.wrapping_sub(4);
-            let place = Place { address: last, image: blocks[call.site.block as usize].image };
-            lines.entry(place).or_default().calls.push(call);
-        }
-        functions
-    }
-
-    fn function(&mut self, place: u32, lines: &BTreeMap<Place, Line>) -> io::Result<()> {
-        let Some((first, _)) = lines.first_key_value() else { return Ok(()) };
+    fn function(&mut self, function: &FunctionCosts) -> io::Result<()> {
+        let Some((first, _)) = function.instructions.first_key_value() else { return Ok(()) };
         let (file, _) = self.source(*first);
         let object = self.objects.write(self.object(first.image));
-        let function = self.functions.write(self.name(place));
-        writeln!(self.out, "\nob={object}\nfl={}\nfn={function}", self.files.write(file.clone()))?;
+        let name = self.functions.write(function.name.clone());
+        writeln!(self.out, "\nob={object}\nfl={}\nfn={name}", self.files.write(file.clone()))?;
         let mut current = file.clone();
-        for (place, line) in lines {
-            let (source, number) = self.source(*place);
+        for (at, costs) in &function.instructions {
+            let (source, number) = self.source(*at);
             if source != current {
                 let key = if source == file { "fe" } else { "fi" };
                 writeln!(self.out, "{key}={}", self.files.write(source.clone()))?;
                 current = source;
             }
-            let position = format!("{:#x} {number}", self.link_address(*place));
-            if line.cost != Cost::default() {
-                writeln!(self.out, "{position} {}", line.cost)?;
+            let position = format!("{:#x} {number}", self.link_address(*at));
+            if costs.own.iter().any(|number| *number > 0) {
+                writeln!(self.out, "{position} {}", numbers(&costs.own))?;
             }
-            for call in &line.calls {
+            for call in &costs.calls {
                 self.call(call)?;
-                writeln!(self.out, "{position} {}", call.inclusive)?;
+                writeln!(self.out, "{position} {}", numbers(&call.inclusive))?;
             }
         }
         Ok(())
     }
 
     /// Where a call goes; what it cost follows.
-    fn call(&mut self, call: &Call) -> io::Result<()> {
-        let entry = self.place(call.entry);
-        let (file, number) = self.source(entry);
-        let object = self.objects.write(self.object(entry.image));
-        let function = self.functions.write(self.name(call.site.callee));
+    fn call(&mut self, call: &CallCost) -> io::Result<()> {
+        let (file, number) = self.source(call.entry);
+        let object = self.objects.write(self.object(call.entry.image));
+        let function = self.functions.write(call.callee.clone());
         writeln!(self.out, "cob={object}\ncfi={}\ncfn={function}", self.files.write(file))?;
-        writeln!(self.out, "calls={} {:#x} {number}", call.count, self.link_address(entry))
-    }
-
-    fn place(&self, block: BlockId) -> Place {
-        let block = &self.dictionary.trace.blocks()[block as usize];
-        Place { address: block.address, image: block.image }
+        writeln!(self.out, "calls={} {:#x} {number}", call.count, self.link_address(call.entry))
     }
 
     /// The address by which tools find the instruction in its image's file.
-    fn link_address(&self, place: Place) -> u64 {
-        let bias = place.image.map_or(0, |image| self.dictionary.trace.images()[image as usize].bias);
-        place.address.wrapping_sub(bias)
+    fn link_address(&self, at: CodeAddress) -> u64 {
+        let bias = at.image.map_or(0, |image| self.trace.images()[image as usize].bias);
+        at.address.wrapping_sub(bias)
     }
 
     /// File and line.
-    fn source(&self, place: Place) -> (String, u32) {
-        match self.dictionary.names.location(place.image, place.address) {
+    fn source(&self, at: CodeAddress) -> (String, u32) {
+        match self.names.location(at.image, at.address) {
             Some(location) => (location.file, location.line.unwrap_or(0)),
             None => (UNKNOWN.into(), 0),
         }
     }
 
     fn object(&self, image: Option<u32>) -> String {
-        let path = |image| self.dictionary.trace.images()[image as usize].path.display().to_string();
+        let path = |image| self.trace.images()[image as usize].path.display().to_string();
         image.map_or_else(|| UNKNOWN.into(), path)
-    }
-
-    fn name(&self, place: u32) -> String {
-        let name = &self.dictionary.places[place as usize].name;
-        name.as_ref().map_or_else(|| UNKNOWN.into(), |name| name.function.clone())
     }
 }

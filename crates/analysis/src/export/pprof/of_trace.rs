@@ -1,0 +1,115 @@
+//! The selected instructions of a trace in pprof's form.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use events::BlockId;
+use events::record::Mark;
+
+use crate::call_tree::{CallPlaces, CallProfile, CallTree, CodeAddress, InstructionCosts, NodeId};
+use crate::names::FunctionName;
+use crate::replay::{Accesses, CallStack, Dictionary, Executed, SelectedInstructions, Visitor};
+use crate::table::{Column, Kind};
+
+/// The counted events.
+const EVENTS: [&str; 3] = ["instructions", "loads", "stores"];
+
+/// Counts instructions, loads and stores in each chain of calls.
+pub struct Pprof<'a> {
+    dictionary: &'a Dictionary<'a>,
+    accesses: &'a Accesses,
+    tree: CallTree,
+    /// By place, its function's number in the tree.
+    functions: Vec<u32>,
+    streams: Vec<Stream>,
+    /// The executions of blocks whose instructions are all selected.
+    whole: HashMap<(NodeId, BlockId), u64>,
+    /// The executions of single instructions of other blocks.
+    parts: HashMap<(NodeId, BlockId), Vec<u64>>,
+}
+
+/// The open calls of a thread, and the last instruction of its last block.
+#[derive(Default)]
+struct Stream {
+    stack: CallStack<NodeId>,
+    last: Option<CodeAddress>,
+}
+
+impl<'a> Pprof<'a> {
+    /// Nothing executed yet.
+    pub fn new(dictionary: &'a Dictionary<'a>, accesses: &'a Accesses) -> Pprof<'a> {
+        let mut tree = CallTree::default();
+        let places = dictionary.places.iter();
+        let functions = places.map(|place| {
+            let unnamed = || Arc::new(FunctionName { image: place.image.clone(), function: place.label(0) });
+            tree.function(&place.name.clone().unwrap_or_else(unnamed))
+        });
+        Pprof {
+            dictionary,
+            accesses,
+            functions: functions.collect(),
+            tree,
+            streams: dictionary.trace.streams().iter().map(|_| Stream::default()).collect(),
+            whole: HashMap::new(),
+            parts: HashMap::new(),
+        }
+    }
+
+    /// Writes the counts. Returns the number of instructions; if it is 0, nothing is written.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<u64> {
+        let executed = self.whole.iter().map(|(&(node, block), &times)| self.costs(node, block, |_| times));
+        let parts = &self.parts;
+        let in_part =
+            parts.iter().map(|(&(node, block), times)| self.costs(node, block, |index| times[index]));
+        let columns = EVENTS.map(|name| Column { name: name.into(), kind: Kind::Count }).into();
+        let costs = Box::new(executed.chain(in_part));
+        super::write(CallProfile { tree: &self.tree, columns, event: 0, costs }, self.dictionary.trace, out)
+    }
+
+    /// What the instructions of a block cost that were executed so many times.
+    fn costs(&self, node: NodeId, block: BlockId, times: impl Fn(usize) -> u64) -> InstructionCosts {
+        let length = self.dictionary.facts(block).length() as usize;
+        let mut rows: Vec<Vec<u64>> = (0..length).map(|index| vec![times(index), 0, 0]).collect();
+        for access in self.accesses.of(block) {
+            let row = &mut rows[access.index as usize];
+            row[1 + usize::from(access.is_store)] += row[0];
+        }
+        InstructionCosts { node, block, rows }
+    }
+}
+
+impl Visitor for Pprof<'_> {
+    fn mark(&mut self, stream: u32, _before: u64, mark: Mark, _is_selected: bool) -> io::Result<()> {
+        self.streams[stream as usize].stack.mark(mark);
+        Ok(())
+    }
+
+    fn executed(&mut self, executed: &Executed) -> io::Result<()> {
+        let block = executed.execution.block;
+        let (facts, functions) = (self.dictionary.facts(block), &self.functions);
+        let image = self.dictionary.trace.blocks()[block as usize].image;
+        let Stream { stack, last } = &mut self.streams[executed.stream as usize];
+        let from = last.replace(CodeAddress { address: facts.end.wrapping_sub(4), image });
+        stack.block(
+            facts,
+            &mut self.tree,
+            |_, _| {},
+            |tree, caller, replaced| {
+                let site = replaced.map_or(from, |node| tree.nodes()[node as usize].site);
+                let places = CallPlaces { site, entry: CodeAddress { address: facts.address, image } };
+                tree.call(caller.copied(), functions[facts.place as usize], places)
+            },
+        );
+        let Some(&node) = stack.top() else { return Ok(()) };
+        match executed.selected {
+            SelectedInstructions::None => {}
+            SelectedInstructions::All => *self.whole.entry((node, block)).or_default() += 1,
+            SelectedInstructions::Some(which) => {
+                let parts = self.parts.entry((node, block)).or_insert_with(|| vec![0; which.len()]);
+                parts.iter_mut().zip(which).for_each(|(part, selected)| *part += u64::from(*selected));
+            }
+        }
+        Ok(())
+    }
+}
