@@ -12,6 +12,7 @@
 
 pub mod annotate;
 pub mod call_tree;
+pub mod code_counts;
 pub mod distribution;
 pub mod export;
 pub mod mix;

@@ -67,6 +67,7 @@ breaks, the program continues alone, at full speed."
 Examples:
   pathlength count ./sort data.txt                    by image, group and function
   pathlength count --by function ./sort data.txt      every function that ran
+  pathlength count --by line ./sort data.txt          every line of source; --by address: every instruction
   pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
 
 The tables follow the program's own output; -o writes them to a file. With -o NAME.counts the counts themselves are \
@@ -350,6 +351,10 @@ pub enum By {
     Group,
     /// Functions.
     Function,
+    /// Lines of source.
+    Line,
+    /// Single instructions, by their address.
+    Address,
     /// Executables and shared libraries.
     Image,
     /// The units of work measured, one row each.

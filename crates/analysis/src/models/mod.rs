@@ -130,12 +130,8 @@ fn grouped(
     for (id, block) in trace.blocks().iter().enumerate() {
         let Some(rows) = results.rows(id as BlockId) else { continue };
         for ((address, &word), row) in block.addresses(trace.instruction_set()).zip(&block.words).zip(rows) {
-            // Blocks overlap where control enters in the middle of one.
             let key = match grouping {
-                Grouping::Instruction => {
-                    let id = *first_block.entry((address, word)).or_insert(id as BlockId);
-                    RowKey::Instruction(address, word, id)
-                }
+                Grouping::Instruction => instruction_key(&mut first_block, address, word, id as BlockId),
                 _ => key(grouping, dictionary.names, block, address),
             };
             let sum = sums.entry(key).or_insert_with(|| vec![0; columns.len()]);
@@ -144,6 +140,7 @@ fn grouped(
         }
     }
     let headings = headings(grouping);
+    let label = |block, address| Some(dictionary.label(dictionary.facts(block).place, address));
     let mut table = Table::new(name, title, headings);
     table.columns.extend(columns);
     let mut rows: Vec<(RowKey, Vec<u64>)> = sums.into_iter().collect();
@@ -151,7 +148,7 @@ fn grouped(
         results.weight(of_b).cmp(&results.weight(of_a)).then_with(|| a.cmp(b))
     });
     for (key, numbers) in rows {
-        let cells = cells(&key, dictionary).into_iter();
+        let cells = cells(&key, &label).into_iter();
         table.row(cells.chain(numbers.into_iter().map(Value::from)).collect());
     }
     let mut cells = vec![Value::Missing; headings.len()];
@@ -201,7 +198,18 @@ pub(crate) fn key(grouping: Grouping, names: &Names, block: &Block, address: u64
     }
 }
 
-pub(crate) fn cells(key: &RowKey, dictionary: &Dictionary) -> Vec<Value> {
+/// The row of an instruction. Blocks overlap where control enters in the middle of one; the first one stands for all.
+pub(crate) fn instruction_key(
+    first_block: &mut HashMap<(u64, u32), BlockId>,
+    address: u64,
+    word: u32,
+    block: BlockId,
+) -> RowKey {
+    RowKey::Instruction(address, word, *first_block.entry((address, word)).or_insert(block))
+}
+
+/// The cells of a row. `label` names the address of an instruction in a block.
+pub(crate) fn cells(key: &RowKey, label: &dyn Fn(BlockId, u64) -> Option<String>) -> Vec<Value> {
     match key {
         RowKey::Function(name) => vec![name.function.clone().into(), name.image.clone().into()],
         RowKey::Line(location, name) => {
@@ -210,8 +218,7 @@ pub(crate) fn cells(key: &RowKey, dictionary: &Dictionary) -> Vec<Value> {
         }
         &RowKey::Instruction(address, word, block) => {
             let text = isa::decode(word).map(|instruction| instruction.disassemble(address).to_string());
-            let place = dictionary.label(dictionary.facts(block).place, address);
-            vec![address.into(), text.into(), place.into()]
+            vec![address.into(), text.into(), label(block, address).into()]
         }
     }
 }

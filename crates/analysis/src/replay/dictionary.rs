@@ -8,7 +8,7 @@ use events::{Block, BlockId};
 use isa::{Flags, Format, Op};
 use trace::Trace;
 
-use crate::names::{FunctionName, Names};
+use crate::names::{FunctionName, NamedCode, Names};
 
 /// The blocks of a trace, with static facts from their instruction words and the images' symbols.
 pub struct Dictionary<'a> {
@@ -102,13 +102,15 @@ impl<'a> Dictionary<'a> {
 
     /// The name of an address in an image that has blocks.
     pub fn name_of(&self, image: Option<u32>, address: u64) -> Option<String> {
-        let found = self.names.place(image, address)?;
-        let image = found.name.image.clone();
-        Some(
-            CodePlace { name: Some(found.name), symbol: found.symbol, image, start: found.start }
-                .label(address),
-        )
+        label(self.names, image, address)
     }
+}
+
+/// The name of the code at an address, with its distance from the beginning of the function.
+pub(crate) fn label(names: &Names, image: Option<u32>, address: u64) -> Option<String> {
+    let NamedCode { name, symbol, start } = names.place(image, address)?;
+    let image = name.image.clone();
+    Some(CodePlace { name: Some(name), symbol, image, start }.label(address))
 }
 
 impl CodePlace {

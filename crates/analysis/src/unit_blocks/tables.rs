@@ -137,8 +137,9 @@ fn difference(
     let mut table = Table::new(name, title, &columns);
     let numbers = |[a, b]: [u64; 2]| [a.into(), b.into(), Value::Integer(a as i64 - b as i64)];
     let same = all - rows.len();
+    let label = |block, address| Some(dictionary.label(dictionary.facts(block).place, address));
     for (key, pair) in rows {
-        table.row(cells(&key, dictionary).into_iter().chain(numbers(pair)).collect());
+        table.row(cells(&key, &label).into_iter().chain(numbers(pair)).collect());
     }
     let mut labels = vec![Value::Missing; first.len()];
     labels[0] = "total".into();

@@ -54,6 +54,7 @@ pub enum Rows {
     /// Lines of source.
     Line,
     /// Single instructions.
+    #[value(alias = "address")]
     Instruction,
     /// Units of work.
     Unit,

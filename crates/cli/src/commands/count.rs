@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use analysis::code_counts::{CodeRows, code_table};
 use analysis::mix;
 use analysis::profile::{Profile, functions, image_shares};
 use analysis::run_counts::{RunCounts, RunDescription};
@@ -60,17 +61,28 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let ending = counted.ending.clone();
     let description = description(&options.engine, program, options.program.arguments(), &counted);
     let unit = options.unit.unit.as_deref();
+    let code =
+        code_rows(options.by).map(|rows| code_table(rows, &counted.counts, counted.measurement.as_ref()));
     let counts = RunCounts::new(description, &counted.counts, unit.zip(counted.measurement));
     match saved_path(output) {
         Some(path) => save(&counts, path)?,
-        None => show(&counts, options)?,
+        None => show(&counts, code, options)?,
     }
     check_ending(&ending, program)
 }
 
-/// Shows saved counts, or those of a run.
-fn show(counts: &RunCounts, options: &CountOptions) -> anyhow::Result<()> {
-    let mut tables = tables(options.by, &counts.profile(), counts.span(), counts.measurement());
+/// The rows, if they are lines or instructions. Saved counts do not have those.
+fn code_rows(by: Option<By>) -> Option<CodeRows> {
+    match by {
+        Some(By::Line) => Some(CodeRows::Line),
+        Some(By::Address) => Some(CodeRows::Address),
+        _ => None,
+    }
+}
+
+/// Shows saved counts, or those of a run with its table of lines or instructions.
+fn show(counts: &RunCounts, code: Option<Table>, options: &CountOptions) -> anyhow::Result<()> {
+    let mut tables = tables(options.by, &counts.profile(), counts.span(), counts.measurement(), code);
     if let Some(last) = tables.last_mut() {
         // The summary has the note on units in another table.
         let unsteady = counts.measurement().filter(|_| options.by.is_some());
@@ -92,9 +104,15 @@ fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
     if options.by == Some(By::Unit) && counts.measurement().is_none() {
         anyhow::bail!("{} has no units of work: save it with count --unit FUNCTION", path.display());
     }
+    if code_rows(options.by).is_some() {
+        anyhow::bail!(
+            "{} has functions, but no lines and addresses: count the program again",
+            path.display()
+        );
+    }
     match saved_path(&options.output) {
         Some(path) => save(&counts, path)?,
-        None => show(&counts, options)?,
+        None => show(&counts, None, options)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -124,7 +142,13 @@ pub(super) fn description(
     }
 }
 
-fn tables(by: Option<By>, profile: &Profile, span: &str, measurement: Option<&Measurement>) -> Vec<Table> {
+fn tables(
+    by: Option<By>,
+    profile: &Profile,
+    span: &str,
+    measurement: Option<&Measurement>,
+    code: Option<Table>,
+) -> Vec<Table> {
     let mix = profile.mix();
     let instructions = || mix::single("instructions", &format!("Instructions of {span}"), &mix);
     let groups = || mix::group_shares("groups", &format!("Instruction groups of {span}"), &[("share", &mix)]);
@@ -136,6 +160,7 @@ fn tables(by: Option<By>, profile: &Profile, span: &str, measurement: Option<&Me
         Some(By::Image) => vec![images()],
         Some(By::Function) => vec![by_function()],
         Some(By::Unit) => measurement.map(each_unit).into_iter().collect(),
+        Some(By::Line | By::Address) => code.into_iter().collect(),
         None => {
             let lengths = measurement.map(|measurement| {
                 path_lengths(

@@ -27,17 +27,20 @@ fn number(table: &[Vec<String>], row: &str, heading: &str) -> u64 {
 #[test]
 fn every_table_adds_up_to_the_same_total() {
     for (unit, program) in [("", "modes"), ("--unit work", "modes"), ("--unit half", "halves")] {
-        let totals = [("instruction", "count"), ("image", "instructions"), ("function", "instructions")].map(
-            |(by, heading)| {
+        let tables = ["image", "function", "line", "address"].map(|by| (by, "instructions"));
+        let totals: Vec<u64> = tables
+            .into_iter()
+            .chain([("instruction", "count")])
+            .map(|(by, heading)| {
                 let table = table(&format!("{unit} --by {by} :ev5/{program} work"));
                 let at = column(&table, heading);
                 let (total, rows) = table[1..].split_last().unwrap();
                 let sum: u64 = rows.iter().map(|row| row[at].parse::<u64>().unwrap()).sum();
-                assert_eq!(total[0], "total");
+                assert_eq!(total[usize::from(by == "address")], "total");
                 assert_eq!(total[at], sum.to_string(), "{unit} {by}");
                 sum
-            },
-        );
+            })
+            .collect();
         assert!(totals[0] > 0 && totals.iter().all(|total| *total == totals[0]), "{unit}: {totals:?}");
     }
 }
@@ -221,4 +224,30 @@ fn a_program_that_closes_every_descriptor() {
     assert!(run("count --by group :ev5/modes close").quiet_success().starts_with("Instruction groups"));
     let table = table("--by function :ev5/modes close");
     assert!(number(&table, "work", "instructions") > 0);
+}
+
+/// Lines and addresses have what models of caches count, which follow each block as it is executed.
+#[test]
+fn lines_and_addresses_have_the_instructions_that_models_execute() {
+    let folder = crate::caches::Folder::new();
+    for (plan, program) in
+        [("", "ev56/calls"), ("--unit work --skip 150 --units 50", "ev5/modes work"), ("", "ev5/halves")]
+    {
+        for (by, names) in [("line", 3), ("address", 3)] {
+            let counted =
+                table(&format!("{} --by {by} :{program}", if plan.is_empty() { "" } else { "--unit work" }));
+            let simulated = folder.table(&format!("caches --machine qemu --by {by} {plan} :{program}"));
+            let units = if plan.is_empty() { 1 } else { 50 };
+            let instructions = |rows: &[Vec<String>], units: u64| {
+                let at = column(rows, "instructions");
+                let mut all: Vec<(Vec<String>, u64)> = rows[1..]
+                    .iter()
+                    .map(|row| (row[..names].to_vec(), row[at].parse::<u64>().unwrap() / units))
+                    .collect();
+                all.sort();
+                all
+            };
+            assert_eq!(instructions(&counted, 1), instructions(&simulated, units), "{program} {by}");
+        }
+    }
 }

@@ -130,3 +130,14 @@ fn damaged_counts_are_refused() {
     }
     assert!(refused >= 40);
 }
+
+#[test]
+fn saved_counts_have_no_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.counts");
+    run(&format!("count -o {} :ev5/tiny", path.display())).quiet_success();
+    for by in ["line", "address"] {
+        let sentence = run(&format!("count --by {by} {}", path.display())).failure();
+        assert!(sentence.contains("count the program again"), "{sentence}");
+    }
+}
