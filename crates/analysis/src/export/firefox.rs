@@ -4,26 +4,27 @@
 //! stands for all instructions that were executed in one call path without a change, its weight. Where
 //! there are too many changes those of a stretch of time are put together, by call path; so totals are exact,
 //! and only the order within the stretch is lost.
+//!
+//! Frames are lines of functions: the line that was executed, and in each caller the line of the call. Categories are kinds
+//! of images.
 
+mod frames;
 mod samples;
+mod source_lines;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use events::record::Mark;
-use fxprof_processed_profile::debugid::DebugId;
 use fxprof_processed_profile::{
-    CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, LibraryHandle, LibraryInfo, MarkerFieldFlags,
-    MarkerFieldFormat, MarkerTiming, ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval,
-    StackHandle, StaticSchemaMarker, StaticSchemaMarkerField, StringHandle, Symbol, SymbolTable,
-    ThreadHandle, Timestamp,
+    CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags, MarkerFieldFormat,
+    MarkerTiming, ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StackHandle,
+    StaticSchemaMarker, StaticSchemaMarkerField, StringHandle, ThreadHandle, Timestamp,
 };
 
 use crate::names::file_name;
-use crate::replay::{
-    CallStack, CodePlace, Dictionary, Executed, SelectedInstructions, Visitor, host_process,
-};
+use crate::replay::{CallStack, Dictionary, Executed, SelectedInstructions, Visitor, host_process};
+use frames::LineFrames;
 use samples::Samples;
 
 /// More call paths than these are put together under one.
@@ -37,9 +38,8 @@ const MOST_UNITS: usize = 1 << 20;
 pub struct Firefox<'a> {
     dictionary: &'a Dictionary<'a>,
     profile: Profile,
-    /// By place.
-    frames: Vec<Frame>,
-    /// The call paths, by their last place and the path before it.
+    frames: LineFrames,
+    /// The call paths, by their last frame and the path before it.
     paths: HashMap<(StackHandle, u32), StackHandle>,
     roots: HashMap<(ThreadHandle, u32), StackHandle>,
     unit_name: StringHandle,
@@ -50,7 +50,12 @@ pub struct Firefox<'a> {
 /// A thread on its way.
 struct Stream {
     thread: ThreadHandle,
-    stack: CallStack<StackHandle>,
+    /// For each open call, the path of its callers, each with the line that calls.
+    stack: CallStack<Option<StackHandle>>,
+    /// The frame of the instruction that was executed last.
+    last: Option<u32>,
+    /// By frame, the path below its last callers, which it has most of the time.
+    recent: Vec<Option<(Option<StackHandle>, StackHandle)>>,
     samples: Samples<StackHandle>,
     unit: Option<(u64, u64)>,
 }
@@ -65,14 +70,15 @@ impl<'a> Firefox<'a> {
         profile.set_os_name("Linux on Alpha");
         profile.set_symbolicated(true);
         let unit_name = profile.intern_string(header.unit.as_deref().unwrap_or("unit of work"));
+        let frames = LineFrames::new(dictionary, &mut profile);
         Firefox {
             dictionary,
-            frames: frames(dictionary, &mut profile),
             paths: HashMap::new(),
             roots: HashMap::new(),
             unit_name,
             units: 0,
-            streams: streams(dictionary, &mut profile),
+            streams: streams(dictionary, frames.number(), &mut profile),
+            frames,
             profile,
         }
     }
@@ -88,7 +94,7 @@ impl<'a> Firefox<'a> {
             });
         }
         if total > 0 {
-            serde_json::to_writer(out, &self.profile)?;
+            source_lines::write(&self.profile, &self.frames, out)?;
         }
         Ok(total)
     }
@@ -116,8 +122,10 @@ impl Visitor for Firefox<'_> {
 
     #[inline]
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
-        let facts = self.dictionary.facts(executed.execution.block);
-        let Stream { thread, stack, samples, .. } = &mut self.streams[executed.stream as usize];
+        let block = executed.execution.block;
+        let facts = self.dictionary.facts(block);
+        let runs = self.frames.runs(block);
+        let Stream { thread, stack, last, recent, samples, .. } = &mut self.streams[executed.stream as usize];
         let mut paths = Paths {
             thread: *thread,
             profile: &mut self.profile,
@@ -125,24 +133,40 @@ impl Visitor for Firefox<'_> {
             paths: &mut self.paths,
             roots: &mut self.roots,
         };
+        let from = std::mem::replace(last, runs.last().map(|run| run.frame));
         stack.block(
             facts,
             &mut paths,
             |_, _| {},
-            |paths, caller, _| match caller {
-                Some(&caller) => paths.below(caller, facts.place),
-                None => paths.root(facts.place),
+            |paths, caller, replaced| match (replaced, caller, from) {
+                // A tail call is a call from where the one that it replaces came from.
+                (Some(callers), ..) => callers,
+                (None, Some(&callers), Some(from)) => Some(paths.path(callers, from)),
+                _ => None,
             },
         );
-        let count = match executed.selected {
-            SelectedInstructions::None => return Ok(()),
-            SelectedInstructions::All => facts.length(),
-            SelectedInstructions::Some(which) => {
-                which.iter().filter(|&&is_selected| is_selected).count() as u64
+        let Some(&callers) = stack.top() else { return Ok(()) };
+        for run in runs {
+            let count = match executed.selected {
+                SelectedInstructions::None => return Ok(()),
+                SelectedInstructions::All => run.instructions.len() as u64,
+                SelectedInstructions::Some(which) => {
+                    which[run.instructions.clone()].iter().filter(|&&is_selected| is_selected).count() as u64
+                }
+            };
+            if count > 0 {
+                let end = executed.before.saturating_add(run.instructions.end as u64);
+                let path = match recent[run.frame as usize] {
+                    Some((before, path)) if before == callers => path,
+                    _ => {
+                        let path = paths.path(callers, run.frame);
+                        recent[run.frame as usize] = Some((callers, path));
+                        path
+                    }
+                };
+                samples.add(path, end, count);
             }
-        };
-        let Some(&path) = stack.top() else { return Ok(()) };
-        samples.add(path, executed.before.saturating_add(facts.length()), count);
+        }
         Ok(())
     }
 }
@@ -151,46 +175,53 @@ impl Visitor for Firefox<'_> {
 struct Paths<'p> {
     thread: ThreadHandle,
     profile: &'p mut Profile,
-    frames: &'p [Frame],
+    frames: &'p LineFrames,
     paths: &'p mut HashMap<(StackHandle, u32), StackHandle>,
     roots: &'p mut HashMap<(ThreadHandle, u32), StackHandle>,
 }
 
 impl Paths<'_> {
-    /// A path of one place.
-    fn root(&mut self, place: u32) -> StackHandle {
+    /// The path of a frame below its callers.
+    #[inline]
+    fn path(&mut self, callers: Option<StackHandle>, frame: u32) -> StackHandle {
+        match callers {
+            Some(callers) => self.below(callers, frame),
+            None => self.root(frame),
+        }
+    }
+
+    /// A path of one frame.
+    fn root(&mut self, frame: u32) -> StackHandle {
         let Paths { thread, profile, frames, .. } = self;
-        *self.roots.entry((*thread, place)).or_insert_with(|| {
-            let frame = profile.intern_frame(*thread, info(frames[place as usize].clone()));
+        *self.roots.entry((*thread, frame)).or_insert_with(|| {
+            let frame = profile.intern_frame(*thread, frames.info(frame));
             profile.intern_stack(*thread, None, frame)
         })
     }
 
-    /// The path to a place that is called at the end of another.
-    fn below(&mut self, caller: StackHandle, place: u32) -> StackHandle {
-        if let Some(&path) = self.paths.get(&(caller, place)) {
+    /// The path of a frame that is called at the end of another path.
+    fn below(&mut self, callers: StackHandle, frame: u32) -> StackHandle {
+        if let Some(&path) = self.paths.get(&(callers, frame)) {
             return path;
         }
         let Paths { thread, profile, .. } = self;
         let is_full = self.paths.len() >= MOST_PATHS;
-        let caller_path = if is_full {
-            let name = profile.intern_string("(more call paths)");
-            let frame = profile.intern_frame(*thread, info(Frame::Label(name)));
-            profile.intern_stack(*thread, None, frame)
+        let callers_path = if is_full {
+            let frame = Frame::Label(profile.intern_string("(more call paths)"));
+            let category_pair = CategoryHandle::OTHER.into();
+            let more =
+                profile.intern_frame(*thread, FrameInfo { frame, category_pair, flags: FrameFlags::empty() });
+            profile.intern_stack(*thread, None, more)
         } else {
-            caller
+            callers
         };
-        let frame = profile.intern_frame(*thread, info(self.frames[place as usize].clone()));
-        let path = profile.intern_stack(*thread, Some(caller_path), frame);
+        let handle = profile.intern_frame(*thread, self.frames.info(frame));
+        let path = profile.intern_stack(*thread, Some(callers_path), handle);
         if !is_full {
-            self.paths.insert((caller, place), path);
+            self.paths.insert((callers, frame), path);
         }
         path
     }
-}
-
-fn info(frame: Frame) -> FrameInfo {
-    FrameInfo { frame, category_pair: CategoryHandle::OTHER.into(), flags: FrameFlags::empty() }
 }
 
 /// The time after this number of instructions.
@@ -198,49 +229,8 @@ fn instructions(count: u64) -> Timestamp {
     Timestamp::from_nanos_since_reference(count.saturating_mul(1000))
 }
 
-/// A frame for each place: in its image, by a symbol table with just these places; or by its name alone.
-fn frames(dictionary: &Dictionary, profile: &mut Profile) -> Vec<Frame> {
-    let images = dictionary.trace.images();
-    let mut symbols = vec![Vec::new(); images.len()];
-    let mut offsets = vec![None; dictionary.places.len()];
-    for (block, facts) in dictionary.trace.blocks().iter().zip(&dictionary.blocks) {
-        let place = &dictionary.places[facts.place as usize];
-        let (Some(image), Some(name)) = (block.image, &place.name) else { continue };
-        let offset = place.start.checked_sub(images[image as usize].start);
-        let Some(offset) = offset.and_then(|offset| u32::try_from(offset).ok()) else { continue };
-        if offsets[facts.place as usize].replace((image, offset)).is_none() {
-            let symbol = Symbol { address: offset, size: Some(1), name: name.function.clone() };
-            symbols[image as usize].push(symbol);
-        }
-    }
-    let libraries: Vec<LibraryHandle> =
-        images.iter().zip(symbols).map(|(image, symbols)| profile.add_lib(library(image, symbols))).collect();
-    let frame = |(place, offset): (&CodePlace, &Option<(u32, u32)>)| match *offset {
-        Some((image, offset)) => {
-            Frame::RelativeAddressFromInstructionPointer(libraries[image as usize], offset)
-        }
-        None => Frame::Label(profile.intern_string(&place.label(0))),
-    };
-    dictionary.places.iter().zip(&offsets).map(frame).collect()
-}
-
-fn library(image: &events::Image, symbols: Vec<Symbol>) -> LibraryInfo {
-    let (name, path) = (file_name(&image.path), image.path.display().to_string());
-    let build_id: String = image.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    LibraryInfo {
-        debug_name: name.clone(),
-        name,
-        debug_path: path.clone(),
-        path,
-        debug_id: DebugId::nil(),
-        code_id: (!build_id.is_empty()).then_some(build_id),
-        arch: Some("alpha".into()),
-        symbol_table: Some(Arc::new(SymbolTable::new(symbols))),
-    }
-}
-
 /// A thread for each stream, in its process.
-fn streams(dictionary: &Dictionary, profile: &mut Profile) -> Vec<Stream> {
+fn streams(dictionary: &Dictionary, frames: usize, profile: &mut Profile) -> Vec<Stream> {
     let trace = dictionary.trace;
     let program = file_name(&trace.header().program);
     let share = (MOST_SAMPLES / trace.streams().len().max(1)).max(1);
@@ -254,7 +244,14 @@ fn streams(dictionary: &Dictionary, profile: &mut Profile) -> Vec<Stream> {
         });
         let thread = profile.add_thread(process, host.wrapping_add(stream.thread), start, stream.thread == 0);
         profile.set_thread_name(thread, &format!("thread {}.{}", stream.process, stream.thread));
-        Stream { thread, stack: CallStack::default(), samples: Samples::new(share), unit: None }
+        Stream {
+            thread,
+            stack: CallStack::default(),
+            last: None,
+            recent: vec![None; frames],
+            samples: Samples::new(share),
+            unit: None,
+        }
     };
     trace.streams().iter().map(stream).collect()
 }

@@ -266,3 +266,75 @@ fn models_in_callgrinds_form_have_the_numbers_of_the_tables() {
         assert!(total.split(' ').any(|word| word == profile.summary[at].to_string()), "{total}");
     }
 }
+
+/// The Firefox Profiler's form, whose frames are lines.
+struct Firefox(serde_json::Value);
+
+impl Firefox {
+    fn number(&self, thread: usize, table: &str, name: &str, row: u64) -> Option<u64> {
+        self.0["threads"][thread][table][name][row as usize].as_u64()
+    }
+
+    fn text(&self, thread: usize, string: u64) -> &str {
+        self.0["threads"][thread]["stringArray"][string as usize].as_str().unwrap()
+    }
+
+    /// The function and the line of a frame; the line is empty if it is not known.
+    fn place(&self, thread: usize, frame: u64) -> Place {
+        let function = self.number(thread, "frameTable", "func", frame).unwrap();
+        let name = self.number(thread, "funcTable", "name", function).unwrap();
+        let file = self.number(thread, "funcTable", "fileName", function);
+        let line = self.number(thread, "frameTable", "line", frame);
+        let line = file.zip(line).map(|(file, line)| format!("{}:{line}", self.text(thread, file)));
+        (self.text(thread, name).into(), line.unwrap_or_default())
+    }
+}
+
+#[test]
+fn firefox_profiles_have_lines_files_and_categories() {
+    let recorded = record(":ev56/calls");
+    let text = fs::read_to_string(recorded.export("firefox", "")).unwrap();
+    let profile = Firefox(serde_json::from_str(&text).unwrap());
+    let samples = &profile.0["threads"][0]["samples"];
+    let weights = samples["weight"].as_array().unwrap().iter().map(|weight| weight.as_u64().unwrap());
+    let stacks = samples["stack"].as_array().unwrap().iter().map(|stack| stack.as_u64().unwrap());
+    let (mut own, mut calls) = (BTreeMap::new(), HashSet::new());
+    let mut categories: BTreeMap<String, u64> = BTreeMap::new();
+    for (stack, weight) in stacks.zip(weights) {
+        let frame = |stack| profile.number(0, "stackTable", "frame", stack).unwrap();
+        let place = profile.place(0, frame(stack));
+        if let Some(caller) = profile.number(0, "stackTable", "prefix", stack) {
+            calls.insert((place.0.clone(), profile.place(0, frame(caller))));
+        }
+        *own.entry(place).or_insert(0) += weight;
+        let category = profile.number(0, "frameTable", "category", frame(stack)).unwrap() as usize;
+        let category = profile.0["meta"]["categories"][category]["name"].as_str().unwrap();
+        *categories.entry(category.into()).or_default() += weight;
+    }
+    let folder = Folder::new();
+    let lines = folder.table(&format!("calls --by line {}", recorded.path().display()));
+    let mut compared = 0;
+    for (row, instructions) in lines[1..].iter().zip(column(&lines, "instructions")) {
+        if row[2] == "calls" && !row[0].is_empty() {
+            assert_eq!(own.get(&(row[1].clone(), row[0].clone())), Some(&instructions), "{row:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 20, "{lines:?}");
+    // The frame of a caller is the line that calls.
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/guests/calls.c");
+    let source = fs::read_to_string(source).unwrap();
+    let of_leaf = calls.iter().filter(|(called, (caller, _))| called == "leaf" && caller == "fibonacci");
+    for (_, (_, line)) in of_leaf.clone() {
+        let number: usize = line.rsplit_once(':').unwrap().1.parse().unwrap();
+        assert!(source.lines().nth(number - 1).unwrap().contains("leaf("), "{line}");
+    }
+    assert!(of_leaf.count() > 0, "{calls:?}");
+    // Categories are kinds of images.
+    let images = folder.table("count --by image :ev56/calls");
+    let kinds = [("calls", "Program"), ("libc.so.6.1", "Libraries"), ("ld-linux.so.2", "Dynamic linker")];
+    for (image, category) in kinds {
+        let expected = row(&images, &[image], &["instructions".into()])[0];
+        assert_eq!(categories.get(category), Some(&expected), "{categories:?}");
+    }
+}
