@@ -153,7 +153,10 @@ const USAGE: [(&str, &str); 12] = [
     ("run", "the following required arguments were not provided:\n  <PROGRAM>"),
     ("run --cpu ev7 program", "unknown Alpha implementation \"ev7\": use ev4, ev5, ev56, pca56, ev6 or ev67"),
     ("count --format xml program", "there is no format 'xml'; use table, csv, json, parquet or markdown"),
-    ("count --by line program", "[possible values: instruction, group, function, image, unit]"),
+    (
+        "count --by module program",
+        "[possible values: instruction, group, function, line, address, image, unit]",
+    ),
     ("count --units 30 program", "--unit <FUNCTION>"),
     ("count --unit f --units 0 program", "0 is not in 1.."),
     ("static", "<IMAGE>..."),
