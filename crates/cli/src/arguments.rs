@@ -15,6 +15,7 @@ mod install;
 mod models;
 mod program;
 mod show;
+mod spike;
 mod strides;
 mod study;
 mod units;
@@ -28,6 +29,7 @@ pub use models::{
 };
 pub use program::{FileOptions, ProgramOptions, parse};
 pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
+pub use spike::{LayoutStep, OptimizeOptions, ProfileOptions, SpikeCommand};
 pub use strides::{PatternsOf, StridesOptions};
 pub use study::{BuildOptions, StudyName, StudyOptions};
 pub use units::UnitsOptions;
@@ -272,6 +274,24 @@ instructions (dry, in DEC's words); or a back-end stall, in which it waited for 
 operating system is not included."
     )]
     Time(TimeOptions),
+    /// Count the blocks and edges of a program exactly, for spike.
+    #[command(
+        override_usage = "pathlength profile [OPTIONS] -o <FILE> <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength profile -o sort.profile ./sort train.txt
+  pathlength spike optimize ./sort --profile sort.profile -o sort.spike
+
+The profile has every executed image that was linked with -Wl,--emit-relocs. Counts are added to those of an existing \
+profile, so that several runs can train it. A profile is JSON."
+    )]
+    Profile(ProfileOptions),
+    /// Optimize a linked image by a profile: shorter paths, denser code.
+    #[command(
+        subcommand,
+        after_help = "Example: pathlength spike optimize ./sort --profile sort.profile -o sort.spike"
+    )]
+    Spike(SpikeCommand),
     /// List the machines that come with pathlength.
     #[command(after_help = "Example: pathlength machines")]
     Machines(MachinesOptions),

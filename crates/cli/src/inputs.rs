@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use report::protect;
 
-use crate::arguments::{Command, FileOptions, ProgramOptions};
+use crate::arguments::{Command, FileOptions, ProgramOptions, SpikeCommand};
 
 /// Protects the files that a command names as its inputs, before it opens anything.
 pub fn protect_inputs(command: &Command) {
@@ -45,6 +45,11 @@ pub fn protect_inputs(command: &Command) {
         }
         Command::Calls(options) => protect_file(&options.input.file),
         Command::Mrc(options) => protect_file(&options.input.file),
+        Command::Profile(options) => protect_file(&options.file),
+        Command::Spike(SpikeCommand::Optimize(options)) => {
+            protect(&options.image);
+            protect(&options.profile);
+        }
         Command::Time(options) => {
             protect_file(&options.input.file);
             protect_machines(&options.machines);

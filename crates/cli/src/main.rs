@@ -38,6 +38,8 @@ fn main() -> ExitCode {
         Command::Units(options) => commands::units::run(&options),
         Command::Mrc(options) => commands::mrc::run(&options.sizes, &options.output, &options.input),
         Command::Time(options) => commands::time::run(&options),
+        Command::Profile(options) => commands::profile::run(&options),
+        Command::Spike(command) => commands::spike::run(&command),
         Command::Machines(options) => commands::machines::run(&options),
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Completions(options) => commands::completions::run(&options),

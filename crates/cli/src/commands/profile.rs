@@ -1,0 +1,93 @@
+//! `pathlength profile`: exact counts of blocks and edges, for `pathlength spike`.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use analysis::names::Names;
+use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use analysis::table::separated;
+use engine::Plan;
+use lab::live;
+use lab::measure::Ending;
+use spike::profile::{EdgeCounter, ImageProfile, Profile};
+use trace::Trace;
+
+use super::simulate::is_parallel;
+use super::{check_ending, configuration, left_out};
+use crate::arguments::ProfileOptions;
+use crate::progress::Replaying;
+
+/// Counts, and writes the profile.
+pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
+    let path = options.file.path();
+    let earlier = match options.output.exists() && !options.replace {
+        true => Profile::open(&options.output)?,
+        false => Profile::default(),
+    };
+    let (counter, ending) = match Trace::is_trace(path) {
+        true => (replay(path)?, None),
+        false => count(options).map(|(counter, ending)| (counter, Some(ending)))?,
+    };
+    let (profile, left_out) = profile(&counter);
+    if profile.images.is_empty() {
+        left_out.iter().for_each(|reason| eprintln!("pathlength: note: {reason}"));
+        anyhow::bail!("{}: no image that was executed can be optimized", path.display());
+    }
+    let names: Vec<&str> = profile.images.iter().map(|image| image.name.as_str()).collect();
+    eprintln!("pathlength: {}: profile of {}", options.output.display(), names.join(", "));
+    let bytes = earlier.merge(profile).encode();
+    report::write_file(&options.output, |out| Ok(out.write_all(&bytes)?))?;
+    ending.map_or(Ok(ExitCode::SUCCESS), |ending| check_ending(&ending, path))
+}
+
+fn count(options: &ProfileOptions) -> anyhow::Result<(EdgeCounter, Ending)> {
+    let configuration = configuration(&options.engine, options.file.path(), options.file.arguments(), true);
+    let live = live::run(&configuration, &Plan::default(), EdgeCounter::default(), is_parallel(None))?;
+    left_out(live.forked).into_iter().for_each(|note| eprintln!("pathlength: note: {note}"));
+    Ok((live.model, live.ending))
+}
+
+fn replay(path: &Path) -> anyhow::Result<EdgeCounter> {
+    let trace = Trace::open(path)?;
+    let (names, accesses) = (Names::of_trace(&trace), Accesses::new(&trace));
+    let dictionary = Dictionary::new(&trace, &names);
+    let filter = Filter::new(&Selection::default(), &dictionary)?;
+    let replay =
+        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
+    let bar = Replaying::new(trace.chunks().iter().map(|chunk| chunk.instructions).sum(), true);
+    let mut counter = EdgeCounter::default();
+    let Ok(problems) = replay.run_consumer(&mut counter, &mut |instructions| {
+        bar.show(instructions);
+        Ok::<(), Infallible>(())
+    });
+    bar.clear();
+    match problems.into_iter().next() {
+        Some(problem) => Err(problem.into()),
+        None => Ok(counter),
+    }
+}
+
+/// The profiles of the images that can be optimized, and why the others cannot.
+fn profile(counter: &EdgeCounter) -> (Profile, Vec<String>) {
+    let (mut images, mut left_out) = (Vec::new(), Vec::new());
+    for path in counter.images() {
+        match image_profile(counter, &path) {
+            Ok(image) => images.push(image),
+            Err(error) => left_out.push(error.to_string()),
+        }
+    }
+    (Profile::new(images), left_out)
+}
+
+fn image_profile(counter: &EdgeCounter, path: &PathBuf) -> Result<ImageProfile, spike::Error> {
+    let mut program = spike::optimize::open(path)?;
+    let calls = counter.apply(&mut program, path);
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    Ok(ImageProfile::of(&program, &name, &calls))
+}
+
+/// A number for people.
+pub fn number(count: u64) -> String {
+    separated(&count.to_string())
+}

@@ -1,0 +1,264 @@
+//! From blocks in a new order to words at addresses.
+
+use isa::Op;
+
+use crate::error::Problem;
+use crate::program::{
+    Base, BlockId, Exit, Instruction, LENGTH, NO_ORIGIN, ProcedureId, Program, Reference, Target, ZERO,
+};
+use crate::unwind::NO_ROW;
+
+/// Where the blocks go.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// The parts of procedures, in the order of their addresses.
+    pub fragments: Vec<Fragment>,
+}
+
+/// Blocks of a procedure that follow each other.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    /// The procedure.
+    pub procedure: ProcedureId,
+    /// The blocks, in order.
+    pub blocks: Vec<BlockId>,
+    /// Bytes of which its address is a multiple.
+    pub align: u64,
+}
+
+/// The words of the new code.
+#[derive(Clone, Debug, Default)]
+pub struct Assembly {
+    /// The address of the first one.
+    pub base: u64,
+    /// The words.
+    pub words: Vec<u32>,
+    /// The number of the original instruction of each, or [`NO_ORIGIN`].
+    pub origins: Vec<u32>,
+    /// The frame at each ([`Frames::rows`](crate::unwind::Frames)).
+    pub frames: Vec<u32>,
+    /// The address of each block; 0 if it has no place.
+    pub block_addresses: Vec<u64>,
+    /// The first address of each fragment, and the first one after it.
+    pub fragments: Vec<(u64, u64)>,
+}
+
+/// `bis $31,$31,$31`.
+const NOP: u32 = 0x47ff_041f;
+/// Conditional branches and their opposites.
+const OPPOSITES: [(Op, Op); 7] = [
+    (Op::Beq, Op::Bne),
+    (Op::Blt, Op::Bge),
+    (Op::Ble, Op::Bgt),
+    (Op::Blbc, Op::Blbs),
+    (Op::Fbeq, Op::Fbne),
+    (Op::Fblt, Op::Fbge),
+    (Op::Fble, Op::Fbgt),
+];
+/// Words that a branch reaches, backwards and forwards.
+const REACH: i64 = 1 << 20;
+
+/// The branches at the end of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Nothing,
+    /// To its target.
+    Branch(Instruction, Target),
+    /// A conditional branch; the other way follows.
+    Conditional(Instruction, Target),
+    /// A conditional branch, and an unconditional one.
+    Both(Instruction, Target, BlockId),
+}
+
+impl Ending {
+    fn words(&self) -> u64 {
+        match self {
+            Ending::Nothing => 0,
+            Ending::Branch(..) | Ending::Conditional(..) => 1,
+            Ending::Both(..) => 2,
+        }
+    }
+}
+
+/// The word of a conditional branch with the opposite condition.
+pub fn invert(word: u32) -> Option<u32> {
+    let op = isa::decode_op(word)?;
+    let other = OPPOSITES.iter().find_map(|&(a, b)| match op {
+        _ if op == a => Some(b),
+        _ if op == b => Some(a),
+        _ => None,
+    })?;
+    Some(word & 0x03ff_ffff | u32::from(other.row().opcode) << 26)
+}
+
+/// An unconditional branch without a target yet.
+fn branch_word() -> u32 {
+    u32::from(Op::Br.row().opcode) << 26 | u32::from(ZERO) << 21
+}
+
+fn ending(program: &Program, id: BlockId, next: Option<BlockId>) -> Ending {
+    let block = &program.blocks[id as usize];
+    let is_frozen = program.procedures[block.procedure as usize].frozen.is_some();
+    let frame = block.instructions.last().map_or(NO_ROW, |last| last.frame);
+    let onward = |target: BlockId| match next == Some(target) {
+        true => Ending::Nothing,
+        false => Ending::Branch(Instruction::new(branch_word(), frame), Target::Block(target)),
+    };
+    match &block.exit {
+        Exit::Next(target) => onward(*target),
+        Exit::Branch { branch, target } => {
+            let is_kept = is_frozen || isa::decode(branch.word).is_none_or(|one| one.ra() != ZERO);
+            match target.block() {
+                Some(block) if next == Some(block) && !is_kept => Ending::Nothing,
+                _ => Ending::Branch(*branch, *target),
+            }
+        }
+        Exit::Conditional { branch, taken, next: other, .. } => {
+            if next == Some(*other) {
+                return Ending::Conditional(*branch, *taken);
+            }
+            match (taken.block(), invert(branch.word)) {
+                (Some(taken), Some(word)) if next == Some(taken) && !is_frozen => {
+                    Ending::Conditional(Instruction { word, ..*branch }, Target::Block(*other))
+                }
+                _ => Ending::Both(*branch, *taken, *other),
+            }
+        }
+        Exit::Jump { .. } | Exit::Leave => Ending::Nothing,
+    }
+}
+
+/// The number of words that a block takes if this one follows.
+pub fn size(program: &Program, block: BlockId, next: Option<BlockId>) -> u64 {
+    program.blocks[block as usize].instructions.len() as u64 + ending(program, block, next).words()
+}
+
+/// Gives every block of the layout an address from `base` on, and computes the words.
+pub fn assemble(program: &Program, layout: &Layout, base: u64) -> Result<Assembly, Problem> {
+    let mut assembly = Assembly {
+        base,
+        block_addresses: vec![0; program.blocks.len()],
+        fragments: Vec::with_capacity(layout.fragments.len()),
+        ..Assembly::default()
+    };
+    // The address after the call or the branch with a link at the end of each block.
+    let mut ends = vec![0; program.blocks.len()];
+    let mut address = base;
+    for fragment in &layout.fragments {
+        address = address.next_multiple_of(fragment.align);
+        let start = address;
+        for (at, &block) in fragment.blocks.iter().enumerate() {
+            assembly.block_addresses[block as usize] = address;
+            let own = program.blocks[block as usize].instructions.len() as u64;
+            let is_linked = matches!(program.blocks[block as usize].exit, Exit::Branch { .. });
+            ends[block as usize] = address + (own + u64::from(is_linked)) * LENGTH;
+            address += size(program, block, fragment.blocks.get(at + 1).copied()) * LENGTH;
+        }
+        assembly.fragments.push((start, address));
+    }
+    let mut encoder = Encoder { program, assembly, ends };
+    for (fragment, index) in layout.fragments.iter().zip(0..) {
+        encoder.pad(encoder.assembly.fragments[index].0);
+        for (at, &block) in fragment.blocks.iter().enumerate() {
+            encoder.block(block, fragment.blocks.get(at + 1).copied())?;
+        }
+    }
+    Ok(encoder.assembly)
+}
+
+struct Encoder<'a> {
+    program: &'a Program,
+    assembly: Assembly,
+    ends: Vec<u64>,
+}
+
+impl Encoder<'_> {
+    fn address(&self) -> u64 {
+        self.assembly.base + self.assembly.words.len() as u64 * LENGTH
+    }
+
+    fn push(&mut self, word: u32, instruction: &Instruction) {
+        self.assembly.words.push(word);
+        self.assembly.origins.push(instruction.origin);
+        self.assembly.frames.push(instruction.frame);
+    }
+
+    fn pad(&mut self, until: u64) {
+        while self.address() < until {
+            self.push(NOP, &Instruction::new(NOP, NO_ROW));
+        }
+    }
+
+    fn block(&mut self, id: BlockId, next: Option<BlockId>) -> Result<(), Problem> {
+        let program = self.program;
+        let block = &program.blocks[id as usize];
+        let gp = program.procedures[block.procedure as usize].global_pointer;
+        for instruction in &block.instructions {
+            let word = match instruction.reference {
+                Reference::Branch(target) => self.branch(instruction.word, target)?,
+                Reference::GlobalPointerHigh(pair) => with_high(instruction.word, self.distance(pair)),
+                Reference::GlobalPointerLow(pair) => with_low(instruction.word, self.distance(pair)),
+                Reference::CodeHigh(target) => {
+                    with_high(instruction.word, self.of(target).wrapping_sub(gp) as i64)
+                }
+                Reference::CodeLow(target) => {
+                    with_low(instruction.word, self.of(target).wrapping_sub(gp) as i64)
+                }
+                Reference::None | Reference::Slot(_) | Reference::CallThrough(_) => instruction.word,
+            };
+            self.push(word, instruction);
+        }
+        match ending(program, id, next) {
+            Ending::Nothing => {}
+            Ending::Branch(branch, target) | Ending::Conditional(branch, target) => {
+                let word = self.branch(branch.word, target)?;
+                self.push(word, &branch);
+            }
+            Ending::Both(branch, taken, next) => {
+                let word = self.branch(branch.word, taken)?;
+                self.push(word, &branch);
+                let other = Instruction { word: branch_word(), origin: NO_ORIGIN, ..branch };
+                let word = self.branch(other.word, Target::Block(next))?;
+                self.push(word, &other);
+            }
+        }
+        Ok(())
+    }
+
+    fn of(&self, block: BlockId) -> u64 {
+        self.assembly.block_addresses[block as usize]
+    }
+
+    fn branch(&self, word: u32, target: Target) -> Result<u32, Problem> {
+        let from = self.address();
+        let to = match target {
+            Target::Block(block) => self.of(block),
+            Target::Address(address) => address,
+        };
+        if to == 0 {
+            return Err(Problem::Damaged(format!("a branch to code that was removed, from {from:#x}")));
+        }
+        let words = (to.wrapping_sub(from + LENGTH) as i64) / LENGTH as i64;
+        if !(-REACH..REACH).contains(&words) {
+            return Err(Problem::OutOfReach { from, to });
+        }
+        Ok(word & 0xffe0_0000 | words as u32 & 0x1f_ffff)
+    }
+
+    fn distance(&self, pair: u32) -> i64 {
+        let pair = &self.program.global_pointers[pair as usize];
+        let base = match pair.base {
+            Base::Block(block) => self.of(block),
+            Base::AfterCall(block) => self.ends[block as usize],
+        };
+        pair.value.wrapping_sub(base) as i64
+    }
+}
+
+fn with_high(word: u32, distance: i64) -> u32 {
+    word & 0xffff_0000 | ((distance + 0x8000) >> 16) as u32 & 0xffff
+}
+
+fn with_low(word: u32, distance: i64) -> u32 {
+    word & 0xffff_0000 | distance as u32 & 0xffff
+}

@@ -1,0 +1,61 @@
+//! Why an image cannot be optimized, in one sentence that says what to do.
+
+use std::path::PathBuf;
+
+/// A failure to read, optimize or write an image.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is not an Alpha image.
+    #[error(transparent)]
+    Image(#[from] image::Error),
+    /// An image that cannot be rewritten.
+    #[error("{}: {problem}", path.display())]
+    Unsuitable {
+        /// The image.
+        path: PathBuf,
+        /// The problem.
+        problem: Problem,
+    },
+    /// A profile that cannot be used.
+    #[error("{}: {problem}", path.display())]
+    Profile {
+        /// The profile.
+        path: PathBuf,
+        /// The problem, and what to do.
+        problem: String,
+    },
+}
+
+/// Why an image cannot be rewritten.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// Linked without `--emit-relocs`.
+    #[error(
+        "was linked without relocations, so that pointers to code cannot be found; link it with \
+         -Wl,--emit-relocs, and do not strip it"
+    )]
+    NoRelocations,
+    /// Written by spike.
+    #[error("was optimized or instrumented already; give the original image")]
+    Rewritten,
+    /// No symbols.
+    #[error("has no symbol table; do not strip it (--strip-debug is allowed)")]
+    NoSymbols,
+    /// Tables that contradict each other.
+    #[error("damaged ELF file: {0}; build it again")]
+    Damaged(String),
+    /// The distance of a branch.
+    #[error("code is too large: a branch from {from:#x} does not reach {to:#x}")]
+    OutOfReach {
+        /// The branch.
+        from: u64,
+        /// Its target.
+        to: u64,
+    },
+}
+
+impl From<object::read::Error> for Problem {
+    fn from(error: object::read::Error) -> Problem {
+        Problem::Damaged(error.to_string())
+    }
+}

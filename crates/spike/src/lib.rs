@@ -1,0 +1,16 @@
+//! Spike: optimizes linked images of Alpha programs by profiles of their execution.
+//!
+//! An image is taken apart into instructions, blocks and procedures ([`program`]), improved, and put together again.
+
+pub mod assemble;
+pub mod elf;
+mod error;
+pub mod layout;
+pub mod lift;
+pub mod optimize;
+pub mod output;
+pub mod profile;
+pub mod program;
+pub mod unwind;
+
+pub use error::{Error, Problem};

@@ -1,0 +1,167 @@
+//! What relocations say of the code and of pointers to it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use isa::Op;
+use object::elf;
+
+use crate::elf::{Elf, Relocation};
+use crate::error::Problem;
+use crate::lift::extents::Extent;
+use crate::program::{CodeMap, DataForm, GP};
+
+/// `LITUSE`: the loaded address is that of a procedure that is called, by the usual or by a private convention.
+const USE_CALL: [i64; 2] = [3, 6];
+
+/// What the relocations say.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Computations of the global pointer: the number of the first instruction, the second one, the value.
+    pub global_pointers: Vec<(u32, u32, u64)>,
+    /// Loads of addresses: the instruction, and the slot of the global offset table.
+    pub loads: HashMap<u32, u64>,
+    /// Jumps through a register with such an address: the instruction, and the slot.
+    pub calls: HashMap<u32, u64>,
+    /// Jumps with a hint that names a symbol: calls and tail calls.
+    pub hints: Vec<u32>,
+    /// Upper and lower halves of addresses of code relative to the global pointer: the instruction, and the address.
+    pub halves: HashMap<u32, (Half, u64)>,
+    /// Slots that hold an address of code, and the address.
+    pub slots: BTreeMap<u64, u64>,
+    /// Other words of the data that do: place, form, address.
+    pub data: Vec<(u64, DataForm, u64)>,
+    /// Addresses of code that registers can hold.
+    pub taken: Vec<u64>,
+}
+
+/// Half of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// The upper 16 bits of the distance.
+    High,
+    /// The lower ones.
+    Low,
+    /// All of it, within 32 KiB of the global pointer.
+    Whole,
+}
+
+/// Reads all of them.
+pub fn read(elf: &Elf, code: &CodeMap, named: &[Extent]) -> Result<Found, Problem> {
+    let mut found = Found::default();
+    let tables: Vec<_> = elf.kept_relocations().collect();
+    for (table, _) in tables.iter().filter(|(_, section)| section.is_code()) {
+        global_pointers(code, &elf.relocations(table), &mut found)?;
+    }
+    found.global_pointers.sort_unstable();
+    for (table, _) in tables.iter().filter(|(_, section)| section.is_code()) {
+        instructions(elf, code, named, &elf.relocations(table), &mut found);
+    }
+    for (table, _) in tables.iter().filter(|(_, section)| section.is_loaded() && !section.is_code()) {
+        data(elf, code, &elf.relocations(table), &mut found);
+    }
+    Ok(found)
+}
+
+fn displacement(code: &CodeMap, index: u32) -> i64 {
+    let word = code.words[index as usize];
+    isa::decode(word).map_or(0, |one| one.displacement().into())
+}
+
+fn global_pointers(code: &CodeMap, all: &[Relocation], found: &mut Found) -> Result<(), Problem> {
+    for one in all.iter().filter(|one| one.kind == elf::R_ALPHA_GPDISP.0) {
+        let (high, low) = (code.index(one.place), code.index(one.place.wrapping_add_signed(one.addend)));
+        let is = |index: u32, op| isa::decode_op(code.words[index as usize]) == Some(op);
+        let (Some(high), Some(low)) = (high, low) else { continue };
+        if !is(high, Op::Ldah) || !is(low, Op::Lda) {
+            return Err(Problem::Damaged(format!(
+                "the relocation at {:#x} is not at ldah and lda",
+                one.place
+            )));
+        }
+        let distance = (displacement(code, high) << 16) + displacement(code, low);
+        found.global_pointers.push((high, low, one.place.wrapping_add_signed(distance)));
+    }
+    Ok(())
+}
+
+impl Found {
+    /// The global pointer of the code at an instruction: that of the computation before it.
+    pub fn global_pointer(&self, index: u32) -> Option<u64> {
+        let after = self.global_pointers.partition_point(|one| one.0 <= index);
+        let before = self.global_pointers[..after].last();
+        before.or(self.global_pointers.first()).map(|one| one.2)
+    }
+}
+
+fn instructions(elf: &Elf, code: &CodeMap, named: &[Extent], all: &[Relocation], found: &mut Found) {
+    let mut slot = None;
+    // Halves of one address have the same symbol and addend. Across procedures that is not certain, as addends of section
+    // symbols are relative to the section of the object file.
+    let mut high: HashMap<(u32, i64, usize), Vec<u32>> = HashMap::new();
+    let key = |one: &Relocation, index: u32| {
+        (one.symbol, one.addend, named.partition_point(|extent| extent.start <= index))
+    };
+    for one in all {
+        let Some(index) = code.index(one.place) else { continue };
+        let from_gp = |distance: i64| Some(found.global_pointer(index)?.wrapping_add_signed(distance));
+        match object::elf::RelocationType(one.kind) {
+            elf::R_ALPHA_LITERAL => {
+                slot = from_gp(displacement(code, index));
+                let Some(slot) = slot else { continue };
+                found.loads.insert(index, slot);
+                let address = elf.at::<8>(slot).map(u64::from_le_bytes);
+                if let Some(address) = address.filter(|&address| code.index(address).is_some()) {
+                    found.slots.insert(slot, address);
+                }
+            }
+            elf::R_ALPHA_LITUSE => {
+                if let Some(slot) = slot.filter(|_| USE_CALL.contains(&one.addend)) {
+                    found.calls.insert(index, slot);
+                }
+            }
+            elf::R_ALPHA_HINT => found.hints.push(index),
+            elf::R_ALPHA_GPRELHIGH => high.entry(key(one, index)).or_default().push(index),
+            elf::R_ALPHA_GPREL16 => {
+                let is_near = isa::decode(code.words[index as usize]).is_some_and(|one| one.rb() == GP);
+                let address = from_gp(displacement(code, index)).filter(|_| is_near);
+                if let Some(address) = address.filter(|&address| code.index(address).is_some()) {
+                    found.halves.insert(index, (Half::Whole, address));
+                    found.taken.push(address);
+                }
+            }
+            _ => {}
+        }
+    }
+    for one in all.iter().filter(|one| one.kind == elf::R_ALPHA_GPRELLOW.0) {
+        let Some(index) = code.index(one.place) else { continue };
+        let Some(highs) = high.get(&key(one, index)) else { continue };
+        let distance = (displacement(code, highs[0]) << 16) + displacement(code, index);
+        let Some(gp) = found.global_pointer(index) else { continue };
+        let address = gp.wrapping_add_signed(distance);
+        if code.index(address).is_some() {
+            found.halves.insert(index, (Half::Low, address));
+            found.halves.extend(highs.iter().map(|&high| (high, (Half::High, address))));
+            found.taken.push(address);
+        }
+    }
+    found.hints.sort_unstable();
+}
+
+fn data(elf: &Elf, code: &CodeMap, all: &[Relocation], found: &mut Found) {
+    for one in all {
+        let word = |from: &Found| match object::elf::RelocationType(one.kind) {
+            elf::R_ALPHA_REFQUAD => {
+                Some((DataForm::Absolute, elf.at::<8>(one.place).map(u64::from_le_bytes)?))
+            }
+            elf::R_ALPHA_GPREL32 => {
+                let gp = from.global_pointers.first()?.2;
+                let distance = elf.at::<4>(one.place).map(i32::from_le_bytes)?;
+                Some((DataForm::GlobalPointerRelative(gp), gp.wrapping_add_signed(distance.into())))
+            }
+            _ => None,
+        };
+        if let Some((form, address)) = word(found).filter(|&(_, address)| code.index(address).is_some()) {
+            found.data.push((one.place, form, address));
+        }
+    }
+}

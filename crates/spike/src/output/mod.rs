@@ -1,0 +1,151 @@
+//! Writes the new image: the original file with its data in place, the new code in a segment behind it.
+//!
+//! The new segment has the code, the tables for unwinders, and the program headers, which need room for one more. It has
+//! the same distance between address and place in the file as the first segment, as loaders expect of the program headers.
+//! The original code becomes zeros, which are `call_pal halt`: whatever should still jump there ends at once.
+
+mod data;
+mod frames;
+mod sections;
+mod symbols;
+
+use object::elf;
+
+use crate::assemble::{Assembly, Layout, assemble};
+use crate::elf::{Elf, Header, Section};
+use crate::error::Problem;
+use crate::lift::MARKER;
+use crate::program::Program;
+use sections::OutputSection;
+
+/// Alignment of the new segment: the largest page of an Alpha system.
+const PAGE: u64 = 0x1_0000;
+/// The most bytes of the file that may lie unused before the new segment (the size of the program's `.bss`).
+const MOST_UNUSED: u64 = 1 << 30;
+const HEADER_BYTES: u64 = 56;
+
+/// Puts the program together. Returns the file, and where the code is.
+pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), Problem> {
+    let elf = &program.elf;
+    let loaded = || elf.headers.iter().filter(|header| header.kind == elf::PT_LOAD.0);
+    let first = loaded().next().ok_or_else(|| Problem::Damaged("there is no loadable segment".into()))?;
+    let end = loaded().map(|header| header.address + header.memory_size).max().unwrap_or(0);
+    let base = end.next_multiple_of(PAGE);
+    let offset = base.wrapping_sub(first.address).wrapping_add(first.offset);
+    let used = loaded().map(|header| header.offset + header.file_size).max().unwrap_or(0);
+    if offset < used || offset - used > MOST_UNUSED {
+        return Err(Problem::Damaged(format!("no room for a segment at {base:#x}")));
+    }
+    let assembly = assemble(program, layout, base)?;
+    let mut segment = Segment { base, offset, bytes: Vec::new() };
+    segment.bytes.extend(assembly.words.iter().flat_map(|word| word.to_le_bytes()));
+    let code_size = segment.bytes.len() as u64;
+    let frames = segment.reserve();
+    let tables = frames::write(program, layout, &assembly, frames)?;
+    segment.bytes.extend(&tables.bytes);
+    let headers_address = segment.reserve();
+    let headers = program_headers(elf, &segment, headers_address, &tables);
+    segment.bytes.extend(headers.iter().flat_map(header_bytes));
+
+    let mut out = elf.bytes[..used as usize].to_vec();
+    let mut sections = sections::Sections::new(program, &assembly, code_size, &segment, &tables);
+    data::patch(program, &assembly, &sections, &mut out)?;
+    out.resize(offset as usize, 0);
+    out.extend(&segment.bytes);
+    let symbols = symbols::table(program, layout, &assembly, &sections);
+    sections.append_unloaded(elf, &mut out, symbols, marker(program));
+    let entry =
+        program.code.block(elf.entry).map_or(elf.entry, |block| assembly.block_addresses[block as usize]);
+    sections.finish(&mut out, entry, offset + (headers_address - base), headers.len() as u16);
+    Ok((out, assembly))
+}
+
+/// The new segment as it grows.
+pub struct Segment {
+    /// Its address.
+    pub base: u64,
+    /// Its place in the file.
+    pub offset: u64,
+    /// Its contents.
+    pub bytes: Vec<u8>,
+}
+
+impl Segment {
+    /// The next free address, a multiple of 16.
+    fn reserve(&mut self) -> u64 {
+        self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
+        self.base + self.bytes.len() as u64
+    }
+
+    /// The place in the file of an address.
+    fn offset_of(&self, address: u64) -> u64 {
+        self.offset + (address - self.base)
+    }
+}
+
+fn program_headers(elf: &Elf, segment: &Segment, address: u64, tables: &frames::Tables) -> Vec<Header> {
+    let count = elf.headers.len() as u64 + 1;
+    let size = address - segment.base + count * HEADER_BYTES;
+    let new = Header {
+        kind: elf::PT_LOAD.0,
+        flags: elf::PF_R.0 | elf::PF_X.0,
+        offset: segment.offset,
+        address: segment.base,
+        file_size: size,
+        memory_size: size,
+        align: PAGE,
+    };
+    let place = |header: &Header, address: u64, size: u64| Header {
+        offset: segment.offset_of(address),
+        address,
+        file_size: size,
+        memory_size: size,
+        ..*header
+    };
+    let mut headers = Vec::with_capacity(count as usize);
+    let last_loaded = elf.headers.iter().rposition(|header| header.kind == elf::PT_LOAD.0);
+    for (index, header) in elf.headers.iter().enumerate() {
+        headers.push(match elf::ProgramType(header.kind) {
+            elf::PT_PHDR => place(header, address, count * HEADER_BYTES),
+            elf::PT_GNU_EH_FRAME if tables.index_size > 0 => place(header, tables.index, tables.index_size),
+            _ => *header,
+        });
+        if Some(index) == last_loaded {
+            headers.push(new);
+        }
+    }
+    headers
+}
+
+fn header_bytes(header: &Header) -> [u8; HEADER_BYTES as usize] {
+    let mut bytes = [0; HEADER_BYTES as usize];
+    bytes[..4].copy_from_slice(&header.kind.to_le_bytes());
+    bytes[4..8].copy_from_slice(&header.flags.to_le_bytes());
+    let words =
+        [header.offset, header.address, header.address, header.file_size, header.memory_size, header.align];
+    for (word, place) in words.iter().zip(bytes[8..].chunks_exact_mut(8)) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// The section that says what wrote the image.
+fn marker(program: &Program) -> OutputSection {
+    let text =
+        format!("pathlength {} from {} instructions\n", env!("CARGO_PKG_VERSION"), program.code.words.len());
+    OutputSection {
+        header: Section {
+            name: MARKER.into(),
+            kind: elf::SHT_PROGBITS.0,
+            flags: 0,
+            address: 0,
+            offset: 0,
+            size: text.len() as u64,
+            link: 0,
+            info: 0,
+            align: 1,
+            entry_size: 0,
+        },
+        bytes: Some(text.into_bytes()),
+    }
+}

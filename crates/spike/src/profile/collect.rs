@@ -1,0 +1,183 @@
+//! Counts blocks and edges of an execution.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use events::record::{Entries, Entry, Mark, Shape};
+use events::{Block, BlockId, Consumer, Image, Thread};
+use isa::Alpha;
+
+use super::IndirectCall;
+use crate::program::{Exit, LENGTH, Program};
+
+/// A consumer of an execution, of a running program or of a trace, that counts blocks and successions of blocks.
+#[derive(Debug, Default)]
+pub struct EdgeCounter {
+    images: Vec<Image>,
+    blocks: Vec<Block>,
+    shapes: Vec<Shape>,
+    executions: Vec<u64>,
+    /// For each block the blocks that were executed next, and how often; the last one first.
+    next: Vec<Vec<(BlockId, u64)>>,
+    /// The block that each thread executed last.
+    last: HashMap<Thread, Option<BlockId>>,
+}
+
+impl Consumer for EdgeCounter {
+    fn map(&mut self, image: &Image) {
+        self.images.push(image.clone());
+    }
+
+    fn define(&mut self, block: &Block) {
+        self.shapes.push(Shape::new(&Alpha, &block.words, false));
+        self.blocks.push(block.clone());
+        self.executions.push(0);
+        self.next.push(Vec::new());
+    }
+
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        let mut last = self.last.get(&thread).copied().flatten();
+        for entry in Entries::new(records, &self.shapes) {
+            match entry {
+                Entry::Execution(execution) => {
+                    let block = execution.block;
+                    self.executions[block as usize] += 1;
+                    if let Some(last) = last {
+                        count(&mut self.next[last as usize], block);
+                    }
+                    last = Some(block);
+                }
+                Entry::Mark(Mark::Gap | Mark::Discontinuity) => last = None,
+                Entry::Mark(_) => {}
+            }
+        }
+        self.last.insert(thread, last);
+    }
+}
+
+fn count(next: &mut Vec<(BlockId, u64)>, block: BlockId) {
+    match next.iter().position(|one| one.0 == block) {
+        Some(0) => next[0].1 += 1,
+        Some(at) => {
+            next[at].1 += 1;
+            next.swap(0, at);
+        }
+        None => {
+            next.push((block, 1));
+            let last = next.len() - 1;
+            next.swap(0, last);
+        }
+    }
+}
+
+impl EdgeCounter {
+    /// The images of which code was executed.
+    pub fn images(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for (block, _) in self.blocks.iter().zip(&self.executions).filter(|(_, n)| **n > 0) {
+            if let Some(image) = block.image.and_then(|image| self.images.get(image as usize))
+                && !paths.contains(&image.path)
+            {
+                paths.push(image.path.clone());
+            }
+        }
+        paths
+    }
+
+    /// Gives the blocks of a program, the image at `path`, their counts. Returns the indirect calls.
+    pub fn apply(&self, program: &mut Program, path: &std::path::Path) -> Vec<IndirectCall> {
+        let executions = self.instruction_counts(program, path);
+        for block in &mut program.blocks {
+            let branch = match &block.exit {
+                Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch.origin),
+                _ => None,
+            };
+            let first = block.instructions.first().map(|first| first.origin).or(branch);
+            block.count = first.and_then(|first| executions.get(first as usize)).copied().unwrap_or(0);
+        }
+        self.apply_edges(program, path)
+    }
+
+    /// The image of a block, if it is this one: the number of its first instruction in the program.
+    fn index(&self, program: &Program, path: &std::path::Path, block: &Block, address: u64) -> Option<u32> {
+        let image = self.images.get(block.image? as usize).filter(|image| image.path == path)?;
+        program.code.index(address.wrapping_sub(image.bias))
+    }
+
+    /// How often each instruction was executed.
+    fn instruction_counts(&self, program: &Program, path: &std::path::Path) -> Vec<u64> {
+        let length = program.code.words.len();
+        let mut changes = vec![0u64; length + 1];
+        for (block, &executions) in self.blocks.iter().zip(&self.executions) {
+            let Some(first) = self.index(program, path, block, block.address) else { continue };
+            let end = (first as usize + block.words.len()).min(length);
+            changes[first as usize] = changes[first as usize].wrapping_add(executions);
+            changes[end] = changes[end].wrapping_sub(executions);
+        }
+        changes
+            .iter()
+            .scan(0u64, |sum, change| {
+                *sum = sum.wrapping_add(*change);
+                Some(*sum)
+            })
+            .collect()
+    }
+
+    fn apply_edges(&self, program: &mut Program, path: &std::path::Path) -> Vec<IndirectCall> {
+        let mut calls = Vec::new();
+        let ends = block_ends(program);
+        for (block, next) in self.blocks.iter().zip(&self.next) {
+            let last = block.address.wrapping_add(LENGTH * (block.words.len() as u64).saturating_sub(1));
+            let Some(last) = self.index(program, path, block, last) else { continue };
+            let Some(from) = ends[last as usize] else { continue };
+            for &(next, times) in next {
+                let next = &self.blocks[next as usize];
+                let to = self.index(program, path, next, next.address);
+                let Some(to) = to.and_then(|to| program.code.block_at[to as usize]) else { continue };
+                let procedure = program.blocks[to as usize].procedure;
+                let source = &mut program.blocks[from as usize];
+                let is_indirect =
+                    source.call().is_some_and(|call| isa::decode_op(call.word) == Some(isa::Op::Jsr));
+                match &mut source.exit {
+                    Exit::Conditional { taken, count, .. } if taken.block() == Some(to) => *count += times,
+                    Exit::Jump { targets, counts } => {
+                        if let Some(at) = targets.iter().position(|&target| target == to) {
+                            counts[at] += times;
+                        }
+                    }
+                    _ if is_indirect => calls.push(IndirectCall { block: from, procedure, count: times }),
+                    _ => {}
+                }
+            }
+        }
+        merge(calls)
+    }
+}
+
+/// The block that ends with each instruction.
+fn block_ends(program: &Program) -> Vec<Option<u32>> {
+    let mut ends = vec![None; program.code.words.len()];
+    for (block, number) in program.blocks.iter().zip(0..) {
+        let last = match &block.exit {
+            Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch),
+            _ => block.instructions.last(),
+        };
+        if let Some(place) = last.and_then(|last| ends.get_mut(last.origin as usize)) {
+            *place = Some(number);
+        }
+    }
+    ends
+}
+
+/// One entry for each block and procedure.
+fn merge(mut calls: Vec<IndirectCall>) -> Vec<IndirectCall> {
+    calls.sort_by_key(|call| (call.block, call.procedure));
+    calls.dedup_by(|next, call| {
+        let is_same = (call.block, call.procedure) == (next.block, next.procedure);
+        if is_same {
+            call.count += next.count;
+        }
+        is_same
+    });
+    calls
+}

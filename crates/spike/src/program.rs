@@ -1,0 +1,363 @@
+//! The intermediate representation: the instructions of an image in blocks, blocks in procedures, and every pointer to
+//! code as a reference to a block.
+
+use isa::{Flags, Op};
+
+use crate::elf::Elf;
+use crate::unwind::Frames;
+
+/// Index of a block in [`Program::blocks`].
+pub type BlockId = u32;
+/// Index of a procedure in [`Program::procedures`].
+pub type ProcedureId = u32;
+
+/// An instruction that no original one became.
+pub const NO_ORIGIN: u32 = u32::MAX;
+/// Bytes of an instruction.
+pub const LENGTH: u64 = 4;
+/// The return-address register.
+pub const RA: u8 = 26;
+/// The register with a procedure's own address at its entry.
+pub const PV: u8 = 27;
+/// The global pointer.
+pub const GP: u8 = 29;
+/// The stack pointer.
+pub const SP: u8 = 30;
+/// The register that is always zero.
+pub const ZERO: u8 = 31;
+
+/// An image, taken apart.
+#[derive(Debug)]
+pub struct Program {
+    /// The file that it was read from.
+    pub elf: Elf,
+    /// The code's extent in the original image.
+    pub code: CodeMap,
+    /// The procedures in the order of the original image.
+    pub procedures: Vec<Procedure>,
+    /// The blocks; those of the original image first, in its order.
+    pub blocks: Vec<Block>,
+    /// The pairs of instructions that compute a global pointer.
+    pub global_pointers: Vec<GlobalPointer>,
+    /// Words of the data that hold addresses of code.
+    pub data: Vec<DataReference>,
+    /// What unwinders know.
+    pub frames: Frames,
+}
+
+/// The extent of the original code: its instructions are numbered from its lowest address.
+#[derive(Clone, Debug, Default)]
+pub struct CodeMap {
+    /// The lowest address.
+    pub base: u64,
+    /// The instruction words, from the lowest address on; zero between sections.
+    pub words: Vec<u32>,
+    /// The sections, ascending: first and last number plus one.
+    pub ranges: Vec<(u32, u32)>,
+    /// The block that begins at each instruction, if one does.
+    pub block_at: Vec<Option<BlockId>>,
+}
+
+impl CodeMap {
+    /// The number of the instruction at an address.
+    pub fn index(&self, address: u64) -> Option<u32> {
+        let index = u32::try_from(address.wrapping_sub(self.base) / LENGTH).ok()?;
+        let is_within = self.ranges.iter().any(|&(start, end)| (start..end).contains(&index));
+        (is_within && address.is_multiple_of(LENGTH)).then_some(index)
+    }
+
+    /// The address of an instruction.
+    pub fn address(&self, index: u32) -> u64 {
+        self.base + u64::from(index) * LENGTH
+    }
+
+    /// The block that begins at an address.
+    pub fn block(&self, address: u64) -> Option<BlockId> {
+        self.block_at.get(self.index(address)? as usize).copied().flatten()
+    }
+}
+
+/// A procedure.
+#[derive(Clone, Debug)]
+pub struct Procedure {
+    /// The name of its symbol.
+    pub name: String,
+    /// Its blocks, in the order of the original image. The first one is its entry.
+    pub blocks: Vec<BlockId>,
+    /// Why its code must stay together as it is, if it must.
+    pub frozen: Option<Frozen>,
+    /// The global pointer of its code.
+    pub global_pointer: u64,
+    /// The number of its information for unwinders.
+    pub frame: Option<u32>,
+    /// The procedure that it is a part of: of a hot copy, the original.
+    pub original: Option<ProcedureId>,
+}
+
+/// Why a procedure is moved as a whole, without a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Frozen {
+    /// Words that are no instructions.
+    Data,
+    /// An indirect jump whose targets are not known.
+    Jump,
+    /// No symbol has its size.
+    NoSymbol,
+    /// Exception tables refer to its code.
+    Exceptions,
+    /// A pair that computes the global pointer is not at a place where its base is known.
+    GlobalPointer,
+}
+
+impl Frozen {
+    /// All reasons.
+    pub const ALL: [Frozen; 5] =
+        [Frozen::Data, Frozen::Jump, Frozen::NoSymbol, Frozen::Exceptions, Frozen::GlobalPointer];
+
+    /// The reason in words, for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Frozen::Data => "contains words that are no instructions",
+            Frozen::Jump => "indirect jump with unknown targets",
+            Frozen::NoSymbol => "code without a symbol",
+            Frozen::Exceptions => "exception tables",
+            Frozen::GlobalPointer => "unusual computation of the global pointer",
+        }
+    }
+}
+
+/// A straight run of instructions.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Its procedure.
+    pub procedure: ProcedureId,
+    /// The instructions; branches other than calls and jumps through registers are in the exit.
+    pub instructions: Vec<Instruction>,
+    /// Where control goes from its end.
+    pub exit: Exit,
+    /// Whether pointers in data or registers refer to it, or symbols that other images see.
+    pub is_address_taken: bool,
+    /// How often it was executed in the profiled run.
+    pub count: u64,
+}
+
+/// An instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// The word; fields that a reference determines may be those of the original image.
+    pub word: u32,
+    /// The number of the original instruction, or [`NO_ORIGIN`].
+    pub origin: u32,
+    /// What it refers to.
+    pub reference: Reference,
+    /// The state of the frame before it ([`Frames::rows`]).
+    pub frame: u32,
+}
+
+/// What an instruction refers to, so that a field of it must be computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reference {
+    /// Nothing that moves.
+    #[default]
+    None,
+    /// A branch's displacement.
+    Branch(Target),
+    /// The upper half of the distance to the global pointer: index into [`Program::global_pointers`].
+    GlobalPointerHigh(u32),
+    /// The lower half.
+    GlobalPointerLow(u32),
+    /// The upper half of a code address relative to the global pointer.
+    CodeHigh(BlockId),
+    /// The lower half.
+    CodeLow(BlockId),
+    /// A load of an address from this slot of the global offset table.
+    Slot(u64),
+    /// A jump through a register that was loaded from this slot.
+    CallThrough(u64),
+}
+
+/// The target of a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// A block.
+    Block(BlockId),
+    /// Code that does not move, such as the procedure linkage table.
+    Address(u64),
+}
+
+impl Target {
+    /// The block, if it is one.
+    pub fn block(self) -> Option<BlockId> {
+        match self {
+            Target::Block(block) => Some(block),
+            Target::Address(_) => None,
+        }
+    }
+}
+
+/// Where control goes from the end of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// To the block that follows in the original image, or after a call.
+    Next(BlockId),
+    /// By an unconditional branch.
+    Branch {
+        /// The branch.
+        branch: Instruction,
+        /// Where to.
+        target: Target,
+    },
+    /// By a conditional branch.
+    Conditional {
+        /// The branch.
+        branch: Instruction,
+        /// Where to, if its condition holds.
+        taken: Target,
+        /// Where to otherwise.
+        next: BlockId,
+        /// How often the condition held in the profiled run.
+        count: u64,
+    },
+    /// Through a register to one of these blocks, and if `leaves` out of the procedure. The jump is the last instruction.
+    Jump {
+        /// The blocks.
+        targets: Vec<BlockId>,
+        /// How often control went to each in the profiled run.
+        counts: Vec<u64>,
+    },
+    /// Out of the procedure: a return or a tail call through a register, which is the last instruction; or no further.
+    Leave,
+}
+
+impl Exit {
+    /// The blocks that control may go to.
+    pub fn successors(&self) -> Vec<BlockId> {
+        match self {
+            Exit::Next(next) => vec![*next],
+            Exit::Branch { target, .. } => target.block().into_iter().collect(),
+            Exit::Conditional { taken, next, .. } => taken.block().into_iter().chain([*next]).collect(),
+            Exit::Jump { targets, .. } => targets.clone(),
+            Exit::Leave => Vec::new(),
+        }
+    }
+
+    /// Replaces blocks that control may go to.
+    pub fn redirect(&mut self, to: impl Fn(BlockId) -> BlockId) {
+        let redirect = |target: &mut Target| {
+            if let Target::Block(block) = target {
+                *block = to(*block);
+            }
+        };
+        match self {
+            Exit::Next(next) => *next = to(*next),
+            Exit::Branch { target, .. } => redirect(target),
+            Exit::Conditional { taken, next, .. } => {
+                redirect(taken);
+                *next = to(*next);
+            }
+            Exit::Jump { targets, .. } => targets.iter_mut().for_each(|target| *target = to(*target)),
+            Exit::Leave => {}
+        }
+    }
+}
+
+impl Block {
+    /// How often control went from here to each successor, in the order of [`Exit::successors`].
+    pub fn edges(&self) -> Vec<(BlockId, u64)> {
+        match &self.exit {
+            Exit::Next(next) => vec![(*next, self.count)],
+            Exit::Branch { target, .. } => {
+                target.block().map(|block| (block, self.count)).into_iter().collect()
+            }
+            Exit::Conditional { taken, next, count, .. } => {
+                let taken = taken.block().map(|block| (block, *count));
+                taken.into_iter().chain([(*next, self.count.saturating_sub(*count))]).collect()
+            }
+            Exit::Jump { targets, counts } => targets.iter().copied().zip(counts.iter().copied()).collect(),
+            Exit::Leave => Vec::new(),
+        }
+    }
+
+    /// The call at its end, if there is one.
+    pub fn call(&self) -> Option<&Instruction> {
+        self.instructions.last().filter(|last| last.is_call())
+    }
+}
+
+impl Instruction {
+    /// A new instruction, in the frame of another one.
+    pub fn new(word: u32, frame: u32) -> Instruction {
+        Instruction { word, origin: NO_ORIGIN, reference: Reference::None, frame }
+    }
+
+    /// The operation.
+    pub fn op(&self) -> Option<Op> {
+        isa::decode_op(self.word)
+    }
+
+    /// Whether it transfers control and leaves a return address.
+    pub fn is_call(&self) -> bool {
+        isa::decode(self.word).is_some_and(|one| {
+            one.op.is(Flags::BRANCH)
+                && !one.op.is(Flags::CONDITIONAL)
+                && one.ra() != ZERO
+                && !one.op.is(Flags::RETURN)
+        })
+    }
+
+    /// Whether it does nothing.
+    pub fn is_nop(&self) -> bool {
+        isa::nop_kind(self.word).is_some()
+    }
+}
+
+/// Two instructions that add the distance from a base to the global pointer.
+#[derive(Clone, Copy, Debug)]
+pub struct GlobalPointer {
+    /// The address that the first one finds in its base register.
+    pub base: Base,
+    /// The global pointer.
+    pub value: u64,
+}
+
+/// The address in the base register of a computation of the global pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// The block's own: a procedure's entry, or a landing pad.
+    Block(BlockId),
+    /// The instruction after the call that ends this block.
+    AfterCall(BlockId),
+}
+
+/// A word of the data that holds an address of code.
+#[derive(Clone, Copy, Debug)]
+pub struct DataReference {
+    /// The word's address.
+    pub place: u64,
+    /// Its form.
+    pub form: DataForm,
+    /// The block that it refers to.
+    pub target: BlockId,
+}
+
+/// How a word of the data holds an address of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataForm {
+    /// 64 bits, the address.
+    Absolute,
+    /// 32 bits, the distance from this global pointer.
+    GlobalPointerRelative(u64),
+}
+
+impl Program {
+    /// The words of the original image that are in blocks.
+    pub fn instructions(&self) -> usize {
+        self.blocks.iter().map(|block| block.instructions.len()).sum()
+    }
+
+    /// Adds a block.
+    pub fn add_block(&mut self, block: Block) -> BlockId {
+        self.blocks.push(block);
+        self.blocks.len() as BlockId - 1
+    }
+}
