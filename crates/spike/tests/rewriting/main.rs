@@ -1,0 +1,163 @@
+//! Rewritten programs do what the originals do: as they are, and with all procedures and blocks in random order. The
+//! original code is cleared, so that a pointer that was missed ends the program.
+
+mod guest;
+
+use std::path::{Path, PathBuf};
+
+use pathlength_spike::assemble::Layout;
+use pathlength_spike::program::Program;
+use pathlength_spike::{layout, lift, output};
+use tempfile::TempDir;
+
+/// Ways to build a program: name, and switches.
+const BUILDS: [(&str, &[&str]); 15] = [
+    ("-O2", &["-O2"]),
+    ("-O0", &["-O0"]),
+    ("-Os", &["-Os"]),
+    ("ev5", &["-O2", "-mcpu=ev5"]),
+    ("ev67", &["-O3", "-mcpu=ev67"]),
+    ("unrelaxed", &["-O2", "-Wl,--no-relax"]),
+    ("relaxed", &["-O2", "-Wl,--relax", "-mcpu=ev56"]),
+    ("small text", &["-O2", "-msmall-text", "-Wl,--relax"]),
+    ("large text", &["-O2", "-mlarge-text"]),
+    ("small data", &["-O2", "-msmall-data"]),
+    ("sections", &["-O2", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"]),
+    ("PIC", &["-O2", "-fPIC"]),
+    ("PIE", &["-O2", "-fPIE", "-pie"]),
+    ("no PIE", &["-O1", "-fno-PIE", "-no-pie", "-g"]),
+    ("traps", &["-O2", "-fnon-call-exceptions", "-mieee"]),
+];
+/// The builds that are always tested; of the rest, a part in `make test-long`.
+const SAMPLE: usize = 3;
+
+/// Seeds of random orders; 0 is the original order.
+fn seeds() -> std::ops::Range<u64> {
+    0..testing::sample(2, 6)
+}
+
+fn builds(first: usize) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> {
+    let count = testing::sample(SAMPLE, BUILDS.len());
+    BUILDS.iter().cycle().skip(first).take(count)
+}
+
+/// All procedures and blocks in random order.
+fn shuffled(program: &Program, seed: u64) -> Layout {
+    let mut layout = layout::original(program);
+    if seed == 0 {
+        return layout;
+    }
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut fragments = Vec::new();
+    for mut fragment in layout.fragments {
+        if program.procedures[fragment.procedure as usize].frozen.is_none() {
+            random.shuffle(&mut fragment.blocks);
+            while fragment.blocks.len() > 1 && random.u8(..4) != 0 {
+                let rest = fragment.blocks.split_off(random.usize(1..fragment.blocks.len()));
+                fragments.push(pathlength_spike::assemble::Fragment { blocks: rest, ..fragment.clone() });
+            }
+        }
+        fragments.push(fragment);
+    }
+    random.shuffle(&mut fragments);
+    layout.fragments = fragments;
+    layout
+}
+
+/// Writes an image in random order to another file. Returns the share of blocks that could be moved.
+fn rewrite(from: &Path, to: &Path, seed: u64) -> f64 {
+    let program = lift::lift(std::fs::read(from).unwrap()).unwrap_or_else(|error| panic!("{error}"));
+    let (bytes, _) =
+        output::write(&program, &shuffled(&program, seed)).unwrap_or_else(|error| panic!("{error}"));
+    guest::write_executable(to, &bytes);
+    let is_free = |block: &&_| {
+        let block: &pathlength_spike::program::Block = block;
+        program.procedures[block.procedure as usize].frozen.is_none()
+    };
+    program.blocks.iter().filter(is_free).count() as f64 / program.blocks.len() as f64
+}
+
+/// A program, and what it does.
+struct Original {
+    directory: TempDir,
+    expected: guest::Outcome,
+}
+
+impl Original {
+    fn new(source: &str, switches: &[&str], prepare: impl FnOnce(&Path)) -> Original {
+        let directory = tempfile::tempdir().unwrap();
+        prepare(directory.path());
+        let program = directory.path().join("original");
+        guest::build(&[source], switches, &program);
+        let expected = guest::run_qemu(&program);
+        assert!(expected.status.is_some_and(|status| status > 2), "{expected:?}");
+        assert!(expected.output.lines().count() > 5, "{expected:?}");
+        Original { directory, expected }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Checks the program in random order, both ways.
+    fn check(&self, name: &str, seed: u64) {
+        let rewritten = self.path("rewritten");
+        let share = rewrite(&self.path("original"), &rewritten, seed);
+        assert!(share > 0.6, "{name}: only {share} of the blocks can be moved");
+        self.check_runs(&rewritten, name, seed);
+    }
+
+    fn check_runs(&self, rewritten: &Path, name: &str, seed: u64) {
+        assert_eq!(guest::run_qemu(rewritten), self.expected, "{name}, seed {seed}: qemu-alpha");
+        assert_eq!(guest::run_engine(rewritten), self.expected, "{name}, seed {seed}: engine");
+    }
+}
+
+fn check_all(source: &str, first: usize, extra: &[&str]) {
+    for (name, switches) in builds(first) {
+        let switches: Vec<&str> = switches.iter().chain(extra).copied().collect();
+        let original = Original::new(source, &switches, |_| ());
+        seeds().for_each(|seed| original.check(&format!("{source} {name}"), seed));
+    }
+}
+
+#[test]
+fn c_program() {
+    check_all("feature.c", 0, &["-fexceptions"]);
+}
+
+#[test]
+fn exceptions() {
+    check_all("feature.cc", 13, &[]);
+}
+
+/// A program and a shared object that it loads, both in random order.
+#[test]
+fn shared_object() {
+    for (name, switches) in builds(11) {
+        let map = format!("-Wl,--version-script={}", guest::source("library.map").display());
+        let of_library: Vec<&str> =
+            switches.iter().copied().filter(|one| !one.to_lowercase().contains("pie")).collect();
+        let of_library = [&of_library, ["-fPIC", "-shared", map.as_str()].as_slice()].concat();
+        let prepare =
+            |directory: &Path| guest::build(&["library.c"], &of_library, &directory.join("library.so"));
+        let define = ["-fexceptions", "-DLIBRARY=\"library.so\"", "-Wl,-rpath,$ORIGIN"];
+        let switches: Vec<&str> = switches.iter().chain(&define).copied().collect();
+        let original = Original::new("feature.c", &switches, prepare);
+        assert!(original.expected.output.contains("version 7"), "{:?}", original.expected);
+        for seed in seeds() {
+            let directory = tempfile::tempdir().unwrap();
+            let rewritten = directory.path().join("rewritten");
+            rewrite(&original.path("original"), &rewritten, seed);
+            rewrite(&original.path("library.so"), &directory.path().join("library.so"), seed + 7);
+            original.check_runs(&rewritten, name, seed);
+        }
+    }
+}
+
+/// Not a test of its own: [`guest::run_engine`] starts it.
+#[test]
+#[ignore = "a part of the other tests"]
+fn on_engine() {
+    guest::run_engine_here();
+}
