@@ -5,6 +5,7 @@
 pub mod assemble;
 pub mod elf;
 mod error;
+pub mod exceptions;
 pub mod layout;
 pub mod lift;
 pub mod optimize;

@@ -5,6 +5,7 @@
 //! The original code becomes zeros, which are `call_pal halt`: whatever should still jump there ends at once.
 
 mod data;
+mod exceptions;
 mod frames;
 mod sections;
 mod symbols;
@@ -40,8 +41,11 @@ pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), 
     let mut segment = Segment { base, offset, bytes: Vec::new() };
     segment.bytes.extend(assembly.words.iter().flat_map(|word| word.to_le_bytes()));
     let code_size = segment.bytes.len() as u64;
+    let exceptions = segment.reserve();
+    let exceptions = exceptions::write(program, &layout.fragments, &assembly, exceptions)?;
+    segment.bytes.extend(&exceptions.bytes);
     let frames = segment.reserve();
-    let tables = frames::write(program, layout, &assembly, frames)?;
+    let tables = frames::write(program, layout, &assembly, &exceptions, frames)?;
     segment.bytes.extend(&tables.bytes);
     let headers_address = segment.reserve();
     let headers = program_headers(elf, &segment, headers_address, &tables);

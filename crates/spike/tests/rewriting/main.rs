@@ -103,7 +103,7 @@ impl Original {
     fn check(&self, name: &str, seed: u64) {
         let rewritten = self.path("rewritten");
         let share = rewrite(&self.path("original"), &rewritten, seed);
-        assert!(share > 0.6, "{name}: only {share} of the blocks can be moved");
+        assert!(share > 0.8, "{name}: only {share} of the blocks can be moved");
         self.check_runs(&rewritten, name, seed);
     }
 
