@@ -1,6 +1,6 @@
 //! What relocations say of the code and of pointers to it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use isa::Op;
 use object::elf;
@@ -32,6 +32,8 @@ pub struct Found {
     pub data: Vec<(u64, DataForm, u64)>,
     /// Addresses of code that registers can hold.
     pub taken: Vec<u64>,
+    /// Addresses of data that code computes, with the global pointer of that code.
+    referred: HashMap<u64, u64>,
 }
 
 /// Half of an address.
@@ -91,6 +93,32 @@ impl Found {
         let before = self.global_pointers[..after].last();
         before.or(self.global_pointers.first()).map(|one| one.2)
     }
+
+    fn refer(&mut self, address: u64, index: u32) {
+        self.global_pointer(index).into_iter().for_each(|gp| _ = self.referred.insert(address, gp));
+    }
+
+    /// The global pointer that a word of the data is relative to: that of the code that uses the table, at the table's
+    /// first word; then that of the word before it; otherwise one with which it refers to code of the same one.
+    fn pointer_of_word(
+        &self,
+        code: &CodeMap,
+        pointers: &BTreeSet<u64>,
+        place: u64,
+        distance: i32,
+    ) -> Option<u64> {
+        let is_consistent = |gp: &u64| {
+            let target = code.index(gp.wrapping_add_signed(distance.into()));
+            target.is_some_and(|index| self.global_pointer(index) == Some(*gp))
+        };
+        let before = self.data.last().filter(|before| before.0.wrapping_add(4) == place);
+        let before = before.and_then(|before| match before.1 {
+            DataForm::GlobalPointerRelative(gp) => Some(gp),
+            DataForm::Absolute => None,
+        });
+        let user = self.referred.get(&place).copied();
+        user.or(before).filter(is_consistent).or_else(|| pointers.iter().copied().find(is_consistent))
+    }
 }
 
 fn instructions(elf: &Elf, code: &CodeMap, named: &[Extent], all: &[Relocation], found: &mut Found) {
@@ -110,8 +138,11 @@ fn instructions(elf: &Elf, code: &CodeMap, named: &[Extent], all: &[Relocation],
                 let Some(slot) = slot else { continue };
                 found.loads.insert(index, slot);
                 let address = elf.at::<8>(slot).map(u64::from_le_bytes);
-                if let Some(address) = address.filter(|&address| code.index(address).is_some()) {
+                let Some(address) = address else { continue };
+                if code.index(address).is_some() {
                     found.slots.insert(slot, address);
+                } else {
+                    found.refer(address, index);
                 }
             }
             elf::R_ALPHA_LITUSE => {
@@ -123,10 +154,12 @@ fn instructions(elf: &Elf, code: &CodeMap, named: &[Extent], all: &[Relocation],
             elf::R_ALPHA_GPRELHIGH => high.entry(key(one, index)).or_default().push(index),
             elf::R_ALPHA_GPREL16 => {
                 let is_near = isa::decode(code.words[index as usize]).is_some_and(|one| one.rb() == GP);
-                let address = from_gp(displacement(code, index)).filter(|_| is_near);
-                if let Some(address) = address.filter(|&address| code.index(address).is_some()) {
+                let Some(address) = from_gp(displacement(code, index)).filter(|_| is_near) else { continue };
+                if code.index(address).is_some() {
                     found.halves.insert(index, (Half::Whole, address));
                     found.taken.push(address);
+                } else {
+                    found.refer(address, index);
                 }
             }
             _ => {}
@@ -142,20 +175,23 @@ fn instructions(elf: &Elf, code: &CodeMap, named: &[Extent], all: &[Relocation],
             found.halves.insert(index, (Half::Low, address));
             found.halves.extend(highs.iter().map(|&high| (high, (Half::High, address))));
             found.taken.push(address);
+        } else {
+            found.refer(address, index);
         }
     }
     found.hints.sort_unstable();
 }
 
 fn data(elf: &Elf, code: &CodeMap, all: &[Relocation], found: &mut Found) {
+    let pointers: BTreeSet<u64> = found.global_pointers.iter().map(|one| one.2).collect();
     for one in all {
         let word = |from: &Found| match object::elf::RelocationType(one.kind) {
             elf::R_ALPHA_REFQUAD => {
                 Some((DataForm::Absolute, elf.at::<8>(one.place).map(u64::from_le_bytes)?))
             }
             elf::R_ALPHA_GPREL32 => {
-                let gp = from.global_pointers.first()?.2;
                 let distance = elf.at::<4>(one.place).map(i32::from_le_bytes)?;
+                let gp = from.pointer_of_word(code, &pointers, one.place, distance)?;
                 Some((DataForm::GlobalPointerRelative(gp), gp.wrapping_add_signed(distance.into())))
             }
             _ => None,

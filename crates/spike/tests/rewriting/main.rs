@@ -161,3 +161,58 @@ fn shared_object() {
 fn on_engine() {
     guest::run_engine_here();
 }
+
+/// An object file with so many addresses in the global offset table that another one needs a global pointer of its own.
+fn object_with_table(number: usize, entries: usize) -> String {
+    use std::fmt::Write;
+    let mut text = format!("long touch{number}(long value) {{\n    long sum = 0, one;\n");
+    for index in 0..entries {
+        let name = format!("v{number}_{index}");
+        if index % 8 == 0 {
+            text += "    __asm__ volatile(\"";
+        }
+        write!(text, ".comm {name},8\\n\\tldq %0,{name}($29)\\t!literal\\n\\t").unwrap();
+        if index % 8 == 7 {
+            writeln!(text, "ldq %0,0(%0)\" : \"=r\"(one));\n    sum += one;").unwrap();
+        }
+    }
+    text += "    switch (value) {\n";
+    for case in 0..20 {
+        writeln!(
+            text,
+            "    case {case}: sum += {}; __asm__ volatile(\"\" : \"+r\"(sum)); break;",
+            case * case + number
+        )
+        .unwrap();
+    }
+    text + "    }\n    return sum;\n}\n"
+}
+
+/// Images with several global pointers: words of tables are relative to that of their procedure.
+#[test]
+fn several_global_pointers() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    const COUNT: usize = 3;
+    let mut main = String::from("#include <stdio.h>\n");
+    for number in 0..COUNT {
+        main += &format!("long touch{number}(long);\n");
+        std::fs::write(path(&format!("{number}.c")), object_with_table(number, 5000)).unwrap();
+    }
+    main += "int main(int count, char **arguments) {\n    freopen(arguments[1], \"w\", stdout);\n";
+    main +=
+        "    for (long i = 0; i < 21; i++) printf(\"%ld %ld %ld\\n\", touch0(i), touch1(i), touch2(i));\n";
+    main += "    return 5;\n}\n";
+    std::fs::write(path("main.c"), main).unwrap();
+    let sources: Vec<PathBuf> =
+        (0..COUNT).map(|number| path(&format!("{number}.c"))).chain([path("main.c")]).collect();
+    let sources: Vec<&str> = sources.iter().map(|path| path.to_str().unwrap()).collect();
+    guest::build(&sources, &["-O1", "-Wl,--no-relax"], &path("original"));
+    let program = lift::lift(std::fs::read(path("original")).unwrap()).unwrap();
+    let pointers: std::collections::BTreeSet<u64> =
+        program.global_pointers.iter().map(|one| one.value).collect();
+    assert!(pointers.len() >= COUNT, "{pointers:x?}");
+    let original = Original { expected: guest::run_qemu(&path("original")), directory };
+    assert_eq!(original.expected.output.lines().last(), Some("0 0 0"));
+    (0..3).for_each(|seed| original.check("several global pointers", seed));
+}
