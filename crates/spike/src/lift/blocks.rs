@@ -128,8 +128,9 @@ fn pairs(code: &CodeMap, extents: &mut [Extent], found: &Found, landing_pads: &H
         let before = high.checked_sub(1).filter(|&before| before >= extent.start);
         let linked = before.and_then(|before| isa::decode(code.words[before as usize]));
         let is_linked = linked.is_some_and(|one| one.op.is(Flags::BRANCH) && one.ra() == base_register);
-        let base =
-            if is_linked && base_register != ZERO { Base::AfterCall(block - 1) } else { Base::Block(block) };
+        // A call that does not return may stand before a landing pad.
+        let is_linked = is_linked && base_register != ZERO && !landing_pads.contains(&code.address(high));
+        let base = if is_linked { Base::AfterCall(block - 1) } else { Base::Block(block) };
         let is_expected = match base_register {
             PV => high == extent.start,
             _ => high != extent.start && is_known(code.address(high)),

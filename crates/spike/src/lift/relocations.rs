@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use isa::Op;
+use isa::{InstructionSet, Op, Register};
 use object::elf;
 
 use crate::elf::{Elf, Relocation};
@@ -56,7 +56,7 @@ pub fn read(elf: &Elf, code: &CodeMap, named: &[Extent]) -> Result<Found, Proble
     }
     found.global_pointers.sort_unstable();
     for (table, _) in tables.iter().filter(|(_, section)| section.is_code()) {
-        instructions(elf, code, named, &elf.relocations(table), &mut found);
+        instructions(elf, code, named, &elf.relocations(table), &mut found)?;
     }
     for (table, _) in tables.iter().filter(|(_, section)| section.is_loaded() && !section.is_code()) {
         data(elf, code, &elf.relocations(table), &mut found);
@@ -121,7 +121,13 @@ impl Found {
     }
 }
 
-fn instructions(elf: &Elf, code: &CodeMap, named: &[Extent], all: &[Relocation], found: &mut Found) {
+fn instructions(
+    elf: &Elf,
+    code: &CodeMap,
+    named: &[Extent],
+    all: &[Relocation],
+    found: &mut Found,
+) -> Result<(), Problem> {
     let mut slot = None;
     // Halves of one address have the same symbol and addend. Across procedures that is not certain, as addends of section
     // symbols are relative to the section of the object file.
@@ -165,21 +171,61 @@ fn instructions(elf: &Elf, code: &CodeMap, named: &[Extent], all: &[Relocation],
             _ => {}
         }
     }
+    let mut low: BTreeMap<(u32, i64, usize), Vec<u32>> = BTreeMap::new();
     for one in all.iter().filter(|one| one.kind == elf::R_ALPHA_GPRELLOW.0) {
         let Some(index) = code.index(one.place) else { continue };
-        let Some(highs) = high.get(&key(one, index)) else { continue };
-        let distance = (displacement(code, highs[0]) << 16) + displacement(code, index);
-        let Some(gp) = found.global_pointer(index) else { continue };
-        let address = gp.wrapping_add_signed(distance);
-        if code.index(address).is_some() {
-            found.halves.insert(index, (Half::Low, address));
-            found.halves.extend(highs.iter().map(|&high| (high, (Half::High, address))));
-            found.taken.push(address);
-        } else {
-            found.refer(address, index);
-        }
+        low.entry(key(one, index)).or_default().push(index);
+    }
+    for (key, low) in low {
+        let Some(high) = high.get(&key) else { continue };
+        pair_halves(code, high, &low, found)?;
     }
     found.hints.sort_unstable();
+    Ok(())
+}
+
+/// Pairs the halves of addresses that have the same symbol and addend: usually they are all of one address. If not, the
+/// upper half is in the instruction that last wrote the register.
+fn pair_halves(code: &CodeMap, high: &[u32], low: &[u32], found: &mut Found) -> Result<(), Problem> {
+    let address = |found: &Found, high: u32, low: u32| {
+        let distance = (displacement(code, high) << 16) + displacement(code, low);
+        found.global_pointer(low).map(|gp| gp.wrapping_add_signed(distance))
+    };
+    let is_same = low.iter().all(|&one| address(found, high[0], one) == address(found, high[0], low[0]));
+    for &low in low {
+        let own: Vec<u32> = if is_same { high.to_vec() } else { last_write(code, low).into_iter().collect() };
+        let unclear = || {
+            let place = code.address(low);
+            Problem::Unsupported(format!(
+                "the address computed at {place:#x} has an upper half that cannot be found"
+            ))
+        };
+        let Some(&first) = own.first().filter(|one| high.contains(one)) else { return Err(unclear()) };
+        let Some(address) = address(found, first, low) else { continue };
+        if code.index(address).is_none() {
+            found.refer(address, low);
+            continue;
+        }
+        found.halves.insert(low, (Half::Low, address));
+        for high in own {
+            let before = found.halves.insert(high, (Half::High, address));
+            if before.is_some_and(|before| before.1 != address) {
+                return Err(unclear());
+            }
+        }
+        found.taken.push(address);
+    }
+    Ok(())
+}
+
+/// The instruction that wrote the base register of another one, going back in the order of addresses.
+fn last_write(code: &CodeMap, index: u32) -> Option<u32> {
+    let register = Register::Integer(isa::decode(code.words[index as usize])?.rb());
+    let writes = |&before: &u32| {
+        let summary = isa::Alpha.summary(code.words[before as usize]);
+        summary.is_some_and(|one| one.written.contains(&Some(register)))
+    };
+    (0..index).rev().find(writes)
 }
 
 fn data(elf: &Elf, code: &CodeMap, all: &[Relocation], found: &mut Found) {
