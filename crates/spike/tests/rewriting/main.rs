@@ -1,6 +1,7 @@
 //! Rewritten programs do what the originals do: as they are, and with all procedures and blocks in random order. The
 //! original code is cleared, so that a pointer that was missed ends the program.
 
+mod debug;
 mod guest;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +31,9 @@ const BUILDS: [(&str, &[&str]); 15] = [
 ];
 /// The builds that are always tested; of the rest, a part in `make test-long`.
 const SAMPLE: usize = 3;
+
+/// Programs, builds and seeds in which errors were found.
+const FOUND: [(&str, &str, u64); 2] = [("feature.c", "sections", 5), ("feature.cc", "-O0", 1)];
 
 /// Seeds of random orders; 0 is the original order.
 fn seeds() -> std::ops::Range<u64> {
@@ -129,6 +133,15 @@ fn c_program() {
 #[test]
 fn exceptions() {
     check_all("feature.cc", 13, &[]);
+}
+
+#[test]
+fn errors_that_were_found() {
+    for (source, name, seed) in FOUND {
+        let switches = BUILDS.iter().find(|build| build.0 == name).expect("a build of this name").1;
+        let switches = [switches, &["-fexceptions"]].concat();
+        Original::new(source, &switches, |_| ()).check(&format!("{source} {name}"), seed);
+    }
 }
 
 /// A program and a shared object that it loads, both in random order.
