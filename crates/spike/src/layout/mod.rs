@@ -8,6 +8,8 @@ mod split;
 
 use std::collections::HashSet;
 
+pub use split::threshold;
+
 use crate::assemble::{Fragment, Layout, size};
 use crate::profile::IndirectCall;
 use crate::program::{BlockId, LENGTH, ProcedureId, Program};

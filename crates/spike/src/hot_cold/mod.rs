@@ -1,0 +1,186 @@
+//! Hot-cold optimization: the hot part of a procedure is made shorter at the expense of the cold part.
+//!
+//! A procedure with both is separated into a [`Region`] of its hot blocks and the rest, which control reaches through stubs
+//! and never leaves for the region. Then instructions whose results only the cold part needs move to the stubs, and so do
+//! saves of registers and the adjustments of the stack pointer.
+
+mod copies;
+mod frame;
+mod region;
+mod sink;
+
+use crate::dataflow::{Liveness, RegisterSet, Summaries};
+use crate::program::{Block, BlockId, ProcedureId, Program};
+use frame::{Frame, Unsuited};
+pub use region::{Region, Stub};
+
+/// The share of all executed instructions below which a procedure is not worth the effort.
+const SMALLEST_SHARE: f64 = 0.000_1;
+/// A block is cold if control comes to it less often than once in so many calls of its procedure.
+const COLD_RATIO: u64 = 100;
+
+/// What became of a procedure (the paper's Figure 15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    /// Its hot part is shorter now.
+    Optimized,
+    /// It is executed too seldom.
+    Infrequent,
+    /// It has no cold part, or one that cannot be separated.
+    NoSplit,
+    /// It changes the stack pointer after its beginning.
+    StackPointerModified,
+    /// It has a cold part, but nothing could be removed.
+    NoAdvantage,
+    /// Its code must stay as it is.
+    Frozen,
+}
+
+impl Category {
+    /// All categories, as the paper orders them.
+    pub const ALL: [Category; 6] = [
+        Category::Optimized,
+        Category::Infrequent,
+        Category::NoSplit,
+        Category::StackPointerModified,
+        Category::NoAdvantage,
+        Category::Frozen,
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Category::Optimized => "optimized",
+            Category::Infrequent => "infrequent",
+            Category::NoSplit => "no split",
+            Category::StackPointerModified => "sp modified",
+            Category::NoAdvantage => "no advantage",
+            Category::Frozen => "frozen",
+        }
+    }
+}
+
+/// Executions that were removed from the profiled run (the paper's Figure 16).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reduction {
+    /// Partially dead instructions.
+    pub dead_code: u64,
+    /// Saves and restores of preserved registers and the return address.
+    pub saves: u64,
+    /// Adjustments of the stack pointer.
+    pub adjustments: u64,
+    /// Copies of a register to itself.
+    pub peephole: u64,
+}
+
+impl Reduction {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.dead_code + self.saves + self.adjustments + self.peephole
+    }
+}
+
+/// What became of a procedure.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The procedure.
+    pub procedure: ProcedureId,
+    /// The category.
+    pub category: Category,
+    /// Instructions that it executed in the profiled run.
+    pub executed: u64,
+    /// Instructions of the whole procedure before.
+    pub size: usize,
+    /// Instructions of the hot part, if there is one.
+    pub hot_size: usize,
+    /// Instructions of the stubs.
+    pub stub_size: usize,
+    /// What was removed.
+    pub reduction: Reduction,
+}
+
+/// Optimizes all procedures that are worth it. Blocks with at most `threshold` executions are cold.
+pub fn optimize(program: &mut Program, threshold: u64) -> Vec<Outcome> {
+    let summaries = Summaries::new(program);
+    let executed: Vec<u64> =
+        (0..program.procedures.len()).map(|number| executed(program, number as ProcedureId)).collect();
+    let total = executed.iter().fold(0u64, |sum, &one| sum.saturating_add(one));
+    let least = (total as f64 * SMALLEST_SHARE) as u64;
+    let mut outcomes = Vec::new();
+    for (&executed, procedure) in executed.iter().zip(0..) {
+        let size = size(program, &program.procedures[procedure as usize].blocks);
+        let mut outcome = Outcome {
+            procedure,
+            category: Category::Infrequent,
+            executed,
+            size,
+            hot_size: 0,
+            stub_size: 0,
+            reduction: Reduction::default(),
+        };
+        outcome.category = match () {
+            () if program.procedures[procedure as usize].frozen.is_some() => Category::Frozen,
+            () if executed <= least => Category::Infrequent,
+            () => optimize_one(program, procedure, threshold, summaries.clobbered(procedure), &mut outcome),
+        };
+        outcomes.push(outcome);
+    }
+    outcomes
+}
+
+fn executed(program: &Program, procedure: ProcedureId) -> u64 {
+    let blocks =
+        program.procedures[procedure as usize].blocks.iter().map(|&block| &program.blocks[block as usize]);
+    blocks
+        .map(|block| block.count.saturating_mul(block.instructions.len() as u64))
+        .fold(0, u64::saturating_add)
+}
+
+fn size(program: &Program, blocks: &[BlockId]) -> usize {
+    blocks.iter().map(|&block| program.blocks[block as usize].instructions.len()).sum()
+}
+
+fn optimize_one(
+    program: &mut Program,
+    procedure: ProcedureId,
+    threshold: u64,
+    free: RegisterSet,
+    outcome: &mut Outcome,
+) -> Category {
+    let calls = entries(program, procedure);
+    let is_hot = |block: &Block| block.count > threshold && block.count >= calls / COLD_RATIO;
+    let all = program.procedures[procedure as usize].blocks.clone();
+    let liveness = Liveness::new(program, &all, |_| RegisterSet::ALL);
+    let outside = move |block: BlockId| liveness.before(block).unwrap_or(RegisterSet::ALL);
+    let Some((region, undo)) = Region::separate(program, procedure, is_hot) else { return Category::NoSplit };
+    let mut reduction = Reduction::default();
+    reduction.dead_code += sink::sink(program, &region, &outside);
+    frame::rename(program, &region, free, &outside);
+    let mut is_modified = false;
+    match Frame::find(program, &region) {
+        Ok(frame) => {
+            let removed = frame.eliminate(program, &region);
+            reduction.saves += removed.saves;
+            reduction.adjustments += removed.adjustments;
+        }
+        Err(Unsuited::StackPointerModified) => is_modified = true,
+        Err(Unsuited::NoFrame) => {}
+    }
+    copies::propagate(program, &region);
+    reduction.peephole += copies::remove_self_copies(program, &region);
+    reduction.dead_code += sink::sink(program, &region, &outside);
+    if reduction.total() == 0 {
+        undo.undo(program);
+        return if is_modified { Category::StackPointerModified } else { Category::NoAdvantage };
+    }
+    let stubs: Vec<BlockId> = region.stubs.iter().map(|stub| stub.block).collect();
+    (outcome.hot_size, outcome.stub_size) = (size(program, &region.hot), size(program, &stubs));
+    outcome.reduction = reduction;
+    Category::Optimized
+}
+
+/// How often a procedure was entered.
+fn entries(program: &Program, procedure: ProcedureId) -> u64 {
+    let blocks = program.procedures[procedure as usize].blocks.iter().take(2);
+    blocks.map(|&block| program.blocks[block as usize].count).max().unwrap_or(0)
+}
