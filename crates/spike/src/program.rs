@@ -355,6 +355,19 @@ impl Program {
         self.blocks.iter().map(|block| block.instructions.len()).sum()
     }
 
+    /// The entry behind the computation of the global pointer, if a procedure has both.
+    pub fn second_entry(&self, procedure: ProcedureId) -> Option<BlockId> {
+        let entry = *self.procedures[procedure as usize].blocks.first()?;
+        let block = &self.blocks[entry as usize];
+        let is_pair = |one: &Instruction| {
+            matches!(one.reference, Reference::GlobalPointerHigh(_) | Reference::GlobalPointerLow(_))
+        };
+        match block.exit {
+            Exit::Next(next) if block.instructions.len() == 2 && block.instructions.iter().all(is_pair) => Some(next),
+            _ => None,
+        }
+    }
+
     /// Adds a block.
     pub fn add_block(&mut self, block: Block) -> BlockId {
         self.blocks.push(block);

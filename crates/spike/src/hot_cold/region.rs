@@ -66,7 +66,7 @@ impl Region {
         is_hot: impl Fn(&Block) -> bool,
     ) -> Option<(Region, Undo)> {
         let all = program.procedures[procedure as usize].blocks.clone();
-        let head = head(program, procedure)?;
+        let head = program.second_entry(procedure).or(all.first().copied())?;
         let hot = reachable(program, [head], |block| {
             let block = &program.blocks[block as usize];
             block.procedure == procedure && is_hot(block)
@@ -153,20 +153,6 @@ pub fn first_frame(program: &Program, block: BlockId) -> u32 {
         _ => None,
     };
     block.instructions.first().map(|first| first.frame).or(branch).unwrap_or(crate::unwind::NO_ROW)
-}
-
-/// The block after the computation of the global pointer, if the entry has nothing else.
-fn head(program: &Program, procedure: ProcedureId) -> Option<BlockId> {
-    let entry = *program.procedures[procedure as usize].blocks.first()?;
-    let block = &program.blocks[entry as usize];
-    let is_pair = |one: &Instruction| {
-        matches!(one.reference, Reference::GlobalPointerHigh(_) | Reference::GlobalPointerLow(_))
-            || one.is_nop()
-    };
-    match block.exit {
-        Exit::Next(next) if block.instructions.iter().all(is_pair) => Some(next),
-        _ => Some(entry),
-    }
 }
 
 fn reachable(
