@@ -9,6 +9,7 @@ mod error;
 pub mod hot_cold;
 pub mod layout;
 pub mod lift;
+pub mod linkage;
 pub mod optimize;
 pub mod output;
 pub mod profile;

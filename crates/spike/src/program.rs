@@ -363,7 +363,9 @@ impl Program {
             matches!(one.reference, Reference::GlobalPointerHigh(_) | Reference::GlobalPointerLow(_))
         };
         match block.exit {
-            Exit::Next(next) if block.instructions.len() == 2 && block.instructions.iter().all(is_pair) => Some(next),
+            Exit::Next(next) if block.instructions.len() == 2 && block.instructions.iter().all(is_pair) => {
+                Some(next)
+            }
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use isa::{Format, InstructionSet, Op};
 
 use super::RegisterSet;
-use crate::program::{Instruction, Program, RA, Reference, Target};
+use crate::program::{GP, Instruction, Program, RA, Reference, Target};
 
 /// The effects of an instruction on registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,12 +54,13 @@ fn call(program: &Program, instruction: &Instruction, one: isa::Instruction) -> 
         return Effects { reads: reads | through, kills: link, writes: changed };
     }
     let results = RegisterSet::integer(0) | RegisterSet::floats(0, 0);
-    let kills = match is_local(program, instruction) || one.ra() != RA {
+    let (reads, kills) = match is_local(program, instruction) || one.ra() != RA {
         // The compiler may know what the procedure leaves as it is (-fipa-ra).
-        true => link | results,
-        false => RegisterSet::CLOBBERED,
+        true => (RegisterSet::ENTRY, link | results),
+        // Others compute the global pointer for themselves.
+        false => (RegisterSet::ENTRY - RegisterSet::integer(GP), RegisterSet::CLOBBERED),
     };
-    Effects { reads: RegisterSet::ENTRY | through, kills, writes: RegisterSet::CLOBBERED | link }
+    Effects { reads: reads | through, kills, writes: RegisterSet::CLOBBERED | link }
 }
 
 /// Whether a call may be to a procedure of the program that the compiler knew.

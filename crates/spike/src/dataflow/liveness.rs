@@ -11,13 +11,21 @@ use crate::program::{Block, BlockId, Exit, Instruction, Program, Target};
 #[derive(Clone, Debug, Default)]
 pub struct Liveness {
     live: HashMap<BlockId, RegisterSet>,
+    /// What is live when the procedure returns.
+    returns: RegisterSet,
 }
 
 impl Liveness {
-    /// Computes what is live in these blocks. `outside` are the live registers at the beginning of another block.
-    pub fn new(program: &Program, blocks: &[BlockId], outside: impl Fn(BlockId) -> RegisterSet) -> Liveness {
-        let mut liveness =
-            Liveness { live: blocks.iter().map(|&block| (block, RegisterSet::NONE)).collect() };
+    /// Computes what is live in these blocks. `returns` are the registers that are live when the procedure returns, and
+    /// `outside` those at the beginning of another block.
+    pub fn new(
+        program: &Program,
+        blocks: &[BlockId],
+        returns: RegisterSet,
+        outside: impl Fn(BlockId) -> RegisterSet,
+    ) -> Liveness {
+        let live = blocks.iter().map(|&block| (block, RegisterSet::NONE)).collect();
+        let mut liveness = Liveness { live, returns };
         let effects: HashMap<BlockId, (RegisterSet, RegisterSet)> =
             blocks.iter().map(|&block| (block, whole(program, &program.blocks[block as usize]))).collect();
         let mut is_changed = true;
@@ -54,17 +62,17 @@ impl Liveness {
                 effects(program, branch).reads | target(*taken) | at(*next)
             }
             Exit::Jump { targets, .. } => targets.iter().fold(RegisterSet::NONE, |set, &to| set | at(to)),
-            Exit::Leave => leaving(block.instructions.last()),
+            Exit::Leave => self.leaving(block.instructions.last()),
         }
     }
-}
 
-/// What is live when control leaves a procedure.
-fn leaving(last: Option<&Instruction>) -> RegisterSet {
-    match last.and_then(Instruction::op) {
-        Some(Op::Ret) => RegisterSet::RETURN,
-        // A tail call, or a call that does not return.
-        _ => RegisterSet::ALL,
+    /// What is live when control leaves the procedure.
+    fn leaving(&self, last: Option<&Instruction>) -> RegisterSet {
+        match last.and_then(Instruction::op) {
+            Some(Op::Ret) => self.returns,
+            // A tail call, or a call that does not return.
+            _ => RegisterSet::ALL,
+        }
     }
 }
 

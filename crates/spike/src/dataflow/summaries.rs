@@ -1,12 +1,14 @@
 //! What procedures may change, all that they call included.
 
 use super::{RegisterSet, effects};
-use crate::program::{ProcedureId, Program, Reference, Target};
+use crate::program::{GP, ProcedureId, Program, Reference, Target};
 
 /// Registers that each procedure may write.
 #[derive(Clone, Debug)]
 pub struct Summaries {
     writes: Vec<RegisterSet>,
+    /// Whether a caller relies on the global pointer after the procedure has returned.
+    keeps_global_pointer: Vec<bool>,
 }
 
 impl Summaries {
@@ -53,11 +55,53 @@ impl Summaries {
                 }
             }
         }
-        Summaries { writes }
+        Summaries { writes, keeps_global_pointer: keep_global_pointer(program) }
     }
 
     /// The registers that a call of the procedure may change, so that it is free to change them.
     pub fn clobbered(&self, procedure: ProcedureId) -> RegisterSet {
         self.writes[procedure as usize] & RegisterSet::CLOBBERED
     }
+
+    /// The registers that are live when the procedure returns.
+    pub fn returned(&self, procedure: ProcedureId) -> RegisterSet {
+        match self.keeps_global_pointer[procedure as usize] {
+            true => RegisterSet::RETURN,
+            false => RegisterSet::RETURN - RegisterSet::integer(GP),
+        }
+    }
+}
+
+/// Procedures that are called directly keep the global pointer. Who calls through a pointer computes it again.
+fn keep_global_pointer(program: &Program) -> Vec<bool> {
+    let mut keeps: Vec<bool> =
+        program.procedures.iter().map(|procedure| procedure.frozen.is_some()).collect();
+    let mut jumps: Vec<(ProcedureId, ProcedureId)> = Vec::new();
+    for block in &program.blocks {
+        for instruction in &block.instructions {
+            let target = match instruction.reference {
+                Reference::Branch(Target::Block(target)) => Some(target),
+                Reference::CallThrough(slot) => {
+                    let found = program.data.binary_search_by_key(&slot, |one| one.place);
+                    found.ok().map(|at| program.data[at].target)
+                }
+                _ => None,
+            };
+            if let Some(target) = target {
+                keeps[program.blocks[target as usize].procedure as usize] = true;
+            }
+        }
+        let others = block.exit.successors().into_iter().map(|next| program.blocks[next as usize].procedure);
+        jumps.extend(others.filter(|&other| other != block.procedure).map(|other| (block.procedure, other)));
+    }
+    let mut is_changed = true;
+    while std::mem::take(&mut is_changed) {
+        for &(from, to) in &jumps {
+            if keeps[from as usize] && !keeps[to as usize] {
+                keeps[to as usize] = true;
+                is_changed = true;
+            }
+        }
+    }
+    keeps
 }

@@ -412,7 +412,7 @@ impl Renaming<'_> {
 
     fn is_live_across_call(&self, program: &Program, outside: &dyn Fn(BlockId) -> RegisterSet) -> bool {
         let blocks = self.region.blocks();
-        let liveness = crate::dataflow::Liveness::new(program, &blocks, outside);
+        let liveness = crate::dataflow::Liveness::new(program, &blocks, self.region.returns, outside);
         self.region.hot.iter().any(|&id| {
             let block = &program.blocks[id as usize];
             block.call().is_some() && liveness.after(program, id, outside).has(self.register)
@@ -437,6 +437,6 @@ impl Renaming<'_> {
 
 /// What is live at the beginning of a stub.
 fn outside_of(program: &Program, stub: BlockId, outside: &dyn Fn(BlockId) -> RegisterSet) -> RegisterSet {
-    let liveness = crate::dataflow::Liveness::new(program, &[stub], outside);
+    let liveness = crate::dataflow::Liveness::new(program, &[stub], RegisterSet::RETURN, outside);
     liveness.before(stub).unwrap_or(RegisterSet::ALL)
 }

@@ -121,7 +121,7 @@ pub fn optimize(program: &mut Program, threshold: u64) -> Vec<Outcome> {
         outcome.category = match () {
             () if program.procedures[procedure as usize].frozen.is_some() => Category::Frozen,
             () if executed <= least => Category::Infrequent,
-            () => optimize_one(program, procedure, threshold, summaries.clobbered(procedure), &mut outcome),
+            () => optimize_one(program, procedure, threshold, &summaries, &mut outcome),
         };
         outcomes.push(outcome);
     }
@@ -144,18 +144,21 @@ fn optimize_one(
     program: &mut Program,
     procedure: ProcedureId,
     threshold: u64,
-    free: RegisterSet,
+    summaries: &Summaries,
     outcome: &mut Outcome,
 ) -> Category {
     let calls = entries(program, procedure);
     let is_hot = |block: &Block| block.count > threshold && block.count >= calls / COLD_RATIO;
     let all = program.procedures[procedure as usize].blocks.clone();
-    let liveness = Liveness::new(program, &all, |_| RegisterSet::ALL);
+    let returns = summaries.returned(procedure);
+    let liveness = Liveness::new(program, &all, returns, |_| RegisterSet::ALL);
     let outside = move |block: BlockId| liveness.before(block).unwrap_or(RegisterSet::ALL);
-    let Some((region, undo)) = Region::separate(program, procedure, is_hot) else { return Category::NoSplit };
+    let Some((region, undo)) = Region::separate(program, procedure, returns, is_hot) else {
+        return Category::NoSplit;
+    };
     let mut reduction = Reduction::default();
     reduction.dead_code += sink::sink(program, &region, &outside);
-    frame::rename(program, &region, free, &outside);
+    frame::rename(program, &region, summaries.clobbered(procedure), &outside);
     let mut is_modified = false;
     match Frame::find(program, &region) {
         Ok(frame) => {
@@ -170,8 +173,13 @@ fn optimize_one(
     reduction.peephole += copies::remove_self_copies(program, &region);
     reduction.dead_code += sink::sink(program, &region, &outside);
     if reduction.total() == 0 {
+        let has_cold = !region.stubs.is_empty();
         undo.undo(program);
-        return if is_modified { Category::StackPointerModified } else { Category::NoAdvantage };
+        return match is_modified {
+            true => Category::StackPointerModified,
+            false if has_cold => Category::NoAdvantage,
+            false => Category::NoSplit,
+        };
     }
     let stubs: Vec<BlockId> = region.stubs.iter().map(|stub| stub.block).collect();
     (outcome.hot_size, outcome.stub_size) = (size(program, &region.hot), size(program, &stubs));

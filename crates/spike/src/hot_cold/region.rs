@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::dataflow::RegisterSet;
 use crate::program::{Base, Block, BlockId, Exit, Instruction, ProcedureId, Program, Reference, Target};
 
 /// The hot part of a procedure.
@@ -17,8 +18,10 @@ pub struct Region {
     pub head: BlockId,
     /// The hot blocks, in the order of the original image.
     pub hot: Vec<BlockId>,
-    /// The blocks between hot and cold ones.
+    /// The blocks between hot and cold ones; none if the whole procedure is hot.
     pub stubs: Vec<Stub>,
+    /// The registers that are live when the procedure returns.
+    pub returns: RegisterSet,
 }
 
 /// A block through which control leaves the region.
@@ -59,10 +62,11 @@ fn branch_word() -> u32 {
 }
 
 impl Region {
-    /// Separates the hot blocks of a procedure from the others. None if there is nothing to separate, or if it cannot be done.
+    /// Separates the hot blocks of a procedure from the others. None if it cannot be done.
     pub fn separate(
         program: &mut Program,
         procedure: ProcedureId,
+        returns: RegisterSet,
         is_hot: impl Fn(&Block) -> bool,
     ) -> Option<(Region, Undo)> {
         let all = program.procedures[procedure as usize].blocks.clone();
@@ -81,9 +85,6 @@ impl Region {
             })
             .filter(|(_, to)| !hot.contains(to) && program.blocks[*to as usize].procedure == procedure)
             .collect();
-        if targets.is_empty() {
-            return None;
-        }
         let cold = reachable(program, targets.iter().map(|&(_, to)| to), |block| {
             program.blocks[block as usize].procedure == procedure
         });
@@ -103,6 +104,7 @@ impl Region {
             head,
             hot: all.iter().copied().filter(|id| hot.contains(id)).collect(),
             stubs: Vec::new(),
+            returns,
         };
         let mut edges = targets;
         edges.sort_unstable();

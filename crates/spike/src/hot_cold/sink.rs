@@ -15,7 +15,7 @@ const ROUNDS: usize = 8;
 /// Moves instructions down. Returns how many executions of instructions that saves.
 pub fn sink(program: &mut Program, region: &Region, outside: &dyn Fn(BlockId) -> RegisterSet) -> u64 {
     let blocks = region.blocks();
-    let liveness = Liveness::new(program, &blocks, outside);
+    let liveness = Liveness::new(program, &blocks, region.returns, outside);
     let mut live: HashMap<BlockId, RegisterSet> =
         blocks.iter().filter_map(|&block| Some((block, liveness.before(block)?))).collect();
     let predecessors = predecessors(program, &blocks);

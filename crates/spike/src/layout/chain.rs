@@ -23,7 +23,9 @@ pub fn chain(program: &Program, blocks: &[BlockId], entry: BlockId, second: Opti
     }
     edges.sort_unstable();
     let mut chains = Chains::new(blocks.len());
-    if let (Some(&first), Some(&second)) = (position.get(&entry), second.and_then(|second| position.get(&second))) {
+    if let (Some(&first), Some(&second)) =
+        (position.get(&entry), second.and_then(|second| position.get(&second)))
+    {
         chains.join(first, second);
     }
     edges.iter().for_each(|&(_, _, from, to)| chains.join(from, to));
