@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use isa::{Op, Operands};
 
-use super::region::Region;
+use super::region::{Region, only_predecessors};
 use crate::dataflow::{RegisterSet, effects};
 use crate::program::{BlockId, Exit, Instruction, Program, Reference, ZERO};
 
@@ -65,13 +65,7 @@ fn copy(instruction: &Instruction) -> Option<(u8, u8)> {
 /// Makes instructions read what a copy was made of, instead of the copy, as long as both are the same. Copies are followed
 /// from a block to those that only it goes on to.
 pub fn propagate(program: &mut Program, region: &Region) {
-    let mut before: HashMap<BlockId, Option<BlockId>> = HashMap::new();
-    for block in region.blocks() {
-        for next in program.blocks[block as usize].exit.successors() {
-            before.entry(next).and_modify(|one| *one = None).or_insert(Some(block));
-        }
-    }
-    before.insert(region.head, None);
+    let before = only_predecessors(program, region);
     let mut ends: HashMap<BlockId, HashMap<u8, u8>> = HashMap::new();
     for block in region.blocks() {
         let earlier = before.get(&block).copied().flatten();

@@ -153,22 +153,28 @@ fn optimize_one(
     let returns = summaries.returned(procedure);
     let liveness = Liveness::new(program, &all, returns, |_| RegisterSet::ALL);
     let outside = move |block: BlockId| liveness.before(block).unwrap_or(RegisterSet::ALL);
-    let Some((region, undo)) = Region::separate(program, procedure, returns, is_hot) else {
-        return Category::NoSplit;
-    };
     let mut reduction = Reduction::default();
-    reduction.dead_code += sink::sink(program, &region, &outside);
-    frame::rename(program, &region, summaries.clobbered(procedure), &outside);
     let mut is_modified = false;
-    match Frame::find(program, &region) {
-        Ok(frame) => {
-            let removed = frame.eliminate(program, &region);
-            reduction.saves += removed.saves;
-            reduction.adjustments += removed.adjustments;
+    let (region, undo) = match Region::separate(program, procedure, returns, is_hot) {
+        Some((region, undo)) => {
+            reduction.dead_code += sink::sink(program, &region, &outside);
+            frame::rename(program, &region, summaries.clobbered(procedure), &outside);
+            match Frame::find(program, &region) {
+                Ok(frame) => {
+                    let removed = frame.eliminate(program, &region);
+                    reduction.saves += removed.saves;
+                    reduction.adjustments += removed.adjustments;
+                }
+                Err(Unsuited::StackPointerModified) => is_modified = true,
+                Err(Unsuited::NoFrame) => {}
+            }
+            (region, undo)
         }
-        Err(Unsuited::StackPointerModified) => is_modified = true,
-        Err(Unsuited::NoFrame) => {}
-    }
+        None => match Region::split_edges(program, procedure, returns, is_hot) {
+            Some(split) => split,
+            None => return Category::NoSplit,
+        },
+    };
     copies::propagate(program, &region);
     reduction.peephole += copies::remove_self_copies(program, &region);
     reduction.dead_code += sink::sink(program, &region, &outside);

@@ -45,6 +45,17 @@ pub struct Undo {
 }
 
 impl Undo {
+    fn new(program: &Program, procedure: ProcedureId) -> Undo {
+        let order = program.procedures[procedure as usize].blocks.clone();
+        Undo {
+            blocks: order.iter().map(|&id| (id, program.blocks[id as usize].clone())).collect(),
+            block_count: program.blocks.len(),
+            global_pointer_count: program.global_pointers.len(),
+            procedure,
+            order,
+        }
+    }
+
     /// Restores the program.
     pub fn undo(self, program: &mut Program) {
         program.blocks.truncate(self.block_count);
@@ -85,16 +96,12 @@ impl Region {
             })
             .filter(|(_, to)| !hot.contains(to) && program.blocks[*to as usize].procedure == procedure)
             .collect();
-        let cold = reachable(program, targets.iter().map(|&(_, to)| to), |block| {
+        let is_entered = |id: &BlockId| program.blocks[*id as usize].is_address_taken && !hot.contains(id);
+        let entered = all.iter().skip(1).copied().filter(is_entered);
+        let cold = reachable(program, targets.iter().map(|&(_, to)| to).chain(entered), |block| {
             program.blocks[block as usize].procedure == procedure
         });
-        let undo = Undo {
-            blocks: all.iter().map(|&id| (id, program.blocks[id as usize].clone())).collect(),
-            block_count: program.blocks.len(),
-            global_pointer_count: program.global_pointers.len(),
-            procedure,
-            order: all.clone(),
-        };
+        let undo = Undo::new(program, procedure);
         let Some(copies) = copy(program, &all, &hot, &cold) else {
             undo.undo(program);
             return None;
@@ -111,7 +118,42 @@ impl Region {
         edges.dedup();
         edges.into_iter().for_each(|(from, to)| region.add_stub(program, from, to));
         let own = &mut program.procedures[procedure as usize].blocks;
+        // Nothing leads to the other blocks.
+        own.retain(|id| Some(id) == all.first() || hot.contains(id) || cold.contains(id));
         own.extend(copies.into_iter().chain(region.stubs.iter().map(|stub| stub.block)));
+        Some((region, undo))
+    }
+
+    /// The hot blocks of a procedure that cannot be separated, with stubs on the edges to the others. Control comes back
+    /// from the cold part, so that only what is right on each edge for itself may be done.
+    pub fn split_edges(
+        program: &mut Program,
+        procedure: ProcedureId,
+        returns: RegisterSet,
+        is_hot: impl Fn(&Block) -> bool,
+    ) -> Option<(Region, Undo)> {
+        let all = program.procedures[procedure as usize].blocks.clone();
+        let head = program.second_entry(procedure).or(all.first().copied())?;
+        let hot: Vec<BlockId> =
+            all.iter().copied().filter(|&id| is_hot(&program.blocks[id as usize])).collect();
+        let is_in: HashSet<BlockId> = hot.iter().copied().collect();
+        let undo = Undo::new(program, procedure);
+        let mut edges: Vec<(BlockId, BlockId)> = Vec::new();
+        for &from in &hot {
+            // A table has no edge that a stub could split.
+            if !matches!(program.blocks[from as usize].exit, Exit::Jump { .. }) {
+                let successors = program.blocks[from as usize].exit.successors().into_iter();
+                let is_cold =
+                    |to: &BlockId| !is_in.contains(to) && program.blocks[*to as usize].procedure == procedure;
+                edges.extend(successors.filter(is_cold).map(|to| (from, to)));
+            }
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        let mut region = Region { procedure, head, hot, stubs: Vec::new(), returns };
+        edges.into_iter().for_each(|(from, to)| region.add_stub(program, from, to));
+        let own = &mut program.procedures[procedure as usize].blocks;
+        own.extend(region.stubs.iter().map(|stub| stub.block));
         Some((region, undo))
     }
 
@@ -145,6 +187,21 @@ impl Region {
     pub fn has_calls(&self, program: &Program) -> bool {
         self.instructions(program).any(Instruction::is_call)
     }
+}
+
+/// The only predecessor of each block that has one. Blocks that pointers lead to have others.
+pub fn only_predecessors(program: &Program, region: &Region) -> HashMap<BlockId, Option<BlockId>> {
+    let mut before = HashMap::new();
+    for &block in &program.procedures[region.procedure as usize].blocks {
+        for next in program.blocks[block as usize].exit.successors() {
+            before.entry(next).and_modify(|one| *one = None).or_insert(Some(block));
+        }
+        if program.blocks[block as usize].is_address_taken {
+            before.insert(block, None);
+        }
+    }
+    before.insert(region.head, None);
+    before
 }
 
 /// The frame at the beginning of a block.

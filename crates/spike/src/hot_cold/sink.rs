@@ -18,12 +18,13 @@ pub fn sink(program: &mut Program, region: &Region, outside: &dyn Fn(BlockId) ->
     let liveness = Liveness::new(program, &blocks, region.returns, outside);
     let mut live: HashMap<BlockId, RegisterSet> =
         blocks.iter().filter_map(|&block| Some((block, liveness.before(block)?))).collect();
-    let predecessors = predecessors(program, &blocks);
+    let predecessors = predecessors(program, &program.procedures[region.procedure as usize].blocks);
     let mut saved = 0;
     for _ in 0..ROUNDS {
         let before = saved;
         for &block in &region.hot {
-            saved += sink_from(program, block, region, &mut live, &predecessors, outside);
+            let at_exit = liveness.after(program, block, outside);
+            saved += sink_from(program, block, region, &mut live, &predecessors, at_exit);
         }
         if saved == before {
             break;
@@ -50,7 +51,7 @@ fn sink_from(
     region: &Region,
     live: &mut HashMap<BlockId, RegisterSet>,
     predecessors: &HashMap<BlockId, usize>,
-    outside: &dyn Fn(BlockId) -> RegisterSet,
+    at_exit: RegisterSet,
 ) -> u64 {
     let successors: Vec<BlockId> = {
         let mut all = program.blocks[block as usize].exit.successors();
@@ -72,17 +73,18 @@ fn sink_from(
             && !later.writes.meets(own.writes | own.reads)
             && !(later.has_store && instruction.op().is_some_and(|op| op.is(Flags::LOAD)))
         {
+            let is_needed_at_exit = successors.is_empty() && !is_dead_later(at_exit);
             let needing: Vec<BlockId> = successors
                 .iter()
                 .copied()
-                .filter(|next| !is_dead_later(live.get(next).copied().unwrap_or_else(|| outside(*next))))
+                .filter(|next| !is_dead_later(live.get(next).copied().unwrap_or(RegisterSet::ALL)))
                 .collect();
             let can_enter = |next: &BlockId| {
                 live.contains_key(next) && predecessors.get(next) == Some(&1) && *next != region.head
             };
             let cost: u64 = needing.iter().map(|&next| program.blocks[next as usize].count).sum();
             let count = program.blocks[block as usize].count;
-            if needing.iter().all(can_enter) && cost < count && !successors.is_empty() {
+            if needing.iter().all(can_enter) && cost < count && !is_needed_at_exit {
                 program.blocks[block as usize].instructions.remove(at);
                 for next in needing {
                     let frame = super::region::first_frame(program, next);
@@ -129,7 +131,7 @@ impl Later {
 }
 
 /// Whether a load may not be moved across it.
-fn orders_memory(instruction: &Instruction) -> bool {
+pub fn orders_memory(instruction: &Instruction) -> bool {
     instruction.is_call()
         || instruction.op().is_none_or(|op| {
             op.is(Flags::STORE)
