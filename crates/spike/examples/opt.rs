@@ -27,11 +27,12 @@ fn main() {
         o.outcomes.iter().map(|o| f(&o.reduction)).sum::<u64>() as f64 * 100.0 / total as f64
     };
     println!(
-        "dead {:.2}% saves {:.2}% sp {:.2}% peep {:.2}%",
+        "dead {:.2}% saves {:.2}% sp {:.2}% peep {:.2}% inline {:.2}%",
         r(|r| r.dead_code),
         r(|r| r.saves),
         r(|r| r.adjustments),
-        r(|r| r.peephole)
+        r(|r| r.peephole),
+        r(|r| r.inlining)
     );
     if std::env::var("V").is_ok() {
         let mut v: Vec<_> = o.outcomes.iter().collect();

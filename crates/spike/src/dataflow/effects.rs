@@ -3,7 +3,7 @@
 use isa::{Format, InstructionSet, Op};
 
 use super::RegisterSet;
-use crate::program::{GP, Instruction, Program, RA, Reference, Target};
+use crate::program::{BlockId, GP, Instruction, Program, RA, Reference, Target};
 
 /// The effects of an instruction on registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +53,16 @@ fn call(program: &Program, instruction: &Instruction, one: isa::Instruction) -> 
         let reads = RegisterSet::integers(24, 25) | RegisterSet::integer(27) | RegisterSet::integer(30);
         return Effects { reads: reads | through, kills: link, writes: changed };
     }
+    // Into the middle of a procedure, by inlined code: anything may be needed there.
+    if let Reference::Branch(Target::Block(target)) = instruction.reference
+        && !is_entry(program, target)
+    {
+        return Effects {
+            reads: RegisterSet::ALL - link,
+            kills: link,
+            writes: RegisterSet::CLOBBERED | link,
+        };
+    }
     let results = RegisterSet::integer(0) | RegisterSet::floats(0, 0);
     let (reads, kills) = match is_local(program, instruction) || one.ra() != RA {
         // The compiler may know what the procedure leaves as it is (-fipa-ra).
@@ -70,4 +80,10 @@ fn is_local(program: &Program, call: &Instruction) -> bool {
         Reference::CallThrough(slot) => program.data.binary_search_by_key(&slot, |one| one.place).is_ok(),
         _ => false,
     }
+}
+
+fn is_entry(program: &Program, block: BlockId) -> bool {
+    let procedure = program.blocks[block as usize].procedure;
+    program.procedures[procedure as usize].blocks.first() == Some(&block)
+        || program.second_entry(procedure) == Some(block)
 }

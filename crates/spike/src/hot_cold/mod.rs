@@ -6,12 +6,16 @@
 
 mod copies;
 mod frame;
+mod inline;
 mod region;
 mod sink;
 
+use std::collections::HashMap;
+
 use crate::dataflow::{Liveness, RegisterSet, Summaries};
-use crate::program::{Block, BlockId, ProcedureId, Program};
+use crate::program::{Block, BlockId, ProcedureId, Program, Reference, Target};
 use frame::{Frame, Unsuited};
+use inline::Body;
 pub use region::{Region, Stub};
 
 /// The share of all executed instructions below which a procedure is not worth the effort.
@@ -71,12 +75,14 @@ pub struct Reduction {
     pub adjustments: u64,
     /// Copies of a register to itself.
     pub peephole: u64,
+    /// Calls and returns of inlined procedures.
+    pub inlining: u64,
 }
 
 impl Reduction {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.dead_code + self.saves + self.adjustments + self.peephole
+        self.dead_code + self.saves + self.adjustments + self.peephole + self.inlining
     }
 }
 
@@ -106,8 +112,10 @@ pub fn optimize(program: &mut Program, threshold: u64) -> Vec<Outcome> {
         (0..program.procedures.len()).map(|number| executed(program, number as ProcedureId)).collect();
     let total = executed.iter().fold(0u64, |sum, &one| sum.saturating_add(one));
     let least = (total as f64 * SMALLEST_SHARE) as u64;
+    let mut bodies = HashMap::new();
     let mut outcomes = Vec::new();
-    for (&executed, procedure) in executed.iter().zip(0..) {
+    for procedure in callees_first(program) {
+        let executed = executed[procedure as usize];
         let size = size(program, &program.procedures[procedure as usize].blocks);
         let mut outcome = Outcome {
             procedure,
@@ -118,14 +126,55 @@ pub fn optimize(program: &mut Program, threshold: u64) -> Vec<Outcome> {
             stub_size: 0,
             reduction: Reduction::default(),
         };
+        let calls = entries(program, procedure);
+        let is_hot = |block: &Block| block.count > threshold && block.count >= calls / COLD_RATIO;
         outcome.category = match () {
             () if program.procedures[procedure as usize].frozen.is_some() => Category::Frozen,
             () if executed <= least => Category::Infrequent,
-            () => optimize_one(program, procedure, threshold, &summaries, &mut outcome),
+            () => {
+                let inlined = inline::inline(program, procedure, &bodies, is_hot);
+                outcome.reduction.inlining = inlined;
+                let category = optimize_one(program, procedure, &is_hot, &summaries, &mut outcome);
+                if inlined > 0 { Category::Optimized } else { category }
+            }
         };
+        if outcome.category != Category::Infrequent
+            && let Some(body) = Body::find(program, procedure, is_hot)
+        {
+            bodies.insert(procedure, body);
+        }
         outcomes.push(outcome);
     }
+    outcomes.sort_by_key(|outcome| outcome.procedure);
     outcomes
+}
+
+/// The procedures in an order in which callees come before callers, as far as there is no recursion.
+fn callees_first(program: &Program) -> Vec<ProcedureId> {
+    let mut callees: Vec<Vec<ProcedureId>> = vec![Vec::new(); program.procedures.len()];
+    for block in program.blocks.iter().filter(|block| block.count > 0) {
+        if let Some(Reference::Branch(Target::Block(target))) = block.call().map(|call| call.reference) {
+            callees[block.procedure as usize].push(program.blocks[target as usize].procedure);
+        }
+    }
+    let mut order = Vec::with_capacity(callees.len());
+    let mut is_seen = vec![false; callees.len()];
+    for root in 0..callees.len() {
+        let mut open = vec![(root, 0)];
+        while let Some((procedure, next)) = open.pop() {
+            if next == 0 && std::mem::replace(&mut is_seen[procedure], true) {
+                continue;
+            }
+            match callees[procedure].get(next) {
+                Some(&callee) => {
+                    open.push((procedure, next + 1));
+                    open.push((callee as usize, 0));
+                }
+                None => order.push(procedure as ProcedureId),
+            }
+        }
+    }
+    order
 }
 
 fn executed(program: &Program, procedure: ProcedureId) -> u64 {
@@ -143,12 +192,10 @@ fn size(program: &Program, blocks: &[BlockId]) -> usize {
 fn optimize_one(
     program: &mut Program,
     procedure: ProcedureId,
-    threshold: u64,
+    is_hot: &dyn Fn(&Block) -> bool,
     summaries: &Summaries,
     outcome: &mut Outcome,
 ) -> Category {
-    let calls = entries(program, procedure);
-    let is_hot = |block: &Block| block.count > threshold && block.count >= calls / COLD_RATIO;
     let all = program.procedures[procedure as usize].blocks.clone();
     let returns = summaries.returned(procedure);
     let liveness = Liveness::new(program, &all, returns, |_| RegisterSet::ALL);
@@ -189,7 +236,7 @@ fn optimize_one(
     }
     let stubs: Vec<BlockId> = region.stubs.iter().map(|stub| stub.block).collect();
     (outcome.hot_size, outcome.stub_size) = (size(program, &region.hot), size(program, &stubs));
-    outcome.reduction = reduction;
+    outcome.reduction = Reduction { inlining: outcome.reduction.inlining, ..reduction };
     Category::Optimized
 }
 
