@@ -3,11 +3,14 @@
 //! An image is taken apart into instructions, blocks and procedures ([`program`]), improved, and put together again.
 
 pub mod assemble;
+pub mod dataflow;
 pub mod elf;
 mod error;
 pub mod exceptions;
+pub mod hot_cold;
 pub mod layout;
 pub mod lift;
+pub mod linkage;
 pub mod optimize;
 pub mod output;
 pub mod profile;

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use crate::hot_cold::{self, Outcome};
 use crate::layout::{self, Steps};
+use crate::linkage;
 use crate::profile::{ImageProfile, IndirectCall, Profile};
 use crate::program::{Program, Reference};
 use crate::{Error, Problem, lift, output};
@@ -14,11 +16,15 @@ pub struct Options {
     pub layout: Steps,
     /// Whether instructions that do nothing are removed.
     pub strip_nops: bool,
+    /// Whether overhead of calls is removed.
+    pub linkage: bool,
+    /// Whether the hot parts of procedures are optimized at the expense of the cold ones.
+    pub hot_cold: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { layout: Steps::ALL, strip_nops: true }
+        Options { layout: Steps::ALL, strip_nops: true, linkage: true, hot_cold: true }
     }
 }
 
@@ -29,6 +35,10 @@ pub struct Optimized {
     pub bytes: Vec<u8>,
     /// The program that was written.
     pub program: Program,
+    /// The overhead of calls that was removed.
+    pub linkage: linkage::Reduction,
+    /// What became of each procedure; empty without hot-cold optimization.
+    pub outcomes: Vec<Outcome>,
 }
 
 /// Reads an image for optimization.
@@ -52,9 +62,13 @@ pub fn optimize(
     if options.strip_nops {
         strip_nops(&mut program);
     }
+    let linkage =
+        if options.linkage { linkage::optimize(&mut program) } else { linkage::Reduction::default() };
+    let threshold = layout::threshold(&program);
+    let outcomes = if options.hot_cold { hot_cold::optimize(&mut program, threshold) } else { Vec::new() };
     let layout = layout::layout(&program, calls, options.layout);
     let (bytes, _) = output::write(&program, &layout)?;
-    Ok(Optimized { bytes, program })
+    Ok(Optimized { bytes, program, linkage, outcomes })
 }
 
 /// Removes what the compiler and the linker filled gaps with. Returns how many instructions.

@@ -360,6 +360,29 @@ impl Program {
         self.blocks.iter().map(|block| block.instructions.len()).sum()
     }
 
+    /// Whether instructions of a procedure may be changed. Data flow does not know the ways from calls to landing pads, nor
+    /// where exceptions must not pass, so that procedures with exception tables only have their blocks moved.
+    pub fn may_change(&self, procedure: ProcedureId) -> bool {
+        let procedure = &self.procedures[procedure as usize];
+        let table = procedure.frame.and_then(|frame| self.frames.tables.get(frame as usize));
+        procedure.frozen.is_none() && table.is_none_or(|table| table.exceptions.is_none())
+    }
+
+    /// The entry behind the computation of the global pointer, if a procedure has both.
+    pub fn second_entry(&self, procedure: ProcedureId) -> Option<BlockId> {
+        let entry = *self.procedures[procedure as usize].blocks.first()?;
+        let block = &self.blocks[entry as usize];
+        let is_pair = |one: &Instruction| {
+            matches!(one.reference, Reference::GlobalPointerHigh(_) | Reference::GlobalPointerLow(_))
+        };
+        match block.exit {
+            Exit::Next(next) if block.instructions.len() == 2 && block.instructions.iter().all(is_pair) => {
+                Some(next)
+            }
+            _ => None,
+        }
+    }
+
     /// Adds a block.
     pub fn add_block(&mut self, block: Block) -> BlockId {
         self.blocks.push(block);

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use crate::program::{BlockId, Exit, Program};
 
-/// Orders some blocks of a procedure. The entry, if it is among them, stays first.
-pub fn chain(program: &Program, blocks: &[BlockId], entry: BlockId) -> Vec<BlockId> {
+/// Orders some blocks of a procedure. The entry, if it is among them, stays first, and the second entry behind it.
+pub fn chain(program: &Program, blocks: &[BlockId], entry: BlockId, second: Option<BlockId>) -> Vec<BlockId> {
     let position: HashMap<BlockId, usize> = blocks.iter().copied().zip(0..).collect();
     let mut edges = Vec::new();
     for (&block, from) in blocks.iter().zip(0..) {
@@ -23,6 +23,11 @@ pub fn chain(program: &Program, blocks: &[BlockId], entry: BlockId) -> Vec<Block
     }
     edges.sort_unstable();
     let mut chains = Chains::new(blocks.len());
+    if let (Some(&first), Some(&second)) =
+        (position.get(&entry), second.and_then(|second| position.get(&second)))
+    {
+        chains.join(first, second);
+    }
     edges.iter().for_each(|&(_, _, from, to)| chains.join(from, to));
     let heads = chains.ordered(|head| {
         let count = chains.members(head).map(|at| program.blocks[blocks[at] as usize].count).max();

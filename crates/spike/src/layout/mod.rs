@@ -8,6 +8,8 @@ mod split;
 
 use std::collections::HashSet;
 
+pub use split::threshold;
+
 use crate::assemble::{Fragment, Layout, size};
 use crate::profile::IndirectCall;
 use crate::program::{BlockId, LENGTH, ProcedureId, Program};
@@ -58,16 +60,22 @@ pub fn layout(program: &Program, calls: &[IndirectCall], steps: Steps) -> Layout
             hot.push(fragment);
             continue;
         }
-        let is_hot = |block: &BlockId| program.blocks[*block as usize].count > threshold;
         let entry = fragment.blocks[0];
+        // Calls within the image pass by the computation of the global pointer, which yet stays before the rest: debuggers,
+        // linkers and the engine rely on the distance of 8 bytes between both entries.
+        let second = program.second_entry(number);
+        let is_hot = |block: &BlockId| {
+            let counted = second.filter(|_| *block == entry).unwrap_or(*block);
+            program.blocks[counted as usize].count > threshold
+        };
         let (mut warm, mut rest): (Vec<BlockId>, Vec<BlockId>) =
             match steps.split && fragment.blocks.iter().any(is_hot) {
                 true => fragment.blocks.iter().copied().partition(is_hot),
                 false => (fragment.blocks.clone(), Vec::new()),
             };
         if steps.chain {
-            warm = chain::chain(program, &warm, entry);
-            rest = chain::chain(program, &rest, entry);
+            warm = chain::chain(program, &warm, entry, second);
+            rest = chain::chain(program, &rest, entry, second);
         }
         fragment.blocks = warm;
         hot.push(fragment);

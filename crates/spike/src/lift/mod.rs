@@ -13,7 +13,7 @@ use object::elf;
 use crate::elf::{Elf, Section};
 use crate::error::Problem;
 use crate::exceptions;
-use crate::program::{CodeMap, DataForm, DataReference, Program};
+use crate::program::{BlockId, CodeMap, DataForm, DataReference, Program, Reference};
 use crate::unwind::Frames;
 
 /// The section whose code stays where it is: it is reached through the global offset table only.
@@ -125,7 +125,17 @@ fn mark_address_taken(program: &mut Program, found: &relocations::Found) {
     let addresses = exported.into_iter().chain(found.taken.iter().copied()).chain([program.elf.entry]);
     let taken: Vec<_> = addresses.filter_map(|address| program.code.block(address)).collect();
     let data = program.data.iter().map(|reference| reference.target);
-    for block in taken.into_iter().chain(data.collect::<Vec<_>>()) {
+    let entered = program.blocks.iter().flat_map(|block| {
+        let called = block.call().and_then(|call| match call.reference {
+            Reference::Branch(target) => target.block(),
+            _ => None,
+        });
+        called.into_iter().chain(block.exit.successors()).map(move |target| (block.procedure, target))
+    });
+    let is_other =
+        |&(procedure, target): &(u32, BlockId)| program.blocks[target as usize].procedure != procedure;
+    let entered = entered.filter(is_other).map(|(_, target)| target);
+    for block in taken.into_iter().chain(data).chain(entered).collect::<Vec<_>>() {
         program.blocks[block as usize].is_address_taken = true;
     }
 }

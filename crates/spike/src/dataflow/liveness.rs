@@ -1,0 +1,88 @@
+//! Live registers of some blocks of a procedure.
+
+use std::collections::HashMap;
+
+use isa::Op;
+
+use super::{RegisterSet, effects};
+use crate::program::{Block, BlockId, Exit, Instruction, Program, Target};
+
+/// The registers that are live at the beginning of blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Liveness {
+    live: HashMap<BlockId, RegisterSet>,
+    /// What is live when the procedure returns.
+    returns: RegisterSet,
+}
+
+impl Liveness {
+    /// Computes what is live in these blocks. `returns` are the registers that are live when the procedure returns, and
+    /// `outside` those at the beginning of another block.
+    pub fn new(
+        program: &Program,
+        blocks: &[BlockId],
+        returns: RegisterSet,
+        outside: impl Fn(BlockId) -> RegisterSet,
+    ) -> Liveness {
+        let live = blocks.iter().map(|&block| (block, RegisterSet::NONE)).collect();
+        let mut liveness = Liveness { live, returns };
+        let effects: HashMap<BlockId, (RegisterSet, RegisterSet)> =
+            blocks.iter().map(|&block| (block, whole(program, &program.blocks[block as usize]))).collect();
+        let mut is_changed = true;
+        while std::mem::take(&mut is_changed) {
+            for block in blocks.iter().rev() {
+                let (reads, kills) = effects[block];
+                let after = liveness.after(program, *block, &outside);
+                let live = reads | (after - kills);
+                is_changed |= liveness.live.insert(*block, live) != Some(live);
+            }
+        }
+        liveness
+    }
+
+    /// The registers that are live at the beginning of a block.
+    pub fn before(&self, block: BlockId) -> Option<RegisterSet> {
+        self.live.get(&block).copied()
+    }
+
+    /// The registers that are live at the end of a block, before its branch.
+    pub fn after(
+        &self,
+        program: &Program,
+        block: BlockId,
+        outside: impl Fn(BlockId) -> RegisterSet,
+    ) -> RegisterSet {
+        let block = &program.blocks[block as usize];
+        let at = |target: BlockId| self.before(target).unwrap_or_else(|| outside(target));
+        let target = |target: Target| target.block().map_or(RegisterSet::ALL, at);
+        match &block.exit {
+            Exit::Next(next) => at(*next),
+            Exit::Branch { target: to, .. } => target(*to),
+            Exit::Conditional { branch, taken, next, .. } => {
+                effects(program, branch).reads | target(*taken) | at(*next)
+            }
+            Exit::Jump { targets, .. } => targets.iter().fold(RegisterSet::NONE, |set, &to| set | at(to)),
+            Exit::Leave => self.leaving(block.instructions.last()),
+        }
+    }
+
+    /// What is live when control leaves the procedure.
+    fn leaving(&self, last: Option<&Instruction>) -> RegisterSet {
+        match last.and_then(Instruction::op) {
+            Some(Op::Ret) => self.returns,
+            // A tail call, or a call that does not return.
+            _ => RegisterSet::ALL,
+        }
+    }
+}
+
+/// What a block reads before it writes it, and what it writes.
+fn whole(program: &Program, block: &Block) -> (RegisterSet, RegisterSet) {
+    block.instructions.iter().rev().fold(
+        (RegisterSet::NONE, RegisterSet::NONE),
+        |(reads, kills), instruction| {
+            let one = effects(program, instruction);
+            (one.reads | (reads - one.kills), kills | one.kills)
+        },
+    )
+}

@@ -1,0 +1,247 @@
+//! Hot-cold optimization: the hot part of a procedure is made shorter at the expense of the cold part.
+//!
+//! A procedure with both is separated into a [`Region`] of its hot blocks and the rest, which control reaches through stubs
+//! and never leaves for the region. Then instructions whose results only the cold part needs move to the stubs, and so do
+//! saves of registers and the adjustments of the stack pointer.
+
+mod copies;
+mod frame;
+mod inline;
+mod region;
+mod sink;
+
+use std::collections::HashMap;
+
+use crate::dataflow::{Liveness, RegisterSet, Summaries};
+use crate::program::{Block, BlockId, ProcedureId, Program, Reference, Target};
+use frame::{Frame, Unsuited};
+use inline::Body;
+pub use region::{Region, Stub};
+
+/// The share of all executed instructions below which a procedure is not worth the effort.
+const SMALLEST_SHARE: f64 = 0.000_1;
+/// A block is cold if control comes to it less often than once in so many calls of its procedure.
+const COLD_RATIO: u64 = 100;
+
+/// What became of a procedure (the paper's Figure 15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    /// Its hot part is shorter now.
+    Optimized,
+    /// It is executed too seldom.
+    Infrequent,
+    /// It has no cold part, or one that cannot be separated.
+    NoSplit,
+    /// It changes the stack pointer after its beginning.
+    StackPointerModified,
+    /// It has a cold part, but nothing could be removed.
+    NoAdvantage,
+    /// Its code must stay as it is.
+    Frozen,
+}
+
+impl Category {
+    /// All categories, as the paper orders them.
+    pub const ALL: [Category; 6] = [
+        Category::Optimized,
+        Category::Infrequent,
+        Category::NoSplit,
+        Category::StackPointerModified,
+        Category::NoAdvantage,
+        Category::Frozen,
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Category::Optimized => "optimized",
+            Category::Infrequent => "infrequent",
+            Category::NoSplit => "no split",
+            Category::StackPointerModified => "sp modified",
+            Category::NoAdvantage => "no advantage",
+            Category::Frozen => "frozen",
+        }
+    }
+}
+
+/// Executions that were removed from the profiled run (the paper's Figure 16).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reduction {
+    /// Partially dead instructions.
+    pub dead_code: u64,
+    /// Saves and restores of preserved registers and the return address.
+    pub saves: u64,
+    /// Adjustments of the stack pointer.
+    pub adjustments: u64,
+    /// Copies of a register to itself.
+    pub peephole: u64,
+    /// Calls and returns of inlined procedures.
+    pub inlining: u64,
+}
+
+impl Reduction {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.dead_code + self.saves + self.adjustments + self.peephole + self.inlining
+    }
+}
+
+/// What became of a procedure.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The procedure.
+    pub procedure: ProcedureId,
+    /// The category.
+    pub category: Category,
+    /// Instructions that it executed in the profiled run.
+    pub executed: u64,
+    /// Instructions of the whole procedure before.
+    pub size: usize,
+    /// Instructions of the hot part, if there is one.
+    pub hot_size: usize,
+    /// Instructions of the stubs.
+    pub stub_size: usize,
+    /// What was removed.
+    pub reduction: Reduction,
+}
+
+/// Optimizes all procedures that are worth it. Blocks with at most `threshold` executions are cold.
+pub fn optimize(program: &mut Program, threshold: u64) -> Vec<Outcome> {
+    let summaries = Summaries::new(program);
+    let executed: Vec<u64> =
+        (0..program.procedures.len()).map(|number| executed(program, number as ProcedureId)).collect();
+    let total = executed.iter().fold(0u64, |sum, &one| sum.saturating_add(one));
+    let least = (total as f64 * SMALLEST_SHARE) as u64;
+    let mut bodies = HashMap::new();
+    let mut outcomes = Vec::new();
+    for procedure in callees_first(program) {
+        let executed = executed[procedure as usize];
+        let size = size(program, &program.procedures[procedure as usize].blocks);
+        let mut outcome = Outcome {
+            procedure,
+            category: Category::Infrequent,
+            executed,
+            size,
+            hot_size: 0,
+            stub_size: 0,
+            reduction: Reduction::default(),
+        };
+        let calls = entries(program, procedure);
+        let is_hot = |block: &Block| block.count > threshold && block.count >= calls / COLD_RATIO;
+        outcome.category = match () {
+            () if !program.may_change(procedure) => Category::Frozen,
+            () if executed <= least => Category::Infrequent,
+            () => {
+                let inlined = inline::inline(program, procedure, &bodies, is_hot);
+                outcome.reduction.inlining = inlined;
+                let category = optimize_one(program, procedure, &is_hot, &summaries, &mut outcome);
+                if inlined > 0 { Category::Optimized } else { category }
+            }
+        };
+        if outcome.category != Category::Infrequent
+            && let Some(body) = Body::find(program, procedure, is_hot)
+        {
+            bodies.insert(procedure, body);
+        }
+        outcomes.push(outcome);
+    }
+    outcomes.sort_by_key(|outcome| outcome.procedure);
+    outcomes
+}
+
+/// The procedures in an order in which callees come before callers, as far as there is no recursion.
+fn callees_first(program: &Program) -> Vec<ProcedureId> {
+    let mut callees: Vec<Vec<ProcedureId>> = vec![Vec::new(); program.procedures.len()];
+    for block in program.blocks.iter().filter(|block| block.count > 0) {
+        if let Some(Reference::Branch(Target::Block(target))) = block.call().map(|call| call.reference) {
+            callees[block.procedure as usize].push(program.blocks[target as usize].procedure);
+        }
+    }
+    let mut order = Vec::with_capacity(callees.len());
+    let mut is_seen = vec![false; callees.len()];
+    for root in 0..callees.len() {
+        let mut open = vec![(root, 0)];
+        while let Some((procedure, next)) = open.pop() {
+            if next == 0 && std::mem::replace(&mut is_seen[procedure], true) {
+                continue;
+            }
+            match callees[procedure].get(next) {
+                Some(&callee) => {
+                    open.push((procedure, next + 1));
+                    open.push((callee as usize, 0));
+                }
+                None => order.push(procedure as ProcedureId),
+            }
+        }
+    }
+    order
+}
+
+fn executed(program: &Program, procedure: ProcedureId) -> u64 {
+    let blocks =
+        program.procedures[procedure as usize].blocks.iter().map(|&block| &program.blocks[block as usize]);
+    blocks
+        .map(|block| block.count.saturating_mul(block.instructions.len() as u64))
+        .fold(0, u64::saturating_add)
+}
+
+fn size(program: &Program, blocks: &[BlockId]) -> usize {
+    blocks.iter().map(|&block| program.blocks[block as usize].instructions.len()).sum()
+}
+
+fn optimize_one(
+    program: &mut Program,
+    procedure: ProcedureId,
+    is_hot: &dyn Fn(&Block) -> bool,
+    summaries: &Summaries,
+    outcome: &mut Outcome,
+) -> Category {
+    let all = program.procedures[procedure as usize].blocks.clone();
+    let returns = summaries.returned(procedure);
+    let liveness = Liveness::new(program, &all, returns, |_| RegisterSet::ALL);
+    let outside = move |block: BlockId| liveness.before(block).unwrap_or(RegisterSet::ALL);
+    let mut reduction = Reduction::default();
+    let mut is_modified = false;
+    let (region, undo) = match Region::separate(program, procedure, returns, is_hot) {
+        Some((region, undo)) => {
+            reduction.dead_code += sink::sink(program, &region, &outside);
+            frame::rename(program, &region, summaries.clobbered(procedure), &outside);
+            match Frame::find(program, &region) {
+                Ok(frame) => {
+                    let removed = frame.eliminate(program, &region);
+                    reduction.saves += removed.saves;
+                    reduction.adjustments += removed.adjustments;
+                }
+                Err(Unsuited::StackPointerModified) => is_modified = true,
+                Err(Unsuited::NoFrame) => {}
+            }
+            (region, undo)
+        }
+        None => match Region::split_edges(program, procedure, returns, is_hot) {
+            Some(split) => split,
+            None => return Category::NoSplit,
+        },
+    };
+    copies::propagate(program, &region);
+    reduction.peephole += copies::remove_self_copies(program, &region);
+    reduction.dead_code += sink::sink(program, &region, &outside);
+    if reduction.total() == 0 {
+        let has_cold = !region.stubs.is_empty();
+        undo.undo(program);
+        return match is_modified {
+            true => Category::StackPointerModified,
+            false if has_cold => Category::NoAdvantage,
+            false => Category::NoSplit,
+        };
+    }
+    let stubs: Vec<BlockId> = region.stubs.iter().map(|stub| stub.block).collect();
+    (outcome.hot_size, outcome.stub_size) = (size(program, &region.hot), size(program, &stubs));
+    outcome.reduction = Reduction { inlining: outcome.reduction.inlining, ..reduction };
+    Category::Optimized
+}
+
+/// How often a procedure was entered.
+fn entries(program: &Program, procedure: ProcedureId) -> u64 {
+    let blocks = program.procedures[procedure as usize].blocks.iter().take(2);
+    blocks.map(|&block| program.blocks[block as usize].count).max().unwrap_or(0)
+}

@@ -1,0 +1,331 @@
+//! The hot part of a procedure as a region of its own.
+//!
+//! Hot blocks keep their numbers, so that calls and pointers go to them. The cold part gets copies of the hot blocks that
+//! it may go on to: control leaves the region through stubs, and never comes back. Only then may the region be changed at
+//! the expense of the cold part.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::dataflow::RegisterSet;
+use crate::program::{Base, Block, BlockId, Exit, Instruction, ProcedureId, Program, Reference, Target};
+
+/// The hot part of a procedure.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// The procedure.
+    pub procedure: ProcedureId,
+    /// Where control enters: the entry, or the block after the computation of the global pointer.
+    pub head: BlockId,
+    /// The hot blocks, in the order of the original image.
+    pub hot: Vec<BlockId>,
+    /// The blocks between hot and cold ones; none if the whole procedure is hot.
+    pub stubs: Vec<Stub>,
+    /// The registers that are live when the procedure returns.
+    pub returns: RegisterSet,
+}
+
+/// A block through which control leaves the region.
+#[derive(Clone, Copy, Debug)]
+pub struct Stub {
+    /// The block.
+    pub block: BlockId,
+    /// The hot block before it.
+    pub from: BlockId,
+    /// The cold block behind it.
+    pub to: BlockId,
+}
+
+/// What to restore if a region is given up.
+pub struct Undo {
+    blocks: Vec<(BlockId, Block)>,
+    block_count: usize,
+    global_pointer_count: usize,
+    procedure: ProcedureId,
+    order: Vec<BlockId>,
+}
+
+impl Undo {
+    fn new(program: &Program, procedure: ProcedureId) -> Undo {
+        let order = program.procedures[procedure as usize].blocks.clone();
+        Undo {
+            blocks: order.iter().map(|&id| (id, program.blocks[id as usize].clone())).collect(),
+            block_count: program.blocks.len(),
+            global_pointer_count: program.global_pointers.len(),
+            procedure,
+            order,
+        }
+    }
+
+    /// Restores the program.
+    pub fn undo(self, program: &mut Program) {
+        program.blocks.truncate(self.block_count);
+        program.global_pointers.truncate(self.global_pointer_count);
+        for (id, block) in self.blocks {
+            program.blocks[id as usize] = block;
+        }
+        program.procedures[self.procedure as usize].blocks = self.order;
+    }
+}
+
+/// A branch to a block.
+fn branch_word() -> u32 {
+    u32::from(isa::Op::Br.row().opcode) << 26 | 31 << 21
+}
+
+impl Region {
+    /// Separates the hot blocks of a procedure from the others. None if it cannot be done.
+    pub fn separate(
+        program: &mut Program,
+        procedure: ProcedureId,
+        returns: RegisterSet,
+        is_hot: impl Fn(&Block) -> bool,
+    ) -> Option<(Region, Undo)> {
+        let all = program.procedures[procedure as usize].blocks.clone();
+        let head = program.second_entry(procedure).or(all.first().copied())?;
+        let hot = reachable(program, [head], |block| {
+            let block = &program.blocks[block as usize];
+            block.procedure == procedure && is_hot(block)
+        });
+        if hot.is_empty() || !is_separable(program, head, &hot) {
+            return None;
+        }
+        let targets: Vec<(BlockId, BlockId)> = hot
+            .iter()
+            .flat_map(|&from| {
+                program.blocks[from as usize].exit.successors().into_iter().map(move |to| (from, to))
+            })
+            .filter(|(_, to)| !hot.contains(to) && program.blocks[*to as usize].procedure == procedure)
+            .collect();
+        let is_entered = |id: &BlockId| program.blocks[*id as usize].is_address_taken && !hot.contains(id);
+        let entered = all.iter().skip(1).copied().filter(is_entered);
+        let cold = reachable(program, targets.iter().map(|&(_, to)| to).chain(entered), |block| {
+            program.blocks[block as usize].procedure == procedure
+        });
+        let undo = Undo::new(program, procedure);
+        let Some(copies) = copy(program, &all, &hot, &cold) else {
+            undo.undo(program);
+            return None;
+        };
+        let mut region = Region {
+            procedure,
+            head,
+            hot: all.iter().copied().filter(|id| hot.contains(id)).collect(),
+            stubs: Vec::new(),
+            returns,
+        };
+        let mut edges = targets;
+        edges.sort_unstable();
+        edges.dedup();
+        edges.into_iter().for_each(|(from, to)| region.add_stub(program, from, to));
+        let own = &mut program.procedures[procedure as usize].blocks;
+        // Nothing leads to the other blocks.
+        own.retain(|id| Some(id) == all.first() || hot.contains(id) || cold.contains(id));
+        own.extend(copies.into_iter().chain(region.stubs.iter().map(|stub| stub.block)));
+        Some((region, undo))
+    }
+
+    /// The hot blocks of a procedure that cannot be separated, with stubs on the edges to the others. Control comes back
+    /// from the cold part, so that only what is right on each edge for itself may be done.
+    pub fn split_edges(
+        program: &mut Program,
+        procedure: ProcedureId,
+        returns: RegisterSet,
+        is_hot: impl Fn(&Block) -> bool,
+    ) -> Option<(Region, Undo)> {
+        let all = program.procedures[procedure as usize].blocks.clone();
+        let head = program.second_entry(procedure).or(all.first().copied())?;
+        let hot: Vec<BlockId> =
+            all.iter().copied().filter(|&id| is_hot(&program.blocks[id as usize])).collect();
+        let is_in: HashSet<BlockId> = hot.iter().copied().collect();
+        let undo = Undo::new(program, procedure);
+        let mut edges: Vec<(BlockId, BlockId)> = Vec::new();
+        for &from in &hot {
+            // A table has no edge that a stub could split.
+            if !matches!(program.blocks[from as usize].exit, Exit::Jump { .. }) {
+                let successors = program.blocks[from as usize].exit.successors().into_iter();
+                let is_cold =
+                    |to: &BlockId| !is_in.contains(to) && program.blocks[*to as usize].procedure == procedure;
+                edges.extend(successors.filter(is_cold).map(|to| (from, to)));
+            }
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        let mut region = Region { procedure, head, hot, stubs: Vec::new(), returns };
+        edges.into_iter().for_each(|(from, to)| region.add_stub(program, from, to));
+        let own = &mut program.procedures[procedure as usize].blocks;
+        own.extend(region.stubs.iter().map(|stub| stub.block));
+        Some((region, undo))
+    }
+
+    fn add_stub(&mut self, program: &mut Program, from: BlockId, to: BlockId) {
+        let edges = program.blocks[from as usize].edges();
+        let count = edges.iter().filter(|edge| edge.0 == to).map(|edge| edge.1).sum();
+        let frame = first_frame(program, to);
+        let branch = Instruction::new(branch_word(), frame);
+        let block = program.add_block(Block {
+            procedure: self.procedure,
+            instructions: Vec::new(),
+            exit: Exit::Branch { branch, target: Target::Block(to) },
+            is_address_taken: false,
+            call_site: None,
+            count,
+        });
+        program.blocks[from as usize].exit.redirect(|target| if target == to { block } else { target });
+        self.stubs.push(Stub { block, from, to });
+    }
+
+    /// The hot blocks and the stubs.
+    pub fn blocks(&self) -> Vec<BlockId> {
+        self.hot.iter().copied().chain(self.stubs.iter().map(|stub| stub.block)).collect()
+    }
+
+    /// The hot instructions.
+    pub fn instructions<'a>(&'a self, program: &'a Program) -> impl Iterator<Item = &'a Instruction> {
+        self.hot.iter().flat_map(|&block| &program.blocks[block as usize].instructions)
+    }
+
+    /// Whether the hot part makes calls.
+    pub fn has_calls(&self, program: &Program) -> bool {
+        self.instructions(program).any(Instruction::is_call)
+    }
+}
+
+/// The only predecessor of each block that has one. Blocks that pointers lead to have others.
+pub fn only_predecessors(program: &Program, region: &Region) -> HashMap<BlockId, Option<BlockId>> {
+    let mut before = HashMap::new();
+    for &block in &program.procedures[region.procedure as usize].blocks {
+        for next in program.blocks[block as usize].exit.successors() {
+            before.entry(next).and_modify(|one| *one = None).or_insert(Some(block));
+        }
+        if program.blocks[block as usize].is_address_taken {
+            before.insert(block, None);
+        }
+    }
+    before.insert(region.head, None);
+    before
+}
+
+/// The frame at the beginning of a block.
+pub fn first_frame(program: &Program, block: BlockId) -> u32 {
+    let block = &program.blocks[block as usize];
+    let branch = match &block.exit {
+        Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch.frame),
+        _ => None,
+    };
+    block.instructions.first().map(|first| first.frame).or(branch).unwrap_or(crate::unwind::NO_ROW)
+}
+
+fn reachable(
+    program: &Program,
+    from: impl IntoIterator<Item = BlockId>,
+    is_within: impl Fn(BlockId) -> bool,
+) -> HashSet<BlockId> {
+    let mut open: Vec<BlockId> = from.into_iter().filter(|&block| is_within(block)).collect();
+    let mut found: HashSet<BlockId> = open.iter().copied().collect();
+    while let Some(block) = open.pop() {
+        for next in program.blocks[block as usize].exit.successors() {
+            if is_within(next) && found.insert(next) {
+                open.push(next);
+            }
+        }
+    }
+    found
+}
+
+/// Whether no pointer leads into the middle of the hot blocks, and no table out of them.
+fn is_separable(program: &Program, head: BlockId, hot: &HashSet<BlockId>) -> bool {
+    hot.iter().all(|&id| {
+        let block = &program.blocks[id as usize];
+        let is_entered = block.is_address_taken && id != head;
+        let has_link = matches!(&block.exit, Exit::Branch { branch, .. } if branch.is_call());
+        !is_entered && !has_link && !matches!(block.exit, Exit::Jump { .. })
+    })
+}
+
+/// Copies the hot blocks that cold ones go on to, and redirects the cold ones. Returns the copies; none if it cannot be done.
+fn copy(
+    program: &mut Program,
+    all: &[BlockId],
+    hot: &HashSet<BlockId>,
+    cold: &HashSet<BlockId>,
+) -> Option<Vec<BlockId>> {
+    let originals: Vec<BlockId> =
+        all.iter().copied().filter(|id| hot.contains(id) && cold.contains(id)).collect();
+    // A table of the cold part cannot be redirected.
+    let is_table = |id: &&BlockId| matches!(program.blocks[**id as usize].exit, Exit::Jump { .. });
+    let mut jumps =
+        cold.iter().filter(is_table).flat_map(|&id| program.blocks[id as usize].exit.successors());
+    if jumps.any(|to| hot.contains(&to)) {
+        return None;
+    }
+    let mut copies = HashMap::new();
+    for &id in &originals {
+        let mut block = program.blocks[id as usize].clone();
+        (block.count, block.is_address_taken) = (0, false);
+        if let Exit::Conditional { count, .. } = &mut block.exit {
+            *count = 0;
+        }
+        copies.insert(id, program.add_block(block));
+    }
+    let to = |id: BlockId| copies.get(&id).copied().unwrap_or(id);
+    for &id in cold.difference(hot).chain(copies.values()) {
+        program.blocks[id as usize].exit.redirect(to);
+    }
+    let mut made: Vec<BlockId> = copies.values().copied().collect();
+    made.sort_unstable();
+    copy_global_pointers(program, hot, &copies)?;
+    Some(made)
+}
+
+/// Gives copies computations of the global pointer of their own: their base is after the copied call.
+fn copy_global_pointers(
+    program: &mut Program,
+    hot: &HashSet<BlockId>,
+    copies: &HashMap<BlockId, BlockId>,
+) -> Option<()> {
+    let mut pairs: HashMap<u32, u32> = HashMap::new();
+    for &copy in copies.values() {
+        for at in 0..program.blocks[copy as usize].instructions.len() {
+            let reference = program.blocks[copy as usize].instructions[at].reference;
+            let (Reference::GlobalPointerHigh(pair) | Reference::GlobalPointerLow(pair)) = reference else {
+                continue;
+            };
+            let number = match (pairs.get(&pair), program.global_pointers[pair as usize].base) {
+                (Some(&number), _) => number,
+                (None, Base::Block(_)) => return None,
+                (None, Base::AfterCall(call)) => {
+                    let mut one = program.global_pointers[pair as usize];
+                    one.base = Base::AfterCall(copies.get(&call).copied().unwrap_or(call));
+                    program.global_pointers.push(one);
+                    let number = program.global_pointers.len() as u32 - 1;
+                    pairs.insert(pair, number);
+                    number
+                }
+            };
+            program.blocks[copy as usize].instructions[at].reference = match reference {
+                Reference::GlobalPointerHigh(_) => Reference::GlobalPointerHigh(number),
+                _ => Reference::GlobalPointerLow(number),
+            };
+        }
+    }
+    // A computation must stay on the same side as the call before it.
+    let blocks = (0..program.blocks.len() as BlockId).filter(|id| hot.contains(id));
+    let is_on_other_side = |pair: u32| match program.global_pointers[pair as usize].base {
+        Base::AfterCall(call) => !hot.contains(&call),
+        Base::Block(_) => false,
+    };
+    for id in blocks {
+        for one in &program.blocks[id as usize].instructions {
+            if let Reference::GlobalPointerHigh(pair) = one.reference
+                && is_on_other_side(pair)
+            {
+                return None;
+            }
+        }
+    }
+    let cold_after_hot = program.global_pointers.iter().enumerate().any(|(pair, one)| match one.base {
+        Base::AfterCall(call) if copies.contains_key(&call) => !pairs.contains_key(&(pair as u32)),
+        _ => false,
+    });
+    if cold_after_hot { None } else { Some(()) }
+}
