@@ -46,6 +46,24 @@ pub enum LayoutStep {
     Order,
 }
 
+/// Algorithms that chain blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BlockAlgorithm {
+    /// The most frequent edges first.
+    Greedy,
+    /// The extended-TSP score.
+    ExtTsp,
+}
+
+/// Algorithms that order procedures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProcedureAlgorithm {
+    /// The call graph is collapsed along its most frequent edges.
+    Collapse,
+    /// Call-chain clustering.
+    Cluster,
+}
+
 /// Options of `spike optimize`.
 #[derive(Debug, Args)]
 pub struct OptimizeOptions {
@@ -60,6 +78,12 @@ pub struct OptimizeOptions {
     /// Only these steps of code layout: chain, split, order; or none.
     #[arg(long, value_name = "STEP", value_delimiter = ',', value_parser = layout_step)]
     pub layout: Option<Vec<Option<LayoutStep>>>,
+    /// How blocks are chained: greedy, as the paper has it, or ext-tsp.
+    #[arg(long, value_name = "ALGORITHM", default_value = "greedy", hide_possible_values = true)]
+    pub blocks: BlockAlgorithm,
+    /// How procedures are ordered: collapse, as the paper has it, or cluster.
+    #[arg(long, value_name = "ALGORITHM", default_value = "collapse", hide_possible_values = true)]
+    pub procedures: ProcedureAlgorithm,
     /// Leave instructions that do nothing where they are.
     #[arg(long)]
     pub keep_nops: bool,

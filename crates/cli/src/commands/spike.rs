@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use spike::layout::Steps;
+use spike::layout::{BlockOrder, ProcedureOrder, Steps};
 use spike::optimize::{self, Options};
 use spike::profile::Profile;
 
-use crate::arguments::{LayoutStep, OptimizeOptions, SpikeCommand};
+use crate::arguments::{BlockAlgorithm, LayoutStep, OptimizeOptions, ProcedureAlgorithm, SpikeCommand};
 
 /// Does what the options say.
 pub fn run(command: &SpikeCommand) -> anyhow::Result<ExitCode> {
@@ -29,7 +29,7 @@ fn optimize(options: &OptimizeOptions) -> anyhow::Result<ExitCode> {
         );
     };
     let calls = image.apply(&mut program);
-    let settings = Options { layout: steps(options), strip_nops: !options.keep_nops };
+    let settings = Options { layout: steps(options), strip_nops: !options.keep_nops, ..Options::default() };
     let problem = |problem| spike::Error::Unsuitable { path: options.image.clone(), problem };
     let optimized = optimize::optimize(program, &calls, settings).map_err(problem)?;
     write_image(&options.output, &optimized.bytes, &options.image)?;
@@ -37,9 +37,20 @@ fn optimize(options: &OptimizeOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn steps(options: &OptimizeOptions) -> Steps {
-    let Some(chosen) = &options.layout else { return Steps::ALL };
-    let has = |step| chosen.contains(&Some(step));
-    Steps { chain: has(LayoutStep::Chain), split: has(LayoutStep::Split), order: has(LayoutStep::Order) }
+    let has = |step| options.layout.as_ref().is_none_or(|chosen| chosen.contains(&Some(step)));
+    Steps {
+        chain: has(LayoutStep::Chain),
+        split: has(LayoutStep::Split),
+        order: has(LayoutStep::Order),
+        blocks: match options.blocks {
+            BlockAlgorithm::Greedy => BlockOrder::Greedy,
+            BlockAlgorithm::ExtTsp => BlockOrder::ExtTsp,
+        },
+        procedures: match options.procedures {
+            ProcedureAlgorithm::Collapse => ProcedureOrder::Collapse,
+            ProcedureAlgorithm::Cluster => ProcedureOrder::Cluster,
+        },
+    }
 }
 
 /// Writes an image that can be executed if the original can.
