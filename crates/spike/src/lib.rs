@@ -15,6 +15,7 @@ pub mod optimize;
 pub mod output;
 pub mod profile;
 pub mod program;
+mod stubs;
 pub mod unwind;
 
 pub use error::{Error, Problem};

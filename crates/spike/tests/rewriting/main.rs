@@ -2,6 +2,7 @@
 //! original code is cleared, so that a pointer that was missed ends the program.
 
 mod debug;
+mod far;
 mod guest;
 
 use std::path::{Path, PathBuf};
