@@ -2,6 +2,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -140,7 +141,14 @@ impl Names {
         let function = file.function_at(link_address)?;
         let section = file.code().iter().find(|code| (code.address..code.end()).contains(&link_address))?;
         let instructions = file.instructions(section);
-        let own = instructions.filter(|(address, _)| (function.address..function.end()).contains(address));
+        let parts = file.symbols(&format!("{}{COLD}", file.symbol_of(function)));
+        let parts = parts.iter().map(|part| part.address..part.address.saturating_add(part.size));
+        // A cold part that is not the only one of its name may be that of another function.
+        let parts: Vec<Range<u64>> = Some(parts).filter(|parts| parts.len() == 1).into_iter().flatten().collect();
+        let is_own = |address: &u64| {
+            (function.address..function.end()).contains(address) || parts.iter().any(|part| part.contains(address))
+        };
+        let own = instructions.filter(|(address, _)| is_own(address));
         Some(own.map(|(address, word)| (address.wrapping_add(bias), word)).collect())
     }
 
@@ -180,7 +188,12 @@ impl Loaded {
         let Some(file) = file else { return self.traced(address) };
         let link_address = address.wrapping_sub(bias);
         if let Some(function) = file.function_at(link_address) {
-            return Some((function.address.wrapping_add(bias), Found::Function(file.symbol_of(function))));
+            let symbol = file.symbol_of(function);
+            let (start, name) = match symbol.strip_suffix(COLD) {
+                Some(whole) => (start_of_whole(file, whole).unwrap_or(function.address), whole),
+                None => (function.address, symbol),
+            };
+            return Some((start.wrapping_add(bias), Found::Function(name)));
         }
         // The linkage table and the like: named by their section.
         let section = file.code().iter().find(|code| (code.address..code.end()).contains(&link_address))?;
@@ -191,7 +204,22 @@ impl Loaded {
     fn traced(&self, address: u64) -> Option<(u64, Found<'_>)> {
         let before = self.functions.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
         let (start, size, name) = &self.functions[before];
-        (address - start < *size).then_some((*start, Found::Function(name)))
+        let whole = name.strip_suffix(COLD);
+        let mut named = self.functions.iter().filter(|function| Some(function.2.as_str()) == whole);
+        let of_whole = named.next().filter(|_| named.next().is_none()).map(|function| function.0);
+        let found = (of_whole.unwrap_or(*start), Found::Function(whole.unwrap_or(name)));
+        (address - start < *size).then_some(found)
+    }
+}
+
+/// The end of the name of a function's cold part, which compilers and optimizers put elsewhere.
+const COLD: &str = ".cold";
+
+/// Where a function begins that has a cold part, if only one has its name.
+fn start_of_whole(file: &Image, name: &str) -> Option<u64> {
+    match file.symbols(name) {
+        [one] if one.function => Some(one.address),
+        _ => None,
     }
 }
 

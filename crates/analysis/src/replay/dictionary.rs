@@ -1,5 +1,6 @@
 //! Static facts on each block of a trace, computed before the replay.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -120,8 +121,11 @@ impl CodePlace {
             return format!("{image}{address:#x}");
         };
         let mut text = format!("{}!{}", name.image, name.function);
-        if address != self.start {
-            let _ = write!(text, "+{:#x}", address.wrapping_sub(self.start));
+        // The cold part of a function may lie before it.
+        match address.cmp(&self.start) {
+            Ordering::Less => _ = write!(text, "-{:#x}", self.start - address),
+            Ordering::Equal => {}
+            Ordering::Greater => _ = write!(text, "+{:#x}", address - self.start),
         }
         text
     }
