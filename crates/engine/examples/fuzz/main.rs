@@ -1,4 +1,5 @@
-//! Compares compiled code with the interpreter and with qemu-alpha on random input (`make fuzz`). Environment
+//! Compares compiled code with the interpreter and with qemu-alpha on random input, and programs that spike rewrote with
+//! the originals (`make fuzz`). Environment
 //! variables limit the run:
 //!
 //! - `SECONDS`: the duration (300), half of it with sequences of instructions, half with programs;
@@ -12,6 +13,7 @@ mod child;
 mod jobs;
 mod programs;
 mod random;
+mod rewritten;
 #[path = "../../tests/sequences/mod.rs"]
 mod sequences;
 mod shrink;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::KEPT;
 use crate::child::{self, Outcome};
 use crate::jobs::{self, Limit, Tally};
+use crate::rewritten;
 
 /// Timeout of a first run: a program may not terminate.
 const RUN: Duration = Duration::from_secs(4);
@@ -67,7 +68,7 @@ fn job(seed: u64, number: u64) -> Result<Tally, String> {
         let program = directory.join(build);
         let level = LEVELS[number as usize / 2 % LEVELS.len()];
         let mut compiler = Command::new("alpha-linux-gnu-gcc");
-        compiler.args(["-w", "-mieee", "-I/usr/include/csmith", level]);
+        compiler.args(["-w", "-mieee", "-Wl,--emit-relocs", "-I/usr/include/csmith", level]);
         compiler.args(switches).arg("-o").arg(&program).arg(&source).arg("-lm");
         succeed(&mut compiler)?;
         let expected = child::run(Command::new("qemu-alpha").args(["-L", SYSROOT]).arg(&program), RUN)?;
@@ -83,6 +84,14 @@ fn job(seed: u64, number: u64) -> Result<Tally, String> {
             if (found.code(), &found.stdout) != (expected.code(), &expected.stdout) && !jobs::is_stopped() {
                 tally.failed = 1;
                 jobs::report(&difference(&program, level, way, &expected, &found)?);
+            }
+        }
+        for way in rewritten::WAYS {
+            let rewritten = rewritten::write(&program, way, seed)?;
+            let found = child::run(&mut engine(&rewritten, WAYS[2])?, OTHER)?;
+            if (found.code(), &found.stdout) != (expected.code(), &expected.stdout) && !jobs::is_stopped() {
+                tally.failed = 1;
+                jobs::report(&difference(&rewritten, level, WAYS[2], &expected, &found)?);
             }
         }
     }

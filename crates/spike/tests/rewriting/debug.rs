@@ -9,7 +9,8 @@ use pathlength_spike::program::NO_ORIGIN;
 use pathlength_spike::{lift, output};
 use tempfile::TempDir;
 
-use crate::{guest, shuffled};
+use crate::guest;
+use crate::random::shuffled;
 
 /// Functions, files and lines at addresses, with those of inlined calls.
 fn locations(image: &Path, addresses: &[u64]) -> Vec<String> {

@@ -3,7 +3,8 @@
 use pathlength_spike::program::Frozen;
 use pathlength_spike::{Problem, assemble, lift, output};
 
-use crate::{Original, guest, shuffled};
+use crate::random::shuffled;
+use crate::{Original, guest};
 
 /// More than twice what a branch reaches.
 const PADDING: &str = "

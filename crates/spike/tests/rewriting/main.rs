@@ -4,13 +4,13 @@
 mod debug;
 mod far;
 mod guest;
+mod random;
 
 use std::path::{Path, PathBuf};
 
-use pathlength_spike::assemble::Layout;
 use pathlength_spike::optimize::{self, Options};
-use pathlength_spike::program::{Exit, Program};
-use pathlength_spike::{layout, lift, output};
+use pathlength_spike::{lift, output};
+use random::{give_random_counts, shuffled};
 use tempfile::TempDir;
 
 /// Ways to build a program: name, and switches.
@@ -45,29 +45,6 @@ fn seeds() -> std::ops::Range<u64> {
 fn builds(first: usize) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> {
     let count = testing::sample(SAMPLE, BUILDS.len());
     BUILDS.iter().cycle().skip(first).take(count)
-}
-
-/// All procedures and blocks in random order.
-fn shuffled(program: &Program, seed: u64) -> Layout {
-    let mut layout = layout::original(program);
-    if seed == 0 {
-        return layout;
-    }
-    let mut random = fastrand::Rng::with_seed(seed);
-    let mut fragments = Vec::new();
-    for mut fragment in layout.fragments {
-        if program.procedures[fragment.procedure as usize].frozen.is_none() {
-            random.shuffle(&mut fragment.blocks);
-            while fragment.blocks.len() > 1 && random.u8(..4) != 0 {
-                let rest = fragment.blocks.split_off(random.usize(1..fragment.blocks.len()));
-                fragments.push(pathlength_spike::assemble::Fragment { blocks: rest, ..fragment.clone() });
-            }
-        }
-        fragments.push(fragment);
-    }
-    random.shuffle(&mut fragments);
-    layout.fragments = fragments;
-    layout
 }
 
 /// Writes an image in random order to another file. Returns the share of blocks that could be moved.
@@ -135,20 +112,6 @@ fn c_program() {
 #[test]
 fn exceptions() {
     check_all("feature.cc", 13, &[]);
-}
-
-/// Gives blocks and branches random counts, of which many are 0: no profile makes an image wrong.
-fn give_random_counts(program: &mut Program, seed: u64) {
-    let mut random = fastrand::Rng::with_seed(seed);
-    for block in &mut program.blocks {
-        let most = [0, 1, 30, 1000, 1_000_000][random.usize(..5)];
-        block.count = random.u64(0..=most);
-        match &mut block.exit {
-            Exit::Conditional { count, .. } => *count = random.u64(0..=block.count),
-            Exit::Jump { counts, .. } => counts.iter_mut().for_each(|count| *count = random.u64(0..=most)),
-            _ => {}
-        }
-    }
 }
 
 #[test]
