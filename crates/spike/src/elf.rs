@@ -37,14 +37,12 @@ pub struct Section {
 impl Section {
     /// Whether it is loaded.
     pub fn is_loaded(&self) -> bool {
-        self.flags & u64::from(elf::SHF_ALLOC.0) != 0
+        self.flags & elf::SHF_ALLOC.0 != 0
     }
 
     /// Whether it holds instructions.
     pub fn is_code(&self) -> bool {
-        self.is_loaded()
-            && self.flags & u64::from(elf::SHF_EXECINSTR.0) != 0
-            && self.kind == elf::SHT_PROGBITS.0
+        self.is_loaded() && self.flags & elf::SHF_EXECINSTR.0 != 0 && self.kind == elf::SHT_PROGBITS.0
     }
 
     /// Whether it lies at this address.

@@ -60,8 +60,7 @@ pub fn build(
     leaders: &[bool],
     found: &Found,
     landing_pads: &HashSet<u64>,
-    frames: Frames,
-    row_of: &[u32],
+    (frames, row_of): (Frames, &[u32]),
 ) -> Result<Program, Problem> {
     let mut next = 0;
     for extent in extents.iter() {
@@ -173,10 +172,8 @@ impl Builder<'_> {
             };
         }
         let slot = |map: &HashMap<u32, u64>| map.get(&index).copied();
-        Ok(slot(&self.found.loads)
-            .map(Reference::Slot)
-            .or(slot(&self.found.calls).map(Reference::CallThrough)))
-        .map(Option::unwrap_or_default)
+        let loaded = slot(&self.found.loads).map(Reference::Slot);
+        Ok(loaded.or(slot(&self.found.calls).map(Reference::CallThrough)).unwrap_or_default())
     }
 
     fn block(

@@ -44,8 +44,7 @@ pub fn lift(bytes: Vec<u8>) -> Result<Program, Problem> {
         &leaders,
         &found,
         &exceptions::landing_pads(&tables),
-        frames,
-        &row_of,
+        (frames, &row_of),
     )?;
     program.data = data_references(&program.code, &found);
     mark_address_taken(&mut program, &found);

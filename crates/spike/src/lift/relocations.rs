@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use isa::{InstructionSet, Op, Register};
 use object::elf;
 
-use crate::elf::{Elf, Relocation};
+use crate::elf::{Elf, Relocation, Section};
 use crate::error::Problem;
 use crate::lift::extents::Extent;
 use crate::program::{CodeMap, DataForm, GP};
@@ -178,7 +178,7 @@ fn instructions(
     }
     for (key, low) in low {
         let Some(high) = high.get(&key) else { continue };
-        pair_halves(code, high, &low, found)?;
+        pair_halves(code, high, &low, is_of_code(elf, key.0), found)?;
     }
     found.hints.sort_unstable();
     Ok(())
@@ -186,21 +186,31 @@ fn instructions(
 
 /// Pairs the halves of addresses that have the same symbol and addend: usually they are all of one address. If not, the
 /// upper half is in the instruction that last wrote the register.
-fn pair_halves(code: &CodeMap, high: &[u32], low: &[u32], found: &mut Found) -> Result<(), Problem> {
+fn pair_halves(
+    code: &CodeMap,
+    high: &[u32],
+    low: &[u32],
+    is_code: bool,
+    found: &mut Found,
+) -> Result<(), Problem> {
     let address = |found: &Found, high: u32, low: u32| {
         let distance = (displacement(code, high) << 16) + displacement(code, low);
         found.global_pointer(low).map(|gp| gp.wrapping_add_signed(distance))
     };
     let is_same = low.iter().all(|&one| address(found, high[0], one) == address(found, high[0], low[0]));
+    let unclear = |index: u32| {
+        let place = code.address(index);
+        Problem::Unsupported(format!("the halves of the address computed at {place:#x} cannot be told apart"))
+    };
     for &low in low {
         let own: Vec<u32> = if is_same { high.to_vec() } else { last_write(code, low).into_iter().collect() };
-        let unclear = || {
-            let place = code.address(low);
-            Problem::Unsupported(format!(
-                "the address computed at {place:#x} has an upper half that cannot be found"
-            ))
+        let Some(&first) = own.first().filter(|one| high.contains(one)) else {
+            if is_code {
+                return Err(unclear(low));
+            }
+            // Data does not move.
+            continue;
         };
-        let Some(&first) = own.first().filter(|one| high.contains(one)) else { return Err(unclear()) };
         let Some(address) = address(found, first, low) else { continue };
         if code.index(address).is_none() {
             found.refer(address, low);
@@ -210,12 +220,20 @@ fn pair_halves(code: &CodeMap, high: &[u32], low: &[u32], found: &mut Found) -> 
         for high in own {
             let before = found.halves.insert(high, (Half::High, address));
             if before.is_some_and(|before| before.1 != address) {
-                return Err(unclear());
+                return Err(unclear(low));
             }
         }
         found.taken.push(address);
     }
-    Ok(())
+    let unpaired = high.iter().find(|high| is_code && !found.halves.contains_key(high));
+    unpaired.map_or(Ok(()), |&high| Err(unclear(high)))
+}
+
+/// Whether a symbol is in a section of code.
+fn is_of_code(elf: &Elf, symbol: u32) -> bool {
+    let section =
+        elf.symbols.get(symbol as usize).and_then(|symbol| elf.sections.get(usize::from(symbol.section)));
+    section.is_some_and(Section::is_code)
 }
 
 /// The instruction that wrote the base register of another one, going back in the order of addresses.

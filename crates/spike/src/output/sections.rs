@@ -150,7 +150,7 @@ impl Sections {
 
     fn header_bytes(&self, section: &Section, name: u32) -> [u8; HEADER_BYTES] {
         let link = u32::from(self.renumber(section.link as u16));
-        let refers = section.kind == elf::SHT_RELA.0 || section.flags & u64::from(elf::SHF_INFO_LINK.0) != 0;
+        let refers = section.kind == elf::SHT_RELA.0 || section.flags & elf::SHF_INFO_LINK.0 != 0;
         let info = if refers { u32::from(self.renumber(section.info as u16)) } else { section.info };
         let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(&name.to_le_bytes());

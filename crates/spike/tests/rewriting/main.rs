@@ -141,6 +141,64 @@ fn errors_that_were_found() {
     }
 }
 
+/// Halves of addresses with the same symbol and addend, as they are in sections of their own, and with the upper half not
+/// last before the lower one.
+const HALVES: &str = r#"
+#include <stdio.h>
+__asm__("
+    .section SECTION.one,\"FLAGS\"\n one: .quad 11\n
+    .section SECTION.two,\"FLAGS\"\n two: .quad 22\n
+    .text\n .align 4\n .globl pick\n .type pick,@function\n
+pick: ldgp $29,0($27)\n
+    ldah $1,one($29)\t!gprelhigh\n
+    ldah $2,two($29)\t!gprelhigh\n
+    blt $16,3f\n
+    beq $16,2f\n
+    ldq $0,one($1)\t!gprellow\n
+    ret\n
+2:  mov $31,$1\n
+    ldq $0,two($2)\t!gprellow\n
+    ret\n
+3:  ldq $0,one($1)\t!gprellow\n
+    ret\n
+    .size pick,.-pick\n
+");
+long pick(long);
+int main(int count, char **arguments) {
+    freopen(arguments[1], "w", stdout);
+    for (long i = -3; i < 4; i++) printf("%ld\n", pick(i));
+    return 5;
+}
+"#;
+
+fn build_halves(section: &str, flags: &str) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("halves.c");
+    let text = HALVES.replace("SECTION", section).replace("FLAGS", flags);
+    // A string in C is one line.
+    let (before, rest) = text.split_once("__asm__(\"").unwrap();
+    let (assembly, after) = rest.split_once("\n\");").unwrap();
+    std::fs::write(&source, format!("{before}__asm__(\"{}\");{after}", assembly.replace('\n', ""))).unwrap();
+    guest::build(&[source.to_str().unwrap()], &["-O1", "-Wl,--no-relax"], &directory.path().join("original"));
+    directory
+}
+
+#[test]
+fn halves_of_addresses() {
+    let directory = build_halves(".rodata", "a");
+    let original = Original { expected: guest::run_qemu(&directory.path().join("original")), directory };
+    assert_eq!(original.expected.output, "11\n11\n11\n22\n11\n11\n11\n");
+    for seed in seeds() {
+        rewrite(&original.path("original"), &original.path("rewritten"), seed);
+        original.check_runs(&original.path("rewritten"), "halves", seed);
+    }
+    // Of code, which moves, both halves must be known.
+    let directory = build_halves(".text", "ax");
+    let refused = lift::lift(std::fs::read(directory.path().join("original")).unwrap());
+    let message = refused.map(|_| "accepted").unwrap_err().to_string();
+    assert!(message.contains("cannot be told apart"), "{message}");
+}
+
 /// A program and a shared object that it loads, both in random order.
 #[test]
 fn shared_object() {

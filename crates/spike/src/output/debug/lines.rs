@@ -62,7 +62,7 @@ impl LineWriter {
         };
         if parameters.opcode_base < 10
             || parameters.line_range == 0
-            || LENGTH % parameters.minimum_length != 0
+            || !LENGTH.is_multiple_of(parameters.minimum_length)
         {
             return Err(".debug_line: a table without the usual operations".into());
         }
