@@ -35,7 +35,7 @@ fuzz:
 # SEED makes the same inputs again.
 fuzz-inputs:
 	./setup fuzz-inputs
-	cargo build --locked -p pathlength
+	cargo build --locked --workspace --bins
 	fuzz/run
 
 # Compares the engine's speed with other tools'; takes some minutes. PART selects (PART=--help lists the parts), RUNS and
