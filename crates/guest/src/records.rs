@@ -56,7 +56,7 @@ impl Records {
         // the longest record at most.
         let written = unsafe { guest.host().record().offset_from(first) };
         self.attach(guest);
-        // SAFETY: so much of it was written. A lent one is this thread's as long as it keeps it.
+        // SAFETY: this number of words was written. A lent buffer is this thread's as long as it holds the filter.
         unsafe { std::slice::from_raw_parts(first, written as usize) }
     }
 }
@@ -80,7 +80,7 @@ pub unsafe fn write<G: Guest>(guest: &mut G, index: usize, event: Event) {
 /// Writes a value of the running block's record, by its number.
 ///
 /// # Safety
-/// The buffer must not be full, and the block must have so many values.
+/// The buffer must not be full, and the block must have a value of this number.
 pub unsafe fn write_value<G: Guest>(guest: &mut G, block: &Block<G>, number: usize, value: u64) {
     // SAFETY: the caller's promise.
     unsafe { guest.host().record().add(1 + block.accesses as usize + number).write(value) };

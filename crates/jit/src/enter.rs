@@ -64,7 +64,7 @@ pub fn watch(host: &mut HostSide) {
     unsafe { ::host::set_stack_limit(host.stack_limit().cast(), end) };
 }
 
-/// Runs code. The first entry of a thread, with no other below it, says so.
+/// Runs code. `is_first` says that no other entry of the thread is active.
 ///
 /// # Safety
 /// `code` must be a block's code, made for the address space of this `guest` by the compiler that prepared the
