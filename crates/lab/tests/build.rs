@@ -220,7 +220,7 @@ fn debian_archive_is_found_in_a_named_folder() {
 fn tpcb_is_consistent_and_repeatable() {
     let folder = tempfile::tempdir().unwrap();
     // Kept for other tests and for studies.
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace").join("build");
     let program = build(Workload::named("tpcb").unwrap(), &[NATIVE], &options(&kept), &|_| {})
         .unwrap()
         .remove(0)

@@ -9,7 +9,11 @@ fn options(sysroot: &str) -> StridesStudySettings {
     StridesStudySettings {
         // Kept for other tests and for studies.
         build: BuildFolders {
-            folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build"),
+            folder: Path::new(env!("CARGO_MANIFEST_DIR"))
+                .ancestors()
+                .nth(2)
+                .expect("the workspace")
+                .join("build"),
             sources: None,
         },
         sysroot: sysroot.into(),

@@ -11,7 +11,11 @@ fn options(sysroot: &str) -> StudySettings {
         modes: MODES.iter().map(|&mode| Mode { transactions: 40, ..mode }).collect(),
         // Kept for other tests and for studies.
         build: BuildFolders {
-            folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build"),
+            folder: Path::new(env!("CARGO_MANIFEST_DIR"))
+                .ancestors()
+                .nth(2)
+                .expect("the workspace")
+                .join("build"),
             sources: None,
         },
         sysroot: PathBuf::from(sysroot),

@@ -31,7 +31,8 @@ use crate::lockstep::compare;
 fn agree(toolchain: Toolchain, cpu: &str) {
     let workload = Workload::named("tpcb").expect("the workload");
     // Kept for other tests and for studies.
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace").join("build");
     let builds = build(workload, &[toolchain], &BuildFolders { folder, sources: None }, &|_| {});
     let program = builds.expect("the workload builds").remove(0).program;
     let directory = directory(&format!("tpcb-{}", toolchain.name));
