@@ -22,7 +22,7 @@ const COLUMNS: [(&str, Kind); 7] = [
 
 /// Measures programs under each runner.
 pub fn jobs(bench: &Bench, name: &str, jobs: &[&Job], record: &mut Record) -> Result<(), Error> {
-    record.begin(name, "Processor time", &COLUMNS)?;
+    record.begin(name, &format!("Processor time: {name}"), &COLUMNS)?;
     for job in jobs {
         let run = |runner: &Runner| measure(job, runner, &bench.loaded, bench.directory());
         rows(bench, &job.title, run, record)?;
@@ -33,7 +33,7 @@ pub fn jobs(bench: &Bench, name: &str, jobs: &[&Job], record: &mut Record) -> Re
 /// Measures PostgreSQL's server, which is built first.
 pub fn postgresql(bench: &Bench, record: &mut Record) -> Result<(), Error> {
     let transactions = 5000.min(bench.options.transactions);
-    record.begin("postgresql", "Processor time of a server", &COLUMNS)?;
+    record.begin("postgresql", "Processor time: postgresql, all processes of the server", &COLUMNS)?;
     let server = Server::new(&bench.folders, bench.directory())?;
     let title = format!("PostgreSQL TPC-B, {transactions} transactions");
     rows(bench, &title, |runner| server.measure(runner, transactions), record)?;

@@ -41,7 +41,6 @@ impl Record {
             "machine": machine(),
             "runs": options.runs,
             "transactions": options.transactions,
-            "baseline": options.baseline,
         });
         Ok(Record { file, head, tables: Vec::new(), printed: None })
     }
