@@ -63,7 +63,7 @@ def count(
     measured once three successive windows of `window` calls have mean path lengths within 1 %. `cache` names two
     variables that count cache hits and misses: then 95 % of the accesses must hit, too.
 
-    `progress` hears the number of units so far.
+    `progress` is called with the number of units so far.
 
     >>> counts = pathlength.count("./hello", unit="greet", units=3, window=2)
     >>> counts.units.num_rows

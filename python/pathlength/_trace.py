@@ -112,7 +112,7 @@ class Trace:
         """The tables of `pathlength show`, by name.
 
         `line_sizes` of cache lines and `page_sizes` are in bytes, `window` is a number of instructions. `progress`
-        hears the number of instructions gone through.
+        is called with the number of instructions gone through.
 
         >>> tables = pathlength.Trace("hello.trace").summary()
         >>> tables["functions"].column_names[:2]

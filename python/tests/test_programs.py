@@ -119,12 +119,12 @@ def test_processes_left_behind_are_not_waited_for(hello):
 
 
 def test_progress_is_heard(hello):
-    heard = []
-    pathlength.count(hello, unit="greet", units=30, window=2, progress=heard.append, stdout=subprocess.DEVNULL)
-    assert heard == sorted(heard) and heard
-    heard.clear()
-    pathlength.trace(hello, output="x.trace", progress=heard.append, stdout=subprocess.DEVNULL)
-    assert heard == sorted(heard)
+    numbers = []
+    pathlength.count(hello, unit="greet", units=30, window=2, progress=numbers.append, stdout=subprocess.DEVNULL)
+    assert numbers == sorted(numbers) and numbers
+    numbers.clear()
+    pathlength.trace(hello, output="x.trace", progress=numbers.append, stdout=subprocess.DEVNULL)
+    assert numbers == sorted(numbers)
 
 
 def test_an_error_in_progress_ends_the_program(hello):
