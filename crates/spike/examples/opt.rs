@@ -5,6 +5,14 @@ fn main() {
     let mut p = spike::optimize::open(a[1].as_ref()).unwrap();
     let prof = spike::profile::Profile::open(a[2].as_ref()).unwrap();
     let calls = spike::optimize::find(&prof, &p).unwrap().apply(&mut p);
+    if let Ok(seed) = std::env::var("RANDOM") {
+        let mut r = fastrand::Rng::with_seed(seed.parse().unwrap());
+        for b in &mut p.blocks {
+            b.count = [0, 1, 1000, 1000, 1_000, 1010][r.usize(..6)];
+            let c = b.count;
+            if let spike::program::Exit::Conditional { count, .. } = &mut b.exit { *count = if c == 0 { 0 } else { r.u64(..=c) }; }
+        }
+    }
     let t = std::time::Instant::now();
     let o = spike::optimize::optimize(
         p,
