@@ -129,9 +129,11 @@ fn a_full_disk_is_told_with_the_file() {
         assert!(sentence.contains("/dev/full"), "{words}: {sentence}");
         assert!(sentence.contains("No space left on device"), "{words}: {sentence}");
     }
-    for words in
-        [format!("show {trace}"), format!("show --as instructions {trace}"), "count :ev56/modes grow".into()]
-    {
+    for words in [
+        format!("show {trace}"),
+        format!("show --as instructions {trace}"),
+        "count --format table :ev56/modes grow".into(),
+    ] {
         let mut full = command(&words);
         full.stdout(File::options().write(true).open("/dev/full").unwrap()).stderr(Stdio::piped());
         let ended = full.output().unwrap();
