@@ -29,6 +29,11 @@ pub struct OutputOptions {
 }
 
 impl OutputOptions {
+    /// Standard output, for a command whose -o is not for tables.
+    pub fn standard(format: Format) -> OutputOptions {
+        OutputOptions { explicit_format: Some(format), path: None, wide: false, no_pager: true }
+    }
+
     /// The format of tables.
     pub fn format(&self) -> Format {
         self.explicit_format.unwrap_or_default()

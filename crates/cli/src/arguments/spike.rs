@@ -99,6 +99,6 @@ fn named<T: ValueEnum>(word: &str) -> Result<Option<T>, String> {
 impl OptimizeOptions {
     /// Where the report goes.
     pub fn report(&self) -> OutputOptions {
-        OutputOptions { format: self.format, path: None }
+        OutputOptions::standard(self.format)
     }
 }
