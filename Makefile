@@ -31,7 +31,7 @@ fuzz:
 	cargo build --release --locked -p pathlength-engine --example fuzz --example run
 	target/release/examples/fuzz
 
-# Coverage-guided fuzzing of the readers of files and packets: TARGET (elf, trace, machine, gdb, assembler; all), SECONDS (60) each;
+# Coverage-guided fuzzing of the readers of files and packets: TARGET (elf, trace, machine, gdb, assembler, spike; all), SECONDS (60) each;
 # SEED makes the same inputs again.
 fuzz-inputs:
 	./setup fuzz-inputs

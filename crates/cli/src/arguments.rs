@@ -32,7 +32,10 @@ pub use models::{
 pub use output::{OutputOptions, RowOptions};
 pub use program::{FileOptions, ProgramOptions, parse};
 pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
-pub use spike::{LayoutStep, Optimization, OptimizeOptions, ProfileOptions, SpikeCommand};
+pub use spike::{
+    BlockAlgorithm, LayoutStep, Optimization, OptimizeOptions, ProcedureAlgorithm, ProfileOptions,
+    ReportRows, SpikeCommand,
+};
 pub use strides::{PatternsOf, StridesOptions};
 pub use study::{BuildOptions, StudyName, StudyOptions};
 pub use units::UnitsOptions;

@@ -6,6 +6,7 @@ use crate::error::Problem;
 use crate::program::{
     Base, BlockId, Exit, Instruction, LENGTH, NO_ORIGIN, ProcedureId, Program, Reference, Target, ZERO,
 };
+use crate::stubs::{Stub, Stubs};
 use crate::unwind::NO_ROW;
 
 /// Where the blocks go.
@@ -133,46 +134,71 @@ pub fn size(program: &Program, block: BlockId, next: Option<BlockId>) -> u64 {
     program.blocks[block as usize].instructions.len() as u64 + ending(program, block, next).words()
 }
 
-/// Gives every block of the layout an address from `base` on, and computes the words.
+/// Gives every block of the layout an address from `base` on, and computes the words. Branches that do not reach their
+/// targets go to stubs behind their fragments.
 pub fn assemble(program: &Program, layout: &Layout, base: u64) -> Result<Assembly, Problem> {
-    let mut assembly = Assembly {
-        base,
-        block_addresses: vec![0; program.blocks.len()],
-        fragments: Vec::with_capacity(layout.fragments.len()),
-        ..Assembly::default()
-    };
-    // The address after the call or the branch with a link at the end of each block.
-    let mut ends = vec![0; program.blocks.len()];
-    let mut address = base;
-    for fragment in &layout.fragments {
-        address = address.next_multiple_of(fragment.align);
-        let start = address;
-        for (at, &block) in fragment.blocks.iter().enumerate() {
-            assembly.block_addresses[block as usize] = address;
-            let own = program.blocks[block as usize].instructions.len() as u64;
-            let is_linked = matches!(program.blocks[block as usize].exit, Exit::Branch { .. });
-            ends[block as usize] = address + (own + u64::from(is_linked)) * LENGTH;
-            address += size(program, block, fragment.blocks.get(at + 1).copied()) * LENGTH;
+    let mut stubs = Stubs::new();
+    loop {
+        let mut encoder = Encoder::new(program, layout, base, &stubs);
+        for (index, fragment) in layout.fragments.iter().enumerate() {
+            encoder.fragment = index;
+            encoder.pad(encoder.assembly.fragments[index].0);
+            for (at, &block) in fragment.blocks.iter().enumerate() {
+                encoder.block(block, fragment.blocks.get(at + 1).copied())?;
+            }
+            for stub in stubs.of(index) {
+                let (from, to) = (encoder.address(), encoder.target(stub.target));
+                let row = Instruction::new(0, stub.frame);
+                stub.words(from, to)?.into_iter().for_each(|word| encoder.push(word, &row));
+            }
         }
-        assembly.fragments.push((start, address));
-    }
-    let mut encoder = Encoder { program, assembly, ends };
-    for (fragment, index) in layout.fragments.iter().zip(0..) {
-        encoder.pad(encoder.assembly.fragments[index].0);
-        for (at, &block) in fragment.blocks.iter().enumerate() {
-            encoder.block(block, fragment.blocks.get(at + 1).copied())?;
+        // Stubs make distances longer, but not shorter: in the end there are enough.
+        let Encoder { assembly, missing, .. } = encoder;
+        if missing.is_empty() {
+            return Ok(assembly);
         }
+        missing.into_iter().for_each(|(fragment, stub)| stubs.add(fragment, stub));
     }
-    Ok(encoder.assembly)
 }
 
 struct Encoder<'a> {
     program: &'a Program,
     assembly: Assembly,
+    /// The address after the call or the branch with a link at the end of each block.
     ends: Vec<u64>,
+    stubs: &'a Stubs,
+    /// The fragment that is encoded.
+    fragment: usize,
+    /// Stubs that are needed besides, and the fragments with the branches to them.
+    missing: Vec<(usize, Stub)>,
 }
 
-impl Encoder<'_> {
+impl<'a> Encoder<'a> {
+    fn new(program: &'a Program, layout: &Layout, base: u64, stubs: &'a Stubs) -> Encoder<'a> {
+        let mut assembly = Assembly {
+            base,
+            block_addresses: vec![0; program.blocks.len()],
+            fragments: Vec::with_capacity(layout.fragments.len()),
+            ..Assembly::default()
+        };
+        let mut ends = vec![0; program.blocks.len()];
+        let mut address = base;
+        for (index, fragment) in layout.fragments.iter().enumerate() {
+            address = address.next_multiple_of(fragment.align);
+            let start = address;
+            for (at, &block) in fragment.blocks.iter().enumerate() {
+                assembly.block_addresses[block as usize] = address;
+                let own = program.blocks[block as usize].instructions.len() as u64;
+                let is_linked = matches!(program.blocks[block as usize].exit, Exit::Branch { .. });
+                ends[block as usize] = address + (own + u64::from(is_linked)) * LENGTH;
+                address += size(program, block, fragment.blocks.get(at + 1).copied()) * LENGTH;
+            }
+            address += stubs.of(index).len() as u64 * Stub::BYTES;
+            assembly.fragments.push((start, address));
+        }
+        Encoder { program, assembly, ends, stubs, fragment: 0, missing: Vec::new() }
+    }
+
     fn address(&self) -> u64 {
         self.assembly.base + self.assembly.words.len() as u64 * LENGTH
     }
@@ -195,7 +221,7 @@ impl Encoder<'_> {
         let gp = program.procedures[block.procedure as usize].global_pointer;
         for instruction in &block.instructions {
             let word = match instruction.reference {
-                Reference::Branch(target) => self.branch(instruction.word, target)?,
+                Reference::Branch(target) => self.branch(instruction, target)?,
                 Reference::GlobalPointerHigh(pair) => with_high(instruction.word, self.distance(pair)),
                 Reference::GlobalPointerLow(pair) => with_low(instruction.word, self.distance(pair)),
                 Reference::CodeHigh(target) => {
@@ -211,14 +237,14 @@ impl Encoder<'_> {
         match ending(program, id, next) {
             Ending::Nothing => {}
             Ending::Branch(branch, target) | Ending::Conditional(branch, target) => {
-                let word = self.branch(branch.word, target)?;
+                let word = self.branch(&branch, target)?;
                 self.push(word, &branch);
             }
             Ending::Both(branch, taken, next) => {
-                let word = self.branch(branch.word, taken)?;
+                let word = self.branch(&branch, taken)?;
                 self.push(word, &branch);
                 let other = Instruction { word: branch_word(), origin: NO_ORIGIN, ..branch };
-                let word = self.branch(other.word, Target::Block(next))?;
+                let word = self.branch(&other, Target::Block(next))?;
                 self.push(word, &other);
             }
         }
@@ -229,20 +255,37 @@ impl Encoder<'_> {
         self.assembly.block_addresses[block as usize]
     }
 
-    fn branch(&self, word: u32, target: Target) -> Result<u32, Problem> {
-        let from = self.address();
-        let to = match target {
+    fn target(&self, target: Target) -> u64 {
+        match target {
             Target::Block(block) => self.of(block),
             Target::Address(address) => address,
-        };
+        }
+    }
+
+    fn branch(&mut self, branch: &Instruction, target: Target) -> Result<u32, Problem> {
+        let (from, to) = (self.address(), self.target(target));
         if to == 0 {
             return Err(Problem::Damaged(format!("a branch to code that was removed, from {from:#x}")));
         }
-        let words = (to.wrapping_sub(from + LENGTH) as i64) / LENGTH as i64;
-        if !(-REACH..REACH).contains(&words) {
-            return Err(Problem::OutOfReach { from, to });
+        let encode = |to: u64| {
+            let words = (to.wrapping_sub(from + LENGTH) as i64) / LENGTH as i64;
+            (-REACH..REACH).contains(&words).then_some(branch.word & 0xffe0_0000 | words as u32 & 0x1f_ffff)
+        };
+        if let Some(word) = encode(to) {
+            return Ok(word);
         }
-        Ok(word & 0xffe0_0000 | words as u32 & 0x1f_ffff)
+        let unreachable = Problem::OutOfReach { from, to };
+        let Some(stub) = Stub::new(self.program, branch, target) else { return Err(unreachable) };
+        match self.stubs.of(self.fragment).iter().position(|one| *one == stub) {
+            Some(at) => {
+                let behind = (self.stubs.of(self.fragment).len() - at) as u64 * Stub::BYTES;
+                encode(self.assembly.fragments[self.fragment].1 - behind).ok_or(unreachable)
+            }
+            None => {
+                self.missing.push((self.fragment, stub));
+                Ok(branch.word)
+            }
+        }
     }
 
     fn distance(&self, pair: u32) -> i64 {
@@ -255,10 +298,12 @@ impl Encoder<'_> {
     }
 }
 
-fn with_high(word: u32, distance: i64) -> u32 {
+/// The word with the upper half of a distance.
+pub fn with_high(word: u32, distance: i64) -> u32 {
     word & 0xffff_0000 | ((distance + 0x8000) >> 16) as u32 & 0xffff
 }
 
-fn with_low(word: u32, distance: i64) -> u32 {
+/// The word with the lower half.
+pub fn with_low(word: u32, distance: i64) -> u32 {
     word & 0xffff_0000 | distance as u32 & 0xffff
 }

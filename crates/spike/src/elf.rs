@@ -6,6 +6,9 @@ use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader, Sym
 
 use crate::error::Problem;
 
+/// No address of a process is as high: those of the processors have 43 bits.
+const HIGHEST: u64 = 1 << 43;
+
 /// A section header with its name.
 #[derive(Clone, Debug)]
 pub struct Section {
@@ -159,7 +162,19 @@ impl Elf {
             memory_size: header.p_memsz(LE),
             align: header.p_align(LE),
         });
-        let headers = headers.collect();
+        let headers: Vec<Header> = headers.collect();
+        let reaches_beyond = |one: &&Header| {
+            let end = |start: u64, size: u64| start.checked_add(size);
+            end(one.offset, one.file_size).is_none_or(|end| end > bytes.len() as u64)
+                || end(one.address, one.memory_size).is_none_or(|end| end > HIGHEST)
+        };
+        let mut loaded = headers.iter().filter(|one| one.kind == elf::PT_LOAD.0);
+        if let Some(segment) = loaded.find(reaches_beyond) {
+            return Err(Problem::Damaged(format!(
+                "the segment at {:#x} reaches beyond the file",
+                segment.address
+            )));
+        }
         let entry = file.elf_header().e_entry(LE);
         let table = file.elf_symbol_table();
         let symbols = table.iter().map(|symbol| {

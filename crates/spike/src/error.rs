@@ -44,6 +44,9 @@ pub enum Problem {
     /// Tables that contradict each other.
     #[error("damaged ELF file: {0}; build it again")]
     Damaged(String),
+    /// Code that no known compiler makes.
+    #[error("cannot be rewritten: {0}; leave this image as it is")]
+    Unsupported(String),
     /// The distance of a branch.
     #[error("code is too large: a branch from {from:#x} does not reach {to:#x}")]
     OutOfReach {

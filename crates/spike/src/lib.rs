@@ -6,6 +6,7 @@ pub mod assemble;
 pub mod dataflow;
 pub mod elf;
 mod error;
+pub mod exceptions;
 pub mod hot_cold;
 pub mod layout;
 pub mod lift;
@@ -14,6 +15,7 @@ pub mod optimize;
 pub mod output;
 pub mod profile;
 pub mod program;
+mod stubs;
 pub mod unwind;
 
 pub use error::{Error, Problem};

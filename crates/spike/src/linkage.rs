@@ -25,7 +25,7 @@ pub fn optimize(program: &mut Program) -> Reduction {
     let entered = entered(program);
     let mut reduction = Reduction::default();
     for procedure in 0..program.procedures.len() as ProcedureId {
-        if program.procedures[procedure as usize].frozen.is_none() {
+        if program.may_change(procedure) {
             let returns = summaries.returned(procedure);
             reduction.global_pointers += remove_global_pointers(program, procedure, returns);
             reduction.tail_calls += make_tail_calls(program, procedure, returns, &entered);

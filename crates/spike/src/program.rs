@@ -4,6 +4,7 @@
 use isa::{Flags, Op};
 
 use crate::elf::Elf;
+use crate::exceptions::{CallSiteId, Exceptions};
 use crate::unwind::Frames;
 
 /// Index of a block in [`Program::blocks`].
@@ -43,6 +44,8 @@ pub struct Program {
     pub data: Vec<DataReference>,
     /// What unwinders know.
     pub frames: Frames,
+    /// What is done about exceptions.
+    pub exceptions: Exceptions,
 }
 
 /// The extent of the original code: its instructions are numbered from its lowest address.
@@ -103,7 +106,7 @@ pub enum Frozen {
     Jump,
     /// No symbol has its size.
     NoSymbol,
-    /// Exception tables refer to its code.
+    /// Its exception table is encoded as no compiler does.
     Exceptions,
     /// A pair that computes the global pointer is not at a place where its base is known.
     GlobalPointer,
@@ -120,7 +123,7 @@ impl Frozen {
             Frozen::Data => "contains words that are no instructions",
             Frozen::Jump => "indirect jump with unknown targets",
             Frozen::NoSymbol => "code without a symbol",
-            Frozen::Exceptions => "exception tables",
+            Frozen::Exceptions => "unknown encoding of the exception table",
             Frozen::GlobalPointer => "unusual computation of the global pointer",
         }
     }
@@ -137,6 +140,8 @@ pub struct Block {
     pub exit: Exit,
     /// Whether pointers in data or registers refer to it, or symbols that other images see.
     pub is_address_taken: bool,
+    /// How exceptions in it are handled; if there is a table, and it does not say, the program ends.
+    pub call_site: Option<CallSiteId>,
     /// How often it was executed in the profiled run.
     pub count: u64,
 }
@@ -353,6 +358,14 @@ impl Program {
     /// The words of the original image that are in blocks.
     pub fn instructions(&self) -> usize {
         self.blocks.iter().map(|block| block.instructions.len()).sum()
+    }
+
+    /// Whether instructions of a procedure may be changed. Data flow does not know the ways from calls to landing pads, nor
+    /// where exceptions must not pass, so that procedures with exception tables only have their blocks moved.
+    pub fn may_change(&self, procedure: ProcedureId) -> bool {
+        let procedure = &self.procedures[procedure as usize];
+        let table = procedure.frame.and_then(|frame| self.frames.tables.get(frame as usize));
+        procedure.frozen.is_none() && table.is_none_or(|table| table.exceptions.is_none())
     }
 
     /// The entry behind the computation of the global pointer, if a procedure has both.

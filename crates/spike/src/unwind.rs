@@ -163,7 +163,9 @@ fn common(entry: &CommonInformationEntry<Slice>) -> Result<FrameHeader, Problem>
     });
     Ok(FrameHeader {
         data_alignment: i8::try_from(entry.data_alignment_factor())
-            .map_err(|_| Problem::Damaged(".eh_frame: a data alignment that no compiler writes".into()))?,
+            .ok()
+            .filter(|&factor| factor != 0)
+            .ok_or_else(|| Problem::Damaged(".eh_frame: a data alignment that no compiler writes".into()))?,
         return_address: entry.return_address_register().0,
         personality,
         exceptions: entry.lsda_encoding().map(|encoding| encoding.0),

@@ -59,6 +59,31 @@ pub enum Optimization {
     Inlining,
 }
 
+/// Algorithms that chain blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BlockAlgorithm {
+    /// The most frequent edges first.
+    Greedy,
+    /// The extended-TSP score.
+    ExtTsp,
+}
+
+/// Algorithms that order procedures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProcedureAlgorithm {
+    /// The call graph is collapsed along its most frequent edges.
+    Collapse,
+    /// Call-chain clustering.
+    Cluster,
+}
+
+/// The rows of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportRows {
+    /// Procedures.
+    Procedure,
+}
+
 /// Options of `spike optimize`.
 #[derive(Debug, Args)]
 pub struct OptimizeOptions {
@@ -73,12 +98,18 @@ pub struct OptimizeOptions {
     /// Only these steps of code layout: chain, split, order; or none.
     #[arg(long, value_name = "STEP", value_delimiter = ',', value_parser = named::<LayoutStep>)]
     pub layout: Option<Vec<Option<LayoutStep>>>,
+    /// How blocks are chained: greedy, as the paper has it, or ext-tsp.
+    #[arg(long, value_name = "ALGORITHM", default_value = "greedy", hide_possible_values = true)]
+    pub blocks: BlockAlgorithm,
+    /// How procedures are ordered: collapse, as the paper has it, or cluster.
+    #[arg(long, value_name = "ALGORITHM", default_value = "collapse", hide_possible_values = true)]
+    pub procedures: ProcedureAlgorithm,
     /// Only these optimizations of the instructions: nops, linkage, hot-cold, inlining; or none.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = named::<Optimization>)]
     pub optimizations: Option<Vec<Option<Optimization>>>,
-    /// Show what became of each procedure, and why, instead of the summary.
+    /// Show these rows instead of the summary: procedure, with what became of each, and why.
     #[arg(long)]
-    pub procedures: bool,
+    pub by: Option<ReportRows>,
     /// The format of the report: table, csv, json, parquet or markdown.
     #[arg(long, value_name = "FORMAT", default_value_t)]
     pub format: report::Format,

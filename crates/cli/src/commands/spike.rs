@@ -7,11 +7,13 @@ use std::process::ExitCode;
 
 use analysis::table::{Kind, Table, Value};
 use spike::hot_cold::{Category, Outcome};
-use spike::layout::Steps;
+use spike::layout::{BlockOrder, ProcedureOrder, Steps};
 use spike::optimize::{self, Optimized, Options};
 use spike::profile::Profile;
 
-use crate::arguments::{LayoutStep, Optimization, OptimizeOptions, SpikeCommand};
+use crate::arguments::{
+    BlockAlgorithm, LayoutStep, Optimization, OptimizeOptions, ProcedureAlgorithm, ReportRows, SpikeCommand,
+};
 
 /// Does what the options say.
 pub fn run(command: &SpikeCommand) -> anyhow::Result<ExitCode> {
@@ -35,26 +37,39 @@ fn optimize(options: &OptimizeOptions) -> anyhow::Result<ExitCode> {
     let problem = |problem| spike::Error::Unsuitable { path: options.image.clone(), problem };
     let optimized = optimize::optimize(program, &calls, settings(options)).map_err(problem)?;
     write_image(&options.output, &optimized.bytes, &options.image)?;
-    let tables = match options.procedures {
-        true => vec![procedures(&optimized)],
-        false => vec![summary(&optimized, instructions), coverage(&optimized)],
+    let tables = match options.by {
+        Some(ReportRows::Procedure) => vec![procedures(&optimized)],
+        None => vec![summary(&optimized, instructions), coverage(&optimized)],
     };
     super::write(&tables, &options.report())?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn settings(options: &OptimizeOptions) -> Options {
-    let layout = options.layout.as_ref().map_or(Steps::ALL, |chosen| {
-        let has = |step| chosen.contains(&Some(step));
-        Steps { chain: has(LayoutStep::Chain), split: has(LayoutStep::Split), order: has(LayoutStep::Order) }
-    });
     let has = |one| options.optimizations.as_ref().is_none_or(|chosen| chosen.contains(&Some(one)));
     Options {
-        layout,
+        layout: steps(options),
         strip_nops: has(Optimization::Nops),
         linkage: has(Optimization::Linkage),
         hot_cold: has(Optimization::HotCold),
         inlining: has(Optimization::Inlining),
+    }
+}
+
+fn steps(options: &OptimizeOptions) -> Steps {
+    let has = |step| options.layout.as_ref().is_none_or(|chosen| chosen.contains(&Some(step)));
+    Steps {
+        chain: has(LayoutStep::Chain),
+        split: has(LayoutStep::Split),
+        order: has(LayoutStep::Order),
+        blocks: match options.blocks {
+            BlockAlgorithm::Greedy => BlockOrder::Greedy,
+            BlockAlgorithm::ExtTsp => BlockOrder::ExtTsp,
+        },
+        procedures: match options.procedures {
+            ProcedureAlgorithm::Collapse => ProcedureOrder::Collapse,
+            ProcedureAlgorithm::Cluster => ProcedureOrder::Cluster,
+        },
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Body {
 impl Body {
     /// The hot part of a procedure, if it is small, makes no calls and needs no stack.
     pub fn find(program: &Program, procedure: ProcedureId, is_hot: impl Fn(&Block) -> bool) -> Option<Body> {
-        if program.procedures[procedure as usize].frozen.is_some() {
+        if !program.may_change(procedure) {
             return None;
         }
         let head = program
@@ -83,7 +83,7 @@ pub fn inline(
     bodies: &HashMap<ProcedureId, Body>,
     is_hot: impl Fn(&Block) -> bool,
 ) -> u64 {
-    if program.procedures[procedure as usize].frozen.is_some() {
+    if !program.may_change(procedure) {
         return 0;
     }
     let bases: HashSet<BlockId> = program
@@ -174,6 +174,7 @@ impl Inlining<'_> {
         let mut block = program.blocks[id as usize].clone();
         block.procedure = self.procedure;
         block.is_address_taken = false;
+        block.call_site = program.blocks[self.site as usize].call_site;
         block.count = self.scale(program, block.count);
         match &mut block.exit {
             Exit::Leave => {
@@ -201,6 +202,7 @@ impl Inlining<'_> {
             instructions: vec![call],
             exit: Exit::Next(self.next),
             is_address_taken: false,
+            call_site: program.blocks[self.site as usize].call_site,
             count,
         })
     }

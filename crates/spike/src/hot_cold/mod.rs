@@ -143,7 +143,7 @@ pub fn optimize(program: &mut Program, threshold: u64, is_inlining: bool) -> Vec
         let calls = entries(program, procedure);
         let is_hot = |block: &Block| block.count > threshold && block.count >= calls / COLD_RATIO;
         outcome.category = match () {
-            () if program.procedures[procedure as usize].frozen.is_some() => Category::Frozen,
+            () if !program.may_change(procedure) => Category::Frozen,
             () if executed <= least => Category::Infrequent,
             () => {
                 let inlined = inline::inline(program, procedure, &bodies, is_hot);

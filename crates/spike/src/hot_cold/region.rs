@@ -167,6 +167,7 @@ impl Region {
             instructions: Vec::new(),
             exit: Exit::Branch { branch, target: Target::Block(to) },
             is_address_taken: false,
+            call_site: None,
             count,
         });
         program.blocks[from as usize].exit.redirect(|target| if target == to { block } else { target });

@@ -2,7 +2,10 @@
 //! of which each can be left out: blocks are chained so that the frequent path falls through; procedures are split into a
 //! hot and a cold part; the parts are placed so that frequent callers and callees are neighbours.
 
+mod call_graph;
 mod chain;
+mod cluster;
+mod ext_tsp;
 mod order;
 mod split;
 
@@ -30,13 +33,43 @@ pub struct Steps {
     pub split: bool,
     /// Parts by the call graph; otherwise as in the original image.
     pub order: bool,
+    /// How blocks are chained.
+    pub blocks: BlockOrder,
+    /// How parts are ordered.
+    pub procedures: ProcedureOrder,
+}
+
+/// Algorithms that chain blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockOrder {
+    /// The paper's: the most frequent edges first.
+    #[default]
+    Greedy,
+    /// The extended-TSP score.
+    ExtTsp,
+}
+
+/// Algorithms that order procedures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProcedureOrder {
+    /// The paper's: the call graph is collapsed along its most frequent edges.
+    #[default]
+    Collapse,
+    /// Call-chain clustering.
+    Cluster,
 }
 
 impl Steps {
     /// All of them.
-    pub const ALL: Steps = Steps { chain: true, split: true, order: true };
+    pub const ALL: Steps = Steps { chain: true, split: true, order: true, ..Steps::NONE };
     /// None of them.
-    pub const NONE: Steps = Steps { chain: false, split: false, order: false };
+    pub const NONE: Steps = Steps {
+        chain: false,
+        split: false,
+        order: false,
+        blocks: BlockOrder::Greedy,
+        procedures: ProcedureOrder::Collapse,
+    };
 }
 
 /// Everything in the order of the original image.
@@ -74,7 +107,11 @@ pub fn layout(program: &Program, calls: &[IndirectCall], steps: Steps) -> Layout
                 false => (fragment.blocks.clone(), Vec::new()),
             };
         if steps.chain {
-            warm = chain::chain(program, &warm, entry, second);
+            let order = match steps.blocks {
+                BlockOrder::Greedy => chain::chain,
+                BlockOrder::ExtTsp => ext_tsp::order,
+            };
+            warm = order(program, &warm, entry, second);
             rest = chain::chain(program, &rest, entry, second);
         }
         fragment.blocks = warm;
@@ -88,13 +125,17 @@ pub fn layout(program: &Program, calls: &[IndirectCall], steps: Steps) -> Layout
         hot.extend(cold);
         return Layout { fragments: hot };
     }
-    let executed =
+    let is_executed =
         |fragment: &Fragment| fragment.blocks.iter().any(|&block| program.blocks[block as usize].count > 0);
-    let (hot, never): (Vec<Fragment>, Vec<Fragment>) = hot.into_iter().partition(executed);
-    let hot = order::order(program, calls, hot);
+    let (hot, never): (Vec<Fragment>, Vec<Fragment>) = hot.into_iter().partition(is_executed);
+    let order = match steps.procedures {
+        ProcedureOrder::Collapse => order::order,
+        ProcedureOrder::Cluster => cluster::order,
+    };
+    let hot = order(program, calls, hot);
     let position: std::collections::HashMap<ProcedureId, usize> =
         hot.iter().enumerate().map(|(at, fragment)| (fragment.procedure, at)).collect();
-    cold.sort_by_key(|fragment| (!executed(fragment), position.get(&fragment.procedure).copied()));
+    cold.sort_by_key(|fragment| (!is_executed(fragment), position.get(&fragment.procedure).copied()));
     Layout { fragments: around(program, hot, cold, never) }
 }
 
@@ -120,6 +161,15 @@ fn around(program: &Program, hot: Vec<Fragment>, cold: Vec<Fragment>, never: Vec
     before.into_iter().chain(hot).chain(cold).chain(after).collect()
 }
 
+/// Executed instructions.
+fn executed(program: &Program, fragment: &Fragment) -> u64 {
+    let counts = fragment.blocks.iter().map(|&block| &program.blocks[block as usize]);
+    counts
+        .map(|block| block.count.saturating_mul(block.instructions.len() as u64))
+        .fold(0, u64::saturating_add)
+}
+
+/// Bytes.
 fn fragment_size(program: &Program, fragment: &Fragment) -> u64 {
     let next = fragment.blocks.iter().skip(1).map(|&block| Some(block)).chain([None]);
     fragment.blocks.iter().zip(next).map(|(&block, next)| size(program, block, next) * LENGTH).sum()

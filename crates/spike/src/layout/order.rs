@@ -3,13 +3,18 @@
 
 use std::collections::{BinaryHeap, HashMap};
 
+use super::call_graph::call_graph;
+use super::executed;
 use crate::assemble::Fragment;
 use crate::profile::IndirectCall;
-use crate::program::{Exit, Program, Reference};
+use crate::program::Program;
 
 /// Orders parts of procedures.
 pub fn order(program: &Program, calls: &[IndirectCall], fragments: Vec<Fragment>) -> Vec<Fragment> {
-    let edges = call_graph(program, calls, &fragments);
+    let mut edges: HashMap<(usize, usize), u64> = HashMap::new();
+    for ((from, to), count) in call_graph(program, calls, &fragments) {
+        *edges.entry((from.min(to), from.max(to))).or_insert(0) += count;
+    }
     let mut groups: Vec<Vec<usize>> = (0..fragments.len()).map(|index| vec![index]).collect();
     let mut group_of: Vec<usize> = (0..fragments.len()).collect();
     let mut neighbours: Vec<HashMap<usize, u64>> = vec![HashMap::new(); fragments.len()];
@@ -52,13 +57,6 @@ pub fn order(program: &Program, calls: &[IndirectCall], fragments: Vec<Fragment>
     order.into_iter().filter_map(|index| fragments[index].take()).collect()
 }
 
-fn executed(program: &Program, fragment: &Fragment) -> u64 {
-    let counts = fragment.blocks.iter().map(|&block| &program.blocks[block as usize]);
-    counts
-        .map(|block| block.count.saturating_mul(block.instructions.len() as u64))
-        .fold(0, u64::saturating_add)
-}
-
 /// Appends a sequence to another one, each as it is or reversed: so that the heaviest edge between them is shortest.
 fn join(first: &mut Vec<usize>, mut second: Vec<usize>, edges: &HashMap<(usize, usize), u64>) {
     let weight = |&a: &usize, &b: &usize| edges.get(&(a.min(b), a.max(b))).copied().unwrap_or(0);
@@ -73,41 +71,4 @@ fn join(first: &mut Vec<usize>, mut second: Vec<usize>, edges: &HashMap<(usize, 
         }
     }
     first.append(&mut second);
-}
-
-/// How often control goes from one part to another by calls and tail calls; the lower index first.
-fn call_graph(
-    program: &Program,
-    calls: &[IndirectCall],
-    fragments: &[Fragment],
-) -> HashMap<(usize, usize), u64> {
-    let mut fragment_of = HashMap::new();
-    for (fragment, index) in fragments.iter().zip(0..) {
-        fragment.blocks.iter().for_each(|&block| _ = fragment_of.insert(block, index));
-    }
-    let mut edges = HashMap::new();
-    let mut add = |from: usize, target: u32, count: u64| {
-        if let Some(&to) = fragment_of.get(&target).filter(|&&to| to != from && count > 0) {
-            *edges.entry((from.min(to), from.max(to))).or_insert(0) += count;
-        }
-    };
-    for (fragment, index) in fragments.iter().zip(0..) {
-        for &block in &fragment.blocks {
-            let block = &program.blocks[block as usize];
-            if let Some(Reference::Branch(target)) = block.call().map(|call| call.reference) {
-                target.block().into_iter().for_each(|target| add(index, target, block.count));
-            }
-            if !matches!(block.exit, Exit::Jump { .. }) {
-                block.edges().into_iter().for_each(|(target, count)| add(index, target, count));
-            }
-        }
-    }
-    for call in calls {
-        if let (Some(&from), Some(&target)) =
-            (fragment_of.get(&call.block), program.procedures[call.procedure as usize].blocks.first())
-        {
-            add(from, target, call.count);
-        }
-    }
-    edges
 }

@@ -1,9 +1,12 @@
 //! From words to blocks.
 
+use std::collections::{HashMap, HashSet};
+
 use isa::{Flags, Op};
 
 use crate::elf::Elf;
 use crate::error::Problem;
+use crate::exceptions::Located;
 use crate::lift::extents::Extent;
 use crate::lift::relocations::{Found, Half};
 use crate::program::{
@@ -13,7 +16,13 @@ use crate::program::{
 use crate::unwind::Frames;
 
 /// Marks the instructions at which blocks begin.
-pub fn leaders(code: &CodeMap, extents: &[Extent], found: &Found, elf: &Elf) -> Vec<bool> {
+pub fn leaders(
+    code: &CodeMap,
+    extents: &[Extent],
+    found: &Found,
+    elf: &Elf,
+    exceptions: &[Located],
+) -> Vec<bool> {
     let mut leaders = vec![false; code.words.len() + 1];
     let mark = |leaders: &mut Vec<bool>, address| {
         if let Some(index) = code.index(address) {
@@ -37,6 +46,7 @@ pub fn leaders(code: &CodeMap, extents: &[Extent], found: &Found, elf: &Elf) -> 
     found.taken.iter().for_each(|&address| mark(&mut leaders, address));
     found.global_pointers.iter().for_each(|&(high, ..)| leaders[high as usize] = true);
     elf.symbols.iter().filter(|one| one.section != 0).for_each(|one| mark(&mut leaders, one.value));
+    exceptions.iter().flat_map(Located::bounds).for_each(|address| mark(&mut leaders, address));
     mark(&mut leaders, elf.entry);
     super::dynamic_entries(elf).for_each(|address| mark(&mut leaders, address));
     leaders
@@ -49,6 +59,7 @@ pub fn build(
     extents: &mut [Extent],
     leaders: &[bool],
     found: &Found,
+    landing_pads: &HashSet<u64>,
     frames: Frames,
     row_of: &[u32],
 ) -> Result<Program, Problem> {
@@ -62,7 +73,7 @@ pub fn build(
         }
     }
     let code = std::mem::take(code);
-    let builder = Builder { code: &code, found, row_of, pairs: pairs(&code, extents, found) };
+    let builder = Builder { code: &code, found, row_of, pairs: pairs(&code, extents, found, landing_pads) };
     let mut blocks = Vec::with_capacity(next as usize);
     let mut procedures = Vec::with_capacity(extents.len());
     for (extent, number) in extents.iter_mut().zip(0..) {
@@ -85,17 +96,29 @@ pub fn build(
         });
     }
     let global_pointers = builder.pairs.global_pointers;
-    Ok(Program { elf, code, procedures, blocks, global_pointers, data: Vec::new(), frames })
+    Ok(Program {
+        elf,
+        code,
+        procedures,
+        blocks,
+        global_pointers,
+        data: Vec::new(),
+        frames,
+        exceptions: Default::default(),
+    })
 }
 
 /// The computations of the global pointer.
 struct Pairs {
     global_pointers: Vec<GlobalPointer>,
     /// By instruction.
-    references: std::collections::HashMap<u32, Reference>,
+    references: HashMap<u32, Reference>,
 }
 
-fn pairs(code: &CodeMap, extents: &mut [Extent], found: &Found) -> Pairs {
+fn pairs(code: &CodeMap, extents: &mut [Extent], found: &Found, landing_pads: &HashSet<u64>) -> Pairs {
+    // Where a register can hold the address of the block: jumps through a register lead there.
+    let taken: HashSet<u64> = found.taken.iter().copied().collect();
+    let is_known = |address: u64| landing_pads.contains(&address) || taken.contains(&address);
     let mut pairs = Pairs { global_pointers: Vec::new(), references: Default::default() };
     for &(high, low, value) in &found.global_pointers {
         let at = extents.partition_point(|extent| extent.end <= high);
@@ -105,9 +128,14 @@ fn pairs(code: &CodeMap, extents: &mut [Extent], found: &Found) -> Pairs {
         let before = high.checked_sub(1).filter(|&before| before >= extent.start);
         let linked = before.and_then(|before| isa::decode(code.words[before as usize]));
         let is_linked = linked.is_some_and(|one| one.op.is(Flags::BRANCH) && one.ra() == base_register);
-        let base =
-            if is_linked && base_register != ZERO { Base::AfterCall(block - 1) } else { Base::Block(block) };
-        if base == Base::Block(block) && (base_register == PV) != (high == extent.start) {
+        // A call that does not return may stand before a landing pad.
+        let is_linked = is_linked && base_register != ZERO && !landing_pads.contains(&code.address(high));
+        let base = if is_linked { Base::AfterCall(block - 1) } else { Base::Block(block) };
+        let is_expected = match base_register {
+            PV => high == extent.start,
+            _ => high != extent.start && is_known(code.address(high)),
+        };
+        if base == Base::Block(block) && !is_expected {
             extent.frozen.get_or_insert(Frozen::GlobalPointer);
         }
         let number = pairs.global_pointers.len() as u32;
@@ -144,7 +172,7 @@ impl Builder<'_> {
                 Half::Whole => Err(Problem::Damaged(format!("code at {address:#x} is addressed as data is"))),
             };
         }
-        let slot = |map: &std::collections::HashMap<u32, u64>| map.get(&index).copied();
+        let slot = |map: &HashMap<u32, u64>| map.get(&index).copied();
         Ok(slot(&self.found.loads)
             .map(Reference::Slot)
             .or(slot(&self.found.calls).map(Reference::CallThrough)))
@@ -170,7 +198,7 @@ impl Builder<'_> {
         // Control may continue behind the procedure only where another one follows at once.
         let next = self.code.block_at.get(end as usize).copied().flatten();
         let exit = self.exit(&mut instructions, next);
-        Ok(Block { procedure, instructions, exit, is_address_taken: false, count: 0 })
+        Ok(Block { procedure, instructions, exit, is_address_taken: false, call_site: None, count: 0 })
     }
 
     fn exit(&self, instructions: &mut Vec<Instruction>, next: Option<BlockId>) -> Exit {

@@ -8,12 +8,11 @@ mod extents;
 mod jumps;
 mod relocations;
 
-use std::collections::HashMap;
-
 use object::elf;
 
 use crate::elf::{Elf, Section};
 use crate::error::Problem;
+use crate::exceptions;
 use crate::program::{BlockId, CodeMap, DataForm, DataReference, Program, Reference};
 use crate::unwind::Frames;
 
@@ -33,15 +32,25 @@ pub fn lift(bytes: Vec<u8>) -> Result<Program, Problem> {
         let count = (end.saturating_sub(start) / 4) as usize;
         row_of[first as usize..].iter_mut().take(count).for_each(|one| *one = row);
     })?;
+    let tables = exceptions::read(&elf, &code, &frames);
     let named = extents::named(&elf, &code);
     let found = relocations::read(&elf, &code, &named)?;
     let mut extents = extents::fill(named, &code, &found);
-    let leaders = blocks::leaders(&code, &extents, &found, &elf);
-    let mut program = blocks::build(elf, &mut code, &mut extents, &leaders, &found, frames, &row_of)?;
+    let leaders = blocks::leaders(&code, &extents, &found, &elf, &tables);
+    let mut program = blocks::build(
+        elf,
+        &mut code,
+        &mut extents,
+        &leaders,
+        &found,
+        &exceptions::landing_pads(&tables),
+        frames,
+        &row_of,
+    )?;
     program.data = data_references(&program.code, &found);
     mark_address_taken(&mut program, &found);
     jumps::resolve(&mut program, &found);
-    freeze_exceptions(&mut program);
+    exceptions::assign(&mut program, tables);
     Ok(program)
 }
 
@@ -150,19 +159,4 @@ pub fn dynamic_entries(elf: &Elf) -> impl Iterator<Item = u64> {
             [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|index| entry[at + index])));
         [elf::DT_INIT.0 as u64, elf::DT_FINI.0 as u64].contains(&tag).then_some(value)
     })
-}
-
-/// Freezes procedures that exception tables describe by distances from their beginning.
-fn freeze_exceptions(program: &mut Program) {
-    let by_start: HashMap<u64, u32> =
-        program.frames.tables.iter().zip(0..).map(|(table, number)| (table.start, number)).collect();
-    for procedure in &mut program.procedures {
-        let Some(&entry) = procedure.blocks.first() else { continue };
-        let Some(first) = program.blocks[entry as usize].instructions.first() else { continue };
-        procedure.frame = by_start.get(&program.code.address(first.origin)).copied();
-        let table = procedure.frame.map(|number| program.frames.tables[number as usize]);
-        if table.is_some_and(|table| table.exceptions.is_some()) {
-            procedure.frozen.get_or_insert(crate::program::Frozen::Exceptions);
-        }
-    }
 }

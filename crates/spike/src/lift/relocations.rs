@@ -1,8 +1,8 @@
 //! What relocations say of the code and of pointers to it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use isa::Op;
+use isa::{InstructionSet, Op, Register};
 use object::elf;
 
 use crate::elf::{Elf, Relocation};
@@ -32,6 +32,8 @@ pub struct Found {
     pub data: Vec<(u64, DataForm, u64)>,
     /// Addresses of code that registers can hold.
     pub taken: Vec<u64>,
+    /// Addresses of data that code computes, with the global pointer of that code.
+    referred: HashMap<u64, u64>,
 }
 
 /// Half of an address.
@@ -54,7 +56,7 @@ pub fn read(elf: &Elf, code: &CodeMap, named: &[Extent]) -> Result<Found, Proble
     }
     found.global_pointers.sort_unstable();
     for (table, _) in tables.iter().filter(|(_, section)| section.is_code()) {
-        instructions(elf, code, named, &elf.relocations(table), &mut found);
+        instructions(elf, code, named, &elf.relocations(table), &mut found)?;
     }
     for (table, _) in tables.iter().filter(|(_, section)| section.is_loaded() && !section.is_code()) {
         data(elf, code, &elf.relocations(table), &mut found);
@@ -91,9 +93,41 @@ impl Found {
         let before = self.global_pointers[..after].last();
         before.or(self.global_pointers.first()).map(|one| one.2)
     }
+
+    fn refer(&mut self, address: u64, index: u32) {
+        self.global_pointer(index).into_iter().for_each(|gp| _ = self.referred.insert(address, gp));
+    }
+
+    /// The global pointer that a word of the data is relative to: that of the code that uses the table, at the table's
+    /// first word; then that of the word before it; otherwise one with which it refers to code of the same one.
+    fn pointer_of_word(
+        &self,
+        code: &CodeMap,
+        pointers: &BTreeSet<u64>,
+        place: u64,
+        distance: i32,
+    ) -> Option<u64> {
+        let is_consistent = |gp: &u64| {
+            let target = code.index(gp.wrapping_add_signed(distance.into()));
+            target.is_some_and(|index| self.global_pointer(index) == Some(*gp))
+        };
+        let before = self.data.last().filter(|before| before.0.wrapping_add(4) == place);
+        let before = before.and_then(|before| match before.1 {
+            DataForm::GlobalPointerRelative(gp) => Some(gp),
+            DataForm::Absolute => None,
+        });
+        let user = self.referred.get(&place).copied();
+        user.or(before).filter(is_consistent).or_else(|| pointers.iter().copied().find(is_consistent))
+    }
 }
 
-fn instructions(elf: &Elf, code: &CodeMap, named: &[Extent], all: &[Relocation], found: &mut Found) {
+fn instructions(
+    elf: &Elf,
+    code: &CodeMap,
+    named: &[Extent],
+    all: &[Relocation],
+    found: &mut Found,
+) -> Result<(), Problem> {
     let mut slot = None;
     // Halves of one address have the same symbol and addend. Across procedures that is not certain, as addends of section
     // symbols are relative to the section of the object file.
@@ -110,8 +144,11 @@ fn instructions(elf: &Elf, code: &CodeMap, named: &[Extent], all: &[Relocation],
                 let Some(slot) = slot else { continue };
                 found.loads.insert(index, slot);
                 let address = elf.at::<8>(slot).map(u64::from_le_bytes);
-                if let Some(address) = address.filter(|&address| code.index(address).is_some()) {
+                let Some(address) = address else { continue };
+                if code.index(address).is_some() {
                     found.slots.insert(slot, address);
+                } else {
+                    found.refer(address, index);
                 }
             }
             elf::R_ALPHA_LITUSE => {
@@ -123,39 +160,84 @@ fn instructions(elf: &Elf, code: &CodeMap, named: &[Extent], all: &[Relocation],
             elf::R_ALPHA_GPRELHIGH => high.entry(key(one, index)).or_default().push(index),
             elf::R_ALPHA_GPREL16 => {
                 let is_near = isa::decode(code.words[index as usize]).is_some_and(|one| one.rb() == GP);
-                let address = from_gp(displacement(code, index)).filter(|_| is_near);
-                if let Some(address) = address.filter(|&address| code.index(address).is_some()) {
+                let Some(address) = from_gp(displacement(code, index)).filter(|_| is_near) else { continue };
+                if code.index(address).is_some() {
                     found.halves.insert(index, (Half::Whole, address));
                     found.taken.push(address);
+                } else {
+                    found.refer(address, index);
                 }
             }
             _ => {}
         }
     }
+    let mut low: BTreeMap<(u32, i64, usize), Vec<u32>> = BTreeMap::new();
     for one in all.iter().filter(|one| one.kind == elf::R_ALPHA_GPRELLOW.0) {
         let Some(index) = code.index(one.place) else { continue };
-        let Some(highs) = high.get(&key(one, index)) else { continue };
-        let distance = (displacement(code, highs[0]) << 16) + displacement(code, index);
-        let Some(gp) = found.global_pointer(index) else { continue };
-        let address = gp.wrapping_add_signed(distance);
-        if code.index(address).is_some() {
-            found.halves.insert(index, (Half::Low, address));
-            found.halves.extend(highs.iter().map(|&high| (high, (Half::High, address))));
-            found.taken.push(address);
-        }
+        low.entry(key(one, index)).or_default().push(index);
+    }
+    for (key, low) in low {
+        let Some(high) = high.get(&key) else { continue };
+        pair_halves(code, high, &low, found)?;
     }
     found.hints.sort_unstable();
+    Ok(())
+}
+
+/// Pairs the halves of addresses that have the same symbol and addend: usually they are all of one address. If not, the
+/// upper half is in the instruction that last wrote the register.
+fn pair_halves(code: &CodeMap, high: &[u32], low: &[u32], found: &mut Found) -> Result<(), Problem> {
+    let address = |found: &Found, high: u32, low: u32| {
+        let distance = (displacement(code, high) << 16) + displacement(code, low);
+        found.global_pointer(low).map(|gp| gp.wrapping_add_signed(distance))
+    };
+    let is_same = low.iter().all(|&one| address(found, high[0], one) == address(found, high[0], low[0]));
+    for &low in low {
+        let own: Vec<u32> = if is_same { high.to_vec() } else { last_write(code, low).into_iter().collect() };
+        let unclear = || {
+            let place = code.address(low);
+            Problem::Unsupported(format!(
+                "the address computed at {place:#x} has an upper half that cannot be found"
+            ))
+        };
+        let Some(&first) = own.first().filter(|one| high.contains(one)) else { return Err(unclear()) };
+        let Some(address) = address(found, first, low) else { continue };
+        if code.index(address).is_none() {
+            found.refer(address, low);
+            continue;
+        }
+        found.halves.insert(low, (Half::Low, address));
+        for high in own {
+            let before = found.halves.insert(high, (Half::High, address));
+            if before.is_some_and(|before| before.1 != address) {
+                return Err(unclear());
+            }
+        }
+        found.taken.push(address);
+    }
+    Ok(())
+}
+
+/// The instruction that wrote the base register of another one, going back in the order of addresses.
+fn last_write(code: &CodeMap, index: u32) -> Option<u32> {
+    let register = Register::Integer(isa::decode(code.words[index as usize])?.rb());
+    let writes = |&before: &u32| {
+        let summary = isa::Alpha.summary(code.words[before as usize]);
+        summary.is_some_and(|one| one.written.contains(&Some(register)))
+    };
+    (0..index).rev().find(writes)
 }
 
 fn data(elf: &Elf, code: &CodeMap, all: &[Relocation], found: &mut Found) {
+    let pointers: BTreeSet<u64> = found.global_pointers.iter().map(|one| one.2).collect();
     for one in all {
         let word = |from: &Found| match object::elf::RelocationType(one.kind) {
             elf::R_ALPHA_REFQUAD => {
                 Some((DataForm::Absolute, elf.at::<8>(one.place).map(u64::from_le_bytes)?))
             }
             elf::R_ALPHA_GPREL32 => {
-                let gp = from.global_pointers.first()?.2;
                 let distance = elf.at::<4>(one.place).map(i32::from_le_bytes)?;
+                let gp = from.pointer_of_word(code, &pointers, one.place, distance)?;
                 Some((DataForm::GlobalPointerRelative(gp), gp.wrapping_add_signed(distance.into())))
             }
             _ => None,

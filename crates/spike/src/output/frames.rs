@@ -8,6 +8,7 @@ use gimli::write::{
 };
 use gimli::{BaseAddresses, CieOrFde, Encoding, Format, LittleEndian, Register, UnwindSection, constants};
 
+use super::exceptions::ExceptionTables;
 use crate::assemble::{Assembly, Layout};
 use crate::error::Problem;
 use crate::program::{LENGTH, Program};
@@ -38,6 +39,7 @@ pub fn write(
     program: &Program,
     layout: &Layout,
     assembly: &Assembly,
+    exceptions: &ExceptionTables,
     address: u64,
 ) -> Result<Tables, Problem> {
     let described: Vec<usize> = (0..layout.fragments.len())
@@ -55,6 +57,7 @@ pub fn write(
     let mut writer = FrameWriter {
         program,
         assembly,
+        exceptions,
         base: tables,
         table: FrameTable::default(),
         headers: HashMap::new(),
@@ -76,6 +79,7 @@ pub fn write(
 struct FrameWriter<'a> {
     program: &'a Program,
     assembly: &'a Assembly,
+    exceptions: &'a ExceptionTables,
     /// The address of the section: addresses in it are given relative to it.
     base: u64,
     table: FrameTable,
@@ -93,8 +97,9 @@ impl FrameWriter<'_> {
         let Some(number) = program.procedures[fragment.procedure as usize].frame else { return };
         let original = program.frames.tables[number as usize];
         let header = &program.frames.headers[original.header as usize];
-        // Only the part with the entry keeps its exception table, whose distances begin there.
-        let exceptions = original.exceptions.filter(|_| header.exceptions.is_some());
+        // An exception table that is not understood remains: the procedure is one fragment.
+        let exceptions = self.exceptions.addresses[index].or(original.exceptions);
+        let exceptions = exceptions.filter(|_| header.exceptions.is_some());
         let key = (original.header, exceptions.is_some());
         let id = match self.headers.get(&key) {
             Some(&id) => id,

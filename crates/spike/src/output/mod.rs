@@ -5,6 +5,8 @@
 //! The original code becomes zeros, which are `call_pal halt`: whatever should still jump there ends at once.
 
 mod data;
+mod debug;
+mod exceptions;
 mod frames;
 mod sections;
 mod symbols;
@@ -16,6 +18,7 @@ use crate::elf::{Elf, Header, Section};
 use crate::error::Problem;
 use crate::lift::MARKER;
 use crate::program::Program;
+use debug::DebugInformation;
 use sections::OutputSection;
 
 /// Alignment of the new segment: the largest page of an Alpha system.
@@ -40,20 +43,24 @@ pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), 
     let mut segment = Segment { base, offset, bytes: Vec::new() };
     segment.bytes.extend(assembly.words.iter().flat_map(|word| word.to_le_bytes()));
     let code_size = segment.bytes.len() as u64;
+    let exceptions = segment.reserve();
+    let exceptions = exceptions::write(program, &layout.fragments, &assembly, exceptions)?;
+    segment.bytes.extend(&exceptions.bytes);
     let frames = segment.reserve();
-    let tables = frames::write(program, layout, &assembly, frames)?;
+    let tables = frames::write(program, layout, &assembly, &exceptions, frames)?;
     segment.bytes.extend(&tables.bytes);
     let headers_address = segment.reserve();
     let headers = program_headers(elf, &segment, headers_address, &tables);
     segment.bytes.extend(headers.iter().flat_map(header_bytes));
 
     let mut out = elf.bytes[..used as usize].to_vec();
-    let mut sections = sections::Sections::new(program, &assembly, code_size, &segment, &tables);
+    let debug = debug::rewrite(program, &assembly);
+    let mut sections = sections::Sections::new(program, &assembly, code_size, &segment, &tables, &debug);
     data::patch(program, &assembly, &sections, &mut out)?;
     out.resize(offset as usize, 0);
     out.extend(&segment.bytes);
     let symbols = symbols::table(program, layout, &assembly, &sections);
-    sections.append_unloaded(elf, &mut out, symbols, marker(program));
+    sections.append_unloaded(elf, &mut out, symbols, added(program, debug));
     let entry =
         program.code.block(elf.entry).map_or(elf.entry, |block| assembly.block_addresses[block as usize]);
     sections.finish(&mut out, entry, offset + (headers_address - base), headers.len() as u16);
@@ -129,23 +136,31 @@ fn header_bytes(header: &Header) -> [u8; HEADER_BYTES as usize] {
     bytes
 }
 
-/// The section that says what wrote the image.
-fn marker(program: &Program) -> OutputSection {
-    let text =
+/// The sections that the original does not have, or that are made anew: debug information, and what wrote the image.
+fn added(program: &Program, debug: DebugInformation) -> Vec<OutputSection> {
+    let mut text =
         format!("pathlength {} from {} instructions\n", env!("CARGO_PKG_VERSION"), program.code.words.len());
+    if let Some(reason) = debug.dropped {
+        text += &format!("debug information was left out: {reason}\n");
+    }
+    let debug = debug.sections.into_iter().map(|(name, bytes)| unloaded(name, bytes));
+    debug.chain([unloaded(MARKER, text.into_bytes())]).collect()
+}
+
+fn unloaded(name: &str, bytes: Vec<u8>) -> OutputSection {
     OutputSection {
         header: Section {
-            name: MARKER.into(),
+            name: name.into(),
             kind: elf::SHT_PROGBITS.0,
             flags: 0,
             address: 0,
             offset: 0,
-            size: text.len() as u64,
+            size: bytes.len() as u64,
             link: 0,
             info: 0,
             align: 1,
             entry_size: 0,
         },
-        bytes: Some(text.into_bytes()),
+        bytes: Some(bytes),
     }
 }

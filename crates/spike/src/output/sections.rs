@@ -3,6 +3,7 @@
 use object::elf;
 
 use super::Segment;
+use super::debug::{DebugInformation, is_debug};
 use super::frames::Tables;
 use crate::assemble::Assembly;
 use crate::elf::{Elf, Section};
@@ -40,13 +41,14 @@ const HEADER_BYTES: usize = 64;
 
 impl Sections {
     /// The sections that remain: without the relocations that the linker kept, which no longer apply, and without debug
-    /// information, which describes the original code.
+    /// information that describes the original code.
     pub fn new(
         program: &Program,
         assembly: &Assembly,
         size: u64,
         segment: &Segment,
         tables: &Tables,
+        debug: &DebugInformation,
     ) -> Sections {
         let elf = &program.elf;
         let code = main_code(elf);
@@ -54,7 +56,9 @@ impl Sections {
         let mut moved = Vec::new();
         for (index, section) in elf.sections.iter().enumerate() {
             let is_kept_relocation = section.kind == elf::SHT_RELA.0 && !section.is_loaded();
-            if is_kept_relocation || !section.is_loaded() && section.name.starts_with(".debug_") {
+            if is_kept_relocation
+                || !section.is_loaded() && is_debug(&section.name) && !debug.keeps(&section.name)
+            {
                 continue;
             }
             let is_moved = lift::is_moved(section);
@@ -97,9 +101,9 @@ impl Sections {
         elf: &Elf,
         out: &mut Vec<u8>,
         symbols: SymbolTable,
-        marker: OutputSection,
+        added: Vec<OutputSection>,
     ) {
-        self.all.push(marker);
+        self.all.extend(added);
         let names = self.all.iter().position(|one| one.header.name == ".shstrtab");
         let strings =
             self.all.iter().find(|one| one.header.kind == elf::SHT_SYMTAB.0).map(|one| one.header.link);
