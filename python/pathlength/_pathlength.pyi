@@ -167,12 +167,14 @@ class Trace:
         progress: Optional[Callable[[int], object]],
     ) -> dict[str, pa.Table]: ...
 
+def tables(message: bytes) -> list[tuple[str, pa.Table]]: ...
 def caches(
     trace: Trace,
     selection: Selection,
     machine: str,
     by: list[str],
     classify: bool,
+    warm_up: int,
     progress: Optional[Callable[[int], object]],
 ) -> dict[str, pa.Table]: ...
 def time(
@@ -180,6 +182,7 @@ def time(
     selection: Selection,
     machine: str,
     by: list[str],
+    warm_up: int,
     progress: Optional[Callable[[int], object]],
 ) -> dict[str, pa.Table]: ...
 def machines() -> pa.Table: ...

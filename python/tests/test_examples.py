@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pathlength
+import pathlength._measured
 import pathlength._programs
 import pathlength._tables
 import pathlength._trace
@@ -15,7 +16,14 @@ import pathlength.charts
 import pytest
 
 PYTHON = Path(__file__).parent.parent
-MODULES = [pathlength._programs, pathlength._tables, pathlength._trace, pathlength.charts, pathlength]
+MODULES = [
+    pathlength._measured,
+    pathlength._programs,
+    pathlength._tables,
+    pathlength._trace,
+    pathlength.charts,
+    pathlength,
+]
 
 
 def examples(text, name):

@@ -9,6 +9,7 @@ use machine::{Caches, Machine};
 use super::simulate::simulate;
 use super::{calls, mrc};
 use crate::arguments::{CachesOptions, ResultRows};
+use crate::messages;
 
 /// Simulates the machines' caches on the trace or the program, and writes the tables.
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
@@ -28,10 +29,13 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     }
     let simulated = simulate(input, rows, &[], &machines, model)?;
     let named: Vec<_> = options.machines.iter().map(String::as_str).zip(&simulated.model).collect();
-    let tables = match rows {
-        Some(ResultRows::Own(rows)) => models::by(rows, &named, &simulated.trace),
-        _ => vec![models::structures(&named, options.classify)],
-    };
+    let rows = rows.and_then(ResultRows::own);
+    let mut tables = Vec::new();
+    // A calling program gets the summary, too.
+    if rows.is_none() || messages::is_connected() {
+        tables.push(models::structures(&named, options.classify));
+    }
+    tables.extend(rows.into_iter().flat_map(|rows| models::by(rows, &named, &simulated.trace)));
     simulated.write(tables, output)?;
     simulated.finish(input)
 }

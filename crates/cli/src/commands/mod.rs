@@ -37,7 +37,7 @@ use lab::startup::{self, RequestedNames};
 use report::Format;
 
 use crate::arguments::{EngineOptions, OutputOptions, UnitOptions};
-use crate::messages;
+use crate::messages::{self, Message};
 
 /// The configuration of a run: repeatable for counting, or with the host's clock and random numbers.
 fn configuration(
@@ -107,8 +107,12 @@ fn named_in_unit(unit: Option<&(UnitOfWork, SteadyRules)>) -> RequestedNames<'_>
     })
 }
 
-/// Writes tables. Notes for which a format has no place go to standard error.
+/// Writes tables, or sends them to a calling program. Notes for which a format has no place go to standard error.
 pub fn write(tables: &[Table], output: &OutputOptions) -> Result<(), report::Error> {
+    if messages::is_connected() {
+        messages::send(&Message::Tables(tables));
+        return Ok(());
+    }
     report::write_all(tables, output.format, output.path.as_deref())?;
     if matches!(output.format, Format::Csv | Format::Parquet) {
         for table in tables {

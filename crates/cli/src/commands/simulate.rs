@@ -19,6 +19,7 @@ use super::show::report_problems;
 use super::trace::{counts_units, plan};
 use super::{check_ending, check_names, configuration, left_out, named, protect_images, until, write};
 use crate::arguments::{EngineOptions, OutputOptions, ResultRows, SimulationOptions};
+use crate::messages;
 use crate::progress::Replaying;
 
 /// A finished simulation.
@@ -159,7 +160,7 @@ fn replay<M: Model>(
     bar.clear();
     let is_whole = problems.is_empty() && trace.problems().is_empty();
     for problem in problems {
-        eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
+        messages::report_problem(&format!("{:#}", anyhow::Error::from(problem)));
     }
     report_problems(&trace, options.file.path());
     let (part, model) = (note(options, &trace), without_warm_up(options, &trace, model)?);

@@ -9,6 +9,7 @@ use super::caches::find;
 use super::calls;
 use super::simulate::simulate;
 use crate::arguments::{ResultRows, TimeOptions};
+use crate::messages;
 
 /// Simulates the machines on the trace or the program, and writes the tables.
 pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
@@ -23,14 +24,15 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
         return calls::simulate(input, rows, &options.calls, output, &options.machines, &machines, times);
     }
     let simulated = simulate(input, rows, &[], &machines, times)?;
-    let named = options.machines.iter().map(String::as_str).zip(&simulated.model);
-    let tables = match rows {
-        Some(ResultRows::Own(rows)) => models::by(rows, &named.collect::<Vec<_>>(), &simulated.trace),
-        _ => {
-            let named = named.zip(&machines).map(|((name, time), machine)| (name, machine, time));
-            models::times(&named.collect::<Vec<_>>())
-        }
-    };
+    let named: Vec<_> = options.machines.iter().map(String::as_str).zip(&simulated.model).collect();
+    let rows = rows.and_then(ResultRows::own);
+    let mut tables = Vec::new();
+    // A calling program gets the summary, too.
+    if rows.is_none() || messages::is_connected() {
+        let described = named.iter().zip(&machines).map(|(&(name, time), machine)| (name, machine, time));
+        tables.extend(models::times(&described.collect::<Vec<_>>()));
+    }
+    tables.extend(rows.into_iter().flat_map(|rows| models::by(rows, &named, &simulated.trace)));
     simulated.write(tables, output)?;
     simulated.finish(input)
 }

@@ -12,6 +12,7 @@ mod count;
 mod crashes;
 mod damaged;
 mod distribution;
+mod documents;
 mod export;
 mod gdb;
 mod guide;
