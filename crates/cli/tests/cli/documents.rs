@@ -22,7 +22,10 @@ const NOT_EXECUTED: [(&str, &str); 13] = [
     ("pathlength run --gdb 1234", "an interactive debugger: gdb.rs and the guide's test use one"),
     ("gdb-multiarch", "an interactive debugger: gdb.rs and the guide's test use one"),
     ("pathlength attach", "a server of the reader's: attach.rs and the guide's test attach to others"),
-    ("pathlength export three.trace --to din", "pipes into dineroIV, which no package has: export.rs does the same"),
+    (
+        "pathlength export three.trace --to din",
+        "pipes into dineroIV, which no package has: export.rs does the same",
+    ),
 ];
 
 /// How commands begin that are to fail, and with which exit status.
@@ -53,7 +56,9 @@ fn read(page: &str) -> PageCommands {
             let block = lines.by_ref().take_while(|(_, text)| !text.trim_start().starts_with("```"));
             let block: Vec<(usize, &str)> = block.collect();
             match (language, block.first().and_then(|(_, first)| first.strip_prefix("# "))) {
-                ("console", _) => found.add(block.iter().filter_map(|(at, text)| Some((*at, text.strip_prefix("$ ")?)))),
+                ("console", _) => {
+                    found.add(block.iter().filter_map(|(at, text)| Some((*at, text.strip_prefix("$ ")?))))
+                }
                 (_, Some(name)) if name.contains('.') && !name.contains(' ') => {
                     let content: Vec<&str> = block.iter().map(|(_, text)| *text).collect();
                     found.files.push((name.into(), content.join("\n")));
@@ -114,7 +119,11 @@ $ pathlength show b
 shown
 ```
 ";
-    let commands = [(3, "pathlength count ./a    # here"), (4, "pathlength trace -o b \\\n./a"), (21, "pathlength show b")];
+    let commands = [
+        (3, "pathlength count ./a    # here"),
+        (4, "pathlength trace -o b \\\n./a"),
+        (21, "pathlength show b"),
+    ];
     let commands = commands.map(|(line, command)| Printed { line, command: command.into() });
     let files = [("own.toml".into(), "# own.toml\nbase = \"dec3000\"".into())];
     assert_eq!(read(page), PageCommands { commands: commands.into(), files: files.into() });
@@ -149,7 +158,10 @@ fn workplace(root: &Path) -> tempfile::TempDir {
         let kept = kept.parent().unwrap();
         symlink(kept, builds.join(kept.file_name().unwrap())).unwrap();
         if row[build] == "native" {
-            let loaded = Command::new(root.join(&row[program])).arg("load").arg(builds.join("runs/loaded.db")).output();
+            let loaded = Command::new(root.join(&row[program]))
+                .arg("load")
+                .arg(builds.join("runs/loaded.db"))
+                .output();
             assert!(loaded.unwrap().status.success());
         }
     }
@@ -176,7 +188,11 @@ fn commands_of_readme_and_docs_succeed() {
                 continue;
             }
             let mut shell = Command::new("sh");
-            shell.args(["-c", &command]).current_dir(&folder).env("PATH", "bin:/usr/bin:/bin").stdin(Stdio::null());
+            shell
+                .args(["-c", &command])
+                .current_dir(&folder)
+                .env("PATH", "bin:/usr/bin:/bin")
+                .stdin(Stdio::null());
             let output = shell.output().unwrap();
             let expected = FAILING.iter().find(|(beginning, _)| command.starts_with(beginning));
             assert_eq!(
