@@ -40,7 +40,7 @@ class Ended(NamedTuple):
 
 
 def as_options(**options: Any) -> list[str]:
-    """As options of the command, those with several values several times; None, False and nothing leave a default to it."""
+    """As options of the command, those with several values several times; None, False and nothing leave a default."""
     words = []
     for name, value in options.items():
         name = f"--{name.rstrip('_').replace('_', '-')}"

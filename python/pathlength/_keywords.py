@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, TypedDict, TypeVar, Union
+from typing import Any, TypedDict, TypeVar, Union, cast
 
 StrPath = Union[str, "os.PathLike[str]"]
 Arguments = Union[StrPath, Iterable[StrPath]]
@@ -68,17 +68,15 @@ class Part(TypedDict, total=False):
 
 
 def takes(keywords: type) -> Callable[[Function], Function]:
-    """Shows the keywords of a TypedDict in the signature of a function that takes them as `**name`, and rejects others."""
+    """Shows the keywords of a TypedDict in the signature of a function with `**name`, and rejects others."""
 
     def decorate(function: Function) -> Function:
         written = inspect.signature(function)
         *own, rest = written.parameters.values()
         assert rest.kind is inspect.Parameter.VAR_KEYWORD
-        hints = keywords.__annotations__
         named = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=getattr(hint, "__forward_arg__", hint))
-            for name, hint in hints.items()
-            if name not in written.parameters
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+            for name, hint in keywords.__annotations__.items()
         ]
         signature = written.replace(parameters=[*own, *named])
 
@@ -90,8 +88,8 @@ def takes(keywords: type) -> Callable[[Function], Function]:
                 raise TypeError(f"{function.__name__}() {error}") from None
             return function(*args, **kwargs)
 
-        checked.__signature__ = signature
-        return checked
+        checked.__signature__ = signature  # type: ignore[attr-defined]
+        return cast(Function, checked)
 
     return decorate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import pyarrow as pa
@@ -35,10 +35,10 @@ def caches(
     threshold: Optional[float] = None,
     **part: Unpack[Part],
 ) -> Tables:
-    """What misses in the caches and TLBs of a machine, or of several, while a program runs: the tables of `pathlength caches`, by name.
+    """What misses in a machine's caches and TLBs while a program runs: the tables of `pathlength caches`, by name.
 
-    `program` may be a trace, too, of which `Trace.caches` makes several tables at once. `machine` is one of
-    `pathlength.machines()`, or a file that describes one. `by` asks for a table by "function", "line", "instruction" or
+    `program` may be a trace, too, of which `Trace.caches` makes several tables at once. `machine` is one or several of
+    `pathlength.machines()`, or files that describe one. `by` asks for a table by "function", "line", "instruction" or
     "unit", too; or for one by "caller", "callee" or "call_tree" alone, of each `function` named, and without calls that
     cost less than `threshold` percent. `inclusive` adds to functions what they call. With `classify`, misses are
     classified. `part` is described in `pathlength.Part`.
@@ -115,10 +115,10 @@ def units(
     against: Optional[int] = None,
     **part: Unpack[Part],
 ) -> Tables:
-    """What the calls of the function `unit` cost: percentiles and a histogram, the tables of `pathlength units`, by name.
+    """What the calls of the function `unit` cost: the tables of `pathlength units`, by name.
 
-    Instructions, or misses in the `caches` of a machine, or the `time` that it takes; the histogram is of `event`.
-    With `slowest`, or the number of a `call`, also the functions and lines of which that call executed more or less
+    Percentiles and a histogram of instructions, or of misses in the `caches` of a machine, or of the `time` that it takes;
+    the histogram is of `event`.
     than the median call, or than the call `against`.
 
     >>> tables = pathlength.units("./hello", unit="greet", slowest=True)
@@ -141,7 +141,7 @@ def annotate(
     source: Union[StrPath, Iterable[StrPath]] = (),
     **part: Unpack[Part],
 ) -> Tables:
-    """Functions as source and disassembly, with executions, misses or cycles: a table for each, by the function's name.
+    """Functions as source and disassembly, with executions, misses or cycles: a table for each, by its name.
 
     Each `function`, or without one the `top` most expensive. With the name of a machine, misses in its `caches`, or the
     `time` that it takes. `source`: folders with sources that are not where they were compiled.
@@ -191,7 +191,7 @@ def compare(
     stdout: Any = None,
     stderr: Any = None,
 ) -> Tables:
-    """What two builds of a program execute, and the differences, the largest first: the tables of `pathlength compare`, by name.
+    """What two builds of a program do differently, most changed first: the tables of `pathlength compare`, by name.
 
     Both are run with the same arguments; each may also be counts that `count` saved, or a trace. With `unit`, the mean
     of the function's calls is compared, as `count` measures it. `top` leaves out all but the largest differences.
@@ -206,10 +206,12 @@ def compare(
     return _received(["compare", *options, a, b, "--", *listed(args)], f"{os.fspath(a)}, {os.fspath(b)}", streams)
 
 
-def static(images: Union[StrPath, Iterable[StrPath]], *, against: Union[StrPath, Iterable[StrPath]] = ()) -> Tables:
+def static(
+    images: Union[StrPath, Iterable[StrPath]], *, against: Union[StrPath, Iterable[StrPath]] = ()
+) -> Tables:
     """The instructions that images consist of, without running them: the tables of `pathlength static`, by name.
 
-    Executables and shared libraries, one or several; with the same images of another build as `against`, the differences.
+    Executables and shared libraries, one or several; with the same images of another build, `against`, the differences.
 
     >>> tables = pathlength.static("./hello")
     >>> tables["images"]["image"].to_pylist()
@@ -223,7 +225,7 @@ def static(images: Union[StrPath, Iterable[StrPath]], *, against: Union[StrPath,
 def check(trace: StrPath) -> Tables:
     """Whether a trace is consistent: the tables of `pathlength check`, by name.
 
-    `checked` has the numbers of instructions and addresses, and of violations; if there are any, `violations` tells where.
+    `checked` has the numbers of instructions, addresses and violations; `violations` says where those are.
 
     >>> checked = pathlength.check("hello.trace")["checked"].to_pylist()
     >>> [row["count"] for row in checked if row["what"] == "violations"]
@@ -236,9 +238,12 @@ def _rows(by: Optional[str]) -> Optional[str]:
     return by and by.replace("_", "-")
 
 
-def _tables(command: str, program: StrPath, args: Arguments, options: dict, part: dict, **more: Any) -> Tables:
-    streams = {name: part.pop(name) for name in _STREAMS if name in part}
-    words = as_options(**options, **more, **part)
+def _tables(
+    command: str, program: StrPath, args: Arguments, options: dict, part: Mapping[str, object], **more: Any
+) -> Tables:
+    streams = {name: value for name, value in part.items() if name in _STREAMS}
+    selected = {name: value for name, value in part.items() if name not in _STREAMS}
+    words = as_options(**options, **more, **selected)
     return _received([command, *words, "--", program, *listed(args)], os.fspath(program), streams)
 
 
@@ -248,5 +253,6 @@ def _received(arguments: list, what: str, streams: dict) -> Tables:
         raise PathlengthError(f"{what}: {ended.how}")
     if ended.tables is None:
         raise PathlengthError(f"{what}: {ended.how} before there were results")
-    functions = arguments[0] == "annotate"
-    return {name if functions else name.replace("-", "_"): one for name, one in _pathlength.tables(ended.tables)}
+    named = _pathlength.tables(ended.tables)
+    # The names of functions are left as they are.
+    return dict(named) if arguments[0] == "annotate" else {name.replace("-", "_"): one for name, one in named}

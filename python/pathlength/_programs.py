@@ -106,12 +106,12 @@ def trace(
     stdout: Any = None,
     stderr: Any = None,
 ) -> Trace:
-    """Runs a program with its arguments, one or several, records every instruction and every address into the file `output`, and opens it.
+    """Runs a program, records every instruction and every address into the file `output`, and opens it.
 
     Options select a part of the run: the calls of the function `unit` (the first `skip` are left out, `units` is their
     number); or the part between `from_` and `until`, each a symbol, symbol+offset, image!symbol, an address as
-    "0x120001000", or a number of instructions. `values` also records the values that instructions write, store and test,
-    and `heap` the calls that allocate and free blocks of memory.
+    "0x120001000", or a number of instructions. `values` also records the values that instructions write, store and
+    test, and `heap` the calls that allocate and free blocks of memory.
 
     `progress` is called with the number of bytes written. If the work is interrupted, the file has the recording until
     then.

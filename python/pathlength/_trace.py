@@ -25,8 +25,8 @@ class Trace:
     >>> sum(execution.length for execution in trace.stream(0)) == trace.streams["instructions"][0].as_py()
     True
 
-    `stream`, `records`, `summary`, `caches`, `time` and `strides` select a part of the trace by the same keywords, all of
-    which must apply: `stream`, one or several rows of `streams`, by their index; and those of `pathlength.Selection`.
+    `stream`, `records`, `summary`, `caches`, `time` and `strides` select a part of the trace by the same keywords, all
+    of which must apply: `stream`, one or several rows of `streams`, by their index; and `pathlength.Selection`'s.
     """
 
     def __init__(self, path: Union[str, "os.PathLike[str]"]):
@@ -74,7 +74,7 @@ class Trace:
     def stream(
         self, stream: Optional[int] = None, *, marks: bool = False, **selection: Unpack[Selection]
     ) -> Iterator[Union[Execution, Mark]]:
-        """The blocks that a thread executed, the first one if none is named; with `marks` also what happened between them.
+        """The blocks that a thread executed, the first if none is named; with `marks` also what happened between them.
 
         >>> trace = pathlength.Trace("hello.trace")
         >>> [mark.kind for mark in trace.stream(marks=True) if isinstance(mark, pathlength.Mark)][:2]

@@ -50,7 +50,8 @@ BUILDS = {"original": ["-mcpu=ev5", "-mno-bwx"], "byte-word": ["-mcpu=ev56", "-m
 
 
 def compiled(source, output, build):
-    subprocess.run(["alpha-linux-gnu-gcc", "-O2", "-g", *BUILDS[build], PYTHON.parent / source, "-o", output], check=True)
+    compiler = ["alpha-linux-gnu-gcc", "-O2", "-g", *BUILDS[build]]
+    subprocess.run([*compiler, PYTHON.parent / source, "-o", output], check=True)
 
 
 def test_of_the_guide():

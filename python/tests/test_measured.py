@@ -33,20 +33,20 @@ def rows(table):
 
 
 @pytest.mark.parametrize(
-    ("function", "words", "command", "name"),
+    ("function", "keywords", "command", "name"),
     [
-        ("caches", {"machine": "dec3000"}, ["caches", "--machine=dec3000"], "structures"),
-        ("caches", {"by": "line", "unit": "greet", "units": 3}, ["caches", "--by=line", "--unit=greet", "--units=3"], "lines"),
-        ("time", {"by": "function", "from_": "main"}, ["time", "--by=function", "--from=main"], "functions"),
-        ("calls", {"by": "caller", "function": ["greet", "puts"]}, ["calls", "--by=caller", "--function=greet", "--function=puts"], "callers"),
-        ("calls", {"by": "call_tree", "threshold": 5.5}, ["calls", "--by=call-tree", "--threshold=5.5"], "call_tree"),
-        ("annotate", {"function": "greet"}, ["annotate", "--function=greet"], "greet"),
-        ("mrc", {"streams": "data"}, ["mrc", "--streams=data"], "mrc_data"),
+        ("caches", {"machine": "dec3000"}, "caches --machine=dec3000", "structures"),
+        ("caches", {"by": "line", "unit": "greet", "units": 3}, "caches --by=line --unit=greet --units=3", "lines"),
+        ("time", {"by": "function", "from_": "main"}, "time --by=function --from=main", "functions"),
+        ("calls", {"by": "caller", "function": ["greet"]}, "calls --by=caller --function=greet", "callers"),
+        ("calls", {"by": "call_tree", "threshold": 5.5}, "calls --by=call-tree --threshold=5.5", "call_tree"),
+        ("annotate", {"function": "greet"}, "annotate --function=greet", "greet"),
+        ("mrc", {"streams": "data"}, "mrc --streams=data", "mrc_data"),
     ],
 )
-def test_tables_are_those_of_the_command(hello, function, words, command, name):
-    table = getattr(pathlength, function)(hello, **words, **QUIET)[name]
-    assert rows(table) == printed(*command, hello) != []
+def test_tables_are_those_of_the_command(hello, function, keywords, command, name):
+    table = getattr(pathlength, function)(hello, **keywords, **QUIET)[name]
+    assert rows(table) == printed(*command.split(), hello) != []
 
 
 def test_a_program_has_the_results_of_its_trace(hello):
@@ -115,7 +115,7 @@ def test_a_damaged_trace_is_used_in_part_and_told(trace):
         (lambda: pathlength.static("./hello", against=["./hello", "./hello"]), pathlength.PathlengthError, "--against"),
         (lambda: pathlength.check("./hello"), pathlength.PathlengthError, "not a trace"),
         (lambda: pathlength.compare("./hello", "./missing"), pathlength.PathlengthError, "missing"),
-        (lambda: pathlength.caches("./hello", functions="greet"), TypeError, r"caches\(\) got an unexpected.*'functions'"),
+        (lambda: pathlength.caches("./hello", functions="greet"), TypeError, r"caches\(\) got .*functions"),
     ],
 )
 def test_what_goes_wrong_is_told(hello, call, error, sentence, capfd):
@@ -138,11 +138,11 @@ def test_threads_are_selected_by_their_names(trace):
 
 
 def test_signatures_name_all_keywords():
-    for keywords, functions in {
-        pathlength.Selection: [getattr(pathlength.Trace, name) for name in "stream records summary caches time strides".split()],
-        pathlength.Part: [getattr(pathlength, name) for name in "caches time calls units annotate mrc".split()],
-    }.items():
-        for function in functions:
+    for keywords, where, names in (
+        (pathlength.Selection, pathlength.Trace, "stream records summary caches time strides"),
+        (pathlength.Part, pathlength, "caches time calls units annotate mrc"),
+    ):
+        for function in (getattr(where, name) for name in names.split()):
             parameters = inspect.signature(function).parameters
             assert keywords.__annotations__.keys() <= parameters.keys(), function
             assert not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())

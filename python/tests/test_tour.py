@@ -19,13 +19,14 @@ LARGEST = 300_000
 
 
 def outputs(notebook):
-    """Of each cell of code, the kinds of its outputs and their words; numbers depend on the C library and are left out."""
+    """Of each cell of code, the kinds of its outputs and their words; numbers depend on the C library."""
     cells = []
     for cell in notebook.cells:
         if cell.cell_type == "code":
             words = []
             for output in cell.outputs:
-                words += [sorted(output.data), [word for word in output.data.get("text/plain", "").split() if is_word(word)]]
+                text = output.data.get("text/plain", "")
+                words += [sorted(output.data), [word for word in text.split() if is_word(word)]]
             cells.append((cell.source, words))
     return cells
 
