@@ -117,9 +117,9 @@ def units(
 ) -> Tables:
     """What the calls of the function `unit` cost: the tables of `pathlength units`, by name.
 
-    Percentiles and a histogram of instructions, or of misses in the `caches` of a machine, or of the `time` that it takes;
-    the histogram is of `event`.
-    than the median call, or than the call `against`.
+    Percentiles and a histogram of instructions, or of misses in the `caches` of a machine, or of its `time`;
+    the histogram is of `event`. With `slowest`, or the number of a `call`, also the functions and lines of which that
+    call executed more or less than the median call, or than the call `against`.
 
     >>> tables = pathlength.units("./hello", unit="greet", slowest=True)
     >>> tables["distribution"].select(["event", "calls"]).to_pylist()[0]
