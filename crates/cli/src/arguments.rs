@@ -449,7 +449,7 @@ pub struct TraceOptions {
 /// The part of a program's run that is recorded, or simulated by a model.
 #[derive(Clone, Debug, Args)]
 pub struct PlanOptions {
-    /// Begin at SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL or 0xADDRESS, or after a number of instructions: --begin 1000000.
+    /// Begin at SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL or 0xADDRESS, or after a number of instructions: --from 1000000.
     #[arg(long, value_name = "WHERE")]
     pub from: Option<engine::Place>,
     /// End at such a place, or after a number of instructions from the beginning.
