@@ -49,6 +49,12 @@ class Counts:
     def functions(self) -> pa.Table:
         """function, image, instructions, share"""
     @property
+    def lines(self) -> pa.Table:
+        """line, function, image, instructions, share"""
+    @property
+    def addresses(self) -> pa.Table:
+        """address, instruction, where, instructions, share: a row for each instruction that was executed"""
+    @property
     def images(self) -> pa.Table:
         """image, instructions, instructions_share"""
     @property
