@@ -74,9 +74,10 @@ def takes(keywords: type) -> Callable[[Function], Function]:
         written = inspect.signature(function)
         *own, rest = written.parameters.values()
         assert rest.kind is inspect.Parameter.VAR_KEYWORD
+        hints = {name: getattr(hint, "__forward_arg__", hint) for name, hint in keywords.__annotations__.items()}
         named = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
-            for name, hint in keywords.__annotations__.items()
+            for name, hint in hints.items()
         ]
         signature = written.replace(parameters=[*own, *named])
 

@@ -145,4 +145,5 @@ def test_signatures_name_all_keywords():
         for function in (getattr(where, name) for name in names.split()):
             parameters = inspect.signature(function).parameters
             assert keywords.__annotations__.keys() <= parameters.keys(), function
+            assert all(isinstance(parameters[name].annotation, str) for name in keywords.__annotations__)
             assert not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
