@@ -46,6 +46,13 @@ def test_of_the_read_me():
     examples((PYTHON / "README.md").read_text(), "README.md")
 
 
+def test_no_other_page_has_examples():
+    root = PYTHON.parent
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *PYTHON.glob("*.md"), *(root / "docs").rglob("*.md")]
+    with_examples = {str(page.relative_to(root)) for page in pages if ">>> " in page.read_text()}
+    assert with_examples == {"README.md", "docs/GUIDE.md", "python/README.md"}
+
+
 BUILDS = {"original": ["-mcpu=ev5", "-mno-bwx"], "byte-word": ["-mcpu=ev56", "-mbwx"]}
 
 

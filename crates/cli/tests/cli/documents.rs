@@ -131,11 +131,15 @@ shown
 
 /// The pages in the order in which they are read: later ones use what README's commands have made.
 fn pages(root: &Path) -> Vec<PathBuf> {
-    let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
-    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()).filter(is_page);
-    let mut docs: Vec<PathBuf> = docs.filter(|path| !path.ends_with("GUIDE.md")).collect();
-    docs.sort();
-    [root.join("README.md"), root.join("python/README.md")].into_iter().chain(docs).collect()
+    let mut pages = vec![root.join("README.md"), root.join("python/README.md")];
+    for folder in ["docs", "docs/design"] {
+        let paths = fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let mut paths: Vec<PathBuf> =
+            paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+        paths.sort();
+        pages.extend(paths.into_iter().filter(|path| !path.ends_with("GUIDE.md")));
+    }
+    pages
 }
 
 /// A folder with what the commands use: the sources, and TPC-B with its database, as `make study` leaves them.
