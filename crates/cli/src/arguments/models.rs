@@ -90,6 +90,16 @@ pub enum ResultRows {
     Calls(CallRows),
 }
 
+impl ResultRows {
+    /// The rows of own costs, if it is these.
+    pub fn own(self) -> Option<models::Rows> {
+        match self {
+            ResultRows::Own(rows) => Some(rows),
+            ResultRows::Calls(_) => None,
+        }
+    }
+}
+
 /// The calls whose costs are shown.
 #[derive(Clone, Debug, Args)]
 pub struct CallOptions {

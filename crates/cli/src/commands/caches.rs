@@ -10,6 +10,7 @@ use super::simulate::simulate;
 use super::sweep::{self, SweepRequest};
 use super::{calls, mrc};
 use crate::arguments::{CachesOptions, ResultRows};
+use crate::messages;
 
 /// Simulates the machines' caches on the trace or the program, and writes the tables.
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
@@ -32,10 +33,13 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     }
     let simulated = simulate(input, output, rows, &[], &selected, model)?;
     let named = selected.named(&simulated.model);
-    let tables = match rows {
-        Some(ResultRows::Own(rows)) => models::by(rows, &named, &simulated.trace),
-        _ => vec![models::structures(&named, options.classify)],
-    };
+    let rows = rows.and_then(ResultRows::own);
+    let mut tables = Vec::new();
+    // A calling program gets the summary, too.
+    if rows.is_none() || messages::is_connected() {
+        tables.push(models::structures(&named, options.classify));
+    }
+    tables.extend(rows.into_iter().flat_map(|rows| models::by(rows, &named, &simulated.trace)));
     simulated.write(tables, &options.rows, output)?;
     simulated.finish(input)
 }

@@ -24,6 +24,7 @@ use super::{
     write_after_run,
 };
 use crate::arguments::{CompareOptions, GateOptions};
+use crate::messages;
 use crate::progress::LiveProgress;
 
 /// The exit status if the second side executes too much more than the first.
@@ -169,7 +170,7 @@ fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Resu
         let trace = Trace::open(program)?;
         let (counts, problems) = run_counts::of_trace(&trace)?;
         report_problems(&trace, program);
-        problems.iter().for_each(|problem| eprintln!("pathlength: {problem}"));
+        problems.iter().for_each(|problem| messages::report_problem(&problem.to_string()));
         let has_failed = !problems.is_empty() || !trace.problems().is_empty();
         return Ok(Side { label, counts, has_run: false, has_failed });
     }

@@ -60,7 +60,9 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let counted = counted?;
     if messages::is_connected() {
         messages::send(&Message::Counted(&counted));
-        return Ok(ExitCode::SUCCESS);
+        if saved_path(output).is_none() {
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
     let program = options.program.path();

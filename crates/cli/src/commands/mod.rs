@@ -42,7 +42,7 @@ use lab::startup::{self, RequestedNames};
 use report::{Destination, Format};
 
 use crate::arguments::{EngineOptions, OutputOptions, UnitOptions};
-use crate::messages;
+use crate::messages::{self, Message};
 
 /// The configuration of a run: repeatable for counting, or with the host's clock and random numbers.
 fn configuration(
@@ -122,7 +122,12 @@ pub fn write_after_run(tables: &[Table], output: &OutputOptions) -> Result<(), r
     write_to(output.destination_after_run(), tables, output)
 }
 
+/// Writes tables, or sends them to a calling program.
 fn write_to(destination: Destination, tables: &[Table], output: &OutputOptions) -> Result<(), report::Error> {
+    if messages::is_connected() {
+        messages::send(&Message::Tables(tables));
+        return Ok(());
+    }
     report::write_to(tables, output.format(), destination)?;
     if matches!(output.format(), Format::Csv | Format::Parquet) {
         for table in tables {

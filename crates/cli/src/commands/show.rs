@@ -19,6 +19,7 @@ use trace::Trace;
 
 use super::protect_images;
 use crate::arguments::{SelectionOptions, ShowOptions, SummaryOptions, View};
+use crate::messages;
 use crate::progress::Replaying;
 
 /// Rows of each table in the summary.
@@ -84,7 +85,8 @@ fn stdout(options: &ShowOptions) -> io::Result<StreamWriter> {
 /// Reports parts of the file that could not be read when it was opened.
 pub fn report_problems(trace: &Trace, path: &Path) {
     for problem in trace.problems() {
-        eprintln!("pathlength: {}: at byte {}: {}", path.display(), problem.offset, problem.what);
+        let (path, offset) = (path.display(), problem.offset);
+        messages::report_problem(&format!("{path}: at byte {offset}: {}", problem.what));
     }
 }
 
@@ -199,7 +201,7 @@ pub(super) fn replay_into(replay: &Replay, visitor: &mut impl Visitor, is_quiet:
     let problems = problems?;
     let is_whole = problems.is_empty();
     for problem in problems {
-        eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
+        messages::report_problem(&format!("{:#}", anyhow::Error::from(problem)));
     }
     Ok(is_whole)
 }

@@ -23,6 +23,7 @@ use super::{
     write, write_after_run,
 };
 use crate::arguments::{EngineOptions, OutputOptions, ResultRows, RowOptions, SimulationOptions};
+use crate::messages;
 use crate::progress::{LiveProgress, Replaying};
 
 /// A finished simulation.
@@ -187,7 +188,7 @@ fn replay<M: Model>(
     bar.clear();
     let is_whole = problems.is_empty() && trace.problems().is_empty();
     for problem in problems {
-        eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
+        messages::report_problem(&format!("{:#}", anyhow::Error::from(problem)));
     }
     report_problems(&trace, options.file.path());
     let (part, model) = (note(options, &trace), without_warm_up(options, &trace, model)?);

@@ -10,6 +10,7 @@ use super::selected_machines::SelectedMachines;
 use super::simulate::simulate;
 use super::sweep::{self, SweepRequest};
 use crate::arguments::{ResultRows, TimeOptions};
+use crate::messages;
 
 /// Simulates the machines on the trace or the program, and writes the tables.
 pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
@@ -28,13 +29,15 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     }
     let simulated = simulate(input, output, rows, &[], &selected, times)?;
     let named = selected.named(&simulated.model);
-    let tables = match rows {
-        Some(ResultRows::Own(rows)) => models::by(rows, &named, &simulated.trace),
-        _ => {
-            let named = named.into_iter().zip(&selected.machines);
-            models::times(&named.map(|((name, time), machine)| (name, machine, time)).collect::<Vec<_>>())
-        }
-    };
+    let rows = rows.and_then(ResultRows::own);
+    let mut tables = Vec::new();
+    // A calling program gets the summary, too.
+    if rows.is_none() || messages::is_connected() {
+        let described =
+            named.iter().zip(&selected.machines).map(|(&(name, time), machine)| (name, machine, time));
+        tables.extend(models::times(&described.collect::<Vec<_>>()));
+    }
+    tables.extend(rows.into_iter().flat_map(|rows| models::by(rows, &named, &simulated.trace)));
     simulated.write(tables, &options.rows, output)?;
     simulated.finish(input)
 }

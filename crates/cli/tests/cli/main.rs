@@ -12,6 +12,7 @@ mod count;
 mod crashes;
 mod damaged;
 mod distribution;
+mod documents;
 mod environment;
 mod export;
 mod gdb;
