@@ -35,15 +35,16 @@ fuzz:
 # SEED makes the same inputs again.
 fuzz-inputs:
 	./setup fuzz-inputs
-	cargo build --locked -p pathlength
+	cargo build --locked --workspace --bins
 	fuzz/run
 
-# Compares the engine's speed with other tools'; takes some minutes.
+# Compares the engine's speed with other tools'; takes some minutes. PART selects (PART=--help lists the parts), RUNS and
+# TRANSACTIONS say how much, BASELINE is an older program to compare with. Results are kept in bench/runs.
 bench:
 	./setup bench
 	cargo build --release --locked --workspace --bins
 	cargo build --release --locked -p pathlength-engine --example run
-	cargo run --release --locked -p pathlength-lab --example bench
+	cargo run --release --locked -p pathlength-lab --example bench -- $(PART)
 
 # PostgreSQL on the engine, with its own regression tests; not part of CI, as it takes long.
 postgresql-check: setup

@@ -102,8 +102,8 @@ fn watch(has_ended: Receiver<()>) {
 /// Sends all packets as far as the server reads them, and reads its answers.
 fn talk(mut client: UnixStream, sent: &[u8]) {
     let said = client.write_all(sent).and_then(|()| client.shutdown(Shutdown::Write));
-    let heard = client.read_to_end(&mut Vec::new());
-    std::hint::black_box((said.is_ok(), heard.is_ok()));
+    let answered = client.read_to_end(&mut Vec::new());
+    std::hint::black_box((said.is_ok(), answered.is_ok()));
 }
 
 fn configuration(program: PathBuf) -> Configuration {

@@ -6,6 +6,8 @@
 ['group', 'share']
 """
 
+from ._keywords import Part, Selection
+from ._measured import annotate, caches, calls, check, compare, mrc, static, time, units
 from ._pathlength import VERSION as __version__
 from ._pathlength import Counts, Execution, Mark, Mix, PathlengthError, TraceError, TraceWarning, machines
 from ._programs import attach, build, count, run, trace
@@ -17,17 +19,28 @@ __all__ = [
     "Execution",
     "Mark",
     "Mix",
+    "Part",
     "PathlengthError",
+    "Selection",
     "Trace",
     "TraceError",
     "TraceWarning",
     "__version__",
+    "annotate",
     "attach",
     "build",
+    "caches",
+    "calls",
+    "check",
+    "compare",
     "count",
     "group_shares",
     "machines",
+    "mrc",
     "paper",
     "run",
+    "static",
+    "time",
     "trace",
+    "units",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
+from ._keywords import listed
 from ._pathlength import PathlengthError
 
 COMMAND = str(Path(__file__).parent / "bin" / "pathlength")
@@ -26,17 +27,40 @@ class Ended(NamedTuple):
     status: int
     """Its exit status, or minus the signal that ended it."""
     counted: Optional[bytes]
-    """The counts."""
+    """The message with the counts."""
+    tables: Optional[bytes]
+    """The message with the tables."""
+
+    @property
+    def how(self) -> str:
+        """How it ended, for people."""
+        if self.status >= 0:
+            return f"ended with status {self.status}"
+        return f"ended by the signal {signal.Signals(-self.status).name}"
+
+
+def as_options(**options: Any) -> list[str]:
+    """As options of the command, those with several values several times; None, False and nothing leave a default."""
+    words = []
+    for name, value in options.items():
+        name = f"--{name.rstrip('_').replace('_', '-')}"
+        if value is True:
+            words.append(name)
+        elif value is not False:
+            words += [f"{name}={os.fspath(one) if hasattr(one, '__fspath__') else one}" for one in listed(value)]
+    return words
 
 
 def execute(
     arguments: Sequence[Any],
     *,
     on_units: Callable[[int], object] = lambda units: None,
+    on_problem: Callable[[str], object] = lambda problem: None,
     waiting: Callable[[], object] = lambda: None,
     **streams: Any,
 ) -> Ended:
-    """Waits for the command's end. `on_units` is called with the units of work so far, `waiting` at intervals.
+    """Waits for the command's end. `on_units` is called with the units of work so far, `on_problem` with each
+    part of a trace that cannot be read, `waiting` at intervals.
 
     Whatever interrupts us interrupts the command, too.
     """
@@ -51,7 +75,7 @@ def execute(
     finally:
         os.close(write)
     try:
-        return _listen(process, read, on_units, waiting)
+        return _listen(process, read, on_units, on_problem, waiting)
     finally:
         # First close our end: the command does not wait for a reader.
         os.close(read)
@@ -59,19 +83,28 @@ def execute(
 
 
 def _listen(
-    process: subprocess.Popen, read: int, on_units: Callable[[int], object], waiting: Callable[[], object]
+    process: subprocess.Popen,
+    read: int,
+    on_units: Callable[[int], object],
+    on_problem: Callable[[str], object],
+    waiting: Callable[[], object],
 ) -> Ended:
-    counted = None
+    counted = tables = None
     for line in _lines(process, read):
         waiting()
         if line.startswith(b'{"counted":'):
             counted = line
+        elif line.startswith(b'{"tables":'):
+            tables = line
         elif line:
             message = json.loads(line)
             if "failed" in message:
                 raise PathlengthError(message["failed"])
-            on_units(message["units"][0])
-    return Ended(process.wait(), counted)
+            if "problem" in message:
+                on_problem(message["problem"])
+            else:
+                on_units(message["units"][0])
+    return Ended(process.wait(), counted, tables)
 
 
 def _lines(process: subprocess.Popen, read: int) -> Iterator[bytes]:

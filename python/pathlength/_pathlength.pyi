@@ -49,6 +49,12 @@ class Counts:
     def functions(self) -> pa.Table:
         """function, image, instructions, share"""
     @property
+    def lines(self) -> pa.Table:
+        """line, function, image, instructions, share"""
+    @property
+    def addresses(self) -> pa.Table:
+        """address, instruction, where, instructions, share: a row for each instruction that was executed"""
+    @property
     def images(self) -> pa.Table:
         """image, instructions, instructions_share"""
     @property
@@ -167,12 +173,14 @@ class Trace:
         progress: Optional[Callable[[int], object]],
     ) -> dict[str, pa.Table]: ...
 
+def tables(message: bytes) -> list[tuple[str, pa.Table]]: ...
 def caches(
     trace: Trace,
     selection: Selection,
     machine: str,
     by: list[str],
     classify: bool,
+    warm_up: int,
     progress: Optional[Callable[[int], object]],
 ) -> dict[str, pa.Table]: ...
 def time(
@@ -180,6 +188,7 @@ def time(
     selection: Selection,
     machine: str,
     by: list[str],
+    warm_up: int,
     progress: Optional[Callable[[int], object]],
 ) -> dict[str, pa.Table]: ...
 def machines() -> pa.Table: ...

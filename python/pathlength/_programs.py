@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
-from ._command import execute
+from . import _pathlength
+from ._command import as_options, execute
+from ._keywords import Arguments, StrPath, Where, listed
 from ._pathlength import Counts, PathlengthError
 from ._progress import Progress, meter
 from ._trace import Trace
-
-StrPath = Union[str, "os.PathLike[str]"]
-Arguments = Union[StrPath, Iterable[StrPath]]
-Where = Union[str, int, None]
 
 
 def run(
@@ -37,7 +32,7 @@ def run(
     >>> pathlength.run("./hello", "world", cpu="ev5")
     0
     """
-    options = _options(cpu=cpu, sysroot=sysroot)
+    options = as_options(cpu=cpu, sysroot=sysroot)
     arguments = ["run", *options, "--", program, *args]
     return execute(arguments, stdin=stdin, stdout=stdout, stderr=stderr).status
 
@@ -50,6 +45,7 @@ def count(
     units: Optional[int] = None,
     window: Optional[int] = None,
     cache: Optional[Sequence[str]] = None,
+    save: Optional[StrPath] = None,
     cpu: Optional[str] = None,
     sysroot: Optional[StrPath] = None,
     progress: Progress = None,
@@ -63,7 +59,9 @@ def count(
     measured once three successive windows of `window` calls have mean path lengths within 1 %. `cache` names two
     variables that count cache hits and misses: then 95 % of the accesses must hit, too.
 
-    `progress` hears the number of units so far.
+    `save` names a file, NAME.counts, for the counts, which `compare` reads.
+
+    `progress` is called with the number of units so far.
 
     >>> counts = pathlength.count("./hello", unit="greet", units=3, window=2)
     >>> counts.units.num_rows
@@ -71,16 +69,18 @@ def count(
     >>> "greet" in counts.functions["function"].to_pylist()
     True
     """
-    options = _options(cpu=cpu, sysroot=sysroot, unit=unit, units=units, window=window)
+    if save is not None and not os.fspath(save).endswith(".counts"):
+        raise ValueError(f"save={os.fspath(save)!r}: the name must end with .counts")
+    options = as_options(cpu=cpu, sysroot=sysroot, unit=unit, units=units, window=window, output=save)
     if cache is not None:
         hits, misses = _two(cache)
         options += ["--cache", hits, misses]
-    arguments = ["count", *options, "--", program, *_several(args)]
+    arguments = ["count", *options, "--", program, *listed(args)]
     # Without a listener of ours the command shows its own bar on a terminal.
     with meter(progress or False, " units") as show:
         ended = execute(arguments, on_units=show, stdin=stdin, stdout=stdout, stderr=stderr)
     if ended.counted is None:
-        raise PathlengthError(f"{os.fspath(program)}: {_how(ended.status)} before anything was counted")
+        raise PathlengthError(f"{os.fspath(program)}: {ended.how} before anything was counted")
     counts = Counts(ended.counted)
     if counts.crash is not None:
         raise PathlengthError(f"{os.fspath(program)}: {counts.crash}")
@@ -106,12 +106,12 @@ def trace(
     stdout: Any = None,
     stderr: Any = None,
 ) -> Trace:
-    """Runs a program with its arguments, one or several, records every instruction and every address into the file `output`, and opens it.
+    """Runs a program, records every instruction and every address into the file `output`, and opens it.
 
     Options select a part of the run: the calls of the function `unit` (the first `skip` are left out, `units` is their
     number); or the part between `from_` and `until`, each a symbol, symbol+offset, image!symbol, an address as
-    "0x120001000", or a number of instructions. `values` also records the values that instructions write, store and test,
-    and `heap` the calls that allocate and free blocks of memory.
+    "0x120001000", or a number of instructions. `values` also records the values that instructions write, store and
+    test, and `heap` the calls that allocate and free blocks of memory.
 
     `progress` is called with the number of bytes written. If the work is interrupted, the file has the recording until
     then.
@@ -121,9 +121,8 @@ def trace(
     'greet'
     """
     options = _plan(output, unit, skip, units, from_, until, values)
-    options += ["--heap"] if heap else []
-    options += _options(cpu=cpu, sysroot=sysroot)
-    arguments = ["trace", *options, "--", program, *_several(args)]
+    options += as_options(heap=heap, cpu=cpu, sysroot=sysroot)
+    arguments = ["trace", *options, "--", program, *listed(args)]
     streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
     return _record(arguments, output, os.fspath(program), progress, streams)
 
@@ -160,47 +159,29 @@ def build(workload: str, folder: StrPath = "build") -> dict[str, Path]:
     >>> pathlength.build("tpcb")["byte-word"]  # doctest: +SKIP
     PosixPath('build/tpcb/byte-word-135409835510/tpcb')
     """
-    with tempfile.TemporaryFile() as file:
-        execute(["build", "--folder", folder, "--format", "json", workload], stdout=file)
-        file.seek(0)
-        return {row["build"]: Path(row["program"]) for row in json.load(file)["rows"]}
+    ended = execute(["build", "--folder", folder, workload])
+    if ended.tables is None:
+        raise PathlengthError(f"{workload}: the build {ended.how}")
+    ((_, builds),) = _pathlength.tables(ended.tables)
+    return {row["build"]: Path(row["program"]) for row in builds.to_pylist()}
 
 
 def _record(arguments, output: StrPath, what: str, progress: Progress, streams: dict) -> Trace:
     with meter(progress, "B") as show:
         ended = execute(arguments, waiting=lambda: show(_size(output)), **streams)
     if ended.status != 0:
-        raise PathlengthError(f"{what}: {_how(ended.status)}; the recording until then is in {os.fspath(output)}")
+        raise PathlengthError(f"{what}: {ended.how}; the recording until then is in {os.fspath(output)}")
     return Trace(output)
 
 
-def _plan(output, unit, skip, units, from_, until, values) -> list:
-    options = _options(output=output, unit=unit, skip=skip, units=units, until=until)
-    options += _options(**{"from": from_})
-    return [*options, "--values"] if values else options
-
-
-def _options(**options: Any) -> list:
-    """As options of the command; None leaves a default to it."""
-    given = ((name, value) for name, value in options.items() if value is not None)
-    return [f"--{name}={os.fspath(value) if hasattr(value, '__fspath__') else value}" for name, value in given]
-
-
-def _several(args: Arguments) -> list[StrPath]:
-    """Arguments; a text is one, and not one for each letter."""
-    return [args] if isinstance(args, (str, bytes, os.PathLike)) else list(args)
+def _plan(output, unit, skip, units, from_, until, values) -> list[str]:
+    return as_options(output=output, unit=unit, skip=skip, units=units, from_=from_, until=until, values=values)
 
 
 def _two(names: Sequence[str]) -> tuple[str, str]:
     if isinstance(names, str) or len(names) != 2:
         raise ValueError(f"cache={names!r}: give the names of two variables, that of hits and that of misses")
     return names[0], names[1]
-
-
-def _how(status: int) -> str:
-    if status >= 0:
-        return f"ended with status {status}"
-    return f"ended by the signal {signal.Signals(-status).name}"
 
 
 def _size(path: StrPath) -> int:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import pyarrow as pa
 
-from . import _pathlength
+from . import _measured, _pathlength
+from ._keywords import Names, Numbers, Part, Selection, listed, takes
 from ._pathlength import Execution, Mark, TraceError, TraceWarning
 from ._progress import Progress, meter
 
-Names = Union[str, Iterable[str]]
-Numbers = Union[int, range, None]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Trace:
@@ -24,15 +25,8 @@ class Trace:
     >>> sum(execution.length for execution in trace.stream(0)) == trace.streams["instructions"][0].as_py()
     True
 
-    All methods select a part of the trace by the same keywords, all of which must apply:
-
-    - `stream`: one or several rows of `streams`, by their index;
-    - `function` ("name" or "image!name"), `image` ("libc.so.6.1" or "libc"): one or several; with `with_callees`
-      also all that the functions call;
-    - `addresses`: instructions at these addresses; `data`: those that access these addresses;
-    - `instructions`: by their number in their stream, from 1; `unit`: by the unit of work, from 0.
-
-    Numbers and addresses are one, or a `range`.
+    `stream`, `records`, `summary`, `caches`, `time` and `strides` select a part of the trace by the same keywords, all
+    of which must apply: `stream`, one or several rows of `streams`, by their index; and `pathlength.Selection`'s.
     """
 
     def __init__(self, path: Union[str, "os.PathLike[str]"]):
@@ -76,16 +70,24 @@ class Trace:
         """The threads that were recorded: process, thread, instructions."""
         return self._trace.streams
 
-    def stream(self, stream: int = 0, *, marks: bool = False, **wanted: Any) -> Iterator[Union[Execution, Mark]]:
-        """The blocks that a thread executed, in order; with `marks` also what happened between them.
+    @takes(Selection)
+    def stream(
+        self, stream: Optional[int] = None, *, marks: bool = False, **selection: Unpack[Selection]
+    ) -> Iterator[Union[Execution, Mark]]:
+        """The blocks that a thread executed, the first if none is named; with `marks` also what happened between them.
 
         >>> trace = pathlength.Trace("hello.trace")
         >>> [mark.kind for mark in trace.stream(marks=True) if isinstance(mark, pathlength.Mark)][:2]
         ['gap', 'unit_begins']
         """
-        return self._trace.executions(self._wanted(stream, **wanted), marks)
+        if stream is None and not {"thread", "process"} & selection.keys():
+            stream = 0
+        return self._trace.executions(self._selection(stream, **selection), marks)
 
-    def records(self, stream: Union[int, Iterable[int], None] = None, **wanted: Any) -> pa.RecordBatchReader:
+    @takes(Selection)
+    def records(
+        self, stream: Union[int, Iterable[int], None] = None, **selection: Unpack[Selection]
+    ) -> pa.RecordBatchReader:
         """A row an instruction, in batches of some 65,000 that are made as they are read.
 
         The columns: stream, instruction (its number, from 1), pc, word, block, kind ("load", "store" or "other"); for
@@ -96,9 +98,10 @@ class Trace:
         >>> table["kind"][0].as_py()
         'other'
         """
-        batches = self._trace.records(self._wanted(stream, **wanted))
+        batches = self._trace.records(self._selection(stream, **selection))
         return pa.RecordBatchReader.from_batches(batches.schema, batches)
 
+    @takes(Selection)
     def summary(
         self,
         stream: Union[int, Iterable[int], None] = None,
@@ -107,21 +110,22 @@ class Trace:
         page_sizes: Sequence[int] = (8 << 10, 64 << 10, 512 << 10, 4 << 20),
         window: Optional[int] = None,
         progress: Progress = None,
-        **wanted: Any,
+        **selection: Unpack[Selection],
     ) -> dict[str, pa.Table]:
         """The tables of `pathlength show`, by name.
 
         `line_sizes` of cache lines and `page_sizes` are in bytes, `window` is a number of instructions. `progress`
-        hears the number of instructions gone through.
+        is called with the number of instructions gone through.
 
         >>> tables = pathlength.Trace("hello.trace").summary()
         >>> tables["functions"].column_names[:2]
         ['function', 'image']
         """
         with meter(progress, " instructions", self.instructions) as show:
-            chosen = self._wanted(stream, **wanted)
+            chosen = self._selection(stream, **selection)
             return self._trace.summary(chosen, list(line_sizes), list(page_sizes), window, show)
 
+    @takes(Selection)
     def caches(
         self,
         machine: Union[str, "os.PathLike[str]"] = "alphastation500",
@@ -131,7 +135,7 @@ class Trace:
         warm_up: int = 0,
         stream: Union[int, Iterable[int], None] = None,
         progress: Progress = None,
-        **wanted: Any,
+        **selection: Unpack[Selection],
     ) -> dict[str, pa.Table]:
         """What misses in the caches and translation buffers of a machine: the tables of `pathlength caches`, by name.
 
@@ -147,10 +151,11 @@ class Trace:
         ['function', 'image', 'instructions']
         """
         with meter(progress, " instructions", self.instructions) as show:
-            chosen = self._wanted(stream, **wanted)
+            chosen = self._selection(stream, **selection)
             name = os.fspath(machine)
-            return _pathlength.caches(self._trace, chosen, name, _list(by), classify, warm_up, show)
+            return _pathlength.caches(self._trace, chosen, name, listed(by), classify, warm_up, show)
 
+    @takes(Selection)
     def time(
         self,
         machine: Union[str, "os.PathLike[str]"] = "alphastation500",
@@ -159,7 +164,7 @@ class Trace:
         warm_up: int = 0,
         stream: Union[int, Iterable[int], None] = None,
         progress: Progress = None,
-        **wanted: Any,
+        **selection: Unpack[Selection],
     ) -> dict[str, pa.Table]:
         """How long a machine takes, and what for: the tables of `pathlength time`, by name.
 
@@ -172,9 +177,10 @@ class Trace:
         True
         """
         with meter(progress, " instructions", self.instructions) as show:
-            chosen = self._wanted(stream, **wanted)
-            return _pathlength.time(self._trace, chosen, os.fspath(machine), _list(by), warm_up, show)
+            chosen = self._selection(stream, **selection)
+            return _pathlength.time(self._trace, chosen, os.fspath(machine), listed(by), warm_up, show)
 
+    @takes(Selection)
     def strides(
         self,
         by: str = "array",
@@ -186,7 +192,7 @@ class Trace:
         in_elements: bool = False,
         stream: Union[int, Iterable[int], None] = None,
         progress: Progress = None,
-        **wanted: Any,
+        **selection: Unpack[Selection],
     ) -> dict[str, pa.Table]:
         """How far apart the addresses are that are accessed one after another: `strides` has the most frequent ones of
         each series, `histograms` all.
@@ -201,16 +207,57 @@ class Trace:
         {'greet'}
         """
         with meter(progress, " instructions", self.instructions) as show:
-            chosen = self._wanted(stream, **wanted)
-            arrays = _list(array)
+            chosen = self._selection(stream, **selection)
+            arrays = listed(array)
             return _pathlength.strides(
                 self._trace, chosen, by, arrays, depth, threshold, signed, in_elements, show
             )
 
+    @takes(Part)
+    def calls(self, *, by: Optional[str] = None, function: Names = (), **part: Unpack[Part]) -> dict[str, pa.Table]:
+        """What calls cost: `pathlength.calls` of this trace.
+
+        >>> tables = pathlength.Trace("hello.trace").calls(by="callee", function="greet")
+        >>> "printf" in tables["callees"]["callee"].to_pylist()
+        True
+        """
+        return _measured.calls(self, by=by, function=function, **part)
+
+    @takes(Part)
+    def units(self, *, slowest: bool = False, **part: Unpack[Part]) -> dict[str, pa.Table]:
+        """What its units of work cost, and why the `slowest` costs most: `pathlength.units` of this trace.
+
+        >>> pathlength.Trace("hello.trace").units()["distribution"]["calls"].to_pylist()
+        [2, 2, 2]
+        """
+        return _measured.units(self, slowest=slowest, **part)
+
+    @takes(Part)
+    def annotate(
+        self, *, function: Names = (), caches: Optional[str] = None, time: Optional[str] = None, **part: Unpack[Part]
+    ) -> dict[str, pa.Table]:
+        """Functions as source and disassembly, with executions, misses or cycles: `pathlength.annotate` of this trace.
+
+        >>> list(pathlength.Trace("hello.trace").annotate(function="greet"))
+        ['greet']
+        """
+        return _measured.annotate(self, function=function, caches=caches, time=time, **part)
+
+    def check(self) -> dict[str, pa.Table]:
+        """Whether the trace is consistent: `pathlength.check` of it.
+
+        >>> list(pathlength.Trace("hello.trace").check())
+        ['checked']
+        """
+        return _measured.check(self)
+
+    def __fspath__(self) -> str:
+        return self.path
+
     def __repr__(self) -> str:
         return f"<Trace {self.path}: {self.instructions:,} instructions>"
 
-    def _wanted(
+    def _selection(
         self,
         stream: Union[int, Iterable[int], None] = None,
         *,
@@ -219,16 +266,18 @@ class Trace:
         image: Names = (),
         addresses: Numbers = None,
         data: Numbers = None,
+        thread: Names = (),
+        process: Union[int, Iterable[int], None] = None,
         instructions: Numbers = None,
         unit: Numbers = None,
     ) -> _pathlength.Selection:
         return _pathlength.Selection(
-            functions=_list(function),
-            with_callees=with_callees,
-            images=_list(image),
+            functions=listed(function),
+            with_callees=bool(with_callees),
+            images=listed(image),
             addresses=_ends("addresses", addresses),
             data=_ends("data", data),
-            threads=self._threads(stream),
+            threads=[*self._threads(stream), *map(_thread, listed(thread)), *((one, None) for one in listed(process))],
             instructions=_ends("instructions", instructions),
             units=_ends("unit", unit),
         )
@@ -237,15 +286,18 @@ class Trace:
         if stream is None:
             return []
         streams = self.streams.to_pylist()
-        numbers = [stream] if isinstance(stream, int) else list(stream)
+        numbers = listed(stream)
         for number in numbers:
             if not 0 <= number < len(streams):
                 raise TraceError(f"{self.path} has no stream {number}: it has {len(streams)}, counted from 0")
         return [(streams[number]["process"], streams[number]["thread"]) for number in numbers]
 
 
-def _list(names: Names) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+def _thread(name: str) -> tuple[int, int]:
+    process, _, thread = str(name).partition(".")
+    if not (process.isdecimal() and thread.isdecimal()):
+        raise ValueError(f"thread={name!r}: give process and thread, both counted from 0, as '0.1'")
+    return int(process), int(thread)
 
 
 def _ends(name: str, numbers: Numbers) -> Optional[tuple[int, int]]:

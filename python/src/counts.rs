@@ -1,7 +1,9 @@
 //! Counts of a run, as tables.
 
+use analysis::code_counts::{CodeRows, code_table};
 use analysis::mix;
 use analysis::profile::{Attribution, Profile, functions, image_shares};
+use analysis::table::Table;
 use analysis::units::{each_unit, path_lengths};
 use arrow_array::{StringArray, UInt32Array, UInt64Array};
 use lab::measure::{Counted, Ending};
@@ -101,6 +103,16 @@ impl Counts {
     }
 
     #[getter]
+    fn lines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        tables::table(py, self.code(CodeRows::Line))
+    }
+
+    #[getter]
+    fn addresses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        tables::table(py, self.code(CodeRows::Address))
+    }
+
+    #[getter]
     fn images<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let title = format!("Images in {}", self.span);
         tables::table(py, image_shares("images", &title, &[("instructions", &self.profile)]))
@@ -156,6 +168,10 @@ impl Counts {
 }
 
 impl Counts {
+    fn code(&self, rows: CodeRows) -> Table {
+        code_table(rows, &self.counted.counts, self.counted.measurement.as_ref())
+    }
+
     fn measurement(&self) -> PyResult<&analysis::units::Measurement> {
         self.counted.measurement.as_ref().ok_or_else(|| {
             PathlengthError::new_err("no unit of work was counted apart: name its function with unit=")

@@ -34,5 +34,7 @@ mod _pathlength {
     #[pymodule_export]
     use super::strides::strides;
     #[pymodule_export]
+    use super::tables::of_message;
+    #[pymodule_export]
     use super::traces::{Execution, Mark, Trace};
 }

@@ -7,6 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_pyarrow::{IntoPyArrow, Table as ArrowTable};
 use arrow_schema::Schema;
 use pyo3::prelude::*;
+use serde::Deserialize;
 
 use crate::errors::failed;
 
@@ -16,6 +17,19 @@ pub fn table(py: Python<'_>, mut table: Table) -> PyResult<Bound<'_, PyAny>> {
         table.rows.pop();
     }
     from_batch(py, report::to_arrow(&table).map_err(failed)?)
+}
+
+/// As in the command's message.
+#[derive(Deserialize)]
+struct Message {
+    tables: Vec<Table>,
+}
+
+/// The tables of the command's message, each with its name.
+#[pyfunction(name = "tables")]
+pub fn of_message<'py>(py: Python<'py>, message: &[u8]) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    let message: Message = py.detach(|| serde_json::from_slice(message)).map_err(failed)?;
+    message.tables.into_iter().map(|one| Ok((one.name.clone(), table(py, one)?))).collect()
 }
 
 /// A `pyarrow.Table` of columns that are never empty in part.

@@ -1,9 +1,13 @@
 """A guest program, in a folder of its own that the tests work in."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
+
+# Jupyter's older releases, which Python 3.9 has, warn of folders otherwise.
+os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
 
 SOURCE = Path(__file__).parent / "hello.c"
 

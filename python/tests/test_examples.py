@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pathlength
+import pathlength._measured
 import pathlength._programs
 import pathlength._tables
 import pathlength._trace
@@ -15,7 +16,14 @@ import pathlength.charts
 import pytest
 
 PYTHON = Path(__file__).parent.parent
-MODULES = [pathlength._programs, pathlength._tables, pathlength._trace, pathlength.charts, pathlength]
+MODULES = [
+    pathlength._measured,
+    pathlength._programs,
+    pathlength._tables,
+    pathlength._trace,
+    pathlength.charts,
+    pathlength,
+]
 
 
 def examples(text, name):
@@ -38,18 +46,53 @@ def test_of_the_read_me():
     examples((PYTHON / "README.md").read_text(), "README.md")
 
 
+def test_no_other_page_has_examples():
+    root = PYTHON.parent
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *PYTHON.glob("*.md"), *(root / "docs").rglob("*.md")]
+    with_examples = {str(page.relative_to(root)) for page in pages if ">>> " in page.read_text()}
+    assert with_examples == {"README.md", "docs/GUIDE.md", "python/README.md"}
+
+
+BUILDS = {"original": ["-mcpu=ev5", "-mno-bwx"], "byte-word": ["-mcpu=ev56", "-mbwx"]}
+
+
+def compiled(source, output, build):
+    compiler = ["alpha-linux-gnu-gcc", "-O2", "-g", *BUILDS[build]]
+    subprocess.run([*compiler, PYTHON.parent / source, "-o", output], check=True)
+
+
 def test_of_the_guide():
     guide = PYTHON.parent / "docs" / "GUIDE.md"
-    compiler = ["alpha-linux-gnu-gcc", "-O2", "-g", "-mcpu=ev56", "-mbwx"]
-    subprocess.run([*compiler, guide.parent / "guide" / "orders.c", "-o", "orders"], check=True)
+    compiled("docs/guide/orders.c", "orders-ev5", "original")
+    compiled("docs/guide/orders.c", "orders", "byte-word")
     examples(guide.read_text().replace("```", ""), "GUIDE.md")
 
 
-def test_figure_4(monkeypatch):
-    """With the first transactions only, of the builds that `make study` uses."""
-    builds = PYTHON.parent / "build"
-    builds.mkdir(exist_ok=True)
-    Path("build").symlink_to(builds)
+@pytest.fixture
+def builds():
+    """TPC-B as `make study` builds it, with a loaded database."""
+    kept = PYTHON.parent / "build"
+    kept.mkdir(exist_ok=True)
+    Path("build").symlink_to(kept)
+    builds = pathlength.build("tpcb")
+    subprocess.run([builds["native"], "load", "loaded.db"], check=True)
+    return builds
+
+
+def test_of_the_project_s_read_me(builds):
+    compiled("workloads/tests/bytes.c", "bytes-original", "original")
+    transactions = ["run", "loaded.db", "--transactions", "1100"]
+    unit = {"unit": "tpcb_transaction", "skip": 1000, "units": 3}
+    pathlength.trace(builds["byte-word"], transactions, "three.trace", stdout=subprocess.DEVNULL, **unit)
+    text = (PYTHON.parent / "README.md").read_text()
+    lines = re.findall(r"^    >>> (.*)$", text, re.MULTILINE)
+    names = {}
+    exec("\n".join(lines), names)
+    assert len(lines) >= 6 and len(names["stores"]) > 0
+
+
+def test_figure_4(monkeypatch, builds):
+    """With the first transactions only."""
     monkeypatch.setattr(sys, "argv", ["figure4.py", "200"])
     made = runpy.run_path(str(PYTHON / "examples" / "figure4.py"))
     table = made["table"]

@@ -171,9 +171,9 @@ def test_a_damaged_trace_is_read_in_part(trace):
 
 
 def test_summary_tells_how_far_it_is_and_can_be_stopped(trace):
-    heard = []
-    trace.summary(progress=heard.append)
-    assert heard == sorted(heard) and heard[-1] == trace.instructions
+    numbers = []
+    trace.summary(progress=numbers.append)
+    assert numbers == sorted(numbers) and numbers[-1] == trace.instructions
 
     def fail(instructions):
         raise RuntimeError("enough")
@@ -210,8 +210,8 @@ def test_machines_hear_a_trace(units):
     assert tables["units"].num_rows == 4
     # As the command has it.
     command = [pathlength._command.COMMAND, "caches", "--machine", "alphastation500", "--format", "json", units.path]
-    told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    assert [row["misses"] for row in told["rows"]] == tables["structures"]["misses"].to_pylist()
+    printed = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    assert [row["misses"] for row in printed["rows"]] == tables["structures"]["misses"].to_pylist()
     one = units.caches("alphastation500", unit=1)["structures"]
     assert one["accesses"][0].as_py() < icache["accesses"]
     classified = units.caches("dec3000", classify=True)["structures"].to_pylist()
@@ -272,9 +272,9 @@ def test_strides_of_a_trace(units):
     for by, words in (("function", {"threshold": 0, "depth": 2}), ("array", {"signed": True, "in_elements": True})):
         options = ["--threshold=0", "--depth=2"] if by == "function" else ["--signed", "--in-elements"]
         command = [pathlength._command.COMMAND, "strides", f"--by={by}", *options, "--histograms", "--format=json"]
-        told = json.loads(subprocess.run([*command, units.path], check=True, stdout=subprocess.PIPE).stdout)
+        printed = json.loads(subprocess.run([*command, units.path], check=True, stdout=subprocess.PIPE).stdout)
         rows = units.strides(by, **words)["histograms"].to_pylist()
-        assert [list(row.values()) for row in told["rows"]] == [list(row.values()) for row in rows]
+        assert [list(row.values()) for row in printed["rows"]] == [list(row.values()) for row in rows]
     with pytest.raises(ValueError, match="depth=65"):
         units.strides(depth=65)
     with pytest.raises(ValueError, match='by="lines": series are by "array"'):

@@ -41,7 +41,7 @@ impl Lock {
     pub const NONE: Lock = Lock { address: 1, value: 0 };
 }
 
-/// Values of the register by which the host's vector unit is told how to compute, and tells what it noted.
+/// Values of MXCSR, which sets rounding and masks of the host's vector unit and records exceptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FloatStatus {
     /// Rounding to nearest, nothing noted: what the engine itself computes with.

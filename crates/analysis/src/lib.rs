@@ -14,6 +14,7 @@ pub mod annotate;
 pub mod call_tree;
 pub mod code_counts;
 pub mod distribution;
+pub mod environment;
 pub mod export;
 pub mod mix;
 pub mod models;

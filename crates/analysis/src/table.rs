@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 /// A column's heading and kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// The heading, for people; also the field's name in CSV, JSON and Parquet.
     pub name: String,
@@ -34,7 +34,7 @@ pub struct Column {
 }
 
 /// One cell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     /// For [`Kind::Text`].
     Text(String),
@@ -47,7 +47,7 @@ pub enum Value {
 }
 
 /// A result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Short name in kebab-case: the name of its file and its anchor in a page.
     pub name: String,

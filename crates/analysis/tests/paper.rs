@@ -14,7 +14,9 @@ const TABLE_13: &str = include_str!("../paper/table13_groups.csv");
 const TABLE_14: &str = include_str!("../paper/table14_scaled_minus_cached.csv");
 
 fn rows(csv: &str) -> Vec<Vec<&str>> {
-    csv.lines().skip(1).map(|line| line.split(',').collect()).collect()
+    let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    assert!(rows.len() > 1, "the printed table has rows");
+    rows
 }
 
 fn table(name: &str) -> Table {

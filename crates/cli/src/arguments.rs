@@ -1,8 +1,7 @@
 //! The command line, as data.
 
 use std::ffi::OsString;
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -10,9 +9,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::ranges;
 
 mod compare;
+mod environment;
 mod export;
 mod install;
 mod models;
+mod output;
 mod program;
 mod show;
 mod spike;
@@ -21,16 +22,19 @@ mod study;
 mod units;
 
 pub use compare::GateOptions;
+pub use environment::EnvironmentOptions;
 pub use export::{ExportOptions, Form};
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions};
 pub use models::{
-    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, MachinesOptions, MrcOptions, ReferenceStream,
-    ResultRows, SimulationOptions, SizesOptions, TimeOptions,
+    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, MachineSettings, MachinesOptions, MrcOptions,
+    ReferenceStream, ResultRows, SimulationOptions, SizesOptions, TimeOptions,
 };
+pub use output::{OutputOptions, RowOptions};
 pub use program::{FileOptions, ProgramOptions, parse};
 pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
-    BlockAlgorithm, LayoutStep, OptimizeOptions, ProcedureAlgorithm, ProfileOptions, SpikeCommand,
+    BlockAlgorithm, LayoutStep, Optimization, OptimizeOptions, ProcedureAlgorithm, ProfileOptions,
+    ReportRows, SpikeCommand,
 };
 pub use strides::{PatternsOf, StridesOptions};
 pub use study::{BuildOptions, StudyName, StudyOptions};
@@ -75,8 +79,11 @@ Examples:
   pathlength count --by function ./sort data.txt      every function that ran
   pathlength count --by line ./sort data.txt          every line of source; --by address: every instruction
   pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
+  pathlength count --clear-env --env LANG=C ./sort    counts depend on the environment, too
 
-The tables follow the program's own output; -o writes them to a file. With -o NAME.counts the counts themselves are \
+The tables follow the program's own output on a terminal. Otherwise they go to standard error, as with perf and time, \
+unless -o names a file; with --format they have standard output for themselves, and the program's output goes to \
+standard error. With -o NAME.counts the counts themselves are \
 saved: pathlength count NAME.counts shows them again, and pathlength compare takes them.
 
 With --unit, each call of the function is counted separately, everything it calls included. The tables \
@@ -192,6 +199,8 @@ Examples:
   pathlength caches sort.trace                                  of a trace, on an AlphaStation 500
   pathlength caches --machine dec3000 ./sort data.txt           of a program, while it runs
   pathlength caches --machine mine.toml --by function --unit compare --units 100 ./sort data.txt
+  pathlength caches --set dcache.size=16K --set dcache.ways=2 sort.trace
+  pathlength caches --sweep dcache.size=8K,16K,32K -o sizes.html sort.trace
 
 A program is simulated while it runs, without a trace on disk; of several processes only the first one is. A machine \
 is a name that pathlength machines lists, or a file. A damaged trace is simulated as far as it can be read, and the \
@@ -270,6 +279,7 @@ Examples:
   pathlength time sort.trace                                    of a trace, on an AlphaStation 500
   pathlength time --machine dec3000 ./sort data.txt             of a program, while it runs
   pathlength time --by function --unit compare --units 100 ./sort data.txt
+  pathlength time --sweep dcache.size=8K,16K --sweep scache.size=96K,192K sort.trace
 
 Each cycle is attributed to one cause: instructions were issued; a front-end stall, in which the processor waited for \
 instructions (dry, in DEC's words); or a back-end stall, in which it waited for data or a unit (frozen). The time of the \
@@ -327,24 +337,8 @@ pub struct EngineOptions {
     /// Where the program's libraries are searched first.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,
-}
-
-/// The output of tables.
-#[derive(Clone, Debug, Args)]
-pub struct OutputOptions {
-    /// The format of tables: table, csv, json, parquet or markdown.
-    #[arg(long, value_name = "FORMAT", default_value_t)]
-    pub format: report::Format,
-    /// A file, or for several tables a directory, instead of standard output.
-    #[arg(short = 'o', long = "output", value_name = "PATH")]
-    pub path: Option<PathBuf>,
-}
-
-impl OutputOptions {
-    /// The file, if its name asks for a page of HTML.
-    pub fn page(&self) -> Option<&Path> {
-        self.path.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "html"))
-    }
+    #[command(flatten)]
+    pub environment: EnvironmentOptions,
 }
 
 /// The unit of work.
@@ -411,6 +405,8 @@ pub struct CountOptions {
     #[arg(long)]
     pub by: Option<By>,
     #[command(flatten)]
+    pub rows: RowOptions,
+    #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
     pub program: ProgramOptions,
@@ -426,6 +422,8 @@ pub struct StaticOptions {
     #[arg(long, num_args = 1.., value_name = "IMAGE")]
     pub against: Vec<PathBuf>,
     #[command(flatten)]
+    pub rows: RowOptions,
+    #[command(flatten)]
     pub output: OutputOptions,
 }
 
@@ -438,9 +436,8 @@ pub struct CompareOptions {
     pub unit: UnitOptions,
     #[command(flatten)]
     pub output: OutputOptions,
-    /// Show only the N instructions and functions that changed most.
-    #[arg(long, value_name = "N")]
-    pub top: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub rows: RowOptions,
     #[command(flatten)]
     pub gate: GateOptions,
     /// The program of one build; or saved counts; or a trace.
@@ -471,7 +468,7 @@ pub struct TraceOptions {
 /// The part of a program's run that is recorded, or simulated by a model.
 #[derive(Clone, Debug, Args)]
 pub struct PlanOptions {
-    /// Begin at SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL or 0xADDRESS, or after a number of instructions: --begin 1000000.
+    /// Begin at SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL or 0xADDRESS, or after a number of instructions: --from 1000000.
     #[arg(long, value_name = "WHERE")]
     pub from: Option<engine::Place>,
     /// End at such a place, or after a number of instructions from the beginning.

@@ -7,6 +7,7 @@ use std::io::{BufWriter, Write};
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 
+use analysis::table::Table;
 use analysis::units::Phase;
 use lab::measure::Counted;
 use serde::Serialize;
@@ -24,6 +25,10 @@ pub enum Message<'a> {
     Units(u64, Phase),
     /// The counts, after the program has ended.
     Counted(&'a Counted),
+    /// The tables.
+    Tables(&'a [Table]),
+    /// A part of a trace that cannot be read, and is left out.
+    Problem(&'a str),
     /// Why the command failed.
     Failed(&'a str),
 }
@@ -56,6 +61,14 @@ pub fn report_failure(reason: &str) {
     match is_connected() {
         true => send(&Message::Failed(reason)),
         false => eprintln!("pathlength: {reason}"),
+    }
+}
+
+/// Reports a part of a trace that cannot be read: to the calling program, or else on standard error.
+pub fn report_problem(problem: &str) {
+    match is_connected() {
+        true => send(&Message::Problem(problem)),
+        false => eprintln!("pathlength: {problem}"),
     }
 }
 

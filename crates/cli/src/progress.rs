@@ -1,5 +1,7 @@
 //! Progress on standard error: a bar on a terminal, nothing in a pipe.
 
+mod live;
+
 use std::time::Duration;
 
 use analysis::units::Phase;
@@ -7,46 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use lab::build;
 use lab::study::StudyProgress;
 
-/// The progress of a measurement of units of work.
-pub struct Units {
-    bar: ProgressBar,
-    to_measure: u64,
-    warm_up: u64,
-}
-
-impl Units {
-    /// For a measurement of `to_measure` units.
-    pub fn new(to_measure: u32) -> Units {
-        let style =
-            ProgressStyle::with_template("{spinner} {msg} {pos} ({elapsed})").expect("a valid template");
-        Units { bar: ProgressBar::no_length().with_style(style), to_measure: to_measure.into(), warm_up: 0 }
-    }
-
-    /// Another unit ended.
-    pub fn show(&mut self, seen: u64, phase: Phase) {
-        let message = match phase {
-            Phase::WarmingUp => {
-                self.warm_up = seen;
-                "warming up, units:".to_string()
-            }
-            Phase::Measuring => {
-                format!("measuring {} units after {} to warm up, units:", self.to_measure, self.warm_up)
-            }
-            // The program continues to its end, and its output needs the line.
-            Phase::Done => return self.clear(),
-        };
-        // Not for each unit: it may be a few instructions long.
-        if seen.is_multiple_of(64) {
-            self.bar.set_message(message);
-            self.bar.set_position(seen);
-        }
-    }
-
-    /// Removes the bar.
-    pub fn clear(&self) {
-        self.bar.finish_and_clear();
-    }
-}
+pub use live::LiveProgress;
 
 /// The progress of a replay.
 pub struct Replaying {

@@ -15,7 +15,7 @@ use pathlength_engine::{
     Settings, compiled_regions,
 };
 
-/// Adds up what a thread tells: the least work with a full trace.
+/// Adds up the records of a thread: the least work with a full trace.
 #[derive(Default)]
 struct Sum {
     blocks: u64,

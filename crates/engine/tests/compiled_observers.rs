@@ -1,4 +1,4 @@
-//! What compiled code tells is what the interpreter tells: executions block by block, unit by unit, and every
+//! Compiled code reports what the interpreter reports: executions block by block, unit by unit, and every
 //! access to memory in order, however early code is compiled.
 
 use std::collections::BTreeMap;
@@ -48,12 +48,12 @@ struct Recorder {
     executions: Vec<u64>,
     accesses: u64,
     hash: u64,
-    /// What the threads that ended had heard; hashes are added up.
+    /// What was reported to the threads that ended; hashes are added up.
     others: Arc<Mutex<(Executions, u64, u64)>>,
 }
 
 impl Recorder {
-    /// Adds what the thread heard to what the others did; all of it.
+    /// Adds all that was reported to the thread.
     fn add(&self, cache: &BlockCache) -> (Executions, u64, u64) {
         let mut all = self.others.lock().unwrap();
         for (block, times) in cache.blocks().iter().zip(&self.executions).filter(|(_, n)| **n != 0) {

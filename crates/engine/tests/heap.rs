@@ -94,7 +94,7 @@ int main(int count, char **arguments) {
 "#;
 
 /// A heap event: the allocating function or `free`, the block's address, and its size.
-type Told = (String, u64, u64);
+type Reported = (String, u64, u64);
 
 /// Collects heap events.
 #[derive(Default)]
@@ -132,28 +132,28 @@ impl Telling {
     }
 
     fn arguments(&self, how: &str) -> [OsString; 2] {
-        [how.into(), self.0.path("told").into()]
+        [how.into(), self.0.path("reported").into()]
     }
 
     /// The events that the program printed.
-    fn said(&self) -> Vec<Told> {
-        let told = std::fs::read_to_string(self.0.path("told")).unwrap();
+    fn said(&self) -> Vec<Reported> {
+        let reported = std::fs::read_to_string(self.0.path("reported")).unwrap();
         let line = |line: &str| {
             let words: Vec<&str> = line.split(' ').collect();
             (words[0].to_string(), words[1].parse().unwrap(), words[2].parse().unwrap())
         };
-        told.lines().map(line).collect()
+        reported.lines().map(line).collect()
     }
 
-    fn record(&self, how: &str, plan: &Plan) -> (Kept, Vec<Told>) {
+    fn record(&self, how: &str, plan: &Plan) -> (Kept, Vec<Reported>) {
         let (kept, trace) = self.0.record(self.arguments(how), plan);
         let report = trace::check::check(&trace);
         assert_eq!((report.listed, trace.problems()), (vec![], &[][..]));
         (kept, self.said())
     }
 
-    fn hear(&self, how: &str, plan: &Plan, is_parallel: bool) -> (Kept, Vec<Told>) {
-        let (kept, _) = self.0.hear(self.arguments(how), plan, is_parallel);
+    fn observe(&self, how: &str, plan: &Plan, is_parallel: bool) -> (Kept, Vec<Reported>) {
+        let (kept, _) = self.0.observe(self.arguments(how), plan, is_parallel);
         (kept, self.said())
     }
 
@@ -167,8 +167,8 @@ impl Telling {
     }
 
     /// The events in the marks, for blocks that the program's functions allocate.
-    fn told(&self, kept: &Kept) -> Vec<Told> {
-        let mut told = Vec::new();
+    fn reported(&self, kept: &Kept) -> Vec<Reported> {
+        let mut reported = Vec::new();
         let (mut caller, mut size) = (0, 0);
         let mut blocks = Vec::new();
         let mut last = 0;
@@ -178,7 +178,7 @@ impl Telling {
                 Heap::Size(bytes) => size = bytes,
                 Heap::Block(address) => {
                     if let Some(site) = self.site(kept, caller - 4) {
-                        told.push((site, address, size));
+                        reported.push((site, address, size));
                         blocks.push(if address == 0 { last } else { address });
                     }
                 }
@@ -186,14 +186,14 @@ impl Telling {
                     last = address;
                     if let Some(index) = blocks.iter().position(|&block| block == address) {
                         blocks.swap_remove(index);
-                        told.push(("free".into(), address, 0));
+                        reported.push(("free".into(), address, 0));
                     }
                 }
                 Heap::Gone => blocks.clear(),
                 Heap::Copied(_) => {}
             }
         }
-        told
+        reported
     }
 }
 
@@ -209,18 +209,18 @@ fn blocks_are_those_of_which_the_program_tells() {
     // The heap is recorded also before recording of instructions begins, and where it is inactive.
     let main = Plan { from: Some("work".parse().unwrap()), ..plan() };
     for plan in [plan(), main] {
-        let (kept, told) = guest.record("once", &plan);
-        assert!(told.len() > 50, "{told:?}");
-        assert_eq!(guest.told(&kept), told, "{plan:?}");
+        let (kept, reported) = guest.record("once", &plan);
+        assert!(reported.len() > 50, "{reported:?}");
+        assert_eq!(guest.reported(&kept), reported, "{plan:?}");
         for is_parallel in [false, true] {
-            let (kept, told) = guest.hear("once", &plan, is_parallel);
-            assert_eq!(guest.told(&kept), told, "{plan:?}");
+            let (kept, reported) = guest.observe("once", &plan, is_parallel);
+            assert_eq!(guest.reported(&kept), reported, "{plan:?}");
         }
     }
     // Until the disk is full.
-    let (kept, told) = guest.record("once", &units);
-    let heard = guest.told(&kept);
-    assert!(heard.len() > 30 && told.starts_with(&heard), "{heard:?}");
+    let (kept, reported) = guest.record("once", &units);
+    let observed = guest.reported(&kept);
+    assert!(observed.len() > 30 && reported.starts_with(&observed), "{observed:?}");
     let (kept, _) = guest.record("once", &Plan::default());
     assert_eq!(kept.marks, []);
 }
@@ -273,7 +273,7 @@ fn blocks_of_threads_never_overlap() {
         assert_eq!(threads, 5);
         follow(&kept);
         for is_parallel in [false, true] {
-            follow(&guest.hear("threads", &plan(), is_parallel).0);
+            follow(&guest.observe("threads", &plan(), is_parallel).0);
         }
     }
 }

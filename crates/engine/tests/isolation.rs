@@ -137,8 +137,8 @@ fn no_file_of_proc_tells_where_the_engine_is() {
             }
             let Ok(bytes) = guest.contents(path.to_str().unwrap()) else { continue };
             seen += 1;
-            let told = numbers(&bytes);
-            let ours = mappings.iter().find_map(|range| told.range(range.clone()).next());
+            let reported = numbers(&bytes);
+            let ours = mappings.iter().find_map(|range| reported.range(range.clone()).next());
             assert_eq!(ours, None, "{path:?}: {}", String::from_utf8_lossy(&bytes));
         }
     }

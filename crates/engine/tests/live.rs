@@ -113,8 +113,8 @@ fn numbers_of_closed_descriptors_are_the_programs() {
     let files = (0..20).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
     let closing = Arc::new(Mutex::new(Closing(files)));
     // The dynamic loader opens libraries, and fails if it cannot close them.
-    let heard = closing.clone();
-    guest.run(["1"], |writer| Recorder::live(Plan::default(), writer, heard, false).unwrap());
+    let observed = closing.clone();
+    guest.run(["1"], |writer| Recorder::live(Plan::default(), writer, observed, false).unwrap());
     assert!(closing.lock().unwrap().0.is_empty());
 }
 
@@ -125,11 +125,11 @@ fn a_consumer_hears_what_a_trace_says() {
         let (expected, _) = guest.record::<Kept, _>(["3"], &plan);
         assert!(expected.happened.len() > 1000, "{plan:?}");
         for is_parallel in [false, true] {
-            let (heard, trace) = guest.hear::<Kept, _>(["3"], &plan, is_parallel);
-            assert!(heard.happened == expected.happened, "{plan:?}, parallel: {is_parallel}");
+            let (observed, trace) = guest.observe::<Kept, _>(["3"], &plan, is_parallel);
+            assert!(observed.happened == expected.happened, "{plan:?}, parallel: {is_parallel}");
             // The definitions are those in the trace without records.
             assert_eq!((trace.chunks(), trace.problems()), (&[][..], &[][..]));
-            assert!(trace.blocks() == heard.blocks && trace.images() == heard.images, "{plan:?}");
+            assert!(trace.blocks() == observed.blocks && trace.images() == observed.images, "{plan:?}");
             assert!(trace.functions().iter().any(|function| function.name == "work"));
         }
     }
@@ -159,11 +159,12 @@ fn a_consumer_hears_all_threads() {
     let expected = in_work(&expected, &trace);
     assert_eq!(expected.len(), 8);
     for is_parallel in [false, true] {
-        let (heard, trace) = guest.hear::<Kept, _>(["8", "threads"], &Plan::default(), is_parallel);
-        assert_eq!(in_work(&heard, &trace), expected, "parallel: {is_parallel}");
+        let (observed, trace) = guest.observe::<Kept, _>(["8", "threads"], &Plan::default(), is_parallel);
+        assert_eq!(in_work(&observed, &trace), expected, "parallel: {is_parallel}");
     }
     let plan = Plan { unit: plans()[2].unit.clone(), ..Plan::default() };
-    let (heard, _) = guest.hear::<Kept, _>(["8", "threads"], &plan, true);
-    let begun = heard.happened.iter().filter(|(_, one)| matches!(one, Happened::Marked(Mark::UnitBegins(_))));
+    let (observed, _) = guest.observe::<Kept, _>(["8", "threads"], &plan, true);
+    let begun =
+        observed.happened.iter().filter(|(_, one)| matches!(one, Happened::Marked(Mark::UnitBegins(_))));
     assert_eq!(begun.count(), 800);
 }

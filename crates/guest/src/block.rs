@@ -161,7 +161,7 @@ impl<G: Guest> BlockCache<G> {
         self.breaks.len() > known
     }
 
-    /// Blocks translated from now on have at most so many instructions: 1 to step through a program.
+    /// Blocks translated from now on have at most this number of instructions: 1 to step through a program.
     pub fn limit(&mut self, instructions: usize) {
         self.longest = instructions.clamp(1, MAX_BLOCK_INSTRUCTIONS);
     }
@@ -171,7 +171,7 @@ impl<G: Guest> BlockCache<G> {
         self.number
     }
 
-    /// The processor the blocks are for.
+    /// The model of the processor, by which instructions are decoded.
     pub fn model(&self) -> G::Model {
         self.model
     }

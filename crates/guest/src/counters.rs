@@ -22,7 +22,7 @@ pub struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: it is only a range of addresses; accesses to it are the concern of those who make them.
+// SAFETY: it holds a range of addresses, and accesses nothing there but to unmap it.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -82,7 +82,7 @@ impl Counters {
 
     fn in_use(&self) -> &[Cell<u64>] {
         match &self.place {
-            // SAFETY: so many are in use, by code of this thread only, which does not run now.
+            // SAFETY: `terms` has an element for each counter in use; they are written by code of this thread only, which does not run now.
             Some((first, _)) => unsafe { slice::from_raw_parts(first.as_ptr().cast(), self.terms.len()) },
             None => &[],
         }
@@ -134,9 +134,9 @@ mod tests {
     #[test]
     fn executions_are_taken_once() {
         let counters = counters(&[(7, 3), (2, 0), (5, 1), (7, 4)]);
-        let (mut told, all) = (Vec::new(), [(7, 3), (5, 1), (7, 4)]);
-        counters.executions(|block, times| told.push((block, times)));
-        assert_eq!(told, all);
+        let (mut reported, all) = (Vec::new(), [(7, 3), (5, 1), (7, 4)]);
+        counters.executions(|block, times| reported.push((block, times)));
+        assert_eq!(reported, all);
         assert_eq!(taken(&counters), all);
         assert_eq!(taken(&counters), []);
     }

@@ -43,7 +43,7 @@ impl InstrumentationLevel {
     }
 }
 
-/// What an observer needs to be told: the lower the level, and the fewer the blocks, the faster the program runs.
+/// What must be reported to an observer: the lower the level, and the fewer the blocks, the faster the program runs.
 pub trait Instrumentation<G: Guest> {
     /// The highest level that the observer needs. The lower it is, the faster the program runs.
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Blocks;

@@ -136,7 +136,7 @@ pub fn run<G: Guest, O: Observer<G>>(
             if has_records && step.is_access() {
                 accesses += 1;
                 let address = step.address(guest);
-                // SAFETY: the block has so many, and its record was begun.
+                // SAFETY: the block has this number of accesses, and its record was begun.
                 unsafe { records::write(guest, accesses, Event::Access(address)) };
             }
             let register = if has_values { block.values().register(index) } else { None };
@@ -145,7 +145,7 @@ pub fn run<G: Guest, O: Observer<G>>(
             let outcome = guest.execute(step, memory);
             if let Some(register) = register {
                 let value = stored.unwrap_or_else(|| guest.value(register));
-                // SAFETY: the block has so many, and its record was begun.
+                // SAFETY: the block has a value of this number, and its record was begun.
                 unsafe { records::write_value(guest, block, values, value) };
                 values += 1;
             }

@@ -17,7 +17,7 @@ pub use block::{Block, BlockCache, MAX_BLOCK_INSTRUCTIONS};
 pub use calling_convention::CallingConvention;
 pub use debugger::{Debugged, DebuggerHook, SignalHook};
 pub use guest::{Break, Guest, Instruction};
-pub use host_side::HostSide;
+pub use host_side::{Callbacks, CodeAddresses, HostSide};
 pub use instrumentation::{Instrumentation, InstrumentationLevel};
 pub use interpreter::Stop;
 pub use observer::Observer;

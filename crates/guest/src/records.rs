@@ -1,6 +1,6 @@
 //! Records of executed blocks and accesses, for observers. The record of a block is a word for the block and
 //! one for each access to memory, in order, and perhaps one for each value: see [`events::record`]. The interpreter and
-//! compiled code write them alike; the record of the block that runs is at [`HostSide::record`](crate::HostSide).
+//! compiled code write them alike; the record of the block that runs is where [`HostSide`](crate::HostSide) says.
 
 use events::HitFilter;
 use events::record::{Event, Register};
@@ -30,9 +30,9 @@ impl Records {
     /// Lets a thread write its records here.
     pub fn attach<G: Guest>(&mut self, guest: &mut G) {
         let (first, words) = self.place();
-        guest.host().record = first;
-        // SAFETY: within the buffer.
-        guest.host().records_end = unsafe { first.add(words - MAX_RECORD_WORDS) };
+        // SAFETY: the end is within the buffer, and the longest record has room behind it. The buffer is the thread's own, or
+        // lent to it.
+        unsafe { guest.host().set_records(first, first.add(words - MAX_RECORD_WORDS)) };
     }
 
     /// From now on they are written next to the hit filter, if there is one; no record waits.
@@ -54,9 +54,9 @@ impl Records {
         let (first, _) = self.place();
         // SAFETY: `attach` set the pointer into this buffer, and records advance it up to `records_end` and
         // the longest record at most.
-        let written = unsafe { guest.host().record.offset_from(first) };
+        let written = unsafe { guest.host().record().offset_from(first) };
         self.attach(guest);
-        // SAFETY: so much of it was written. A lent one is this thread's as long as it keeps it.
+        // SAFETY: this number of words was written. A lent buffer is this thread's as long as it holds the filter.
         unsafe { std::slice::from_raw_parts(first, written as usize) }
     }
 }
@@ -64,7 +64,7 @@ impl Records {
 /// Whether the buffer must be taken before a block is executed.
 #[inline(always)]
 pub fn is_full<G: Guest>(guest: &mut G) -> bool {
-    guest.host().record > guest.host().records_end
+    guest.host().is_full()
 }
 
 /// Writes a word of the running block's record: 0 is the block's own.
@@ -74,16 +74,16 @@ pub fn is_full<G: Guest>(guest: &mut G) -> bool {
 #[inline(always)]
 pub unsafe fn write<G: Guest>(guest: &mut G, index: usize, event: Event) {
     // SAFETY: the caller's promise.
-    unsafe { guest.host().record.add(index).write(event.word()) };
+    unsafe { guest.host().record().add(index).write(event.word()) };
 }
 
 /// Writes a value of the running block's record, by its number.
 ///
 /// # Safety
-/// The buffer must not be full, and the block must have so many values.
+/// The buffer must not be full, and the block must have a value of this number.
 pub unsafe fn write_value<G: Guest>(guest: &mut G, block: &Block<G>, number: usize, value: u64) {
     // SAFETY: the caller's promise.
-    unsafe { guest.host().record.add(1 + block.accesses as usize + number).write(value) };
+    unsafe { guest.host().record().add(1 + block.accesses as usize + number).write(value) };
 }
 
 /// The block was left early: its values follow the accesses of its beginning, which is a block of its own.
@@ -93,8 +93,8 @@ pub unsafe fn write_value<G: Guest>(guest: &mut G, block: &Block<G>, number: usi
 pub unsafe fn move_values<G: Guest>(guest: &mut G, block: &Block<G>, prefix: &Block<G>) {
     // SAFETY: the caller's promise; the places are within the longest record.
     unsafe {
-        let values = guest.host().record.add(1 + block.accesses as usize);
-        values.copy_to(guest.host().record.add(1 + prefix.accesses as usize), prefix.values().count());
+        let values = guest.host().record().add(1 + block.accesses as usize);
+        values.copy_to(guest.host().record().add(1 + prefix.accesses as usize), prefix.values().count());
     }
 }
 
@@ -105,8 +105,9 @@ pub unsafe fn move_values<G: Guest>(guest: &mut G, block: &Block<G>, prefix: &Bl
 #[inline(always)]
 pub unsafe fn end<G: Guest>(guest: &mut G, block: &Block<G>, has_values: bool) {
     let values = if has_values { block.values().count() } else { 0 };
+    let host = guest.host();
     // SAFETY: the caller's promise.
-    guest.host().record = unsafe { guest.host().record.add(1 + block.accesses as usize + values) };
+    unsafe { host.set_record(host.record().add(1 + block.accesses as usize + values)) };
 }
 
 /// Where the values of a block's instructions are: of each the register, if it has one.

@@ -191,11 +191,11 @@ mod dispatch {
     extern "C" fn on_dispatched(signal: i32, information: *mut libc::siginfo_t, context: *mut libc::c_void) {
         allow_unaligned();
         // SAFETY: the kernel passes valid pointers to a SA_SIGINFO handler; a siginfo is 128 bytes, aligned to 8.
-        let (told, context) =
+        let (received, context) =
             unsafe { (*information.cast::<SignalInformation>(), &mut *context.cast::<libc::ucontext_t>()) };
         FORK.with(|fork| {
             let is_dispatched = fork.selector.load(Ordering::Relaxed) == BLOCK;
-            if is_dispatched && told.code() == SYS_USER_DISPATCH {
+            if is_dispatched && received.code() == SYS_USER_DISPATCH {
                 fork.selector.store(ALLOW, Ordering::Relaxed);
                 // SAFETY: the thread was about to make this call.
                 unsafe { make_call(fork, context) };
@@ -204,7 +204,7 @@ mod dispatch {
                 }
             } else if fork.is_active.load(Ordering::Relaxed) {
                 // SAFETY: the thread reads it only while this handler is blocked.
-                unsafe { *fork.sent.get() = Some(told) };
+                unsafe { *fork.sent.get() = Some(received) };
             } else {
                 // SAFETY: written before this handler was installed.
                 let otherwise = unsafe { (&raw const OTHERWISE).read() };

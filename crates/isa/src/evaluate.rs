@@ -34,7 +34,7 @@ fn covered(size: u32, b: u64) -> u64 {
 /// An integer operation, if it is a common one (Alpha Architecture Reference Manual, 4.4 to 4.6). Operations that can
 /// trap are taken not to.
 ///
-/// Trace files omit values that follow from this, so that a change of it changes their format.
+/// Trace files omit the values that this function determines: a change of it changes their format.
 pub fn operation(op: Op) -> Option<Operation> {
     let operation: Operation = match op {
         Op::Addl | Op::Addlv => |a, b, _| long(a.wrapping_add(b)),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use events::{BlockId, HitFilter};
 use guest::flow::Flow;
-use guest::{Block, BlockCache, InstrumentationLevel};
+use guest::{Block, BlockCache, CodeAddresses, InstrumentationLevel};
 use memory::Memory;
 
 use crate::emit::{self, Emit};
@@ -123,13 +123,19 @@ impl<G: Emit> Compiler<G> {
     }
 
     /// Prepares to enter a block's code: puts it back into the table of computed jumps, where another block's may have
-    /// replaced it, and sets the fields of [`guest::HostSide`] that the code uses.
+    /// replaced it, and sets the addresses of the code ([`guest::HostSide`]).
     pub fn prepare(&mut self, block: &Block<G>, guest: &mut G) {
         enter::set_code(self.code_table.arena.start());
         self.code_table.set_jump_target(block.address, block.code() as u64);
-        let host = guest.host();
-        (host.stack_end, host.table) = (self.stack_end, self.code_table.jump_table());
-        (host.enter, host.leave_by_fault) = (self.stubs.enter, self.stubs.leave_by_fault);
+        let addresses = CodeAddresses {
+            table: self.code_table.jump_table(),
+            enter: self.stubs.enter,
+            leave_by_fault: self.stubs.leave_by_fault,
+            stack_end: self.stack_end,
+        };
+        // SAFETY: these are this compiler's, which was made for the calling thread; whoever enters code ensures that the
+        // compiler lives.
+        unsafe { guest.host().set_code(addresses) };
     }
 
     /// The site of the host instruction at `host`, which faulted.

@@ -5,8 +5,6 @@
 //! Instructions are translated one by one, and each is executed completely or not at all: when one faults, the
 //! registers have the values from before it.
 
-use std::mem::offset_of;
-
 use ::memory::Memory;
 use events::UnfilteredAccess;
 use guest::flow::Flow;
@@ -197,7 +195,7 @@ impl<G: Emit> Emitter<'_, G> {
             if self.lookup.is_none() {
                 let (label, back) = (self.assembler.label(), self.assembler.label());
                 self.out_of_line.push(OutOfLine::FlushRecords { label, back });
-                let end = host_field::<G>(offset_of!(HostSide, records_end));
+                let end = host_field::<G>(HostSide::RECORDS_END);
                 self.assembler.alu(Alu::Cmp, Size::Quad, RECORD, end);
                 self.assembler.jump_if(Condition::Above, label);
                 self.assembler.bind(back);
@@ -210,7 +208,7 @@ impl<G: Emit> Emitter<'_, G> {
         }
         if self.registers.is_limited() {
             let leave = self.leave_for(block.address);
-            let limit = host_field::<G>(offset_of!(HostSide, instruction_limit));
+            let limit = host_field::<G>(HostSide::INSTRUCTION_LIMIT);
             self.assembler.alu(Alu::Cmp, Size::Quad, INSTRUCTIONS, limit);
             self.assembler.jump_if(Condition::Above, leave);
         }

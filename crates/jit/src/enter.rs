@@ -46,7 +46,7 @@ pub(crate) fn stack_end() -> usize {
 pub fn is_stack_full(host: &HostSide) -> bool {
     const RESERVE: usize = 64 << 10;
     let here = 0u8;
-    (&raw const here as usize) < host.stack_end + RESERVE
+    (&raw const here as usize) < host.stack_end() + RESERVE
 }
 
 /// Why compiled code was left.
@@ -59,12 +59,12 @@ pub enum Exit {
 
 /// Registers the stack limit with `host`, which raises it to make the thread leave compiled code, and resets it.
 pub fn watch(host: &mut HostSide) {
-    let end = host.stack_end;
+    let end = host.stack_end();
     // SAFETY: the processor outlives the code that runs on it, and after that `enter` takes the place back.
-    unsafe { ::host::set_stack_limit((&raw mut host.stack_limit).cast(), end) };
+    unsafe { ::host::set_stack_limit(host.stack_limit().cast(), end) };
 }
 
-/// Runs code. The first entry of a thread, with no other below it, says so.
+/// Runs code. `is_first` says that no other entry of the thread is active.
 ///
 /// # Safety
 /// `code` must be a block's code, made for the address space of this `guest` by the compiler that prepared the
@@ -73,19 +73,21 @@ pub unsafe fn enter<G: Guest>(guest: &mut G, code: *const u8, is_first: bool) ->
     type Enter<G> = unsafe extern "C" fn(guest: *mut G, code: *const u8, stack_pointer: *mut usize) -> u64;
     let host = guest.host();
     watch(host);
-    let before = host.stack_pointer;
-    let noted = &raw mut host.stack_pointer;
+    let noted = host.stack_pointer();
+    // SAFETY: a field of `host`.
+    let before = unsafe { noted.read() };
     // SAFETY: the stub is such a function.
-    let enter: Enter<G> = unsafe { std::mem::transmute(host.enter as *const u8) };
+    let enter: Enter<G> = unsafe { std::mem::transmute(host.entry_stub() as *const u8) };
     // SAFETY: the caller's promise.
     let next = unsafe { enter(&raw mut *guest, code, noted) };
     let host = guest.host();
-    host.stack_pointer = before;
+    // SAFETY: as above.
+    unsafe { host.stack_pointer().write(before) };
     if is_first {
         // SAFETY: no place at all lives for ever.
         unsafe { ::host::set_stack_limit(std::ptr::null_mut(), 0) };
     }
-    if next == u64::MAX { Exit::Fault(host.fault) } else { Exit::At(next) }
+    if next == u64::MAX { Exit::Fault(host.fault()) } else { Exit::At(next) }
 }
 
 /// Registers the handler of faults in compiled code.
@@ -104,7 +106,6 @@ fn on_fault(_: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
     let cpu = context.uc_mcontext.gregs[libc::REG_R15 as usize] as usize;
     // SAFETY: in compiled code the register points into the processor that `enter` was given.
     let side = unsafe { &mut *registers::host_side(cpu) };
-    side.fault = pc as usize;
-    *::host::fault::program_counter(context) = side.leave_by_fault;
+    *::host::fault::program_counter(context) = side.faulted(pc as usize);
     true
 }

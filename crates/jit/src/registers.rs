@@ -2,7 +2,6 @@
 //! pass from any code to any other, and to the interpreter, without moving registers.
 
 use std::marker::PhantomData;
-use std::mem::offset_of;
 
 use events::HitFilter;
 
@@ -17,12 +16,12 @@ pub(crate) const CPU: Register = R15;
 
 /// The offset that it points to: such that the displacement of the address limit is [`FAULTING`].
 pub(crate) const fn bias<G: Target>() -> i32 {
-    (G::HOST + offset_of!(HostSide, address_limit)) as i32 - FAULTING as i32
+    (G::HOST + HostSide::ADDRESS_LIMIT) as i32 - FAULTING as i32
 }
 
 /// The guest's part for the host, from what [`CPU`] points to.
 pub(crate) fn host_side(cpu: usize) -> *mut HostSide {
-    (cpu + FAULTING as usize - offset_of!(HostSide, address_limit)) as *mut HostSide
+    (cpu + FAULTING as usize - HostSide::ADDRESS_LIMIT) as *mut HostSide
 }
 
 /// An instruction of one byte that no user's program may execute: `ins`. A jump to the last byte of a comparison
@@ -31,7 +30,7 @@ const FAULTING: u8 = 0x6c;
 
 /// The address limit.
 pub(crate) fn address_limit<G: Target>() -> MemoryOperand {
-    host_field::<G>(offset_of!(HostSide, address_limit))
+    host_field::<G>(HostSide::ADDRESS_LIMIT)
 }
 
 /// The register of the instruction count in counting code, which has no guest register in it.
@@ -109,7 +108,7 @@ impl<G: Target> Registers<G> {
         let guest = (0u8..).zip(self.held).filter_map(|(guest, host)| Some((host?, integer::<G>(guest))));
         let count = (INSTRUCTIONS, instructions::<G>());
         let count = (self.counts_instructions() && !self.is_timed()).then_some(count);
-        let record = (RECORD, host_field::<G>(offset_of!(HostSide, record)));
+        let record = (RECORD, host_field::<G>(HostSide::RECORD));
         // The time is beside the record.
         let time = self.time.map(|place| (TIME, place));
         guest.chain(count).chain(self.traces().then_some(record)).chain(time)
@@ -142,7 +141,7 @@ pub(crate) fn beside_record(hit_filter: &HitFilter, word: *mut u64) -> MemoryOpe
     MemoryOperand { base: RECORD, displacement: i32::try_from(distance).expect("they lie together") }
 }
 
-/// The stack limit ([`HostSide::stack_limit`]).
+/// The stack limit ([`HostSide::STACK_LIMIT`]).
 pub(crate) fn stack_limit<G: Target>() -> MemoryOperand {
-    host_field::<G>(offset_of!(HostSide, stack_limit))
+    host_field::<G>(HostSide::STACK_LIMIT)
 }

@@ -4,8 +4,6 @@
 //! above it the guest's, which a guest return compares with its target. The `enter` stub pushes [`UNWIND`] instead, which
 //! is no guest address.
 
-use std::mem::offset_of;
-
 use events::HitFilter;
 use guest::HostSide;
 
@@ -136,16 +134,16 @@ impl<G: Target> Writer<'_, G> {
         self.spill();
         let code = &mut *self.assembler;
         result(code);
-        code.load(Size::Quad, RSP, host_field::<G>(offset_of!(HostSide, stack_pointer)));
+        code.load(Size::Quad, RSP, host_field::<G>(HostSide::STACK_POINTER));
         PRESERVED.iter().rev().for_each(|&register| code.pop(register));
         code.ret();
     }
 
-    /// Calls [`HostSide::interpret_until`] with rsi and rdx; the result is in rax.
+    /// Calls [`guest::Callbacks::interpret_until`] with rsi and rdx; the result is in rax.
     fn call_interpreter(&mut self) {
         let code = &mut *self.assembler;
         code.address(Size::Quad, RDI, field::<G>(0));
-        code.call_through(host_field::<G>(offset_of!(HostSide, interpret_until)));
+        code.call_through(host_field::<G>(HostSide::INTERPRET_UNTIL));
     }
 
     fn unresolved(&mut self) {
@@ -213,7 +211,7 @@ impl<G: Target> Writer<'_, G> {
         self.spill();
         let code = &mut *self.assembler;
         code.address(Size::Quad, RDI, field::<G>(0));
-        code.call_through(host_field::<G>(offset_of!(HostSide, flush_records)));
+        code.call_through(host_field::<G>(HostSide::FLUSH_RECORDS));
         self.reload();
         self.assembler.ret();
     }
@@ -269,7 +267,7 @@ pub(crate) fn jump_by_table<G: Target>(code: &mut Assembler, unresolved: Label) 
     code.load(Size::Long, RCX, RAX);
     code.alu_constant(Alu::And, Size::Long, RCX, CodeTable::INDEX_MASK as i32);
     code.shift(Shift::Left, Size::Long, RCX, 2);
-    code.alu(Alu::Add, Size::Quad, RCX, host_field::<G>(offset_of!(HostSide, table)));
+    code.alu(Alu::Add, Size::Quad, RCX, host_field::<G>(HostSide::TABLE));
     code.alu(Alu::Cmp, Size::Quad, RAX, MemoryOperand { base: RCX, displacement: 0 });
     code.jump_if(Condition::NotEqual, unresolved);
     code.jump_through(MemoryOperand { base: RCX, displacement: 8 });

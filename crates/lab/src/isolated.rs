@@ -38,7 +38,7 @@ pub struct Running<T, P> {
     process: libc::pid_t,
     messages: BufReader<File>,
     output: File,
-    told: PhantomData<fn() -> (T, P)>,
+    types: PhantomData<fn() -> (T, P)>,
 }
 
 /// Starts a process that runs a program. The program's standard output is kept, its standard input is empty.
@@ -61,7 +61,7 @@ pub fn start<T: Serialize, P: Serialize, E: ToString>(
         }
         _ => {
             let messages = BufReader::new(File::from(read));
-            Ok(Running { process, messages, output, told: PhantomData })
+            Ok(Running { process, messages, output, types: PhantomData })
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder};
 use report::PendingName;
-use trace::{Header, Trace, Writer};
+use trace::{EnvironmentSummary, Header, Trace, Writer};
 
 use crate::interrupt::Caught;
 use crate::measure::{self, Ending, Error};
@@ -78,7 +78,8 @@ pub(crate) fn run(
 /// The trace header for a plan.
 pub(crate) fn header(configuration: &Configuration, plan: &Plan) -> Header {
     let arguments = configuration.arguments.iter().map(|one| one.to_string_lossy().into()).collect();
-    plan.header(configuration.program.clone(), arguments, configuration.model)
+    let environment = Some(EnvironmentSummary::new(&configuration.environment));
+    Header { environment, ..plan.header(configuration.program.clone(), arguments, configuration.model) }
 }
 
 /// Creates the file, to which all processes that are recorded append.

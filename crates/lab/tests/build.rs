@@ -219,8 +219,8 @@ fn debian_archive_is_found_in_a_named_folder() {
 #[test]
 fn tpcb_is_consistent_and_repeatable() {
     let folder = tempfile::tempdir().unwrap();
-    // Kept for later test runs.
-    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds");
+    // Kept for other tests and for studies.
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace").join("build");
     let program = build(Workload::named("tpcb").unwrap(), &[NATIVE], &options(&kept), &|_| {})
         .unwrap()
         .remove(0)

@@ -7,8 +7,15 @@ use pathlength_lab::study::strides::{StridesStudySettings, strides};
 
 fn options(sysroot: &str) -> StridesStudySettings {
     StridesStudySettings {
-        // Kept for later test runs.
-        build: BuildFolders { folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds"), sources: None },
+        // Kept for other tests and for studies.
+        build: BuildFolders {
+            folder: Path::new(env!("CARGO_MANIFEST_DIR"))
+                .ancestors()
+                .nth(2)
+                .expect("the workspace")
+                .join("build"),
+            sources: None,
+        },
         sysroot: sysroot.into(),
         with_misses: false,
     }

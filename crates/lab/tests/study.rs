@@ -9,8 +9,15 @@ use pathlength_lab::study::{MODES, Mode, SCHEMES, StudySettings, byteword};
 fn options(sysroot: &str) -> StudySettings {
     StudySettings {
         modes: MODES.iter().map(|&mode| Mode { transactions: 40, ..mode }).collect(),
-        // Kept for later test runs.
-        build: BuildFolders { folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds"), sources: None },
+        // Kept for other tests and for studies.
+        build: BuildFolders {
+            folder: Path::new(env!("CARGO_MANIFEST_DIR"))
+                .ancestors()
+                .nth(2)
+                .expect("the workspace")
+                .join("build"),
+            sources: None,
+        },
         sysroot: PathBuf::from(sysroot),
     }
 }

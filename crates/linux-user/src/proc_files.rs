@@ -73,10 +73,10 @@ pub fn replace<G: Abi>(kernel: &mut Kernel<G>, memory: &Memory, descriptor: u64)
         }
         "maps" | "auxv" if !own => return Err(Errno(libc::EACCES)),
         "stat" => {
-            let mut told = Vec::new();
-            opened.read_to_end(&mut told)?;
+            let mut content = Vec::new();
+            opened.read_to_end(&mut content)?;
             let bytes = own.then(|| memory.mapped_bytes());
-            in_memory(&link, &guest_stat(&told, bytes), flags)?
+            in_memory(&link, &guest_stat(&content, bytes), flags)?
         }
         _ if ABSENT.contains(&name) => return Err(Errno(libc::ENOENT)),
         _ => match kernel.own_contents(memory, name).filter(|_| own) {
@@ -112,8 +112,8 @@ fn contents(memory: &Memory, range: &Range<u64>) -> Vec<u8> {
 }
 
 /// A process's stat with 0 for the engine's addresses, as a reader without permission sees it.
-fn guest_stat(told: &[u8], bytes: Option<u64>) -> Vec<u8> {
-    let text = String::from_utf8_lossy(told);
+fn guest_stat(content: &[u8], bytes: Option<u64>) -> Vec<u8> {
+    let text = String::from_utf8_lossy(content);
     // The second field is a name in parentheses that may contain any character.
     let Some((name, rest)) = text.rsplit_once(')') else { return Vec::new() };
     let fields = rest.split_ascii_whitespace().enumerate().map(|(index, value)| match index + 3 {

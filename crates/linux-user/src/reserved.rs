@@ -336,27 +336,27 @@ fn is_in_proc(directory: RawFd, folder: &[u8]) -> bool {
         whole.extend(format!("/proc/self/fd/{directory}/").bytes());
     }
     whole.extend(if folder.is_empty() { b"." } else { folder });
-    let mut told = MaybeUninit::<h::statfs>::uninit();
+    let mut status = MaybeUninit::<h::statfs>::uninit();
     // SAFETY: the path is NUL-terminated; the result is valid if the call succeeds.
     CString::new(whole).is_ok_and(|path| unsafe {
-        h::statfs(path.as_ptr(), told.as_mut_ptr()) == 0 && told.assume_init().f_type == PROC
+        h::statfs(path.as_ptr(), status.as_mut_ptr()) == 0 && status.assume_init().f_type == PROC
     })
 }
 
 /// Whether a descriptor is of a file in /proc.
 pub fn is_proc_file(descriptor: RawFd) -> bool {
-    let mut told = MaybeUninit::<h::statfs>::uninit();
+    let mut status = MaybeUninit::<h::statfs>::uninit();
     // SAFETY: the result is valid if the call succeeds.
-    unsafe { h::fstatfs(descriptor, told.as_mut_ptr()) == 0 && told.assume_init().f_type == PROC }
+    unsafe { h::fstatfs(descriptor, status.as_mut_ptr()) == 0 && status.assume_init().f_type == PROC }
 }
 
 fn status(directory: RawFd, path: &[u8]) -> Option<h::stat> {
     let path = CString::new(path).ok()?;
-    let mut told = MaybeUninit::<h::stat>::uninit();
+    let mut status = MaybeUninit::<h::stat>::uninit();
     // SAFETY: the path is NUL-terminated; the result is valid if the call succeeds.
     unsafe {
-        let result = h::fstatat(directory, path.as_ptr(), told.as_mut_ptr(), h::AT_SYMLINK_NOFOLLOW);
-        (result == 0).then(|| told.assume_init())
+        let result = h::fstatat(directory, path.as_ptr(), status.as_mut_ptr(), h::AT_SYMLINK_NOFOLLOW);
+        (result == 0).then(|| status.assume_init())
     }
 }
 

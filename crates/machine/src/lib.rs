@@ -7,6 +7,7 @@ mod hierarchy;
 mod instruction_counts;
 mod line_numbering;
 mod mrc;
+mod parallel;
 mod per_thread;
 pub mod pipeline;
 pub mod predictor;
@@ -15,12 +16,13 @@ mod warm_up;
 
 pub use caches::{Caches, Structure, UnitMisses};
 pub use description::{
-    Cache, Crossing, Error, Holds, Machine, MainMemory, Prefetch, Processor, Replacement, TranslationBuffer,
-    Write, WriteBuffer, names,
+    Cache, Crossing, Error, Holds, Machine, MainMemory, Prefetch, Processor, Replacement, Setting, Sweep,
+    TranslationBuffer, Write, WriteBuffer, names,
 };
 pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use instruction_counts::{InstructionCounts, UnitInstructions};
 pub use mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
+pub use parallel::ParallelModels;
 pub use pipeline::{Cause, Cycles, PipelineSide, SiteCycles, TimingModel, TimingModelError, UnitCycles};
 pub use predictor::Predictions;
 pub use storage::{Demand, Storage, Throughput};

@@ -1,7 +1,7 @@
 //! Descriptions of machines: valid ones, and the errors of invalid ones.
 
 use events::{Block, Consumer, Thread};
-use pathlength_machine::{Caches, Machine, Prefetch, Replacement, Write};
+use pathlength_machine::{Caches, Machine, Prefetch, Replacement, Setting, Sweep, Write};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -229,6 +229,79 @@ proptest! {
             caches.define(&Block::new(0x1_2000_0000, [0xa421_0000, 0xb421_0000]));
             caches.executed(Thread::default(), &[!0, 0x1000, 0x1ffe]);
             prop_assert_eq!(caches.executions(0), 1);
+        }
+    }
+}
+
+#[test]
+fn settings_change_fields() {
+    let settings: Vec<Setting> = [
+        "dcache.size=16K",
+        "caches.scache.replacement=lru",
+        "processor.clock_mhz=600.5",
+        "icache.prefetch.stream=8",
+        "dcache.write_buffer=none",
+        "dcache.write=back",
+        "pipeline.loads.outstanding=8",
+        "title=Changed: with an equals sign (=)",
+    ]
+    .map(|text| text.parse().unwrap())
+    .into();
+    let machine = Machine::find_with("alphaserver8400", &settings).unwrap();
+    let cache = |name| machine.caches.iter().find(|cache| cache.name == name).unwrap();
+    let (dcache, scache) = (cache("dcache"), cache("scache"));
+    assert_eq!((dcache.size, dcache.write_buffer, dcache.write), (16 << 10, None, Write::Back));
+    assert_eq!((scache.replacement, cache("icache").prefetch), (Replacement::Lru, Some(Prefetch::Stream(8))));
+    assert_eq!((machine.processor.clock_mhz, machine.pipeline.unwrap().loads.outstanding), (600.5, 8));
+    assert_eq!(machine.title, "Changed: with an equals sign (=)");
+    // Everything else is as it was.
+    assert_eq!(cache("bcache").size, 4 << 20);
+    assert_eq!(Machine::find_with("dec3000", &[]).unwrap(), Machine::find("dec3000").unwrap());
+}
+
+#[test]
+fn wrong_settings_are_rejected_with_what_there_is() {
+    let table = [
+        (
+            "l9.size=1K",
+            "l9.size: there is no l9; there are bcache, dcache, icache, scache, dtb, itb, and title,",
+        ),
+        (
+            "caches.l9.size=1K",
+            "caches.l9.size: there is no l9 in caches; there are bcache, dcache, icache, scache",
+        ),
+        (
+            "dcache.sizes=1K",
+            "dcache.sizes=1K: unknown field `sizes`, expected one of `level`, `holds`, `size`,",
+        ),
+        ("dcache.size=big", "dcache.size=big: invalid value: string \"big\", expected a number of bytes"),
+        ("dcache.size=none", "dcache.size=none: missing field `size`"),
+        ("dcache.replacement=best", "unknown variant `best`, expected one of `lru`,"),
+        ("dcache=16K", "dcache: dcache has several fields: name one of them"),
+        ("memory=1", "memory: memory has several fields: name one of them"),
+        ("dcache.size.bytes=1", "dcache.size.bytes=1: size has no fields"),
+        ("dcache.ways=3", "caches.dcache.size: 8192 bytes are not a number of sets of 3 lines"),
+        ("pipeline.classes.jmp.latency=2", "missing field `units`"),
+    ];
+    for (setting, expected) in table {
+        let error =
+            Machine::find_with("alphastation500", &[setting.parse().unwrap()]).unwrap_err().to_string();
+        assert!(error.contains(expected), "{setting}: {error}");
+        assert!(!error.contains('\n'), "{setting}: {error}");
+    }
+    for text in ["dcache.size", "=1", ".size=1", "dcache.=1", "dcache.size=", ""] {
+        assert!(text.parse::<Setting>().unwrap_err().contains("dcache.size=16K"), "{text}");
+    }
+    for text in ["dcache.size=", "dcache.size=8K,,16K", "dcache.size=8K,8K", "dcache.size=8K,"] {
+        assert!(text.parse::<Sweep>().is_err(), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_setting_panics(field in "[a-z.]{0,20}|(dcache|caches|pipeline)\\.[a-z_.]{0,12}", value in ".{0,12}") {
+        if let Ok(setting) = format!("{field}={value}").parse::<Setting>() {
+            let _ = Machine::find_with("alphastation500", &[setting]);
         }
     }
 }

@@ -240,6 +240,24 @@ pub fn sizes(table: &Table, size: &str, values: &[&str], title: &str) -> Result<
     ))
 }
 
+/// A line for each of the columns `values`, over the rows of `table` in their order, which the column `category` names.
+/// `title` is the title of the axis.
+pub fn lines(table: &Table, category: &str, values: &[&str], title: &str) -> Result<Chart, Error> {
+    const HEIGHT: usize = 280;
+    let rows = long(table, category, values)?;
+    let columns = legend_columns(&rows, "column");
+    let encoding = json!({
+        "x": {"field": "row", "type": "nominal", "sort": null, "title": category, "axis": {"labelAngle": 0}},
+        "y": {"field": "value", "type": "quantitative", "title": title, "axis": {"format": ",~f"}},
+        "color": {"field": "column", "type": "nominal", "sort": null, "title": null},
+        "tooltip": tooltip(),
+    });
+    let layers = json!([{"mark": {"type": "line", "point": true}, "encoding": encoding}]);
+    let mut chart = Chart::new(table, rows, (1, HEIGHT), layers);
+    chart.spec["config"]["legend"]["columns"] = columns.into();
+    Ok(chart)
+}
+
 /// The cells of some columns, one object each, without totals and missing values.
 fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json::Value>, Error> {
     let category = column(table, category)?;

@@ -31,16 +31,18 @@ mod names;
 mod output;
 mod page;
 mod parquet;
+mod stream;
 mod table_writer;
 pub mod terminal;
 
 pub use arrow::{PANDAS, from_arrow, pandas_metadata, to_arrow};
-pub use chart::{Arrangement, Chart, bars, differences, histograms, shares, sizes, strip};
+pub use chart::{Arrangement, Chart, bars, differences, histograms, lines, shares, sizes, strip};
 pub use file::{PendingName, create, protect};
 pub use flame::FlameGraph;
 pub use instructions::InstructionTable;
-pub use output::{check, stdout, write_all, write_file, write_long};
+pub use output::{Destination, check, write_all, write_file, write_long, write_to};
 pub use page::{Block, Figure, Page, Section};
+pub use stream::{StandardStream, StreamWriter, open_stream};
 pub use table_writer::TableWriter;
 
 /// How tables are written.

@@ -1,25 +1,50 @@
 //! Where tables go: standard output, a file, or a directory with one file a table.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::fd::AsFd;
+use std::fs;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use analysis::table::Table;
 
 use crate::file::{self, check_not_input, check_writable, is_stream, parent};
 use crate::names::{slug, unused};
+use crate::stream::{StandardStream, open_stream};
 use crate::{Error, Format, json, render, terminal};
 
-/// Writes tables to standard output, or to `output`.
+/// Where tables go, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Destination<'a> {
+    /// The file or directory, instead of a standard stream.
+    pub path: Option<&'a Path>,
+    /// The standard stream.
+    pub stream: StandardStream,
+    /// On a terminal, rows may be longer than its lines.
+    pub is_wide: bool,
+    /// On a terminal, a pager shows the tables.
+    pub is_paged: bool,
+}
+
+impl<'a> From<Option<&'a Path>> for Destination<'a> {
+    /// The file, or standard output without a pager.
+    fn from(path: Option<&'a Path>) -> Destination<'a> {
+        Destination { path, ..Destination::default() }
+    }
+}
+
+/// Writes tables to standard output, or to `output`, as [`write_to`] does.
+pub fn write_all(tables: &[Table], format: Format, output: Option<&Path>) -> Result<(), Error> {
+    write_to(tables, format, output.into())
+}
+
+/// Writes tables to a standard stream, or to a file or directory.
 ///
 /// A single table goes to the file `output`, or into it if it is a directory. Several tables go
-/// to one file as text, and else to a directory, made if missing, one file each. On standard
-/// output several tables are printed one after the other as text, or are one array of JSON.
-pub fn write_all(tables: &[Table], format: Format, output: Option<&Path>) -> Result<(), Error> {
-    match place(tables.len() != 1, format, output)? {
-        Place::Stream => to_stdout(tables, format),
+/// to one file as text, and else to a directory, made if missing, one file each. On a standard
+/// stream several tables are printed one after the other as text, or are one array of JSON.
+pub fn write_to(tables: &[Table], format: Format, destination: Destination) -> Result<(), Error> {
+    match place(tables.len() != 1, format, destination.path)? {
+        Place::Stream => to_standard_stream(tables, format, destination),
         Place::Directory(path) => to_directory(tables, format, path),
         Place::File(path) => {
             write_file(path, |out| to_stream(tables, format, terminal::Style::default(), out))
@@ -57,16 +82,20 @@ fn place(several: bool, format: Format, output: Option<&Path>) -> Result<Place<'
         None if several && matches!(format, Format::Csv | Format::Parquet) => {
             Err(Error::NeedsDirectory(format))
         }
-        None if format == Format::Parquet && io::stdout().is_terminal() => {
+        None if format == Format::Parquet && StandardStream::Output.is_terminal() => {
             Err(Error::BinaryToTerminal("Parquet"))
         }
         None => Ok(Place::Stream),
     }
 }
 
-fn to_stdout(tables: &[Table], format: Format) -> Result<(), Error> {
-    let mut out = stdout()?;
-    to_stream(tables, format, terminal::Style::of_stdout(), &mut out)?;
+fn to_standard_stream(tables: &[Table], format: Format, destination: Destination) -> Result<(), Error> {
+    let mut style = terminal::Style::of(destination.stream);
+    if destination.is_wide {
+        style.width = None;
+    }
+    let mut out = open_stream(destination.stream, destination.is_paged)?;
+    to_stream(tables, format, style, &mut out)?;
     Ok(out.flush()?)
 }
 
@@ -104,15 +133,15 @@ fn to_stream(
     }
 }
 
-/// Writes one table of this name, as [`write_all`] does, by a function that writes it: a long one's
+/// Writes one table of this name, as [`write_to`] does, by a function that writes it: a long one's
 /// [`Pieces`](crate::Pieces).
 pub fn write_long(
     name: &str,
     format: Format,
-    output: Option<&Path>,
+    destination: Destination,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    match place(false, format, output)? {
+    match place(false, format, destination.path)? {
         Place::File(path) => write_file(path, write),
         Place::Directory(path) => {
             let file = format!("{}.{}", slug(name), extension(format));
@@ -120,16 +149,11 @@ pub fn write_long(
             write_file(&path.join(file), write)
         }
         Place::Stream => {
-            let mut out = stdout()?;
+            let mut out = open_stream(destination.stream, destination.is_paged)?;
             write(&mut out)?;
             Ok(out.flush()?)
         }
     }
-}
-
-/// Standard output. Not through `Stdout`, which takes a closed descriptor for success.
-pub fn stdout() -> io::Result<BufWriter<File>> {
-    Ok(BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
 }
 
 /// The file name extension of a format.

@@ -1,12 +1,13 @@
 //! Tables as aligned text, fitted to a terminal when there is one.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use analysis::table::{Kind, Table};
 use anstyle::Style as Ansi;
 use unicode_width::UnicodeWidthChar;
 
 use crate::cells;
+use crate::stream::StandardStream;
 
 /// The room between columns.
 const GAP: usize = 2;
@@ -25,13 +26,17 @@ pub struct Style {
 }
 
 impl Style {
-    /// What standard output can show. Colour respects NO_COLOR (no-color.org) and a dumb terminal.
-    pub fn of_stdout() -> Style {
-        if !io::stdout().is_terminal() {
+    /// What a stream can show. Colour respects NO_COLOR (no-color.org) and a dumb terminal.
+    pub fn of(stream: StandardStream) -> Style {
+        if !stream.is_terminal() {
             return Style::default();
         }
         let set = |name, plain: fn(&str) -> bool| std::env::var(name).is_ok_and(|value| plain(&value));
-        let width = terminal_size::terminal_size().map(|(width, _)| width.0.into());
+        let size = match stream {
+            StandardStream::Output => terminal_size::terminal_size_of(io::stdout()),
+            StandardStream::Error => terminal_size::terminal_size_of(io::stderr()),
+        };
+        let width = size.map(|(width, _)| width.0.into());
         let color = !set("NO_COLOR", |value| !value.is_empty()) && !set("TERM", |value| value == "dumb");
         Style { width, color }
     }
@@ -176,7 +181,7 @@ impl Grid {
     fn line(&self, cells: &[String], style: Ansi, out: &mut dyn Write) -> io::Result<()> {
         let mut line = String::new();
         for ((cell, &column), &kind) in cells.iter().zip(&self.widths).zip(&self.kinds) {
-            let cell = cut(cell, column);
+            let cell = cut(cell, kind, column);
             let pad = " ".repeat(column - width(&cell));
             let (left, right) =
                 if cells::is_number(kind) { (pad, String::new()) } else { (String::new(), pad) };
@@ -209,17 +214,26 @@ fn select(table: &Table, columns: &[usize]) -> Table {
     }
 }
 
-/// The text, its end replaced by an ellipsis if it is too wide.
-fn cut(text: &str, limit: usize) -> String {
+/// The text, a part replaced by an ellipsis if it is too wide: the end of code, and the middle of names, which differ at
+/// their beginnings and ends.
+fn cut(text: &str, kind: Kind, limit: usize) -> String {
     if width(text) <= limit {
         return text.into();
     }
+    let room = limit.saturating_sub(1);
+    let end = if kind == Kind::Code { 0 } else { room / 2 };
+    let beginning = fitting(text.chars(), room - end);
+    let end: Vec<char> = fitting(text.chars().rev(), end).collect();
+    beginning.chain(['…']).chain(end.into_iter().rev()).collect()
+}
+
+/// The first characters, as many as fit.
+fn fitting(text: impl Iterator<Item = char>, room: usize) -> impl Iterator<Item = char> {
     let mut used = 0;
-    let fits = text.chars().take_while(|c| {
+    text.take_while(move |c| {
         used += c.width().unwrap_or(0);
-        used < limit
-    });
-    fits.chain(['…']).collect()
+        used <= room
+    })
 }
 
 #[cfg(test)]
@@ -227,6 +241,19 @@ mod tests {
     use super::*;
     use analysis::table::Value;
     use proptest::prelude::*;
+
+    #[test]
+    fn long_names_lose_their_middle_and_code_its_end() {
+        for (kind, limit, expected) in [
+            (Kind::Text, 16, "std::vec…reserve"),
+            (Kind::Text, 17, "std::vec…:reserve"),
+            (Kind::Code, 16, "std::vector<int…"),
+            (Kind::Text, 28, "std::vector<int>::v::reserve"),
+        ] {
+            assert_eq!(cut("std::vector<int>::v::reserve", kind, limit), expected);
+        }
+        assert_eq!(cut("漢字漢字漢字", Kind::Text, 7), "漢…字", "characters of two columns");
+    }
 
     proptest! {
         #[test]

@@ -6,7 +6,7 @@ use crate::hot_cold::{self, Outcome};
 use crate::layout::{self, Steps};
 use crate::linkage;
 use crate::profile::{ImageProfile, IndirectCall, Profile};
-use crate::program::{Program, Reference};
+use crate::program::{Block, Exit, LENGTH, Program, Reference};
 use crate::{Error, Problem, lift, output};
 
 /// What to do.
@@ -20,11 +20,13 @@ pub struct Options {
     pub linkage: bool,
     /// Whether the hot parts of procedures are optimized at the expense of the cold ones.
     pub hot_cold: bool,
+    /// With that, whether hot parts of small procedures are inlined.
+    pub inlining: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { layout: Steps::ALL, strip_nops: true, linkage: true, hot_cold: true }
+        Options { layout: Steps::ALL, strip_nops: true, linkage: true, hot_cold: true, inlining: true }
     }
 }
 
@@ -35,6 +37,12 @@ pub struct Optimized {
     pub bytes: Vec<u8>,
     /// The program that was written.
     pub program: Program,
+    /// Its code, with the distances that it was given.
+    pub code_bytes: u64,
+    /// Instructions that did nothing and were removed, in the image and in the profiled run.
+    pub nops: (usize, u64),
+    /// Instructions that were executed in the profiled run.
+    pub executed: u64,
     /// The overhead of calls that was removed.
     pub linkage: linkage::Reduction,
     /// What became of each procedure; empty without hot-cold optimization.
@@ -59,26 +67,41 @@ pub fn optimize(
     calls: &[IndirectCall],
     options: Options,
 ) -> Result<Optimized, Problem> {
-    if options.strip_nops {
-        strip_nops(&mut program);
-    }
+    let executed = executed(&program);
+    let nops = if options.strip_nops { strip_nops(&mut program) } else { (0, 0) };
     let linkage =
         if options.linkage { linkage::optimize(&mut program) } else { linkage::Reduction::default() };
     let threshold = layout::threshold(&program);
-    let outcomes = if options.hot_cold { hot_cold::optimize(&mut program, threshold) } else { Vec::new() };
+    let outcomes = if options.hot_cold {
+        hot_cold::optimize(&mut program, threshold, options.inlining)
+    } else {
+        Vec::new()
+    };
     let layout = layout::layout(&program, calls, options.layout);
-    let (bytes, _) = output::write(&program, &layout)?;
-    Ok(Optimized { bytes, program, linkage, outcomes })
+    let (bytes, assembly) = output::write(&program, &layout)?;
+    let code_bytes = assembly.words.len() as u64 * LENGTH;
+    Ok(Optimized { bytes, program, code_bytes, nops, executed, linkage, outcomes })
 }
 
-/// Removes what the compiler and the linker filled gaps with. Returns how many instructions.
-fn strip_nops(program: &mut Program) -> usize {
+/// Instructions that were executed in the profiled run.
+fn executed(program: &Program) -> u64 {
+    let of_block = |block: &Block| {
+        let has_branch = matches!(block.exit, Exit::Branch { .. } | Exit::Conditional { .. });
+        block.count.saturating_mul(block.instructions.len() as u64 + u64::from(has_branch))
+    };
+    program.blocks.iter().map(of_block).fold(0, u64::saturating_add)
+}
+
+/// Removes what the compiler and the linker filled gaps with. Returns how many instructions, and how many executions.
+fn strip_nops(program: &mut Program) -> (usize, u64) {
     let Program { blocks, procedures, .. } = program;
-    let mut count = 0;
+    let (mut count, mut executions) = (0, 0);
     for block in blocks.iter_mut().filter(|block| procedures[block.procedure as usize].frozen.is_none()) {
         let before = block.instructions.len();
         block.instructions.retain(|one| !one.is_nop() || one.reference != Reference::None);
-        count += before - block.instructions.len();
+        let removed = before - block.instructions.len();
+        count += removed;
+        executions += removed as u64 * block.count;
     }
-    count
+    (count, executions)
 }

@@ -3,13 +3,77 @@
 use std::path::{Path, PathBuf};
 
 /// Crates whose files name no guest, with the exceptions: each guest's own folder, and a file that chooses the guest.
-const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 14] = [
+    ("events", &[]),
+    ("trace", &[]),
+    ("machine", &[]),
+    ("gdb", &[]),
+    ("analysis", &[]),
+    ("report", &[]),
+    ("cli", &[]),
+    // The signals and registers of a crash.
+    ("lab", &["crash.rs"]),
     ("host", &[]),
     ("guest-memory", &[]),
     ("guest", &[]),
     ("jit", &["alpha"]),
     ("linux-user", &["abi/alpha"]),
     ("engine", &["platform.rs"]),
+];
+
+/// Files that take instructions apart by Alpha's table. Each must go before a second guest is analysed, modelled or
+/// debugged; docs/design/second-guest.md describes how.
+const BY_ALPHAS_TABLE: [(&str, &[&str]); 6] = [
+    // Old traces, which name no instruction set, are of Alpha programs.
+    ("trace", &["dictionary.rs"]),
+    ("cli", &["commands/annotate.rs", "commands/calls.rs", "commands/units.rs"]),
+    (
+        "analysis",
+        &[
+            "annotate.rs",
+            "code_counts.rs",
+            "export/instructions.rs",
+            "mix.rs",
+            "models/mod.rs",
+            "paper/check.rs",
+            "profile.rs",
+            "replay/accesses.rs",
+            "replay/dictionary.rs",
+            "replay/listing.rs",
+            "replay/registers.rs",
+            "replay/summary/kinds.rs",
+            "replay/summary/tables.rs",
+            "replay/text.rs",
+            "strides/lockstep.rs",
+            "strides/mod.rs",
+            "strides/tables.rs",
+        ],
+    ),
+    ("engine", &["debug/attached.rs", "recording/heap.rs", "recording/plan.rs", "recording/tracer.rs"]),
+    ("lab", &["crash.rs"]),
+    (
+        "machine",
+        &["block_template.rs", "pipeline/front_end.rs", "pipeline/instruction_class.rs", "pipeline/rules.rs"],
+    ),
+];
+
+/// The names of the crate `isa` that hold for any instruction set; `Cpu` is a processor's model.
+const ANY_SET: [&str; 15] = [
+    "ControlTransfer",
+    "Cpu",
+    "INSTRUCTION_SETS",
+    "InstructionSet",
+    "InstructionSummary",
+    "IntegerResult",
+    "LoadExtension",
+    "MemoryAccess",
+    "Operation",
+    "Register",
+    "SourceOperand",
+    "TransferKind",
+    "TransferTarget",
+    "ValueModel",
+    "ValuePrediction",
 ];
 
 /// The Rust files below a folder.
@@ -22,21 +86,46 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     below.chain(files).filter(is_rust).collect()
 }
 
+/// What follows the name of a crate in the paths of a text.
+fn after<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let is_word = |before: &str| before.ends_with(|last: char| last.is_alphanumeric() || last == '_');
+    let starts: Vec<_> =
+        text.match_indices(&format!("{name}::")).map(|(at, found)| (at, at + found.len())).collect();
+    starts.into_iter().filter(move |&(at, _)| !is_word(&text[..at])).map(|(_, end)| &text[end..])
+}
+
 /// Whether a text has a path that begins with Alpha's crate.
 fn names_alpha(text: &str) -> bool {
-    let is_word = |before: &str| before.ends_with(|last: char| last.is_alphanumeric() || last == '_');
-    text.match_indices("alpha::").any(|(at, _)| !is_word(&text[..at]))
+    after(text, "alpha").next().is_some()
+}
+
+/// Whether a source file, but for its tests, names something of `isa` that is only Alpha's.
+fn names_alphas_table(text: &str) -> bool {
+    let names = |rest: &str| -> Vec<String> {
+        let list = match rest.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap_or_default(),
+            None => rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default(),
+        };
+        list.split(',').map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect()
+    };
+    let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    after(text, "isa").flat_map(names).any(|name| !ANY_SET.contains(&name.as_str()))
+}
+
+/// The files of a crate's sources whose text has a property, below the folder of its sources.
+fn files_where(name: &str, has: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
+    let has = |path: &PathBuf| has(&std::fs::read_to_string(path).expect("a source file"));
+    let below = |path: PathBuf| path.strip_prefix(&source).expect("a file of the crate").to_path_buf();
+    let mut found: Vec<_> = files(&source).into_iter().filter(has).map(below).collect();
+    found.sort();
+    found
 }
 
 #[test]
 fn only_a_guests_folders_and_one_choice_name_it() {
     for (name, exceptions) in CRATES {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
-        let naming: Vec<PathBuf> = files(&source)
-            .into_iter()
-            .filter(|path| names_alpha(&std::fs::read_to_string(path).expect("a source file")))
-            .map(|path| path.strip_prefix(&source).expect("a file of the crate").to_path_buf())
-            .collect();
+        let naming = files_where(name, names_alpha);
         let is_exception = |path: &Path| exceptions.iter().any(|exception| path.starts_with(exception));
         let others: Vec<_> = naming.iter().filter(|path| !is_exception(path)).collect();
         assert!(
@@ -49,6 +138,31 @@ fn only_a_guests_folders_and_one_choice_name_it() {
             "{name}: the guest was not found where it should be"
         );
     }
+}
+
+#[test]
+fn only_listed_files_depend_on_alphas_table() {
+    for name in CRATES.map(|(name, _)| name) {
+        let expected =
+            BY_ALPHAS_TABLE.iter().find(|(listed, _)| *listed == name).map_or(&[][..], |(_, files)| files);
+        // Guests' folders and the choice of the guest name Alpha anyway.
+        let exceptions =
+            CRATES.iter().find(|(listed, _)| *listed == name).map_or(&[][..], |(_, files)| files);
+        let is_guests = |path: &PathBuf| {
+            exceptions.iter().any(|one| path.starts_with(one))
+                && !expected.iter().any(|one| path.starts_with(one))
+        };
+        let found = files_where(name, names_alphas_table);
+        let found: Vec<_> =
+            found.iter().filter(|path| !is_guests(path)).map(|path| path.to_str().expect("UTF-8")).collect();
+        assert_eq!(found, expected, "{name}: the files that depend on Alpha's table, and the list");
+    }
+}
+
+#[test]
+fn a_name_of_alphas_table_is_found_in_a_text() {
+    assert!(names_alphas_table("use isa::{InstructionSet, decode};") && names_alphas_table("isa::Op::Ldq"));
+    assert!(!names_alphas_table("use isa::{InstructionSet, Register}; isa::Cpu::Ev5; my_isa::decode()"));
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use isa::InstructionSet;
 use serde::{Deserialize, Serialize};
 
+use crate::EnvironmentSummary;
+
 /// What was recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
@@ -25,6 +27,9 @@ pub struct Header {
     pub has_heap: bool,
     /// The function whose calls are units of work, if there is one.
     pub unit: Option<String>,
+    /// The program's environment. Older traces and those of attached programs have none.
+    #[serde(default)]
+    pub environment: Option<EnvironmentSummary>,
     /// When recording began, in seconds since 1970. Together with `process` this is the only part of a trace that
     /// differs between identical runs.
     pub time: u64,
@@ -61,6 +66,7 @@ impl Default for Header {
             has_values: false,
             has_heap: false,
             unit: None,
+            environment: None,
             time: 0,
             process: 0,
         }

@@ -7,6 +7,7 @@ mod codec;
 mod container;
 mod definitions;
 mod dictionary;
+mod environment;
 mod error;
 pub mod export;
 pub mod order;
@@ -16,6 +17,7 @@ mod seek;
 mod writer;
 
 pub use dictionary::{Function, Header, Stream};
+pub use environment::EnvironmentSummary;
 pub use error::{Error, Problem};
 pub use reader::{Chunk, Trace};
 pub use seek::TracePosition;

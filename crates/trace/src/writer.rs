@@ -116,7 +116,7 @@ struct Dictionary {
     written: u64,
 }
 
-/// The state of a process's dictionary at a time: see [`Process::seal`].
+/// A prefix of a process's dictionary, to which records can refer: see [`Process::seal`].
 #[derive(Clone, Copy, Debug)]
 pub struct Seal(u64);
 

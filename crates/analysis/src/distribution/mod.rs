@@ -84,8 +84,9 @@ mod tests {
         ) {
             let distribution: Distribution = values.iter().copied().collect();
             values.sort_unstable();
-            let rank = (percent as f64 / 100.0 * values.len() as f64).ceil() as usize;
-            prop_assert_eq!(distribution.percentile(percent), Some(values[rank.max(1) - 1]));
+            let exceed_not = |value: u64| values.iter().filter(|&&other| other <= value).count() as u64;
+            let smallest = values.iter().find(|&&value| 100 * exceed_not(value) >= percent * values.len() as u64);
+            prop_assert_eq!(distribution.percentile(percent), smallest.copied());
             prop_assert_eq!(distribution.percentile(100), distribution.maximum());
             prop_assert_eq!(distribution.number_in(0, u64::MAX), values.len() as u64);
         }

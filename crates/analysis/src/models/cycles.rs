@@ -9,8 +9,8 @@ use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
 
 /// Stalls, with DEC's words for them.
-const FRONT_END: &str = "front-end stall (dry)";
-const BACK_END: &str = "back-end stall (frozen)";
+pub(super) const FRONT_END: &str = "front-end stall (dry)";
+pub(super) const BACK_END: &str = "back-end stall (frozen)";
 
 /// The time of machines, their cycles by cause, and their branch predictions.
 pub fn times(machines: &[(&str, &Machine, &TimingModel)]) -> Vec<Table> {
@@ -208,7 +208,7 @@ pub fn describe(cause: Cause, machine: &Machine) -> String {
     words.into()
 }
 
-fn ratio(part: u64, whole: u64) -> Value {
+pub(super) fn ratio(part: u64, whole: u64) -> Value {
     Value::from(part as f64 / whole as f64)
 }
 

@@ -4,6 +4,7 @@ mod cycles;
 mod instructions;
 mod misses;
 mod mrc;
+mod sweep;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,6 +21,7 @@ use crate::table::{Column, Kind, Table, Value};
 pub use cycles::{describe, times};
 pub use misses::structures;
 pub use mrc::{WAYS, miss_ratio_curve};
+pub use sweep::{cross_table, main_causes, swept_cycles, swept_misses, varying_columns};
 
 /// What the rows of a table are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,17 +144,22 @@ fn grouped(
     let headings = headings(grouping);
     let label = |block, address| Some(dictionary.label(dictionary.facts(block).place, address));
     let mut table = Table::new(name, title, headings);
+    table.columns.push(Column { name: "share".into(), kind: Kind::Percent(1) });
     table.columns.extend(columns);
+    let all = results.weight(&total);
+    let share = |row: &[u64]| Value::from(100.0 * results.weight(row) as f64 / all as f64);
     let mut rows: Vec<(RowKey, Vec<u64>)> = sums.into_iter().collect();
     rows.sort_by(|(a, of_a), (b, of_b)| {
         results.weight(of_b).cmp(&results.weight(of_a)).then_with(|| a.cmp(b))
     });
     for (key, numbers) in rows {
         let cells = cells(&key, &label).into_iter();
+        let cells = cells.chain([share(&numbers)]);
         table.row(cells.chain(numbers.into_iter().map(Value::from)).collect());
     }
     let mut cells = vec![Value::Missing; headings.len()];
     cells[usize::from(grouping == Grouping::Instruction)] = "total".into();
+    cells.push(share(&total));
     table.total_row(cells.into_iter().chain(total.into_iter().map(Value::from)).collect());
     table
 }

@@ -28,6 +28,8 @@ pub use source::ReplayOrder;
 pub use stack::CallStack;
 
 use std::io;
+use std::sync::mpsc::Receiver;
+use std::thread::Scope;
 
 use events::record::{Entries, Entry, Execution, Mark};
 use trace::Chunk;
@@ -94,18 +96,31 @@ impl Replay<'_> {
         let mut positions = vec![Position::default(); trace.streams().len()];
         let mut chunks = vec![None; trace.streams().len()];
         let follows_heap = visitor.follows_heap();
-        self.slices(follows_heap, |slice, words| {
-            if follows_heap && !self.filter.chunk(&trace.chunks()[slice.chunk]) {
-                return self.heap(slice, words, visitor);
+        let mut problems = Vec::new();
+        std::thread::scope(|scope| {
+            for batch in self.batches(scope, follows_heap) {
+                let batch = match batch {
+                    Ok(batch) => batch,
+                    Err(error) => {
+                        problems.push(error);
+                        continue;
+                    }
+                };
+                for (slice, words) in batch.slices() {
+                    if follows_heap && !self.filter.chunk(&trace.chunks()[slice.chunk]) {
+                        self.heap(slice, words, visitor)?;
+                        continue;
+                    }
+                    let position = &mut positions[slice.stream as usize];
+                    if chunks[slice.stream as usize].replace(slice.chunk) != Some(slice.chunk) {
+                        self.skip_to(&trace.chunks()[slice.chunk], position, visitor)?;
+                    }
+                    let before = position.instructions;
+                    self.records(slice, words, position, visitor)?;
+                    progress(position.instructions - before);
+                }
             }
-            let position = &mut positions[slice.stream as usize];
-            if chunks[slice.stream as usize].replace(slice.chunk) != Some(slice.chunk) {
-                self.skip_to(&trace.chunks()[slice.chunk], position, visitor)?;
-            }
-            let before = position.instructions;
-            self.records(slice, words, position, visitor)?;
-            progress(position.instructions - before);
-            Ok(())
+            Ok(problems)
         })
     }
 
@@ -120,27 +135,14 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Calls `each` with the slices of the selected chunks, or of all chunks, in order. Returns the errors of chunks that
-    /// cannot be read.
-    fn slices<E>(
-        &self,
+    /// The records of the selected chunks, or of all chunks, in order, or the errors of chunks that cannot be read.
+    fn batches<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
         all: bool,
-        mut each: impl FnMut(&RecordSlice, &[u64]) -> Result<(), E>,
-    ) -> Result<Vec<trace::Error>, E> {
+    ) -> Receiver<Result<RecordBatch, trace::Error>> {
         let filter = self.filter;
-        let is_read = move |chunk: &Chunk| all || filter.chunk(chunk);
-        let mut problems = Vec::new();
-        std::thread::scope(|scope| {
-            for batch in source::read(scope, self.dictionary.trace, self.order, is_read) {
-                match batch {
-                    Ok(RecordBatch { words, slices }) => {
-                        slices.iter().try_for_each(|slice| each(slice, &words[slice.words.clone()]))?;
-                    }
-                    Err(error) => problems.push(error),
-                }
-            }
-            Ok(problems)
-        })
+        source::read(scope, self.dictionary.trace, self.order, move |chunk| all || filter.chunk(chunk))
     }
 
     /// Moves to the beginning of a chunk. Instructions that were skipped before it, or lost, are marked as a gap.

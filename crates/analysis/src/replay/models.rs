@@ -23,20 +23,32 @@ impl Replay<'_> {
         let mut positions = vec![Position::default(); trace.streams().len()];
         let mut has_begun = vec![false; trace.chunks().len()];
         let mut selected = Vec::new();
-        self.slices(false, |slice, words| {
-            if !std::mem::replace(&mut has_begun[slice.chunk], true) {
-                progress(trace.chunks()[slice.chunk].instructions)?;
+        let mut problems = Vec::new();
+        std::thread::scope(|scope| {
+            for batch in self.batches(scope, false) {
+                let batch = match batch {
+                    Ok(batch) => batch,
+                    Err(error) => {
+                        problems.push(error);
+                        continue;
+                    }
+                };
+                for (slice, words) in batch.slices() {
+                    if !std::mem::replace(&mut has_begun[slice.chunk], true) {
+                        progress(trace.chunks()[slice.chunk].instructions)?;
+                    }
+                    let process = trace.streams()[slice.stream as usize].process;
+                    let thread = Thread { process, number: slice.stream };
+                    if is_unfiltered {
+                        consumer.executed(thread, words);
+                    } else {
+                        selected.clear();
+                        self.select(&mut positions[slice.stream as usize], words, &mut selected);
+                        consumer.executed(thread, &selected);
+                    }
+                }
             }
-            let process = trace.streams()[slice.stream as usize].process;
-            let thread = Thread { process, number: slice.stream };
-            if is_unfiltered {
-                consumer.executed(thread, words);
-            } else {
-                selected.clear();
-                self.select(&mut positions[slice.stream as usize], words, &mut selected);
-                consumer.executed(thread, &selected);
-            }
-            Ok(())
+            Ok(problems)
         })
     }
 

@@ -31,16 +31,16 @@ pub struct RecordSlice {
     /// Their chunk.
     pub chunk: usize,
     /// Their range in [`RecordBatch::words`].
-    pub words: Range<usize>,
+    words: Range<usize>,
 }
 
 /// Slices that are sent together.
 #[derive(Debug, Default)]
 pub struct RecordBatch {
     /// The words of all slices.
-    pub words: Vec<u64>,
+    words: Vec<u64>,
     /// The slices, in order.
-    pub slices: Vec<RecordSlice>,
+    slices: Vec<RecordSlice>,
 }
 
 /// Words and slices at which a batch is sent.
@@ -96,6 +96,11 @@ fn gather(
 }
 
 impl RecordBatch {
+    /// The slices with their words, in order.
+    pub fn slices(&self) -> impl Iterator<Item = (&RecordSlice, &[u64])> {
+        self.slices.iter().map(|slice| (slice, &self.words[slice.words.clone()]))
+    }
+
     fn add(&mut self, stream: u32, processor: Option<u32>, chunk: usize, words: &[u64]) {
         let start = self.words.len();
         self.words.extend_from_slice(words);

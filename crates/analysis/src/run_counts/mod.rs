@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use events::{Block, BlockId, Counts};
 use serde::{Deserialize, Serialize};
+use trace::EnvironmentSummary;
 
 use crate::mix;
 use crate::names::{FunctionName, Names};
@@ -27,6 +28,9 @@ pub struct RunDescription {
     pub arguments: Vec<String>,
     /// The processor, such as `ev56`.
     pub cpu: String,
+    /// Its environment, on which counts depend, if it is known.
+    #[serde(default)]
+    pub environment: Option<EnvironmentSummary>,
     /// Remarks on the run: how it ended, processes that are left out.
     pub notes: Vec<String>,
 }

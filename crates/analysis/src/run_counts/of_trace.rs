@@ -90,6 +90,7 @@ pub fn of_trace(trace: &Trace) -> Result<(RunCounts, Vec<trace::Error>), NotInTr
         program: header.program.to_string_lossy().into_owned(),
         arguments: header.arguments.clone(),
         cpu: header.cpu.clone(),
+        environment: header.environment.clone(),
         notes: Vec::new(),
     };
     let loaded = |image: &events::Image| LoadedImage {

@@ -52,7 +52,7 @@ pub struct Depth {
     mask: u64,
 }
 
-/// The words of a track: these, then a ring of the addresses before the last.
+/// The words at the beginning of a track; a ring of the addresses before the last one follows.
 #[derive(Clone, Copy)]
 enum Word {
     /// The last address.

@@ -40,8 +40,8 @@ impl FromStr for Threshold {
 /// The gate.
 #[derive(Clone, Debug, Args)]
 pub struct GateOptions {
-    /// End with status 3 if the second side executes more than the first by over so much: 1%, 0.5%, or 1000
-    /// instructions. Of a mean unit of work, or else of the run.
+    /// End with status 3 if the second side executes more than the first by more than this: 1%, 0.5%, or 1000
+    /// instructions. With --unit a mean unit of work is compared, else the run.
     #[arg(long, value_name = "THRESHOLD")]
     pub fail_above: Option<Threshold>,
     /// Apply --fail-above to the instructions of this function only, without what it calls.

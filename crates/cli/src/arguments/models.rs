@@ -6,9 +6,9 @@ use analysis::call_tree::{CallRows, CallSelection};
 use analysis::models;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
-use machine::Holds;
+use machine::{Holds, Setting, Sweep};
 
-use super::{FileOptions, OutputOptions, PlanOptions};
+use super::{EnvironmentOptions, FileOptions, OutputOptions, PlanOptions, RowOptions};
 use crate::ranges;
 
 /// A trace, or a program that is run.
@@ -26,6 +26,8 @@ pub struct SimulationOptions {
     /// Where a program's libraries are searched first.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,
+    #[command(flatten)]
+    pub environment: EnvironmentOptions,
     /// Of a trace, only this thread, as process and thread, both counted from 0. Can be given several times.
     #[arg(long = "thread", value_name = "P.T", value_parser = ranges::thread)]
     pub threads: Vec<(u32, Option<u32>)>,
@@ -37,6 +39,19 @@ pub struct SimulationOptions {
     pub host_processors: Option<u32>,
     #[command(flatten)]
     pub file: FileOptions,
+}
+
+/// Changes of the machine.
+#[derive(Clone, Debug, Args)]
+pub struct MachineSettings {
+    /// Change a field of the machine, by its name in the machine's file: dcache.size=16K, processor.clock_mhz=500; none
+    /// removes an optional one. Can be given several times.
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
+    pub settings: Vec<Setting>,
+    /// Simulate the machine with each of these values of a field, all in one pass: dcache.size=8K,16K,32K. With -o
+    /// NAME.html, charts. Can be given twice, for each combination of two fields.
+    #[arg(long = "sweep", value_name = "FIELD=VALUES", conflicts_with = "by")]
+    pub sweeps: Vec<Sweep>,
 }
 
 /// Options of `machines`.
@@ -73,6 +88,16 @@ pub enum ResultRows {
     Own(models::Rows),
     /// Costs of calls.
     Calls(CallRows),
+}
+
+impl ResultRows {
+    /// The rows of own costs, if it is these.
+    pub fn own(self) -> Option<models::Rows> {
+        match self {
+            ResultRows::Own(rows) => Some(rows),
+            ResultRows::Calls(_) => None,
+        }
+    }
 }
 
 /// The calls whose costs are shown.
@@ -168,6 +193,8 @@ pub struct CachesOptions {
     /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
     #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
     pub machines: Vec<String>,
+    #[command(flatten)]
+    pub settings: MachineSettings,
     /// One row for each of these, instead of each cache and TLB.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<Rows>,
@@ -177,8 +204,10 @@ pub struct CachesOptions {
     #[command(flatten)]
     pub calls: CallOptions,
     /// Classify misses as compulsory, capacity or conflict misses. This takes several times as long.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "sweeps")]
     pub classify: bool,
+    #[command(flatten)]
+    pub rows: RowOptions,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
@@ -196,6 +225,8 @@ pub struct TimeOptions {
     /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
     #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
     pub machines: Vec<String>,
+    #[command(flatten)]
+    pub settings: MachineSettings,
     /// One table with a row for each of these, instead of a summary.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<Rows>,
@@ -204,6 +235,8 @@ pub struct TimeOptions {
     pub inclusive: bool,
     #[command(flatten)]
     pub calls: CallOptions,
+    #[command(flatten)]
+    pub rows: RowOptions,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
@@ -218,6 +251,8 @@ pub struct CallsOptions {
     pub by: Option<Rows>,
     #[command(flatten)]
     pub calls: CallOptions,
+    #[command(flatten)]
+    pub rows: RowOptions,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
@@ -239,6 +274,9 @@ pub struct AnnotateOptions {
     /// Show this machine's cycles.
     #[arg(long, value_name = "MACHINE")]
     pub time: Option<String>,
+    /// Change a field of that machine: dcache.size=16K. Can be given several times.
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
+    pub settings: Vec<Setting>,
     /// A folder with source files that are not where they were compiled. Can be given several times.
     #[arg(long = "source", value_name = "DIR")]
     pub folders: Vec<PathBuf>,

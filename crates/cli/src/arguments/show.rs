@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::OutputOptions;
+use super::{OutputOptions, RowOptions};
 use crate::ranges;
 
 /// A view of a trace.
@@ -44,6 +44,8 @@ pub struct ShowOptions {
     pub summary: SummaryOptions,
     #[command(flatten)]
     pub selection: SelectionOptions,
+    #[command(flatten)]
+    pub rows: RowOptions,
     #[command(flatten)]
     pub output: OutputOptions,
 }

@@ -46,6 +46,19 @@ pub enum LayoutStep {
     Order,
 }
 
+/// Optimizations of the instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Optimization {
+    /// Instructions that do nothing are removed.
+    Nops,
+    /// Computations of the global pointer and returns that nothing needs are removed.
+    Linkage,
+    /// Hot parts of procedures are made shorter at the expense of the cold parts.
+    HotCold,
+    /// With hot-cold, the hot parts of small procedures are inlined.
+    Inlining,
+}
+
 /// Algorithms that chain blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BlockAlgorithm {
@@ -64,6 +77,13 @@ pub enum ProcedureAlgorithm {
     Cluster,
 }
 
+/// The rows of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportRows {
+    /// Procedures.
+    Procedure,
+}
+
 /// Options of `spike optimize`.
 #[derive(Debug, Args)]
 pub struct OptimizeOptions {
@@ -76,7 +96,7 @@ pub struct OptimizeOptions {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Only these steps of code layout: chain, split, order; or none.
-    #[arg(long, value_name = "STEP", value_delimiter = ',', value_parser = layout_step)]
+    #[arg(long, value_name = "STEP", value_delimiter = ',', value_parser = named::<LayoutStep>)]
     pub layout: Option<Vec<Option<LayoutStep>>>,
     /// How blocks are chained: greedy, as the paper has it, or ext-tsp.
     #[arg(long, value_name = "ALGORITHM", default_value = "greedy", hide_possible_values = true)]
@@ -84,26 +104,32 @@ pub struct OptimizeOptions {
     /// How procedures are ordered: collapse, as the paper has it, or cluster.
     #[arg(long, value_name = "ALGORITHM", default_value = "collapse", hide_possible_values = true)]
     pub procedures: ProcedureAlgorithm,
-    /// Leave instructions that do nothing where they are.
+    /// Only these optimizations of the instructions: nops, linkage, hot-cold, inlining; or none.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = named::<Optimization>)]
+    pub optimizations: Option<Vec<Option<Optimization>>>,
+    /// Show these rows instead of the summary: procedure, with what became of each, and why.
     #[arg(long)]
-    pub keep_nops: bool,
+    pub by: Option<ReportRows>,
     /// The format of the report: table, csv, json, parquet or markdown.
     #[arg(long, value_name = "FORMAT", default_value_t)]
     pub format: report::Format,
 }
 
-fn layout_step(word: &str) -> Result<Option<LayoutStep>, String> {
-    match word {
-        "none" => Ok(None),
-        _ => {
-            LayoutStep::from_str(word, false).map(Some).map_err(|_| "take chain, split, order or none".into())
-        }
+/// A value by its name, or nothing by `none`.
+fn named<T: ValueEnum>(word: &str) -> Result<Option<T>, String> {
+    if word == "none" {
+        return Ok(None);
     }
+    let names: Vec<String> = T::value_variants()
+        .iter()
+        .filter_map(|one| Some(one.to_possible_value()?.get_name().to_string()))
+        .collect();
+    T::from_str(word, false).map(Some).map_err(|_| format!("take some of {}, or none", names.join(", ")))
 }
 
 impl OptimizeOptions {
     /// Where the report goes.
     pub fn report(&self) -> OutputOptions {
-        OutputOptions { format: self.format, path: None }
+        OutputOptions::standard(self.format)
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{EngineOptions, FileOptions, OutputOptions, SelectionOptions};
+use super::{EngineOptions, FileOptions, OutputOptions, RowOptions, SelectionOptions};
 
 /// The series of references that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,6 +54,8 @@ pub struct StridesOptions {
     pub machine: String,
     #[command(flatten)]
     pub selection: SelectionOptions,
+    #[command(flatten)]
+    pub rows: RowOptions,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use analysis::unit_blocks::{ComparedUnits, UnitChoice};
 use clap::Args;
+use machine::Setting;
 
 use super::{OutputOptions, SimulationOptions};
 
@@ -14,6 +15,9 @@ pub struct UnitsOptions {
     /// Show this machine's cycles.
     #[arg(long, value_name = "MACHINE")]
     pub time: Option<String>,
+    /// Change a field of that machine: dcache.size=16K. Can be given several times.
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
+    pub settings: Vec<Setting>,
     /// The event of the histogram, by its name in the first table: loads, 'dcache misses'.
     #[arg(long, value_name = "EVENT")]
     pub event: Option<String>,

@@ -7,38 +7,38 @@ use analysis::annotate::{AnnotateRequest, annotate};
 use analysis::models::InstructionResults;
 use analysis::table::Table;
 use anyhow::bail;
-use machine::{Caches, InstructionCounts, Machine, Model, TimingModel};
+use machine::{Caches, InstructionCounts, Model, TimingModel};
 use report::{Block, Format, Page, Section};
 
-use super::caches::find;
+use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, simulate};
-use crate::arguments::AnnotateOptions;
+use crate::arguments::{AnnotateOptions, RowOptions};
 
 /// Runs the program, or reads the trace, and writes a table for each function.
 pub fn run(options: &AnnotateOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     match output.page() {
-        Some(_) if output.format != Format::Table => {
-            bail!("a page has no other format: leave out --format {}", output.format)
+        Some(_) if output.format() != Format::Table => {
+            bail!("a page has no other format: leave out --format {}", output.format())
         }
         Some(_) => {}
-        None => report::check(options.functions.len() != 1, output.format, output.path.as_deref())?,
+        None => report::check(options.functions.len() != 1, output.format(), output.path.as_deref())?,
     }
-    let machine = |name: &Option<String>| find(&name.iter().cloned().collect::<Vec<_>>());
+    let machine = |name| SelectedMachines::find_one(name, &options.settings);
     let (caches, time) = (machine(&options.caches)?, machine(&options.time)?);
-    match (&caches[..], &time[..]) {
+    match (&caches.machines[..], &time.machines[..]) {
         ([machine], _) => show(options, &caches, Caches::new(machine)),
         (_, [machine]) => show(options, &time, TimingModel::new(machine)?),
-        _ => show(options, &[], InstructionCounts::new(&isa::Alpha)),
+        _ => show(options, &SelectedMachines::default(), InstructionCounts::new(&isa::Alpha)),
     }
 }
 
 fn show<M: InstructionResults + Model + 'static>(
     options: &AnnotateOptions,
-    machines: &[Machine],
+    machines: &SelectedMachines,
     model: M,
 ) -> anyhow::Result<ExitCode> {
-    let simulated = simulate(&options.input, None, &options.functions, machines, model)?;
+    let simulated = simulate(&options.input, &options.output, None, &options.functions, machines, model)?;
     let request = AnnotateRequest {
         functions: options.functions.clone(),
         top: options.top,
@@ -50,7 +50,7 @@ fn show<M: InstructionResults + Model + 'static>(
     }
     match options.output.page() {
         Some(path) => write_page(&simulated, tables, path)?,
-        None => simulated.write(tables, &options.output)?,
+        None => simulated.write(tables, &RowOptions::default(), &options.output)?,
     }
     simulated.finish(&options.input)
 }
@@ -59,14 +59,12 @@ fn show<M: InstructionResults + Model + 'static>(
 fn write_page<M>(simulated: &Simulated<M>, tables: Vec<Table>, path: &Path) -> Result<(), report::Error> {
     let header = simulated.trace.header();
     let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let command: Vec<_> = std::iter::once(program.clone()).chain(header.arguments.iter().cloned()).collect();
-    let notes = simulated.all_notes().map(|note| ("simulated".into(), note.clone()));
     let section = |table: Table| Section { heading: table.name.clone(), blocks: vec![Block::Table(table)] };
     let page = Page {
         title: "Annotated functions".into(),
         headline: format!("The most expensive lines of {program}"),
         sections: tables.into_iter().map(section).collect(),
-        provenance: std::iter::once(("program".into(), command.join(" "))).chain(notes).collect(),
+        provenance: simulated.provenance(),
         ..Page::default()
     };
     simulated.protect();

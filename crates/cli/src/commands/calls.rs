@@ -10,27 +10,29 @@ use analysis::call_tree::{
 };
 use analysis::export::{collapsed, pprof, write_callgrind};
 use analysis::models::{self, InstructionResults};
-use analysis::table::{Column, Table};
+use analysis::table::Column;
 use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use machine::{InstructionCounts, Machine, Model};
+use machine::{InstructionCounts, Model};
 use report::{FlameGraph, Format};
 
-use super::count::shortened;
+use super::count::SUMMARY_FUNCTIONS;
+use super::selected_machines::SelectedMachines;
 use super::simulate::{self, Simulated};
-use crate::arguments::{CallOptions, CallsOptions, OutputOptions, ResultRows, SimulationOptions};
+use crate::arguments::{CallOptions, CallsOptions, OutputOptions, ResultRows, RowOptions, SimulationOptions};
 
 /// Counts calls in the trace or the program, and writes the tables.
 pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     report::check(
-        options.by.is_none() && output.format != Format::Table,
-        output.format,
+        options.by.is_none() && output.format() != Format::Table,
+        output.format(),
         output.path.as_deref(),
     )?;
     let rows = options.by.map(|by| by.results(true));
     let counts = InstructionCounts::new(&isa::Alpha);
+    let none = SelectedMachines::default();
     let form = chain_form(
         &counts.columns(),
         &options.calls,
@@ -38,24 +40,32 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
         rows.or(Some(ResultRows::Calls(CallRows::Tree))),
     )?;
     if let Some(ResultRows::Own(own)) = rows {
-        let simulated = simulate::simulate(&options.input, rows, &[], &[], counts)?;
+        let simulated = simulate::simulate(&options.input, output, rows, &[], &none, counts)?;
         let tables = models::by(own, &[("", &simulated.model)], &simulated.trace);
-        simulated.write(tables, output)?;
+        simulated.write(tables, &options.rows, output)?;
         return simulated.finish(&options.input);
     }
     let model = WithCallTree::new(counts, &isa::Alpha);
-    let simulated = simulate::simulate(&options.input, rows, &options.calls.functions, &[], model)?;
+    let functions = &options.calls.functions;
+    let simulated = simulate::simulate(&options.input, output, rows, functions, &none, model)?;
     if let Some((form, path)) = form {
         write_chains(&simulated, &simulated.model.model, &options.calls, form, path)?;
         return simulated.finish(&options.input);
     }
     let selection = options.calls.selection();
     let tables = |rows| call_tables(rows, &selection, &simulated.model, &[("", &simulated.model.model)]);
-    let tables: Vec<Table> = match rows {
-        Some(ResultRows::Calls(rows)) => tables(rows),
-        _ => tables(CallRows::Function).into_iter().map(shortened).chain(tables(CallRows::Tree)).collect(),
-    };
-    simulated.write(tables, output)?;
+    if let Some(ResultRows::Calls(rows)) = rows {
+        simulated.write(tables(rows), &options.rows, output)?;
+        return simulated.finish(&options.input);
+    }
+    let mut functions = tables(CallRows::Function);
+    let sorted = options.rows.sort(&mut functions);
+    for table in &mut functions {
+        options.rows.shorten(table, Some(SUMMARY_FUNCTIONS), "--by function shows all functions");
+    }
+    let tables = functions.into_iter().chain(tables(CallRows::Tree)).collect();
+    simulated.write(tables, &RowOptions::default(), output)?;
+    sorted?;
     simulated.finish(&options.input)
 }
 
@@ -64,26 +74,26 @@ pub fn simulate<M: InstructionResults + Model + 'static>(
     input: &SimulationOptions,
     rows: CallRows,
     options: &CallOptions,
+    rows_shown: &RowOptions,
     output: &OutputOptions,
-    names: &[String],
-    machines: &[Machine],
+    selected: &SelectedMachines,
     models: Vec<M>,
 ) -> anyhow::Result<ExitCode> {
     let columns = models.first().map_or(Vec::new(), InstructionResults::columns);
     let form = chain_form(&columns, options, output, Some(ResultRows::Calls(rows)))?;
-    if form.is_some() && names.len() > 1 {
+    if form.is_some() && selected.names.len() > 1 {
         bail!("a flame graph shows one machine: give a single --machine");
     }
     let model = WithCallTree::new(models, &isa::Alpha);
-    let simulated =
-        simulate::simulate(input, Some(ResultRows::Calls(rows)), &options.functions, machines, model)?;
+    let result_rows = Some(ResultRows::Calls(rows));
+    let simulated = simulate::simulate(input, output, result_rows, &options.functions, selected, model)?;
     if let (Some((form, path)), [results]) = (form, &simulated.model.model[..]) {
         write_chains(&simulated, results, options, form, path)?;
         return simulated.finish(input);
     }
-    let named: Vec<_> = names.iter().map(String::as_str).zip(&simulated.model.model).collect();
+    let named = selected.named(&simulated.model.model);
     let tables = call_tables(rows, &options.selection(), &simulated.model, &named);
-    simulated.write(tables, output)?;
+    simulated.write(tables, rows_shown, output)?;
     simulated.finish(input)
 }
 
@@ -118,8 +128,8 @@ fn chain_form<'o>(
     if form.is_some() && rows != Some(ResultRows::Calls(CallRows::Tree)) {
         bail!("{} shows the call tree: give --by call-tree", path.unwrap_or(Path::new("")).display());
     }
-    if form.is_some() && output.format != Format::Table {
-        bail!("the name of the file decides its form: leave out --format {}", output.format);
+    if form.is_some() && output.format() != Format::Table {
+        bail!("the name of the file decides its form: leave out --format {}", output.format());
     }
     if form.is_none() && options.event.is_some() {
         bail!(

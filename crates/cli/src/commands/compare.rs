@@ -1,10 +1,10 @@
 //! `pathlength compare`: what two builds of a program execute.
 
 use std::cmp::Reverse;
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
 
+use analysis::environment::environment_difference;
 use analysis::mix;
 use analysis::pairing::Pairing;
 use analysis::profile::{FunctionName, Profile, function_differences, image_shares};
@@ -19,21 +19,27 @@ use trace::Trace;
 
 use super::count::description;
 use super::show::report_problems;
-use super::{check_ending, check_names, configuration, named_in_unit, protect_images, unit, write};
+use super::{
+    check_ending, check_names, configuration, named_in_unit, protect_images, unit, with_output_apart, write,
+    write_after_run,
+};
 use crate::arguments::{CompareOptions, GateOptions};
-use crate::progress::Units;
+use crate::messages;
+use crate::progress::LiveProgress;
 
 /// The exit status if the second side executes too much more than the first.
 const ABOVE: u8 = 3;
 /// How many functions the gate's message names.
 const WORST: usize = 3;
 /// How many rows a table of Markdown has unless --top says otherwise.
-const MARKDOWN_ROWS: NonZeroUsize = NonZeroUsize::new(10).unwrap();
+const MARKDOWN_ROWS: usize = 10;
 
 /// One part of the comparison.
 struct Side {
     label: String,
     counts: RunCounts,
+    /// A program was run for it.
+    has_run: bool,
     /// The program ended with another status than 0, or parts of the trace cannot be read.
     has_failed: bool,
 }
@@ -42,7 +48,7 @@ struct Side {
 /// differences.
 pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
-    report::check(true, output.format, output.path.as_deref())?;
+    report::check(true, output.format(), output.path.as_deref())?;
     // Check the second program before a long run of the first.
     for program in [&options.program_a, &options.program_b] {
         if RunCounts::is_saved(program) || Trace::is_trace(program) {
@@ -64,8 +70,17 @@ pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     }
     let pairing = Pairing::new(&a.counts.images, &b.counts.images);
     let profiles = [pairing.rename(0, &a.counts.profile()), pairing.rename(1, &b.counts.profile())];
-    let tables = tables(options, [&a, &b], &profiles, pairing);
-    write(&tables, output)?;
+    let mut tables = tables(options, [&a, &b], &profiles, pairing);
+    let sorted = options.rows.sort(&mut tables);
+    let is_short = output.format() == Format::Markdown;
+    for table in tables.iter_mut().filter(|table| ["instructions", "functions"].contains(&&*table.name)) {
+        options.rows.shorten(table, is_short.then_some(MARKDOWN_ROWS), "--top shows more");
+    }
+    match a.has_run || b.has_run {
+        true => write_after_run(&tables, output)?,
+        false => write(&tables, output)?,
+    }
+    sorted?;
     if a.has_failed || b.has_failed {
         return Ok(ExitCode::FAILURE);
     }
@@ -94,11 +109,9 @@ fn tables(
         mix::difference("instructions", "Instructions, most changed first", pair, &mix_a, &mix_b);
     let title = "Functions, most changed first";
     let mut functions = function_differences("functions", title, pair, profile_a, profile_b);
-    let is_short = options.output.format == Format::Markdown;
-    let top = options.top.or(is_short.then_some(MARKDOWN_ROWS));
-    most_changed(&mut instructions, "instructions", top);
-    most_changed(&mut functions, "functions", top);
-    if is_short {
+    most_changed(&mut instructions, "instructions");
+    most_changed(&mut functions, "functions");
+    if options.output.format() == Format::Markdown {
         tables.push(functions);
     } else {
         let groups = mix::group_shares("groups", "Instruction groups", &mixes);
@@ -108,6 +121,8 @@ fn tables(
         let notes = side.counts.description.notes.iter().map(|note| format!("{}: {note}", side.label));
         tables[0].notes.extend(notes);
     }
+    let environments = sides.map(|side| side.counts.description.environment.as_ref());
+    tables[0].notes.extend(environment_difference(pair, environments));
     tables
 }
 
@@ -149,32 +164,35 @@ fn is_above(gate: &GateOptions, span: &str, [a, b]: &[Profile; 2]) -> anyhow::Re
 
 fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Result<Side> {
     if RunCounts::is_saved(program) {
-        return Ok(Side { label, counts: RunCounts::open(program)?, has_failed: false });
+        return Ok(Side { label, counts: RunCounts::open(program)?, has_run: false, has_failed: false });
     }
     if Trace::is_trace(program) {
         let trace = Trace::open(program)?;
         let (counts, problems) = run_counts::of_trace(&trace)?;
         report_problems(&trace, program);
-        problems.iter().for_each(|problem| eprintln!("pathlength: {problem}"));
+        problems.iter().for_each(|problem| messages::report_problem(&problem.to_string()));
         let has_failed = !problems.is_empty() || !trace.problems().is_empty();
-        return Ok(Side { label, counts, has_failed });
+        return Ok(Side { label, counts, has_run: false, has_failed });
     }
-    let configuration = configuration(&options.engine, program, &options.arguments, true);
+    let mut configuration = configuration(&options.engine, program, &options.arguments, true);
+    let live = LiveProgress::new(options.output.takes_standard_output());
+    configuration.settings.executed = live.instructions();
     let request = CountRequest { configuration, unit: unit(&options.unit) };
-    let mut units = Units::new(options.unit.units);
-    let counted = measure::count(&request, &mut |seen, phase| units.show(seen, phase));
-    units.clear();
+    let counted = with_output_apart(&options.output, || {
+        measure::count(&request, &mut |seen, phase| live.unit(seen, phase))
+    });
+    drop(live);
     let counted = counted.with_context(|| program.display().to_string())?;
     let has_failed = check_ending(&counted.ending, program)? != ExitCode::SUCCESS;
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
-    let description = description(&options.engine, program, &options.arguments, &counted);
+    let description = description(&request.configuration, &counted);
     let unit = options.unit.unit.as_deref();
     let counts = RunCounts::new(description, &counted.counts, unit.zip(counted.measurement));
-    Ok(Side { label, counts, has_failed })
+    Ok(Side { label, counts, has_run: true, has_failed })
 }
 
-/// Leaves only the rows of a table that changed, those that changed most first, and no more than `top`.
-fn most_changed(table: &mut Table, what: &str, top: Option<NonZeroUsize>) {
+/// Leaves only the rows of a table that changed, those that changed most first.
+fn most_changed(table: &mut Table, what: &str) {
     let Some(column) = table.columns.iter().position(|column| column.name == "delta") else { return };
     let total = if table.total { table.rows.pop() } else { None };
     let delta = |row: &Vec<Value>| match row[column] {
@@ -185,14 +203,9 @@ fn most_changed(table: &mut Table, what: &str, top: Option<NonZeroUsize>) {
     table.rows.retain(|row| delta(row) != 0);
     let changed = table.rows.len();
     table.rows.sort_by_key(|row| Reverse(delta(row)));
-    table.rows.truncate(top.map_or(changed, NonZeroUsize::get));
-    let count = |number: usize| separated(&number.to_string());
-    if table.rows.len() < changed {
-        let left = changed - table.rows.len();
-        table.notes.push(format!("{} more {what} changed less; --top shows more.", count(left)));
-    }
     if changed < all {
-        table.notes.push(format!("{} {what} did not change and are left out.", count(all - changed)));
+        let unchanged = separated(&(all - changed).to_string());
+        table.notes.push(format!("{unchanged} {what} did not change and are left out."));
     }
     table.rows.extend(total);
 }

@@ -1,26 +1,29 @@
 //! `pathlength count`: the instructions of a run, or of a unit of work, by image, group and function.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::code_counts::{CodeRows, code_table};
+use analysis::environment::describe_environment;
 use analysis::mix;
 use analysis::profile::{Profile, functions, image_shares};
 use analysis::run_counts::{RunCounts, RunDescription};
 use analysis::table::Table;
 use analysis::units::{Measurement, Phase, each_unit, path_lengths, unsteady_note};
+use engine::Configuration;
 use lab::measure::{self, CountRequest, Counted};
+use trace::EnvironmentSummary;
 
 use super::{
-    check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, until, write,
+    check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, until,
+    with_output_apart, write, write_after_run,
 };
-use crate::arguments::{By, CountOptions, EngineOptions, OutputOptions};
+use crate::arguments::{By, CountOptions, OutputOptions};
 use crate::messages::{self, Message};
-use crate::progress::Units;
+use crate::progress::LiveProgress;
 
-/// How many functions the summary lists.
-const SUMMARY_FUNCTIONS: usize = 15;
+/// How many functions a summary lists.
+pub const SUMMARY_FUNCTIONS: usize = 15;
 
 /// One message is sent for this number of units.
 const MESSAGE_INTERVAL: u64 = 64;
@@ -36,37 +39,42 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     report::check(
         options.by.is_none() && saved_path(output).is_none(),
-        output.format,
+        output.format(),
         output.path.as_deref(),
     )?;
     let configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), true);
-    let request = CountRequest { configuration, unit: unit(&options.unit) };
+    let mut request = CountRequest { configuration, unit: unit(&options.unit) };
     check_names(&request.configuration, &named_in_unit(request.unit.as_ref()))?;
-    let mut units = Units::new(options.unit.units);
-    let counted = measure::count(&request, &mut |seen, phase| {
-        units.show(seen, phase);
-        if seen.is_multiple_of(MESSAGE_INTERVAL) || phase == Phase::Done {
-            messages::send(&Message::Units(seen, phase));
-        }
+    let live = LiveProgress::new(output.takes_standard_output());
+    request.configuration.settings.executed = live.instructions();
+    let counted = with_output_apart(output, || {
+        measure::count(&request, &mut |seen, phase| {
+            live.unit(seen, phase);
+            if seen.is_multiple_of(MESSAGE_INTERVAL) || phase == Phase::Done {
+                messages::send(&Message::Units(seen, phase));
+            }
+        })
     });
-    units.clear();
+    drop(live);
     let counted = counted?;
     if messages::is_connected() {
         messages::send(&Message::Counted(&counted));
-        return Ok(ExitCode::SUCCESS);
+        if saved_path(output).is_none() {
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
     let program = options.program.path();
     let ending = counted.ending.clone();
-    let description = description(&options.engine, program, options.program.arguments(), &counted);
+    let description = description(&request.configuration, &counted);
     let unit = options.unit.unit.as_deref();
     let code =
         code_rows(options.by).map(|rows| code_table(rows, &counted.counts, counted.measurement.as_ref()));
     let counts = RunCounts::new(description, &counted.counts, unit.zip(counted.measurement));
     match saved_path(output) {
         Some(path) => save(&counts, path)?,
-        None => show(&counts, code, options)?,
+        None => show(&counts, code, options, write_after_run)?,
     }
     check_ending(&ending, program)
 }
@@ -81,15 +89,26 @@ fn code_rows(by: Option<By>) -> Option<CodeRows> {
 }
 
 /// Shows saved counts, or those of a run with its table of lines or instructions.
-fn show(counts: &RunCounts, code: Option<Table>, options: &CountOptions) -> anyhow::Result<()> {
+fn show(
+    counts: &RunCounts,
+    code: Option<Table>,
+    options: &CountOptions,
+    write: impl Fn(&[Table], &OutputOptions) -> Result<(), report::Error>,
+) -> anyhow::Result<()> {
     let mut tables = tables(options.by, &counts.profile(), counts.span(), counts.measurement(), code);
+    let sorted = options.rows.sort(&mut tables);
+    let usual = options.by.is_none().then_some(SUMMARY_FUNCTIONS);
+    for table in tables.iter_mut().filter(|table| options.by.is_some() || table.name == "functions") {
+        options.rows.shorten(table, usual, "--by function shows all functions");
+    }
     if let Some(last) = tables.last_mut() {
         // The summary has the note on units in another table.
         let unsteady = counts.measurement().filter(|_| options.by.is_some());
         last.notes.extend(unsteady.and_then(unsteady_note));
         last.notes.extend(counts.description.notes.iter().cloned());
     }
-    Ok(write(&tables, &options.output)?)
+    write(&tables, &options.output)?;
+    sorted
 }
 
 fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
@@ -100,7 +119,7 @@ fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
             path.display()
         );
     }
-    let counts = RunCounts::open(path)?;
+    let mut counts = RunCounts::open(path)?;
     if options.by == Some(By::Unit) && counts.measurement().is_none() {
         anyhow::bail!("{} has no units of work: save it with count --unit FUNCTION", path.display());
     }
@@ -110,10 +129,13 @@ fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
             path.display()
         );
     }
-    match saved_path(&options.output) {
-        Some(path) => save(&counts, path)?,
-        None => show(&counts, None, options)?,
+    if let Some(path) = saved_path(&options.output) {
+        save(&counts, path)?;
+        return Ok(ExitCode::SUCCESS);
     }
+    let environment = counts.description.environment.as_ref().map(describe_environment);
+    counts.description.notes.extend(environment.map(|it| format!("The environment of the run: {it}.")));
+    show(&counts, None, options, write)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -128,16 +150,12 @@ fn save(counts: &RunCounts, path: &Path) -> anyhow::Result<()> {
 }
 
 /// What was run.
-pub(super) fn description(
-    engine: &EngineOptions,
-    program: &Path,
-    arguments: &[OsString],
-    counted: &Counted,
-) -> RunDescription {
+pub(super) fn description(configuration: &Configuration, counted: &Counted) -> RunDescription {
     RunDescription {
-        program: program.to_string_lossy().into_owned(),
-        arguments: arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        cpu: engine.cpu.to_string(),
+        program: configuration.program.to_string_lossy().into_owned(),
+        arguments: configuration.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        cpu: configuration.model.to_string(),
+        environment: Some(EnvironmentSummary::new(&configuration.environment)),
         notes: until(&counted.ending).into_iter().chain(left_out(counted.forked)).collect(),
     }
 }
@@ -170,18 +188,8 @@ fn tables(
                 )
             });
             let mut summary: Vec<Table> = lengths.into_iter().collect();
-            summary.extend([images(), groups(), shortened(by_function())]);
+            summary.extend([images(), groups(), by_function()]);
             summary
         }
     }
-}
-
-/// Keeps the first rows and the total.
-pub fn shortened(mut table: Table) -> Table {
-    let others = table.rows.len().saturating_sub(SUMMARY_FUNCTIONS + usize::from(table.total));
-    if others > 0 {
-        table.rows.drain(SUMMARY_FUNCTIONS..SUMMARY_FUNCTIONS + others);
-        table.notes.push(format!("{others} more functions: --by function shows all."));
-    }
-    table
 }

@@ -12,7 +12,7 @@ use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder};
 use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use report::{Error, Format, InstructionTable};
+use report::{Error, Format, InstructionTable, StandardStream};
 use trace::Trace;
 use trace::export::{ChampSim, Din};
 
@@ -124,7 +124,7 @@ fn tables(replay: &Replay, output: Option<&Path>) -> anyhow::Result<bool> {
     let mut is_whole = true;
     let Some(directory) = output else { bail!("several tables need a directory: name one with -o") };
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    report::write_long(INSTRUCTIONS, Format::Parquet, output, |out| {
+    report::write_long(INSTRUCTIONS, Format::Parquet, output.into(), |out| {
         each(replay, InstructionTable::new(trace, out)?, true, &mut is_whole)?.finish()
     })?;
     report::write_all(&small, Format::Parquet, output)?;
@@ -137,7 +137,7 @@ fn write(
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let Some(path) = path else {
-        let mut out = report::stdout()?;
+        let mut out = report::open_stream(StandardStream::Output, false)?;
         write(&mut out)?;
         return Ok(out.flush()?);
     };

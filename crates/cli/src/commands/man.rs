@@ -42,10 +42,11 @@ fn write_all(command: &Command, folder: &Path) -> anyhow::Result<ExitCode> {
 
 /// The page of one command.
 fn page(command: &Command) -> std::io::Result<Vec<u8>> {
-    let mut page = Vec::new();
-    let version = concat!("pathlength ", env!("CARGO_PKG_VERSION"));
-    let man = Man::new(command.clone()).source(version).manual("Pathlength");
-    man.render_title(&mut page)?;
+    let man = Man::new(command.clone());
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    // There is no date. clap_mangen would leave it out, and the version would take its place.
+    let title = format!(".TH {name} 1 \"\" \"pathlength {}\" Pathlength\n", env!("CARGO_PKG_VERSION"));
+    let mut page = title.into_bytes();
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;

@@ -16,17 +16,20 @@ pub mod man;
 pub mod mrc;
 pub mod profile;
 pub mod run;
+mod selected_machines;
 pub mod show;
 mod simulate;
 pub mod spike;
 pub mod statics;
 pub mod strides;
 pub mod study;
+mod sweep;
 pub mod time;
 pub mod trace;
 pub mod units;
 
 use std::ffi::OsString;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,10 +39,10 @@ use engine::{Clock, Configuration, Plan, Random, Settings, UnitOfWork};
 use lab::crash;
 use lab::measure::Ending;
 use lab::startup::{self, RequestedNames};
-use report::Format;
+use report::{Destination, Format};
 
 use crate::arguments::{EngineOptions, OutputOptions, UnitOptions};
-use crate::messages;
+use crate::messages::{self, Message};
 
 /// The configuration of a run: repeatable for counting, or with the host's clock and random numbers.
 fn configuration(
@@ -65,7 +68,7 @@ fn configuration(
         program: program.into(),
         name: None,
         arguments: arguments.to_vec(),
-        environment: interpose::inherited().collect(),
+        environment: engine.environment.environment(interpose::inherited()),
         model: engine.cpu,
         settings,
     }
@@ -109,16 +112,49 @@ fn named_in_unit(unit: Option<&(UnitOfWork, SteadyRules)>) -> RequestedNames<'_>
     })
 }
 
-/// Writes tables. Notes for which a format has no place go to standard error.
+/// Writes tables of files. Notes for which a format has no place go to standard error.
 pub fn write(tables: &[Table], output: &OutputOptions) -> Result<(), report::Error> {
-    report::write_all(tables, output.format, output.path.as_deref())?;
-    if matches!(output.format, Format::Csv | Format::Parquet) {
+    write_to(output.destination(), tables, output)
+}
+
+/// Writes tables of a program that was run, where they do not mix with its output.
+pub fn write_after_run(tables: &[Table], output: &OutputOptions) -> Result<(), report::Error> {
+    write_to(output.destination_after_run(), tables, output)
+}
+
+/// Writes tables, or sends them to a calling program.
+fn write_to(destination: Destination, tables: &[Table], output: &OutputOptions) -> Result<(), report::Error> {
+    if messages::is_connected() {
+        messages::send(&Message::Tables(tables));
+        return Ok(());
+    }
+    report::write_to(tables, output.format(), destination)?;
+    if matches!(output.format(), Format::Csv | Format::Parquet) {
         for table in tables {
             let which = if tables.len() > 1 { format!("{}: ", table.name) } else { String::new() };
             table.notes.iter().for_each(|note| eprintln!("pathlength: note: {which}{note}"));
         }
     }
     Ok(())
+}
+
+/// Runs a program. What it writes to standard output goes to standard error, if tables have standard output for
+/// themselves.
+fn with_output_apart<T>(output: &OutputOptions, run: impl FnOnce() -> T) -> T {
+    let is_apart = output.takes_standard_output() && !messages::is_connected();
+    let kept = is_apart.then(|| linux::high_copy(libc::STDOUT_FILENO)).flatten();
+    let move_output = |from: i32| {
+        // SAFETY: a plain system call on numbers.
+        unsafe { libc::dup2(from, libc::STDOUT_FILENO) };
+    };
+    if kept.is_some() {
+        move_output(libc::STDERR_FILENO);
+    }
+    let result = run();
+    if let Some(kept) = kept {
+        move_output(kept.as_raw_fd());
+    }
+    result
 }
 
 /// The note on forked processes, which are not in the tables.

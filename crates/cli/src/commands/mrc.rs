@@ -9,8 +9,9 @@ use clap::ValueEnum;
 use machine::{Holds, MissRatioCurves};
 use report::{Block, Error, Format, Page, Section};
 
+use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, simulate};
-use crate::arguments::{OutputOptions, ReferenceStream, SimulationOptions, SizesOptions};
+use crate::arguments::{OutputOptions, ReferenceStream, RowOptions, SimulationOptions, SizesOptions};
 
 /// Simulates caches of all sizes on the trace or the program, and writes the tables, or a page of charts.
 pub fn run(
@@ -24,20 +25,20 @@ pub fn run(
     let streams = ReferenceStream::value_variants().iter().filter(|stream| streams.contains(stream));
     let holds: Vec<Holds> = streams.map(|&stream| stream.into()).collect();
     match page {
-        Some(_) if output.format != Format::Table => {
-            anyhow::bail!("a page has no other format: leave out --format {}", output.format)
+        Some(_) if output.format() != Format::Table => {
+            anyhow::bail!("a page has no other format: leave out --format {}", output.format())
         }
         Some(_) => {}
-        None => report::check(holds.len() > 1, output.format, path)?,
+        None => report::check(holds.len() > 1, output.format(), path)?,
     }
     let curves = MissRatioCurves::new(*line_size, *largest, &holds)?;
-    let simulated = simulate(input, None, &[], &[], curves)?;
+    let simulated = simulate(input, output, None, &[], &SelectedMachines::default(), curves)?;
     let curves = simulated.model.curves();
     let table = |curve| models::miss_ratio_curve(curve, *line_size, simulated.model.instructions());
     let tables: Vec<Table> = curves.iter().map(table).collect();
     match page {
         Some(path) => write_page(&simulated, tables, path)?,
-        None => simulated.write(tables, output)?,
+        None => simulated.write(tables, &RowOptions::default(), output)?,
     }
     simulated.finish(input)
 }
@@ -53,13 +54,11 @@ fn write_page(simulated: &Simulated<MissRatioCurves>, tables: Vec<Table>, path: 
         let chart = chart.titled(&format!("{}-chart", table.name), &format!("{heading}, {what}"));
         Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart), Block::Table(table)] })
     };
-    let command: Vec<_> = std::iter::once(program.clone()).chain(header.arguments.iter().cloned()).collect();
-    let notes = simulated.all_notes().map(|note| ("simulated".into(), note.clone()));
     let page = Page {
         title: "Miss-ratio curves".into(),
         headline: format!("How large must a cache be for {program}?"),
         sections: tables.into_iter().map(section).collect::<Result<_, Error>>()?,
-        provenance: std::iter::once(("program".into(), command.join(" "))).chain(notes).collect(),
+        provenance: simulated.provenance(),
         ..Page::default()
     };
     report::write_file(path, |out| page.write(out))

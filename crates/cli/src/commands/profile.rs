@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
-use analysis::table::separated;
 use engine::Plan;
 use lab::live;
 use lab::measure::Ending;
@@ -85,9 +84,4 @@ fn image_profile(counter: &EdgeCounter, path: &PathBuf) -> Result<ImageProfile, 
     let calls = counter.apply(&mut program, path);
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     Ok(ImageProfile::of(&program, &name, &calls))
-}
-
-/// A number for people.
-pub fn number(count: u64) -> String {
-    separated(&count.to_string())
 }

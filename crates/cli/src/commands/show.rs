@@ -14,11 +14,12 @@ use analysis::replay::{
 use analysis::table::Table;
 use anyhow::Context;
 use events::record::Mark;
-use report::{Format, TableWriter};
+use report::{Destination, Format, StandardStream, StreamWriter, TableWriter};
 use trace::Trace;
 
 use super::protect_images;
-use crate::arguments::{OutputOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
+use crate::arguments::{SelectionOptions, ShowOptions, SummaryOptions, View};
+use crate::messages;
 use crate::progress::Replaying;
 
 /// Rows of each table in the summary.
@@ -40,13 +41,13 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let system_call = engine::system_call_name;
     let is_whole = match options.view {
         View::Instructions => {
-            let mut listing = Listing::new(&dictionary, &accesses, &system_call, report::stdout()?);
+            let mut listing = Listing::new(&dictionary, &accesses, &system_call, stdout(options)?);
             let is_whole = replay_selected(&replay, &options.selection, &mut listing, false)?;
             listing.finish()?;
             is_whole
         }
         View::Functions => {
-            let mut functions = FunctionTrace::new(&dictionary, &system_call, report::stdout()?);
+            let mut functions = FunctionTrace::new(&dictionary, &system_call, stdout(options)?);
             let is_whole = replay_selected(&replay, &options.selection, &mut functions, false)?;
             functions.finish()?;
             is_whole
@@ -54,13 +55,20 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
         View::Summary => {
             report::check(
                 options.summary.tables.len() != 1,
-                options.output.format,
+                options.output.format(),
                 options.output.path.as_deref(),
             )?;
             let mut summary = Summary::new(&dictionary, &accesses, summary_options(&options.summary, &trace));
             let is_whole = replay_selected(&replay, &options.selection, &mut summary, true)?;
-            let tables = selected(summary.tables(&system_call), &options.summary.tables)?;
+            let mut tables = selected(summary.tables(&system_call), &options.summary.tables)?;
+            let sorted = options.rows.sort(&mut tables);
+            let is_summary = options.summary.tables.is_empty();
+            for table in &mut tables {
+                let all = format!("--table {} shows all", table.name);
+                options.rows.shorten(table, is_summary.then_some(ROWS), &all);
+            }
             super::write(&tables, &options.output)?;
+            sorted?;
             is_whole
         }
         View::Addresses => addresses(&replay, options)?,
@@ -69,23 +77,29 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     Ok(if is_whole && trace.problems().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Standard output, with a pager on a terminal.
+fn stdout(options: &ShowOptions) -> io::Result<StreamWriter> {
+    report::open_stream(StandardStream::Output, options.output.destination().is_paged)
+}
+
 /// Reports parts of the file that could not be read when it was opened.
 pub fn report_problems(trace: &Trace, path: &Path) {
     for problem in trace.problems() {
-        eprintln!("pathlength: {}: at byte {}: {}", path.display(), problem.offset, problem.what);
+        let (path, offset) = (path.display(), problem.offset);
+        messages::report_problem(&format!("{path}: at byte {offset}: {}", problem.what));
     }
 }
 
 /// Writes all addresses, or those of each process in a table of its own.
 fn addresses(replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
-    let OutputOptions { format, path } = options.output.clone();
+    let (format, destination) = (options.output.format(), options.output.destination());
     if !options.separate {
-        return table_of_addresses(replay, &options.selection, "addresses", format, path.as_deref());
+        return table_of_addresses(replay, &options.selection, "addresses", format, destination);
     }
-    if let Some(folder) = &path {
+    if let Some(folder) = destination.path {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    report::check(true, format, path.as_deref())?;
+    report::check(true, format, destination.path)?;
     let trace = replay.dictionary.trace;
     let processes: BTreeSet<u32> = trace.streams().iter().map(|stream| stream.process).collect();
     let mut is_whole = true;
@@ -97,7 +111,7 @@ fn addresses(replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
             &options.selection,
             &name,
             format,
-            path.as_deref(),
+            destination,
         )?;
     }
     Ok(is_whole)
@@ -108,10 +122,10 @@ fn table_of_addresses(
     selection: &SelectionOptions,
     name: &str,
     format: Format,
-    path: Option<&Path>,
+    destination: Destination,
 ) -> anyhow::Result<bool> {
     let mut is_whole = true;
-    report::write_long(name, format, path, |out| {
+    report::write_long(name, format, destination, |out| {
         let mut table_writer: Option<TableWriter<_>> = None;
         let mut out = Some(out);
         let sink = |part: &Table| -> io::Result<()> {
@@ -125,7 +139,7 @@ fn table_of_addresses(
             written.map_err(report::Error::into_io)
         };
         let mut addresses = Addresses::new(replay, name, sink);
-        is_whole = replay_selected(replay, selection, &mut addresses, path.is_some())?;
+        is_whole = replay_selected(replay, selection, &mut addresses, destination.path.is_some())?;
         addresses.finish()?;
         table_writer.map_or(Ok(()), TableWriter::finish)
     })?;
@@ -187,16 +201,16 @@ pub(super) fn replay_into(replay: &Replay, visitor: &mut impl Visitor, is_quiet:
     let problems = problems?;
     let is_whole = problems.is_empty();
     for problem in problems {
-        eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
+        messages::report_problem(&format!("{:#}", anyhow::Error::from(problem)));
     }
     Ok(is_whole)
 }
 
-/// The tables with these names; without names all tables, shortened.
+/// The tables with these names; without names all tables that have rows.
 fn selected(tables: Vec<Table>, names: &[String]) -> anyhow::Result<Vec<Table>> {
     if names.is_empty() {
         let has_rows = |table: &Table| table.rows.len() > usize::from(table.total);
-        return Ok(tables.into_iter().filter(has_rows).map(shortened).collect());
+        return Ok(tables.into_iter().filter(has_rows).collect());
     }
     let known = tables.iter().map(|table| table.name.clone()).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
@@ -204,16 +218,6 @@ fn selected(tables: Vec<Table>, names: &[String]) -> anyhow::Result<Vec<Table>> 
         found.with_context(|| format!("there is no table '{name}'; the tables are {known}"))
     };
     names.iter().map(find).collect()
-}
-
-/// Keeps the first rows, and the total if there is one.
-fn shortened(mut table: Table) -> Table {
-    let kept = table.rows.len() - usize::from(table.total);
-    if kept > ROWS {
-        table.rows.drain(ROWS..kept);
-        table.notes.push(format!("{} more rows: --table {} shows all.", kept - ROWS, table.name));
-    }
-    table
 }
 
 fn summary_options(options: &SummaryOptions, trace: &Trace) -> summary::SummarySettings {

@@ -15,11 +15,16 @@ use lab::measure::Ending;
 use machine::{Machine, Model, WarmUp};
 use trace::Trace;
 
+use super::selected_machines::SelectedMachines;
 use super::show::report_problems;
 use super::trace::{counts_units, plan};
-use super::{check_ending, check_names, configuration, left_out, named, protect_images, until, write};
-use crate::arguments::{EngineOptions, OutputOptions, ResultRows, SimulationOptions};
-use crate::progress::Replaying;
+use super::{
+    check_ending, check_names, configuration, left_out, named, protect_images, until, with_output_apart,
+    write, write_after_run,
+};
+use crate::arguments::{EngineOptions, OutputOptions, ResultRows, RowOptions, SimulationOptions};
+use crate::messages;
+use crate::progress::{LiveProgress, Replaying};
 
 /// A finished simulation.
 pub struct Simulated<M> {
@@ -46,6 +51,20 @@ fn cpu(options: &SimulationOptions, machines: &[Machine]) -> isa::Cpu {
 /// Simulates a model of these machines on a trace or a program, for tables with these rows and functions.
 pub fn simulate<M: Model + 'static>(
     options: &SimulationOptions,
+    output: &OutputOptions,
+    rows: Option<ResultRows>,
+    functions: &[String],
+    machines: &SelectedMachines,
+    model: M,
+) -> anyhow::Result<Simulated<M>> {
+    let mut simulated = simulate_any(options, output, rows, functions, &machines.machines, model)?;
+    simulated.notes.extend(machines.note());
+    Ok(simulated)
+}
+
+fn simulate_any<M: Model + 'static>(
+    options: &SimulationOptions,
+    output: &OutputOptions,
     rows: Option<ResultRows>,
     functions: &[String],
     machines: &[Machine],
@@ -62,7 +81,7 @@ pub fn simulate<M: Model + 'static>(
             bail!("--warm-up counts calls of a function: name it with --unit FUNCTION");
         }
     }
-    run(options, functions, machines, model)
+    run(options, output, functions, machines, model)
 }
 
 /// The number of units to simulate: warm-up units and counted ones.
@@ -92,6 +111,7 @@ fn without_warm_up<M: Model>(
 
 fn run<M: Model + 'static>(
     options: &SimulationOptions,
+    output: &OutputOptions,
     functions: &[String],
     machines: &[Machine],
     mut model: M,
@@ -99,8 +119,12 @@ fn run<M: Model + 'static>(
     if !options.threads.is_empty() || !options.processes.is_empty() {
         bail!("--thread and --process choose from a trace, and {} is none", options.file.path().display());
     }
-    let engine = EngineOptions { cpu: cpu(options, machines), sysroot: options.sysroot.clone() };
-    let configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
+    let engine = EngineOptions {
+        cpu: cpu(options, machines),
+        sysroot: options.sysroot.clone(),
+        environment: options.environment.clone(),
+    };
+    let mut configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
     let mut plan = plan(&options.plan)?;
     if let Some(unit) = &mut plan.unit {
         unit.units = simulated_units(options);
@@ -112,7 +136,12 @@ fn run<M: Model + 'static>(
     // The program's signals must be delivered to its own threads.
     let has_worker = is_parallel && without_signals(|| model.use_worker_thread())?;
     let model = with_warm_up(options, model, options.plan.skip);
-    let live = live::run(&configuration, &plan, model, is_parallel && !has_worker)?;
+    let progress = LiveProgress::new(output.takes_standard_output());
+    configuration.settings.executed = progress.instructions();
+    let live =
+        with_output_apart(output, || live::run(&configuration, &plan, model, is_parallel && !has_worker));
+    drop(progress);
+    let live = live?;
     if live.model.is_warming() {
         // There are no results; how the program ended may say why.
         check_ending(&live.ending, options.file.path())?;
@@ -159,7 +188,7 @@ fn replay<M: Model>(
     bar.clear();
     let is_whole = problems.is_empty() && trace.problems().is_empty();
     for problem in problems {
-        eprintln!("pathlength: {:#}", anyhow::Error::from(problem));
+        messages::report_problem(&format!("{:#}", anyhow::Error::from(problem)));
     }
     report_problems(&trace, options.file.path());
     let (part, model) = (note(options, &trace), without_warm_up(options, &trace, model)?);
@@ -193,6 +222,7 @@ fn selection(
         (plan.from.is_some(), "--from"),
         (plan.until.is_some(), "--until"),
         (options.cpu.is_some(), "--cpu"),
+        (options.environment.is_given(), "an environment"),
         (options.host_processors.is_some(), "--host-processors"),
         (!options.file.arguments().is_empty(), "an argument"),
     ];
@@ -238,13 +268,38 @@ impl<M> Simulated<M> {
         self.part.iter().chain(&self.notes)
     }
 
-    /// Writes tables with the notes.
-    pub fn write(&self, mut tables: Vec<Table>, output: &OutputOptions) -> Result<(), report::Error> {
+    /// How the results were made, for the end of a page.
+    pub fn provenance(&self) -> Vec<(String, String)> {
+        let header = self.trace.header();
+        let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let command: Vec<_> = std::iter::once(program).chain(header.arguments.iter().cloned()).collect();
+        let notes = self.all_notes().map(|note| ("simulated".into(), note.clone()));
+        std::iter::once(("program".into(), command.join(" "))).chain(notes).collect()
+    }
+
+    /// The model, and everything else.
+    pub fn take_model(self) -> (Simulated<()>, M) {
+        let Simulated { model, trace, part, notes, ending, is_whole } = self;
+        (Simulated { model: (), trace, part, notes, ending, is_whole }, model)
+    }
+
+    /// Writes tables with these rows, and the notes.
+    pub fn write(
+        &self,
+        mut tables: Vec<Table>,
+        rows: &RowOptions,
+        output: &OutputOptions,
+    ) -> anyhow::Result<()> {
         self.protect();
+        let sorted = rows.apply(&mut tables);
         if let Some(last) = tables.last_mut() {
             last.notes.extend(self.all_notes().cloned());
         }
-        write(&tables, output)
+        match self.ending {
+            Some(_) => write_after_run(&tables, output)?,
+            None => write(&tables, output)?,
+        }
+        sorted
     }
 
     /// Reports how the program ended, if not with success. Returns the exit status.

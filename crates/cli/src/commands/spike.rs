@@ -5,11 +5,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use analysis::table::{Kind, Table, Value};
+use spike::hot_cold::{Category, Outcome};
 use spike::layout::{BlockOrder, ProcedureOrder, Steps};
-use spike::optimize::{self, Options};
+use spike::optimize::{self, Optimized, Options};
 use spike::profile::Profile;
 
-use crate::arguments::{BlockAlgorithm, LayoutStep, OptimizeOptions, ProcedureAlgorithm, SpikeCommand};
+use crate::arguments::{
+    BlockAlgorithm, LayoutStep, Optimization, OptimizeOptions, ProcedureAlgorithm, ReportRows, SpikeCommand,
+};
 
 /// Does what the options say.
 pub fn run(command: &SpikeCommand) -> anyhow::Result<ExitCode> {
@@ -29,11 +33,27 @@ fn optimize(options: &OptimizeOptions) -> anyhow::Result<ExitCode> {
         );
     };
     let calls = image.apply(&mut program);
-    let settings = Options { layout: steps(options), strip_nops: !options.keep_nops, ..Options::default() };
+    let instructions = program.instructions();
     let problem = |problem| spike::Error::Unsuitable { path: options.image.clone(), problem };
-    let optimized = optimize::optimize(program, &calls, settings).map_err(problem)?;
+    let optimized = optimize::optimize(program, &calls, settings(options)).map_err(problem)?;
     write_image(&options.output, &optimized.bytes, &options.image)?;
+    let tables = match options.by {
+        Some(ReportRows::Procedure) => vec![procedures(&optimized)],
+        None => vec![summary(&optimized, instructions), coverage(&optimized)],
+    };
+    super::write(&tables, &options.report())?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn settings(options: &OptimizeOptions) -> Options {
+    let has = |one| options.optimizations.as_ref().is_none_or(|chosen| chosen.contains(&Some(one)));
+    Options {
+        layout: steps(options),
+        strip_nops: has(Optimization::Nops),
+        linkage: has(Optimization::Linkage),
+        hot_cold: has(Optimization::HotCold),
+        inlining: has(Optimization::Inlining),
+    }
 }
 
 fn steps(options: &OptimizeOptions) -> Steps {
@@ -59,4 +79,108 @@ fn write_image(path: &Path, bytes: &[u8], original: &Path) -> anyhow::Result<()>
     let mode = fs::metadata(original)?.permissions().mode();
     fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o777))?;
     Ok(())
+}
+
+fn count(number: u64) -> Value {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn share(part: u64, whole: u64) -> Value {
+    if whole == 0 { Value::Missing } else { Value::Real(part as f64 * 100.0 / whole as f64) }
+}
+
+/// The sum of a number over all procedures.
+fn sum(outcomes: &[Outcome], number: impl Fn(&Outcome) -> u64) -> u64 {
+    outcomes.iter().map(number).fold(0, u64::saturating_add)
+}
+
+/// What was removed, in executions of the profiled run (the paper's Figure 16).
+fn summary(optimized: &Optimized, instructions: usize) -> Table {
+    let columns = [("removed", Kind::Text), ("executions", Kind::Count), ("share (%)", Kind::Percent(2))];
+    let mut table = Table::new("reduction", "Executions removed from the profiled run", &columns);
+    let outcomes = &optimized.outcomes;
+    let rows = [
+        ("instructions that do nothing", optimized.nops.1),
+        ("computations of the global pointer", optimized.linkage.global_pointers),
+        ("returns before tail calls", optimized.linkage.tail_calls),
+        ("partially dead code", sum(outcomes, |one| one.reduction.dead_code)),
+        ("saves and restores of registers", sum(outcomes, |one| one.reduction.saves)),
+        ("adjustments of the stack pointer", sum(outcomes, |one| one.reduction.adjustments)),
+        ("copies of a register to itself", sum(outcomes, |one| one.reduction.peephole)),
+        ("calls and returns of inlined procedures", sum(outcomes, |one| one.reduction.inlining)),
+    ];
+    for (name, executions) in rows {
+        table.row(vec![Value::Text(name.into()), count(executions), share(executions, optimized.executed)]);
+    }
+    let total = rows.iter().map(|row| row.1).sum();
+    table.total_row(vec![Value::Text("total".into()), count(total), share(total, optimized.executed)]);
+    let separated = |number: u64| analysis::table::separated(&number.to_string());
+    table.notes.push(format!(
+        "The profiled run executed {} instructions of the image. The image had {} instructions, and has {}.",
+        separated(optimized.executed),
+        separated(instructions as u64),
+        separated(optimized.code_bytes / 4)
+    ));
+    table.notes.push(
+        "Branches that code layout removes or adds are not included: pathlength compare counts all.".into(),
+    );
+    table
+}
+
+/// What became of the procedures (the paper's Figure 15).
+fn coverage(optimized: &Optimized) -> Table {
+    let columns = [
+        ("category", Kind::Text),
+        ("procedures", Kind::Count),
+        ("executed", Kind::Count),
+        ("share (%)", Kind::Percent(1)),
+    ];
+    let mut table = Table::new("coverage", "Procedures by what hot-cold optimization did", &columns);
+    let total = sum(&optimized.outcomes, |one| one.executed);
+    for category in Category::ALL {
+        let those: Vec<Outcome> =
+            optimized.outcomes.iter().filter(|one| one.category == category).cloned().collect();
+        let executed = sum(&those, |one| one.executed);
+        let name = Value::Text(category.name().into());
+        table.row(vec![name, count(those.len() as u64), count(executed), share(executed, total)]);
+    }
+    table.total_row(vec![
+        Value::Text("total".into()),
+        count(optimized.outcomes.len() as u64),
+        count(total),
+        share(total, total),
+    ]);
+    table
+}
+
+/// Each procedure that was executed, the most frequent first.
+fn procedures(optimized: &Optimized) -> Table {
+    let columns = [
+        ("procedure", Kind::Text),
+        ("category", Kind::Text),
+        ("executed", Kind::Count),
+        ("removed", Kind::Count),
+        ("size", Kind::Count),
+        ("hot size", Kind::Count),
+        ("stub size", Kind::Count),
+        ("reason", Kind::Text),
+    ];
+    let mut table = Table::new("procedures", "Procedures of the image, in instructions", &columns);
+    let mut outcomes: Vec<&Outcome> = optimized.outcomes.iter().filter(|one| one.executed > 0).collect();
+    outcomes.sort_by_key(|one| (std::cmp::Reverse(one.executed), one.procedure));
+    for one in outcomes {
+        let procedure = &optimized.program.procedures[one.procedure as usize];
+        let reason = procedure.frozen.map_or(one.category.reason(), |frozen| frozen.name());
+        table.row(vec![
+            Value::Text(procedure.name.clone()),
+            Value::Text(one.category.name().into()),
+            count(one.executed),
+            count(one.reduction.total()),
+            count(one.size as u64),
+            count(one.hot_size as u64),
+            count(one.stub_size as u64),
+            Value::Text(reason.into()),
+        ]);
+    }
+    table
 }

@@ -12,13 +12,15 @@ use crate::arguments::StaticOptions;
 /// Writes the tables of the images named.
 pub fn run(options: &StaticOptions) -> anyhow::Result<ExitCode> {
     let build = read(&options.images)?;
-    let tables = if options.against.is_empty() {
+    let mut tables = if options.against.is_empty() {
         vec![statics::images("images", "Images", &build)]
     } else {
         let other = read(&options.against)?;
         statics::comparison(build, other).context("--against names the same images of another build")?
     };
+    let sorted = options.rows.apply(&mut tables);
     super::write(&tables, &options.output)?;
+    sorted?;
     Ok(ExitCode::SUCCESS)
 }
 

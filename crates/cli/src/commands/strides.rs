@@ -15,19 +15,24 @@ use machine::Machine;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
 
+use super::selected_machines::SelectedMachines;
 use super::show::{replay_selected, report_problems, selection};
 use super::simulate::is_parallel;
-use super::{check_ending, check_names, configuration, left_out, named, protect_images, until};
-use crate::arguments::{PatternsOf, StridesOptions};
+use super::{
+    check_ending, check_names, configuration, left_out, named, protect_images, until, with_output_apart,
+    write_after_run,
+};
+use crate::arguments::{OutputOptions, PatternsOf, StridesOptions};
+use crate::progress::LiveProgress;
 
 /// Rows of the short table on a terminal, and charts of a page.
 const ROWS: usize = 20;
 
 /// Counts the strides of a trace or of a program.
 pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
-    report::check(false, options.output.format, options.output.path.as_deref())?;
+    report::check(false, options.output.format(), options.output.path.as_deref())?;
     let machines = match options.advice {
-        true => super::caches::find(std::slice::from_ref(&options.machine))?,
+        true => SelectedMachines::find(std::slice::from_ref(&options.machine), &[])?.machines,
         false => Vec::new(),
     };
     if Trace::is_trace(options.file.path()) {
@@ -59,7 +64,7 @@ fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exit
     for patterns in &mut all {
         is_whole &= replay_selected(&replay, &options.selection, patterns, true)?;
     }
-    write(&all, machines, Vec::new(), options)?;
+    write(&all, machines, Vec::new(), options, super::write)?;
     report_problems(&trace, options.file.path());
     Ok(status(is_whole, &trace))
 }
@@ -76,20 +81,27 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
             "{file} is a program: while it runs, --unit is the only selection; for others record a trace first"
         );
     }
-    let configuration = configuration(&options.engine, options.file.path(), options.file.arguments(), true);
+    let mut configuration =
+        configuration(&options.engine, options.file.path(), options.file.arguments(), true);
     let unit = options.unit.clone().map(|function| UnitPlan { function, skip: 0, units: None });
     let live_strides: Vec<LiveStrides> =
         counted(options).into_iter().map(|one| LiveStrides::new(one.by, one.arrays, one.options)).collect();
     let plan = Plan { unit, heap: live_strides.iter().any(LiveStrides::wants_heap), ..Plan::default() };
     check_names(&configuration, &RequestedNames { arrays: &options.arrays, ..named(&plan) })?;
-    let live = live::run(&configuration, &plan, live_strides, is_parallel(None))?;
+    let progress = LiveProgress::new(options.output.takes_standard_output());
+    configuration.settings.executed = progress.instructions();
+    let live = with_output_apart(&options.output, || {
+        live::run(&configuration, &plan, live_strides, is_parallel(None))
+    });
+    drop(progress);
+    let live = live?;
     protect_images(live.trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&live.trace);
     let dictionary = Dictionary::new(&live.trace, &names);
     let all: Vec<Patterns> =
         live.model.into_iter().map(|live_strides| Patterns::of_program(&dictionary, live_strides)).collect();
     let notes = until(&live.ending).into_iter().chain(left_out(live.forked)).collect();
-    write(&all, machines, notes, options)?;
+    write(&all, machines, notes, options, write_after_run)?;
     check_ending(&live.ending, options.file.path())
 }
 
@@ -127,13 +139,14 @@ fn write(
     machines: &[Machine],
     notes: Vec<String>,
     options: &StridesOptions,
+    write: impl Fn(&[Table], &OutputOptions) -> Result<(), Error>,
 ) -> anyhow::Result<()> {
     let path = options.output.path.as_deref();
     let patterns = match all {
         [lines, arrays] => {
             let mut table = strides::advice(lines, arrays, machines.first());
             table.notes.extend(notes);
-            return Ok(super::write(&[table], &options.output)?);
+            return Ok(write(&[table], &options.output)?);
         }
         [patterns, ..] => patterns,
         [] => return Ok(()),
@@ -149,20 +162,14 @@ fn write(
         return Ok(report::write_file(path, |out| page.write(out))?);
     }
     let table = if options.histograms { patterns.histograms() } else { patterns.table() };
-    let is_for_people = path.is_none() && options.output.format == report::Format::Table;
-    let mut table = if is_for_people && !options.histograms { shortened(table) } else { table };
-    table.notes.extend(notes);
-    Ok(super::write(&[table], &options.output)?)
-}
-
-/// Keeps the first rows.
-fn shortened(mut table: Table) -> Table {
-    if table.rows.len() > ROWS {
-        let more = table.rows.len() - ROWS;
-        table.rows.truncate(ROWS);
-        table.notes.push(format!("{more} more rows: -o FILE writes all."));
-    }
-    table
+    let is_for_people = path.is_none() && options.output.format() == report::Format::Table;
+    let mut tables = [table];
+    let sorted = options.rows.sort(&mut tables);
+    let usual = (is_for_people && !options.histograms).then_some(ROWS);
+    options.rows.shorten(&mut tables[0], usual, "-o FILE writes all");
+    tables[0].notes.extend(notes);
+    write(&tables, &options.output)?;
+    sorted
 }
 
 /// A page with a chart for each of the first series.

@@ -11,10 +11,11 @@ use lab::{record, startup};
 
 use super::{check_ending, check_names, configuration, named, protect_images};
 use crate::arguments::{PlanOptions, TraceOptions};
+use crate::progress::LiveProgress;
 
 /// Runs the program and records it.
 pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
-    let configuration =
+    let mut configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), true);
     let plan = Plan { values: options.recorded.values, heap: options.recorded.heap, ..plan(&options.plan)? };
     if options.output.is_file() {
@@ -22,7 +23,11 @@ pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
         protect_images(images.iter().map(|image| image.path.as_path()));
     }
     check_names(&configuration, &named(&plan))?;
-    let recording = record::record(&configuration, &plan, &options.output)?;
+    let progress = LiveProgress::new(false);
+    configuration.settings.executed = progress.instructions();
+    let recording = record::record(&configuration, &plan, &options.output);
+    drop(progress);
+    let recording = recording?;
     let status = check_ending(&recording.ending, options.program.path())?;
     report_size(&options.output, recording.recorded.instructions, recording.recorded.units);
     Ok(status)

@@ -9,37 +9,37 @@ use analysis::models::{InstructionResults, Rows};
 use analysis::table::{Table, Value, separated};
 use analysis::unit_blocks::{ComparedUnits, WithUnitBlocks, difference_tables};
 use anyhow::bail;
-use machine::{Caches, InstructionCounts, Machine, Model, TimingModel};
+use machine::{Caches, InstructionCounts, Model, TimingModel};
 use report::{Arrangement, Block, Figure, Format, Page, Section};
 use trace::Trace;
 
-use super::caches::find;
+use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, simulate};
-use crate::arguments::{ResultRows, UnitsOptions};
+use crate::arguments::{ResultRows, RowOptions, UnitsOptions};
 
 /// Runs the program, or reads the trace, and writes the tables.
 pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     match output.page() {
-        Some(_) if output.format != Format::Table => {
-            bail!("a page has no other format: leave out --format {}", output.format)
+        Some(_) if output.format() != Format::Table => {
+            bail!("a page has no other format: leave out --format {}", output.format())
         }
         Some(_) => {}
-        None => report::check(true, output.format, output.path.as_deref())?,
+        None => report::check(true, output.format(), output.path.as_deref())?,
     }
     if options.input.plan.unit.is_none() && !Trace::is_trace(options.input.file.path()) {
         bail!("name the function whose calls are the units of work with --unit FUNCTION");
     }
-    let machine = |name: &Option<String>| find(&name.iter().cloned().collect::<Vec<_>>());
+    let machine = |name| SelectedMachines::find_one(name, &options.settings);
     let (caches, time) = (machine(&options.caches)?, machine(&options.time)?);
-    match (&caches[..], &time[..]) {
+    match (&caches.machines[..], &time.machines[..]) {
         ([machine], _) => show(options, &caches, Caches::new(machine)),
         (_, [machine]) => show(options, &time, TimingModel::new(machine)?),
         _ => {
             let counts = InstructionCounts::new(&isa::Alpha);
             match options.compared() {
                 Some(compared) => explain(options, compared, counts),
-                None => show(options, &[], counts),
+                None => show(options, &SelectedMachines::default(), counts),
             }
         }
     }
@@ -47,13 +47,13 @@ pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
 
 fn show<M: InstructionResults + Model + 'static>(
     options: &UnitsOptions,
-    machines: &[Machine],
+    selected: &SelectedMachines,
     model: M,
 ) -> anyhow::Result<ExitCode> {
     find_event(&model.columns(), options.event.as_deref())?;
-    let mut simulated = simulate(&options.input, UNITS, &[], machines, model)?;
+    let mut simulated = simulate(&options.input, &options.output, UNITS, &[], selected, model)?;
     // It says how caches begin.
-    simulated.part = simulated.part.filter(|_| !machines.is_empty());
+    simulated.part = simulated.part.filter(|_| !selected.machines.is_empty());
     let tables = distribution(options, &simulated, &simulated.model)?;
     write(options, &simulated, tables)
 }
@@ -66,7 +66,8 @@ fn explain(
 ) -> anyhow::Result<ExitCode> {
     find_event(&InstructionResults::columns(&counts), options.event.as_deref())?;
     let model = WithUnitBlocks::new(counts, &isa::Alpha, compared.numbers());
-    let mut simulated = simulate(&options.input, UNITS, &[], &[], model)?;
+    let mut simulated =
+        simulate(&options.input, &options.output, UNITS, &[], &SelectedMachines::default(), model)?;
     simulated.part = None;
     let mut tables = distribution(options, &simulated, &simulated.model.model)?;
     tables.extend(difference_tables(compared, simulated.model.kept(), &simulated.trace)?);
@@ -81,12 +82,16 @@ fn distribution<M, R: InstructionResults>(
     simulated: &Simulated<M>,
     results: &R,
 ) -> anyhow::Result<Vec<Table>> {
-    let has_bars =
-        options.output.page().is_none() && matches!(options.output.format, Format::Table | Format::Markdown);
+    let has_bars = options.output.page().is_none()
+        && matches!(options.output.format(), Format::Table | Format::Markdown);
     let request = DistributionRequest { event: options.event.clone(), has_bars };
     match distribution_tables(results, &simulated.trace, &request)? {
         Some(tables) => Ok(tables),
-        None => bail!("no call of {} ended by its return", unit(simulated)),
+        None => {
+            // How the program ended may say why.
+            simulated.finish(&options.input)?;
+            bail!("no call of {} ended by its return", unit(simulated))
+        }
     }
 }
 
@@ -97,7 +102,7 @@ fn write<M>(
 ) -> anyhow::Result<ExitCode> {
     match options.output.page() {
         Some(path) => write_page(simulated, tables, path)?,
-        None => simulated.write(tables, &options.output)?,
+        None => simulated.write(tables, &RowOptions::default(), &options.output)?,
     }
     simulated.finish(&options.input)
 }
@@ -109,23 +114,19 @@ fn unit<M>(simulated: &Simulated<M>) -> &str {
 
 /// A page with the histogram as a chart.
 fn write_page<M>(simulated: &Simulated<M>, tables: Vec<Table>, path: &Path) -> anyhow::Result<()> {
-    let header = simulated.trace.header();
-    let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let command: Vec<_> = std::iter::once(program).chain(header.arguments.iter().cloned()).collect();
     let mut chart = None;
     if let Some(table) = tables.iter().find(|table| table.name == "histogram") {
         chart = Some(report::bars(table, "from", &["calls"], Arrangement::Grouped)?);
     }
     let figures = tables.first().map_or(Vec::new(), figures);
     let section = |table: Table| Section { heading: table.title.clone(), blocks: vec![Block::Table(table)] };
-    let notes = simulated.all_notes().map(|note| ("simulated".into(), note.clone()));
     let page = Page {
         title: "Units of work".into(),
         headline: format!("What one call of {} costs", unit(simulated)),
         figures,
         chart,
         sections: tables.into_iter().map(section).collect(),
-        provenance: std::iter::once(("program".into(), command.join(" "))).chain(notes).collect(),
+        provenance: simulated.provenance(),
         ..Page::default()
     };
     simulated.protect();

@@ -167,8 +167,8 @@ fn what_cannot_be_recorded_is_said() {
     // Process 1 belongs to us if we are root, and is never a program on the engine.
     let failure = run(&format!("attach -o {file} 1")).failure();
     // SAFETY: no memory is involved.
-    let told = if unsafe { libc::geteuid() } == 0 { "is no Alpha program" } else { "process 1 " };
-    assert!(failure.contains(told), "{failure}");
+    let reported = if unsafe { libc::geteuid() } == 0 { "is no Alpha program" } else { "process 1 " };
+    assert!(failure.contains(reported), "{failure}");
     let mut zombie = std::process::Command::new("true").spawn().unwrap();
     let state = format!("/proc/{}/stat", zombie.id());
     while !std::fs::read_to_string(&state).unwrap().contains(") Z ") {

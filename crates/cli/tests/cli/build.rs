@@ -12,7 +12,7 @@ use crate::support::{Outcome, ends_within, file, listing, outcome, pathlength, t
 
 /// The sentence about the failure, after lines of progress.
 fn failure(command: Command) -> String {
-    let Outcome { status, stdout, stderr } = outcome(command);
+    let Outcome { status, stdout, stderr, .. } = outcome(command);
     assert_eq!((status.code(), stdout.as_str()), (Some(1), ""), "{stderr}");
     stderr.lines().last().unwrap().to_owned()
 }

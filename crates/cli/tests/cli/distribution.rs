@@ -239,3 +239,12 @@ fn a_call_that_there_is_not_cannot_be_explained() {
         "{same}"
     );
 }
+
+/// Where no call returns because the program crashed, the crash is the reason.
+#[test]
+fn a_crash_in_the_first_call_is_told() {
+    // The machine's processor does not have the program's byte instructions.
+    let outcome = run("units --unit work --caches dec3000 :ev56/modes work");
+    assert_eq!(outcome.code(), 1);
+    assert!(outcome.stderr.contains("SIGILL"), "{}", outcome.stderr);
+}

@@ -148,6 +148,9 @@ fn every_command_has_a_manual_page() {
         }
     }
     let page = run("man count").quiet_success();
+    let title =
+        format!(".TH pathlength-count 1 \"\" \"pathlength {}\" Pathlength\n", env!("CARGO_PKG_VERSION"));
+    assert!(page.starts_with(&title), "{page}");
     let example = "pathlength count ./sort data.txt ";
     assert!(page.contains(&format!(".nf\n{example}")), "examples keep their lines: {page}");
 }

@@ -37,7 +37,7 @@ fn record(folder: &Path, words: &str) -> (Trace, Vec<Execution>) {
     (trace, executions)
 }
 
-fn hear(model: &mut dyn Consumer, trace: &Trace, executions: &[Execution]) {
+fn replay(model: &mut dyn Consumer, trace: &Trace, executions: &[Execution]) {
     trace.blocks().iter().for_each(|block| model.define(block));
     for (block, addresses) in executions {
         let records: Vec<u64> = std::iter::once(!(*block as u64)).chain(addresses.iter().copied()).collect();
@@ -73,7 +73,7 @@ fn each_instruction_of_a_program_misses_as_in_a_plain_model_of_each_machine() {
     let (trace, executions) = record(folder.path(), "--until 150000 :ev56/modes work");
     for (name, machine) in Machine::all() {
         let mut caches = Caches::new(&machine);
-        hear(&mut caches, &trace, &executions);
+        replay(&mut caches, &trace, &executions);
         let mut plain = Plain::new(&machine);
         let structures = caches.structures().len();
         let mut misses: Vec<Vec<Vec<u64>>> =
@@ -116,7 +116,7 @@ fn one_pass_finds_the_misses_of_all_sizes_of_caches_for_a_program() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, executions) = record(folder.path(), "--until 150000 :ev56/modes work");
     let mut curves = MissRatioCurves::new(32, 1 << 20, &[Holds::Data]).unwrap();
-    hear(&mut curves, &trace, &executions);
+    replay(&mut curves, &trace, &executions);
     let mut lines = Vec::new();
     for (block, addresses) in &executions {
         let defined = &trace.blocks()[*block];

@@ -196,7 +196,7 @@ fn models_in_pprofs_form_have_the_numbers_of_the_tables() {
         let pprof = Pprof::read(&path);
         assert_eq!(pprof.default, default);
         let lines = folder.table(&format!("{} --by line :ev56/calls", all.rsplit_once(" --by").unwrap().0));
-        let headings = &lines[0][3..];
+        let headings = &lines[0][4..];
         assert_eq!(pprof.sum(|_| true), total(&lines, headings), "{command}");
         let mut by_line: BTreeMap<Place, Vec<u64>> = BTreeMap::new();
         for (chain, values) in &pprof.samples {

@@ -22,8 +22,8 @@ fn notes_of_tables_are_never_lost() {
     let file = folder.path("table").display().to_string();
     for by in ["function", "unit"] {
         for format in ["csv", "parquet"] {
-            let told = notes(&format!("count --by {by} --format {format} -o {file} {PROGRAM}"));
-            assert_eq!(told, format!("pathlength: note: {UNSTEADY}\n"));
+            let reported = notes(&format!("count --by {by} --format {format} -o {file} {PROGRAM}"));
+            assert_eq!(reported, format!("pathlength: note: {UNSTEADY}\n"));
         }
         assert_eq!(notes(&format!("count --by {by} --format json -o {file} {PROGRAM}")), "");
         let document: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -35,11 +35,14 @@ fn notes_of_tables_are_never_lost() {
     for command in ["count", "compare"] {
         let programs =
             if command == "count" { PROGRAM.into() } else { PROGRAM.replace("grow", ":ev56/modes -- grow") };
-        let told = notes(&format!("{command} --format csv -o {several} {programs}"));
-        assert!(told.contains("pathlength: note: path-length: ") && told.contains(UNSTEADY), "{told}");
+        let reported = notes(&format!("{command} --format csv -o {several} {programs}"));
+        assert!(
+            reported.contains("pathlength: note: path-length: ") && reported.contains(UNSTEADY),
+            "{reported}"
+        );
     }
-    let told = notes(&format!("caches --format csv -o {file} {PROGRAM}"));
-    assert!(told.contains("Only calls of work are simulated"), "{told}");
+    let reported = notes(&format!("caches --format csv -o {file} {PROGRAM}"));
+    assert!(reported.contains("Only calls of work are simulated"), "{reported}");
 }
 
 #[test]
@@ -126,15 +129,17 @@ fn a_full_disk_is_told_with_the_file() {
         assert!(sentence.contains("/dev/full"), "{words}: {sentence}");
         assert!(sentence.contains("No space left on device"), "{words}: {sentence}");
     }
-    for words in
-        [format!("show {trace}"), format!("show --as instructions {trace}"), "count :ev56/modes grow".into()]
-    {
+    for words in [
+        format!("show {trace}"),
+        format!("show --as instructions {trace}"),
+        "count --format table :ev56/modes grow".into(),
+    ] {
         let mut full = command(&words);
         full.stdout(File::options().write(true).open("/dev/full").unwrap()).stderr(Stdio::piped());
         let ended = full.output().unwrap();
-        let told = String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(1), "{words}: {told}");
-        assert!(told.contains("No space left on device"), "{words}: {told}");
+        let reported = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{words}: {reported}");
+        assert!(reported.contains("No space left on device"), "{words}: {reported}");
     }
 }
 

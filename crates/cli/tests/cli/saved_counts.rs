@@ -18,10 +18,11 @@ fn printed(words: &str) -> String {
     run(words).noted_success()
 }
 
-/// The same without what the program prints first.
+/// The same without what the program prints first, and without the note on the environment.
 fn tables(words: &str) -> String {
     let printed = printed(words);
-    printed[printed.find('─').expect("a table")..].to_owned()
+    let tables = printed[printed.find('─').expect("a table")..].split_inclusive('\n');
+    tables.filter(|line| !line.starts_with("The environment of the run: ")).collect()
 }
 
 #[test]

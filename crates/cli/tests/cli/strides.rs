@@ -101,7 +101,7 @@ fn arrays_have_names_types_and_patterns() {
 }
 
 /// What a program's strides are while it runs.
-fn heard(options: &str, program: &str) -> Vec<Vec<String>> {
+fn live(options: &str, program: &str) -> Vec<Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("strides.csv");
     run(&format!("strides {options} --format csv -o {} {program}", output.display())).noted_success();
@@ -117,15 +117,15 @@ fn a_program_that_is_heard_has_the_strides_of_its_trace() {
     for by in ["instruction", "line", "function", "array", "all"] {
         for more in ["--histograms --signed", "--histograms --in-elements --array matrix"] {
             let options = format!("--by {by} {more}");
-            let of_unit = heard(&options, "--unit by_columns :ev56/walks");
+            let of_unit = live(&options, "--unit by_columns :ev56/walks");
             assert!(of_unit.len() > 1, "{options}");
             assert_eq!(of_unit, strides(&recorded, &options), "{options}");
         }
         let options = format!("--by {by}");
-        assert_eq!(heard(&options, ":ev56/walks"), strides(&whole, &options), "{options}");
-        assert_eq!(heard(&options, ":ev56/heap"), strides(&heap, &options), "{options}");
+        assert_eq!(live(&options, ":ev56/walks"), strides(&whole, &options), "{options}");
+        assert_eq!(live(&options, ":ev56/heap"), strides(&heap, &options), "{options}");
     }
-    let advice = heard("--advice", "--unit by_columns :ev56/walks");
+    let advice = live("--advice", "--unit by_columns :ev56/walks");
     assert!(advice.len() > 1);
     assert_eq!(advice, strides(&recorded, "--advice"));
 }
@@ -166,7 +166,7 @@ fn blocks_of_the_heap_are_told_apart_by_who_allocated_them() {
     let mut expected = vec![grown, rows, table];
     expected.sort();
     assert_eq!(allocated(&strides(&walks, options)), expected);
-    assert_eq!(allocated(&heard(options, "--unit walk :ev56/heap")), expected);
+    assert_eq!(allocated(&live(options, "--unit walk :ev56/heap")), expected);
     // Of a part of the trace, too, whose blocks were allocated before.
     let last = allocated(&strides(&walks, &format!("{options} --units 3-3")));
     assert_eq!(last, [loads("load_table", "table", 1000, "1: 100 %")]);
@@ -187,8 +187,8 @@ fn blocks_of_threads_and_processes_are_their_own() {
     let own = loads("body", "own", 4 * 4 * 500, "2: 100 %");
     let threads = record("--heap --unit walk :ev56/heap threads");
     assert_eq!(of_threads(allocated(&strides(&threads, options))).as_ref(), Some(&own));
-    let heard = heard(options, "--unit walk :ev56/heap threads");
-    assert_eq!(of_threads(allocated(&heard)).as_ref(), Some(&own));
+    let live = live(options, "--unit walk :ev56/heap threads");
+    assert_eq!(of_threads(allocated(&live)).as_ref(), Some(&own));
     // A child has its parent's blocks, until another program takes its place.
     let forks = record("--heap --unit walk :ev56/heap fork");
     let found = allocated(&strides(&forks, options));

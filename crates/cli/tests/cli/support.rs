@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -55,6 +56,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
         compile(&folder, switches, "timers.c", "timers", &[]);
         compile(&folder, switches, "tiny.c", "tiny", &[]);
+        compile(&folder, switches, "variables.c", "variables", &[]);
         compile(&folder, switches, "walks.c", "walks", &[]);
         compile(&folder, switches, "words.c", "words", &[]);
     }
@@ -79,6 +81,8 @@ pub struct Outcome {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
+    /// A format was named: tables have standard output for themselves.
+    pub has_format: bool,
 }
 
 impl Outcome {
@@ -87,10 +91,15 @@ impl Outcome {
         self.status.code().unwrap_or_else(|| 128 + self.status.signal().expect("a status or a signal"))
     }
 
-    /// Standard output of a command that succeeded and said nothing else.
+    /// What a program printed, and then the tables of a command that succeeded and said nothing else; which of them is
+    /// on standard error depends on the options.
     pub fn quiet_success(self) -> String {
-        assert_eq!((self.code(), self.stderr.as_str()), (0, ""), "{}", self.stdout);
-        self.stdout
+        let is_quiet = !self.stderr.lines().any(|line| line.starts_with("pathlength: "));
+        assert!(self.code() == 0 && is_quiet, "{}{}", self.stdout, self.stderr);
+        match self.has_format {
+            true => self.stderr + &self.stdout,
+            false => self.stdout + &self.stderr,
+        }
     }
 
     /// The same of a command that failed when the program had printed this.
@@ -99,11 +108,11 @@ impl Outcome {
         self.failure()
     }
 
-    /// Standard output of a command that succeeded and said nothing else but notes for readers of its tables.
-    pub fn noted_success(self) -> String {
-        let is_note = |line: &str| line.starts_with("pathlength: note: ");
-        assert!(self.code() == 0 && self.stderr.lines().all(is_note), "{}{}", self.stdout, self.stderr);
-        self.stdout
+    /// The same of a command that said nothing else but notes for readers of its tables.
+    pub fn noted_success(mut self) -> String {
+        let other = |line: &&str| !line.starts_with("pathlength: note: ");
+        self.stderr = self.stderr.split_inclusive('\n').filter(other).collect();
+        self.quiet_success()
     }
 
     /// The one sentence of a command that failed: nothing else may be on standard error.
@@ -146,7 +155,8 @@ pub fn outcome(mut command: Command) -> Outcome {
         child.kill().unwrap();
         panic!("{command:?} has not ended after {PATIENCE:?}");
     });
-    Outcome { status, stdout: text(&stdout), stderr: text(&stderr) }
+    let has_format = command.get_args().any(|word| word == "--format");
+    Outcome { status, stdout: text(&stdout), stderr: text(&stderr), has_format }
 }
 
 /// Waits so long for a process.
@@ -176,6 +186,41 @@ pub fn ends_when_nobody_reads(words: &str) {
     let status = ends_within(&mut child, PATIENCE).unwrap();
     let stderr = std::io::read_to_string(child.stderr.unwrap()).unwrap();
     assert_eq!((status.code(), stderr.as_str()), (Some(0), ""), "{words}");
+}
+
+/// The streams of a command that are a terminal; others are files that nobody reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Streams {
+    All,
+    Output,
+    Error,
+}
+
+/// Runs the command on a terminal with this number of columns. Returns its exit status, and what it wrote to it.
+pub fn on_terminal(mut command: Command, columns: u16, streams: Streams) -> (i32, String) {
+    let (mut ours, mut its) = (-1, -1);
+    let size = libc::winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the pointers are valid, and descriptors are owned by the files below.
+    let (ours, its) = unsafe {
+        assert_eq!(libc::openpty(&mut ours, &mut its, std::ptr::null_mut(), std::ptr::null(), &size), 0);
+        (File::from_raw_fd(ours), File::from_raw_fd(its))
+    };
+    let terminal = || Stdio::from(its.try_clone().unwrap());
+    let stream = |is_terminal| if is_terminal { terminal() } else { Stdio::from(file()) };
+    command.stdin(terminal()).env("TERM", "xterm");
+    command.stdout(stream(streams != Streams::Error)).stderr(stream(streams != Streams::Output));
+    let mut child = command.spawn().unwrap();
+    // The terminal ends with its last writer.
+    drop((command, its));
+    let reader = std::thread::spawn(move || {
+        let (mut written, mut part, mut ours) = (Vec::new(), [0; 4096], ours);
+        while let Ok(length @ 1..) = ours.read(&mut part) {
+            written.extend_from_slice(&part[..length]);
+        }
+        String::from_utf8(written).unwrap()
+    });
+    let status = ends_within(&mut child, PATIENCE).expect("it ends");
+    (status.code().unwrap_or(-1), reader.join().unwrap())
 }
 
 /// What was written to the file. Keeps the position of the next write.

@@ -89,7 +89,9 @@ fn units_of_threads_have_their_own_instructions() {
 fn views_of_one_unit_have_its_instructions() {
     let folder = Folder::new();
     let path = folder.trace("--unit work :ev56/crossing 4");
-    for (number, (_, instructions)) in recount(&path).into_iter().step_by(37) {
+    let units = recount(&path);
+    assert!(units.len() > 100, "{}", units.len());
+    for (number, (_, instructions)) in units.into_iter().step_by(37) {
         let listing = run(&format!("show --as instructions --units {number} {path}")).quiet_success();
         let is_instruction =
             |line: &&str| line.split_whitespace().nth(1).is_some_and(|one| one.ends_with(':'));

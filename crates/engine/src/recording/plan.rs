@@ -27,7 +27,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The header of a trace recorded by this process from now on.
+    /// The header of a trace recorded by this process from now on, without the environment.
     pub fn header(&self, program: PathBuf, arguments: Vec<String>, model: isa::Cpu) -> Header {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Header {
@@ -38,6 +38,7 @@ impl Plan {
             has_values: self.values,
             has_heap: self.heap,
             unit: self.unit.as_ref().map(|unit| unit.function.clone()),
+            environment: None,
             time: time.map_or(0, |time| time.as_secs()),
             process: std::process::id(),
         }

@@ -99,16 +99,16 @@ impl Guest {
     }
 
     /// The events that a consumer receives from it, and the trace with the definitions.
-    pub fn hear<C: Consumer + Default + 'static, A: Into<OsString>>(
+    pub fn observe<C: Consumer + Default + 'static, A: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
         plan: &Plan,
         is_parallel: bool,
     ) -> (C, Trace) {
         let consumer = Arc::new(Mutex::new(C::default()));
-        let heard = consumer.clone();
-        let trace =
-            self.run(arguments, |writer| Recorder::live(plan.clone(), writer, heard, is_parallel).unwrap());
+        let observed = consumer.clone();
+        let trace = self
+            .run(arguments, |writer| Recorder::live(plan.clone(), writer, observed, is_parallel).unwrap());
         (Arc::into_inner(consumer).expect("nobody else has it").into_inner().unwrap(), trace)
     }
 

@@ -1,4 +1,4 @@
-//! Our side of a comparison: the engine in a process of its own, which tells every instruction.
+//! Our side of a comparison: the engine in a process of its own, which reports every instruction.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -31,7 +31,7 @@ pub struct Run {
     pub unit: Option<String>,
 }
 
-/// What is told of each instruction.
+/// What is reported of each instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Detail {
     /// Nothing.
@@ -235,7 +235,7 @@ fn describe(end: &pathlength_engine::End) -> String {
     }
 }
 
-/// Counts, and tells what was completed: a block when the next one begins, because until then it may
+/// Counts, and reports what was completed: a block when the next one begins, because until then it may
 /// be cut.
 struct Recorder<'a> {
     counter: UnitCounter<'a>,

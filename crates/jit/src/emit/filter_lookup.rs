@@ -106,7 +106,7 @@ impl<G: Emit> Emitter<'_, G> {
 /// The bytes of an entry that hold its slot. The bits below it there are the highest of the line's
 /// number; they are 0, since programs that run have addresses of less than 48 bits.
 const SLOT: i32 = 6;
-/// Times so much (as a power of two) they are the distance of the slot's word from the first.
+/// The binary logarithm of the factor from the value of these bytes to the distance of the slot's word from the first.
 const SLOT_SCALE: u8 = {
     let bits_below = HitFilter::SLOT_SHIFT - 8 * SLOT as u32;
     (size_of::<u64>().ilog2() - bits_below) as u8

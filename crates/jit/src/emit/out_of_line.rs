@@ -154,7 +154,7 @@ pub(crate) extern "C" fn interpret_one<G: Emit>(guest: *mut G, instruction: *con
     // the caller of `enter` set the memory, which outlives the run of compiled code.
     let (guest, instruction, memory) = unsafe {
         let guest = &mut *guest;
-        let memory = &*guest.host().memory;
+        let memory = &*guest.host().memory();
         (guest, &*instruction, memory)
     };
     u64::from(!guest.execute_or_undo(instruction, memory))

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use events::BlockId;
 use guest::interpreter::{self, Limits, Next};
 use guest::records::Records;
-use guest::{BlockCache, Debugged, Instrumentation, InstrumentationLevel, Observer, Stop};
+use guest::{BlockCache, Callbacks, Debugged, Instrumentation, InstrumentationLevel, Observer, Stop};
 use memory::{Backing, MAP_BASE, PAGE};
 
 use super::*;
@@ -201,11 +201,15 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
             return None;
         }
         compiler.prepare(self.cache.block(id), &mut self.toy);
-        let host = &mut self.toy.host;
-        (host.memory, host.instruction_limit) = (self.memory, u64::MAX);
-        host.interpret_until = Some(interpret_until::<LEVEL>);
-        host.flush_records = Some(flush_records::<LEVEL>);
-        self.toy.host.callback_context = (&raw mut *self).cast();
+        let callbacks = Callbacks {
+            flush_records: flush_records::<LEVEL>,
+            interpret_until: interpret_until::<LEVEL>,
+            context: (&raw mut *self).cast(),
+            memory: self.memory,
+        };
+        self.toy.host.set_instruction_limit(u64::MAX);
+        // SAFETY: both functions take this runner; the memory is that of the program.
+        unsafe { self.toy.host.set_callbacks(callbacks) };
         (self.depth, self.entered) = (self.depth + 1, self.entered + 1);
         // SAFETY: the compiler made the code for this memory, and `host` is set. Compiled code comes back to this runner
         // by `interpret_until` only, while this call waits.
@@ -220,13 +224,13 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
 
 extern "C" fn flush_records<const LEVEL: u8>(toy: *mut c_void) {
     // SAFETY: as for `interpret_until`.
-    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.callback_context.cast::<Runner<'_, LEVEL>>() };
+    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.context().cast::<Runner<'_, LEVEL>>() };
     runner.flush();
 }
 
 extern "C" fn interpret_until<const LEVEL: u8>(toy: *mut c_void, from: u64, until: u64) -> u64 {
     // SAFETY: `execute` set the runner before it entered the code that calls, and waits meanwhile.
-    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.callback_context.cast::<Runner<'_, LEVEL>>() };
+    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.context().cast::<Runner<'_, LEVEL>>() };
     runner.mappings.get_or_insert_with(|| {
         let codes = runner.cache.blocks().iter().map(|block| block.code() as u64);
         let mappings = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();

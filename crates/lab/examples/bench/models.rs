@@ -4,11 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use analysis::table::{Kind, Table, Value};
+use analysis::table::{Kind, Value};
 use pathlength_lab::debian;
 
+use crate::measure::{self, Job, QEMU, Runner, SYSROOT, best};
+use crate::record::Record;
 use crate::server::succeed;
-use crate::{Error, Job, QEMU, Runner, SYSROOT, best, measure};
+use crate::{Bench, Error, pathlength};
 
 const COLUMNS: [(&str, Kind); 7] = [
     ("modelled", Kind::Text),
@@ -39,42 +41,35 @@ miss_cycles = 30
 const PLUGIN: &str = "contrib/plugins/cache.c";
 const HEADER: &str = "include/qemu/qemu-plugin.h";
 
-/// Measures a job of this number of instructions under each model, as the minimum of several runs. `hello` is a small
-/// program, whose misses must equal QEMU's.
-pub fn table(
-    pathlength: &Path,
-    job: &Job,
-    hello: &Job,
-    loaded: &Path,
-    directory: &Path,
-    runs: u32,
-) -> Result<Table, Error> {
-    let mut table = Table::new("models", "Models of caches and of time", &COLUMNS);
+/// Measures TPC-B under each model, live and from a trace.
+pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+    let (pathlength, directory, loaded) = (&*pathlength()?, bench.directory(), &*bench.loaded);
+    record.begin("models", "Models of caches and of time", &COLUMNS)?;
     let plugin = match plugin(directory) {
         Ok(plugin) => Some(plugin),
         Err(error) => {
-            table.notes.push(format!("QEMU's plugin for caches is left out: {error}"));
+            record.note(format!("QEMU's plugin for caches is left out: {error}"))?;
             None
         }
     };
     if let Some(plugin) = &plugin {
-        table.notes.push(same_misses(pathlength, plugin, &hello.alpha, directory)?);
+        record.note(same_misses(pathlength, plugin, &bench.hello.alpha, directory)?)?;
     }
     let five = directory.join("five.toml");
     fs::write(&five, FIVE)?;
-    let instructions = instructions(pathlength, job, loaded, directory)?;
-    let recorded = recorded(pathlength, job, loaded, directory)?;
+    let instructions = instructions(pathlength, &bench.short, loaded, directory)?;
+    let recorded = recorded(pathlength, &bench.short, loaded, directory)?;
     let live = runners(pathlength, plugin.as_deref(), &five);
-    let runners = live.iter().map(|runner| (job, runner));
+    let runners = live.iter().map(|runner| (&bench.short, runner));
     let replays = replays(pathlength);
     let mut peer = f64::NAN;
     for (job, runner) in runners.chain(replays.iter().map(|runner| (&recorded, runner))) {
         eprintln!("{}: {}", job.title, runner.name);
-        let used = best(runs, |used, _| used.total(), || measure(job, runner, loaded, directory));
-        let (best, elapsed) = match used {
+        let run = || measure::measure(job, runner, loaded, directory);
+        let (best, elapsed) = match best(bench.options.runs, |used, _| used.total(), run) {
             Ok((used, elapsed)) => (used.total(), elapsed),
             Err(error) => {
-                table.notes.push(format!("{}: {error}", runner.name));
+                record.note(format!("{}: {error}", runner.name))?;
                 continue;
             }
         };
@@ -83,17 +78,17 @@ pub fn table(
         }
         // The native program executes others.
         let speed = |seconds| if runner.is_native { f64::NAN } else { instructions as f64 / 1e6 / seconds };
-        table.row(vec![
+        record.row(vec![
             job.title.clone().into(),
-            runner.name.into(),
+            runner.name.clone().into(),
             best.into(),
             Value::from(speed(best)),
             (peer / best).into(),
             elapsed.into(),
             Value::from(speed(elapsed)),
-        ]);
+        ])?;
     }
-    Ok(table)
+    Ok(())
 }
 
 fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner> {
@@ -144,7 +139,12 @@ fn replays(pathlength: &Path) -> [Runner; 2] {
 /// A job that is the trace of one.
 fn recorded(pathlength: &Path, job: &Job, loaded: &Path, directory: &Path) -> Result<Job, Error> {
     let trace = directory.join("models.trace");
-    measure(job, &Runner::writing("pathlength trace", pathlength, &["trace"], &trace), loaded, directory)?;
+    measure::measure(
+        job,
+        &Runner::writing("pathlength trace", pathlength, &["trace"], &trace),
+        loaded,
+        directory,
+    )?;
     let title = format!("{}, recorded", job.title);
     Ok(Job { title, native: trace.clone(), alpha: trace, arguments: Vec::new() })
 }
@@ -154,7 +154,7 @@ fn instructions(pathlength: &Path, job: &Job, loaded: &Path, directory: &Path) -
     let counts = directory.join("counts.csv");
     let words = ["count", "--by", "function", "--format", "csv"];
     let runner = Runner::writing("pathlength count", pathlength, &words, &counts);
-    measure(job, &runner, loaded, directory)?;
+    measure::measure(job, &runner, loaded, directory)?;
     let text = fs::read_to_string(counts)?;
     let total = text.lines().last().and_then(|line| line.split(',').nth(2)?.parse().ok());
     Ok(total.ok_or("the counts have no total")?)

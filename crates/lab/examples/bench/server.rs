@@ -10,7 +10,8 @@ use pathlength_lab::build::{BuildFolders, build};
 use pathlength_lab::toolchain::{BYTE_WORD, NATIVE};
 use pathlength_lab::workload::Workload;
 
-use crate::{Error, Runner, Used};
+use crate::Error;
+use crate::measure::{Runner, Used};
 
 /// The port in the name of the socket, and the user that the server runs as if root measures.
 const PORT: &str = "54321";

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use analysis::table::{Kind, Table};
+use analysis::table::Kind;
 use pathlength_lab::build::{BuildFolders, build};
 use pathlength_lab::toolchain::ORIGINAL;
 use pathlength_lab::workload::Workload;
 
-use crate::{Error, Job, Runner, best, measure};
+use crate::measure::{self, Job, Runner, best};
+use crate::record::Record;
+use crate::{Bench, Error, pathlength};
 
 const COLUMNS: [(&str, Kind); 5] = [
     ("program", Kind::Text),
@@ -17,34 +19,27 @@ const COLUMNS: [(&str, Kind); 5] = [
     ("millions of references a second", Kind::Real(0)),
 ];
 
-/// Counts the strides of every instruction of a job, and of the paper's loop; the fastest of several runs.
-pub fn table(
-    pathlength: &Path,
-    job: &Job,
-    options: &BuildFolders,
-    loaded: &Path,
-    directory: &Path,
-    runs: u32,
-) -> Result<Table, Error> {
-    let mut table = Table::new("strides", "Strides counted while programs run", &COLUMNS);
-    let file = directory.join("strides.json");
+/// Counts the strides of every instruction of TPC-B, and of the paper's loop; the fastest of several runs.
+pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+    record.begin("strides", "Strides counted while programs run", &COLUMNS)?;
+    let file = bench.directory().join("strides.json");
     let words = ["strides", "--by", "instruction", "--format", "json"];
-    let runner = Runner::writing("pathlength strides", pathlength, &words, &file);
-    for job in [job, &spmv(options)?] {
+    let runner = Runner::writing("pathlength strides", &pathlength()?, &words, &file);
+    for job in [&bench.short, &spmv(&bench.folders)?] {
         eprintln!("{}: {}", job.title, runner.name);
-        let run = || measure(job, &runner, loaded, directory);
-        let (used, elapsed) = best(runs, |_, elapsed| elapsed, run)?;
+        let run = || measure::measure(job, &runner, &bench.loaded, bench.directory());
+        let (used, elapsed) = best(bench.options.runs, |_, elapsed| elapsed, run)?;
         let references = references(&file)?;
         let rate = references as f64 / 1e6 / elapsed;
-        table.row(vec![
+        record.row(vec![
             job.title.clone().into(),
             references.into(),
             used.total().into(),
             elapsed.into(),
             rate.into(),
-        ]);
+        ])?;
     }
-    Ok(table)
+    Ok(())
 }
 
 /// The paper's loop with the paper's matrix.

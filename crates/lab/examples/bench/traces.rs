@@ -1,11 +1,11 @@
 //! What traces cost: recording a few transactions, and all of them.
 
-use std::path::Path;
-
-use analysis::table::{Kind, Table};
+use analysis::table::Kind;
 use trace::Trace;
 
-use crate::{Error, Job, Runner, best, measure};
+use crate::measure::{self, Job, Runner, best};
+use crate::record::Record;
+use crate::{Bench, Error, pathlength};
 
 const COLUMNS: [(&str, Kind); 6] = [
     ("recorded", Kind::Text),
@@ -18,35 +18,30 @@ const COLUMNS: [(&str, Kind); 6] = [
 
 /// Measures TPC-B without recording, with three transactions recorded, and with all of a tenth; the minimum of
 /// several runs.
-pub fn table(
-    pathlength: &Path,
-    jobs: [&Job; 2],
-    loaded: &Path,
-    directory: &Path,
-    runs: u32,
-) -> Result<Table, Error> {
-    let file = directory.join("bench.trace");
+pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+    let pathlength = pathlength()?;
+    let file = bench.directory().join("bench.trace");
     let three = ["--unit", "tpcb_transaction", "--skip", "1000", "--units", "3"];
     let rows: [(&str, &Job, Option<&[&str]>); 3] = [
-        ("nothing: pathlength run", jobs[1], None),
-        ("3 transactions", jobs[1], Some(&three)),
-        ("all", jobs[0], Some(&[])),
+        ("nothing: pathlength run", &bench.long, None),
+        ("3 transactions", &bench.long, Some(&three)),
+        ("all", &bench.short, Some(&[])),
     ];
-    let mut table = Table::new("traces", "Traces", &COLUMNS);
+    record.begin("traces", "Traces", &COLUMNS)?;
     for (name, job, options) in rows {
-        eprintln!("{}, recorded: {name}", job.title);
+        let title = format!("{}, recorded: {name}", job.title);
+        eprintln!("{title}");
         let runner = match options {
-            None => Runner::new("pathlength", [pathlength, "run".as_ref()]),
+            None => Runner::new("pathlength", [&*pathlength, "run".as_ref()]),
             Some(options) => {
-                Runner::writing("pathlength", pathlength, &[&["trace"], options].concat(), &file)
+                Runner::writing("pathlength", &pathlength, &[&["trace"], options].concat(), &file)
             }
         };
         let run = || {
             let _ = std::fs::remove_file(&file);
-            measure(job, &runner, loaded, directory)
+            measure::measure(job, &runner, &bench.loaded, bench.directory())
         };
-        let (used, elapsed) = best(runs, |used, _| used.total(), run)?;
-        let title = format!("{}, recorded: {name}", job.title);
+        let (used, elapsed) = best(bench.options.runs, |used, _| used.total(), run)?;
         let mut cells = vec![title.into(), used.total().into(), elapsed.into()];
         if options.is_some() {
             let trace = Trace::open(&file)?;
@@ -58,8 +53,8 @@ pub fn table(
         } else {
             cells.extend([0u64.into(), f64::NAN.into(), f64::NAN.into()]);
         }
-        table.row(cells);
+        record.row(cells)?;
     }
     std::fs::remove_file(&file)?;
-    Ok(table)
+    Ok(())
 }

@@ -9,7 +9,7 @@ use crate::Error;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    /// What `SUITE` says to choose it, and its folder below `build/conformance`.
+    /// Its name in `SUITE`, and the name of its folder in `build/conformance`.
     pub name: String,
     /// Debian's source package, and where its sources come from.
     pub package: String,

@@ -167,7 +167,7 @@ fn in_time(study: &Study) -> Result<Section, Error> {
     let mut blocks = vec![
         paragraph(
             "The paper measured transactions a second on a prototype: an AlphaStation 500 with a 400 MHz 21164. Here a \
-             model of that machine hears every instruction of the measured transactions and says how many cycles they \
+             model of that machine observes every instruction of the measured transactions and computes how many cycles they \
              take. Three *schemes* are compared: the **original** build; the **byte/word** build on a processor that \
              has the instructions; and the same build under **emulation**, on a processor that has not, where each of \
              them traps to the operating system.",

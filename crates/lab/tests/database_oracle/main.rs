@@ -30,8 +30,9 @@ use crate::lockstep::compare;
 /// Loads a small bank and runs transactions on both sides, which must leave the same database.
 fn agree(toolchain: Toolchain, cpu: &str) {
     let workload = Workload::named("tpcb").expect("the workload");
-    // Kept for later test runs.
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("builds");
+    // Kept for other tests and for studies.
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace").join("build");
     let builds = build(workload, &[toolchain], &BuildFolders { folder, sources: None }, &|_| {});
     let program = builds.expect("the workload builds").remove(0).program;
     let directory = directory(&format!("tpcb-{}", toolchain.name));

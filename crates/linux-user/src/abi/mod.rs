@@ -25,7 +25,7 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     type ProcessState: Default + Send;
     /// The registers that the result of a system call overwrites.
     type ResultRegisters: Copy + Default;
-    /// What a signal frame tells about an exception, in addition to siginfo.
+    /// The words on an exception that a signal frame has in addition to siginfo.
     type TrapArguments: Copy + Default;
 
     /// `e_machine` of its images.

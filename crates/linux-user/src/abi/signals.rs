@@ -95,7 +95,7 @@ pub struct Frame<'a, T> {
     pub saved_mask: u64,
     /// The alternate stack.
     pub stack: AlternateStack,
-    /// What it tells about an exception.
+    /// Its words on an exception, in addition to siginfo.
     pub trap_arguments: T,
 }
 
@@ -120,7 +120,7 @@ pub struct ExceptionSignal<T> {
     pub trap: u64,
     /// The program counter that the handler is passed.
     pub pc: u64,
-    /// What the frame tells about it.
+    /// The frame's words on the exception, in addition to siginfo.
     pub trap_arguments: T,
 }
 

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Settings of the operating system that a program sees.
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub struct Settings {
     /// Variables for the environment of host programs that the program executes: each `NAME=value` replaces the
     /// program's variable of that name.
     pub host_environment: Vec<OsString>,
+    /// Where the process stores the number of instructions that it has executed, at each system call.
+    pub executed: Option<Arc<AtomicU64>>,
 }
 
 impl Default for Settings {
@@ -28,6 +32,7 @@ impl Default for Settings {
             random: Random::Seeded(0),
             stack_bytes: 8 << 20,
             host_environment: Vec::new(),
+            executed: None,
         }
     }
 }

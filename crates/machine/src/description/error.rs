@@ -19,6 +19,14 @@ pub enum Error {
     /// Not TOML, or with fields that descriptions do not have.
     #[error("{0}")]
     Syntax(String),
+    /// A field is set to what it cannot be, or to nothing that exists.
+    #[error("{setting}: {reason}")]
+    Setting {
+        /// The setting, as `dcache.size=16K`.
+        setting: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// No machine is possible with this value.
     #[error("{field}: {reason}")]
     Impossible {

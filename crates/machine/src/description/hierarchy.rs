@@ -139,7 +139,7 @@ pub struct WriteBuffer {
 pub enum Prefetch {
     /// On a miss, the next lines are prefetched into the cache.
     NextLines(u32),
-    /// On a miss, the next lines are prefetched into a stream buffer of so many lines (Jouppi, 1990). A miss that
+    /// On a miss, the next lines are prefetched into a stream buffer of this many lines (Jouppi, 1990). A miss that
     /// hits there moves its line into the cache, and one more line is prefetched; any other miss starts a new stream.
     Stream(u32),
 }

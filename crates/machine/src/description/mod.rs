@@ -4,6 +4,7 @@ mod built_in;
 mod check;
 mod error;
 mod hierarchy;
+mod setting;
 
 use std::path::Path;
 
@@ -20,6 +21,7 @@ pub(crate) use error::{Checked, require};
 pub use hierarchy::{
     Cache, Crossing, Holds, MainMemory, Prefetch, Replacement, TranslationBuffer, Write, WriteBuffer,
 };
+pub use setting::{Setting, Sweep};
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -85,15 +87,29 @@ impl Machine {
     /// assert_eq!(machine.caches[0].name, "icache");
     /// ```
     pub fn find(name_or_path: &str) -> Result<Machine, Error> {
-        if let Some(text) = built_in(name_or_path) {
-            return Machine::from_toml(text);
+        Machine::from_toml(&text_of(name_or_path)?)
+    }
+
+    /// The same machine with some fields changed, in the order of the settings. Whether the machine is possible is checked
+    /// after all of them.
+    ///
+    /// ```
+    /// use pathlength_machine::Machine;
+    /// let settings = ["dcache.size=24K", "dcache.ways=3"].map(|text| text.parse().unwrap());
+    /// let machine = Machine::find_with("alphastation500", &settings).unwrap();
+    /// assert_eq!((machine.caches[1].size, machine.caches[1].ways), (24 << 10, 3));
+    /// let error = Machine::find_with("alphastation500", &settings[..1]).unwrap_err();
+    /// assert!(error.to_string().starts_with("caches.dcache.size: 768 (the number of sets) is not a power of two"));
+    /// ```
+    pub fn find_with(name_or_path: &str, settings: &[Setting]) -> Result<Machine, Error> {
+        if settings.is_empty() {
+            return Machine::find(name_or_path);
         }
-        if !name_or_path.ends_with(".toml") && !Path::new(name_or_path).exists() {
-            return Err(Error::Unknown(name_or_path.into()));
-        }
-        let text =
-            read(name_or_path).map_err(|error| Error::Unreadable { path: name_or_path.into(), error })?;
-        Machine::from_toml(&text)
+        let mut description = with_base(&text_of(name_or_path)?)?;
+        settings.iter().try_for_each(|setting| setting.apply(&mut description))?;
+        let machine: Machine = description.try_into()?;
+        check::check(&machine)?;
+        Ok(machine)
     }
 
     /// The name of the cache that serves instructions or data at a level, or `memory`; levels are numbered as by
@@ -118,13 +134,8 @@ impl Machine {
     /// Reads a description, and checks it. One that says `base = "alphastation500"` changes that machine.
     pub fn from_toml(text: &str) -> Result<Machine, Error> {
         let machine: Machine = match toml::from_str::<Based>(text) {
-            Ok(Based { base: Some(base) }) => {
-                let mut described = described(&base)?;
-                let mut changes: toml::Table = toml::from_str(text)?;
-                changes.remove("base");
-                merge(&mut described, changes);
-                described.try_into()?
-            }
+            Ok(Based { base: Some(_) }) => with_base(text)?.try_into()?,
+            // Errors name lines.
             _ => toml::from_str(text)?,
         };
         check::check(&machine)?;
@@ -142,15 +153,30 @@ fn built_in(wanted: &str) -> Option<&'static str> {
     KNOWN.iter().find(|(name, _)| *name == wanted).map(|(_, text)| *text)
 }
 
-/// The description of a machine that comes with the crate, with its base applied.
-fn described(name: &str) -> Result<toml::Table, Error> {
-    let text = built_in(name).ok_or_else(|| Error::Impossible {
-        field: "base".into(),
-        reason: format!("no machine is called {name:?}: use {}", names()),
-    })?;
+/// The text of a description: of a machine that comes with the crate, or of a file.
+fn text_of(name_or_path: &str) -> Result<String, Error> {
+    if let Some(text) = built_in(name_or_path) {
+        return Ok(text.into());
+    }
+    if !name_or_path.ends_with(".toml") && !Path::new(name_or_path).exists() {
+        return Err(Error::Unknown(name_or_path.into()));
+    }
+    read(name_or_path).map_err(|error| Error::Unreadable { path: name_or_path.into(), error })
+}
+
+/// A description with its base, a machine that comes with the crate, applied.
+fn with_base(text: &str) -> Result<toml::Table, Error> {
     let mut changes: toml::Table = toml::from_str(text)?;
-    let Some(toml::Value::String(base)) = changes.remove("base") else { return Ok(changes) };
-    let mut whole = described(&base)?;
+    let base = match changes.remove("base") {
+        None => return Ok(changes),
+        Some(toml::Value::String(base)) => base,
+        Some(_) => String::new(),
+    };
+    let text = built_in(&base).ok_or_else(|| Error::Impossible {
+        field: "base".into(),
+        reason: format!("no machine is called {base:?}: use {}", names()),
+    })?;
+    let mut whole = with_base(text)?;
     merge(&mut whole, changes);
     Ok(whole)
 }

@@ -113,7 +113,8 @@ impl CacheState {
         Some(self.victims.remove(place).is_dirty)
     }
 
-    /// Puts an evicted line into the victim buffer. Returns the line that has to leave for good.
+    /// Puts an evicted line into the victim buffer. Returns the oldest one there if it is full,
+    /// or the line itself if there is no victim buffer.
     #[inline]
     pub fn keep_victim(&mut self, evicted: Evicted) -> Option<Evicted> {
         if self.most_victims == 0 {

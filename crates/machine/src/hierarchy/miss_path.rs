@@ -330,7 +330,8 @@ impl Hierarchy {
         }
     }
 
-    /// A line is evicted for good: from this cache, and from those that it includes.
+    /// Handles a line that left the cache and its victim buffer: back-invalidates it in the caches that this one includes, and
+    /// writes it to the next level if it is dirty.
     pub(super) fn evict(&mut self, at: At, evicted: Evicted) {
         let cache = &self.caches[at.index];
         let (first, length) = (evicted.key << cache.shift, 1 << cache.shift);

@@ -131,7 +131,7 @@ impl LastStoreData {
         LastStoreData { address, is_hit: served.level == 0 }
     }
 
-    /// Whether its line is in L1, and an address matches in the compared bits.
+    /// Whether the store hit L1, and its address equals this one in the bits that the processor compares.
     pub fn is_of(self, address: u64) -> bool {
         self.is_hit && (address ^ self.address) & LastStoreData::COMPARED == 0
     }

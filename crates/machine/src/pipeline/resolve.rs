@@ -15,7 +15,7 @@ pub(crate) struct L1Miss {
 }
 
 impl L1Miss {
-    /// For a request that was served so, unless it was an L1 hit.
+    /// The miss of the request with this number, by where it was served; none for an L1 hit.
     #[inline(always)]
     fn new(number: u32, served: ServedBy) -> Option<L1Miss> {
         (served != ServedBy::default()).then_some(L1Miss { number, served })

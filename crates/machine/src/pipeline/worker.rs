@@ -44,7 +44,7 @@ struct WorkerThread {
     in_flight: usize,
 }
 
-/// Locks. A panic elsewhere leaves nothing half done that is used afterwards.
+/// Locks, poisoned or not: a panic in the worker thread makes the sender of the next batch panic, too.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -125,6 +125,28 @@ const OF_21064: &[Sequence] = &[
     ("divt, 63", "divt f1,f2,f3; addt f3,f4,f5", &[(Issued(1), 2), (Operand, 62)]),
 ];
 
+/// For the present-day core, in order.
+#[rustfmt::skip]
+const OF_PRESENT_DAY: &[Sequence] = &[
+    ("four additions", "addq r1,r2,r3; addq r4,r5,r6; addq r7,r8,r9; addq r10,r11,r12", &[(Issued(4), 1)]),
+    ("no more than four", "addq r1,r2,r3; addq r4,r5,r6; addq r7,r8,r9; addq r10,r11,r12; addq r13,r14,r15",
+        &[(Issued(4), 1), (Issued(1), 1)]),
+    ("two shifts", "sll r1,r2,r3; srl r4,r5,r6; sll r7,r8,r9", &[(Issued(2), 1), (Issued(1), 1)]),
+    ("two loads and two stores", "ldq r1,0(r2); ldq r3,8(r2); stq r4,16(r2); stq r5,24(r2)", &[(Issued(4), 1)]),
+    ("not three loads", "ldq r1,0(r2); ldq r3,8(r2); ldq r4,16(r2)", &[(Issued(2), 1), (Issued(1), 1)]),
+    ("comparison to branch, fused", "cmpeq r1,r2,r3; bne r3,+8", &[(Issued(2), 1)]),
+    ("comparison to addition, 1", "cmpeq r1,r2,r3; addq r3,r4,r5", &[(Issued(1), 2)]),
+    ("load, 4", "ldq r1,0(r2); addq r1,r3,r4", &[(Issued(1), 2), (Operand, 3)]),
+    ("floating-point load, 7", "ldt f1,0(r2); addt f1,f3,f4", &[(Issued(1), 2), (Operand, 6)]),
+    ("mulq, 3", "mulq r1,r2,r3; addq r3,r4,r5", &[(Issued(1), 2), (Operand, 2)]),
+    ("mulq after mulq", "mulq r1,r2,r3; mulq r4,r5,r6", &[(Issued(1), 2)]),
+    ("two additions and two multiplications", "addt f1,f2,f3; addt f4,f5,f6; mult f7,f8,f9; mult f10,f11,f12",
+        &[(Issued(4), 1)]),
+    ("floating-point addition, 3", "addt f1,f2,f3; addt f3,f4,f5", &[(Issued(1), 2), (Operand, 2)]),
+    ("divt, 13", "divt f1,f2,f3; addt f3,f4,f5", &[(Issued(1), 2), (Operand, 12)]),
+    ("a division every 5 cycles", "divt f1,f2,f3; divt f4,f5,f6", &[(Issued(1), 2), (Unit, 4)]),
+];
+
 fn check(machine: &str, sequences: &[Sequence]) {
     for (rule, program, expected) in sequences {
         let words = assemble(program);
@@ -150,6 +172,11 @@ fn sequences_of_the_21164() {
 #[test]
 fn sequences_of_the_21064() {
     check("dec3000", OF_21064);
+}
+
+#[test]
+fn sequences_of_the_present_day_core() {
+    check("present-day", OF_PRESENT_DAY);
 }
 
 /// A rule; a program; the ranges of it that are executed; the addresses of its data; its cycles by cause.

@@ -64,6 +64,20 @@ impl Category {
     }
 }
 
+impl Category {
+    /// Why procedures are in it, for tables.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Category::Optimized => "its hot part is shorter",
+            Category::Infrequent => "less than 0.01 % of the executed instructions",
+            Category::NoSplit => "no cold part that can be separated",
+            Category::StackPointerModified => "the stack pointer changes after the beginning",
+            Category::NoAdvantage => "its hot part needs all that it does",
+            Category::Frozen => "its code must stay as it is",
+        }
+    }
+}
+
 /// Executions that were removed from the profiled run (the paper's Figure 16).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reduction {
@@ -106,7 +120,7 @@ pub struct Outcome {
 }
 
 /// Optimizes all procedures that are worth it. Blocks with at most `threshold` executions are cold.
-pub fn optimize(program: &mut Program, threshold: u64) -> Vec<Outcome> {
+pub fn optimize(program: &mut Program, threshold: u64, is_inlining: bool) -> Vec<Outcome> {
     let summaries = Summaries::new(program);
     let executed: Vec<u64> =
         (0..program.procedures.len()).map(|number| executed(program, number as ProcedureId)).collect();
@@ -138,7 +152,8 @@ pub fn optimize(program: &mut Program, threshold: u64) -> Vec<Outcome> {
                 if inlined > 0 { Category::Optimized } else { category }
             }
         };
-        if outcome.category != Category::Infrequent
+        if is_inlining
+            && outcome.category != Category::Infrequent
             && let Some(body) = Body::find(program, procedure, is_hot)
         {
             bodies.insert(procedure, body);

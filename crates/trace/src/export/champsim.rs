@@ -137,8 +137,8 @@ impl Numbers {
         }
     }
 
-    /// The registers that a transfer of control is said to write and read, so that ChampSim recognises its kind. There
-    /// is no room for the register that a call writes its return address to.
+    /// The registers written and read in the record of a transfer of control, from which ChampSim derives its kind. The
+    /// register that a call writes its return address to has no room there.
     fn transfer(&self, summary: &InstructionSummary, transfer: ControlTransfer) -> ([u8; 2], [u8; 4]) {
         if transfer.is_conditional {
             // A branch that tests the zero register must not look like a jump, which tests nothing; one that tests the

@@ -67,7 +67,7 @@ impl<'a> Pprof<'a> {
         super::write(CallProfile { tree: &self.tree, columns, event: 0, costs }, self.dictionary.trace, out)
     }
 
-    /// What the instructions of a block cost that were executed so many times.
+    /// The costs of the instructions of a block, by how often each was executed.
     fn costs(&self, node: NodeId, block: BlockId, times: impl Fn(usize) -> u64) -> InstructionCosts {
         let length = self.dictionary.facts(block).length() as usize;
         let mut rows: Vec<Vec<u64>> = (0..length).map(|index| vec![times(index), 0, 0]).collect();

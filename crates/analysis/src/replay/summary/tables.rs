@@ -3,6 +3,7 @@
 use events::BlockId;
 
 use super::{EventKind, Kinds, LineUse, Stream, Summary, Unit, Window, pages_of};
+use crate::environment::describe_environment;
 use crate::mix::{self, Mix};
 use crate::profile::{self, Attribution, Profile};
 use crate::replay::text::{describe, host_process, thread};
@@ -99,6 +100,7 @@ impl Summary<'_> {
         row("program", command.collect::<Vec<_>>().join(" "));
         row("processor", header.cpu.clone());
         row("values", values.into());
+        row("environment", header.environment.as_ref().map_or("not recorded".into(), describe_environment));
         row("unit of work", header.unit.clone().unwrap_or_else(|| "none".into()));
         row("blocks", trace.blocks().len().to_string());
         row("chunks", trace.chunks().len().to_string());

@@ -69,7 +69,7 @@ impl Check {
 /// Checks the host and writes a row for each check. The exit status is 1 if something needed is missing.
 pub fn run(options: &DoctorOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
-    report::check(false, output.format, output.path.as_deref())?;
+    report::check(false, output.format(), output.path.as_deref())?;
     let mut checks = host::checks();
     checks.extend(libraries(&options.sysroot));
     checks.extend(TOOLS.map(tool));

@@ -71,7 +71,7 @@ impl Debugged {
         });
         let stderr = text(&self.stderr);
         let (_, stderr) = stderr.split_once('\n').unwrap();
-        Outcome { status, stdout: text(&self.stdout), stderr: stderr.into() }
+        Outcome { status, stdout: text(&self.stdout), stderr: stderr.into(), has_format: false }
     }
 
     /// Status and output of a program that was debugged without a word about it.

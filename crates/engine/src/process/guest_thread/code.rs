@@ -8,7 +8,7 @@ use super::{GuestThread, Shared};
 use crate::platform::{Block, BlockCache, Cpu};
 use guest::MAX_BLOCK_INSTRUCTIONS;
 use guest::interpreter::{self, Limits, Next, Stop};
-use guest::{InstrumentationLevel, Observer};
+use guest::{Callbacks, InstrumentationLevel, Observer};
 use jit::{Compiler, Exit, UNWIND};
 use memory::Memory;
 
@@ -171,13 +171,16 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
         if self.depth > 0 && jit::is_stack_full(&self.cpu.host) {
             return Some(Exit::At(UNWIND));
         }
-        let host = &mut self.cpu.host;
-        host.instruction_limit =
-            self.observer.instruction_limit().saturating_sub(MAX_BLOCK_INSTRUCTIONS as u64);
-        host.memory = self.shared.memory;
-        host.interpret_until = Some(interpret_until::<O>);
-        host.flush_records = Some(flush_records::<O>);
-        self.cpu.host.callback_context = (&raw mut *self).cast();
+        let limit = self.observer.instruction_limit().saturating_sub(MAX_BLOCK_INSTRUCTIONS as u64);
+        self.cpu.host.set_instruction_limit(limit);
+        let callbacks = Callbacks {
+            flush_records: flush_records::<O>,
+            interpret_until: interpret_until::<O>,
+            context: (&raw mut *self).cast(),
+            memory: self.shared.memory,
+        };
+        // SAFETY: both functions take this runner, which is suspended while compiled code runs.
+        unsafe { self.cpu.host.set_callbacks(callbacks) };
         self.flush_filtered();
         self.depth += 1;
         // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code calls back only
@@ -260,8 +263,7 @@ fn forget(cache: &mut BlockCache, code: &mut Code) {
 /// Called by compiled code when the record buffer is full.
 extern "C" fn flush_records<O: Observer<Cpu>>(cpu: *mut c_void) {
     // SAFETY: as for `interpret_until`.
-    let runner =
-        unsafe { &mut *(*cpu.cast::<Cpu>()).host.callback_context.cast::<GuestThread<'_, '_, '_, O>>() };
+    let runner = unsafe { &mut *(*cpu.cast::<Cpu>()).host.context().cast::<GuestThread<'_, '_, '_, O>>() };
     runner.flush_records();
 }
 
@@ -269,8 +271,7 @@ extern "C" fn flush_records<O: Observer<Cpu>>(cpu: *mut c_void) {
 /// address at which to continue. If the lowest bit of `until` is set, the first instruction is a system call.
 extern "C" fn interpret_until<O: Observer<Cpu>>(cpu: *mut c_void, from: u64, until: u64) -> u64 {
     // SAFETY: `execute` set the runner before it entered the calling code, and is suspended meanwhile.
-    let runner =
-        unsafe { &mut *(*cpu.cast::<Cpu>()).host.callback_context.cast::<GuestThread<'_, '_, '_, O>>() };
+    let runner = unsafe { &mut *(*cpu.cast::<Cpu>()).host.context().cast::<GuestThread<'_, '_, '_, O>>() };
     let (until, is_system_call) = (until & !3, until & 1 != 0);
     runner.cpu.pc = from;
     if is_system_call {
@@ -290,7 +291,7 @@ extern "C" fn interpret_until<O: Observer<Cpu>>(cpu: *mut c_void, from: u64, unt
         runner.go(until)
     };
     runner.flush_filtered();
-    if runner.cpu.host.stack_limit != runner.cpu.host.stack_end {
+    if runner.cpu.host.must_leave() {
         jit::watch(&mut runner.cpu.host);
     }
     next

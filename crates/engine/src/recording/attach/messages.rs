@@ -12,7 +12,7 @@ pub(super) struct Request {
     pub(super) begins: bool,
 }
 
-/// What a process tells its client.
+/// The messages of a process to its client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum Answer {
@@ -22,7 +22,7 @@ pub(in super::super) enum Answer {
     Refused(String),
     /// The plan is carried out.
     Over,
-    /// It ended, or its recording did, after so many instructions and units of work.
+    /// The process or its recording has ended.
     Done {
         /// Number of instructions.
         instructions: u64,

@@ -20,10 +20,14 @@ impl<G: Abi> Thread<G> {
         kernel.process
     }
 
-    /// Adds the instructions that the thread has executed to the process's clock.
+    /// Adds the instructions that the thread has executed to the process's clock, and to the count of
+    /// [`Settings::executed`](crate::Settings::executed).
     pub fn report(&mut self, kernel: &mut Kernel<G>, instructions: u64) {
         kernel.instructions += instructions - self.reported;
         self.reported = instructions;
+        if let Some(executed) = &kernel.settings.executed {
+            executed.store(kernel.instructions, std::sync::atomic::Ordering::Relaxed);
+        }
     }
 
     /// Ends the thread: wakes the futex waiters, and stops the delivery of signals to it.

@@ -1,0 +1,173 @@
+//! Sweeps: misses or cycles of machines that differ in one or two fields, of one execution.
+
+use std::process::ExitCode;
+
+use analysis::models::{cross_table, main_causes, swept_cycles, swept_misses, varying_columns};
+use analysis::table::Table;
+use anyhow::bail;
+use machine::{Caches, Machine, Model, ParallelModels, Setting, TimingModel};
+use report::{Arrangement, Block, Chart, Format, Page, Section};
+
+use super::selected_machines::SelectedMachines;
+use super::simulate::{Simulated, simulate};
+use crate::arguments::{MachineSettings, OutputOptions, SimulationOptions};
+
+/// The most configurations of a sweep.
+const MOST: usize = 256;
+/// The most series of a chart: more colours cannot be distinguished.
+const SERIES: usize = 12;
+
+/// What is swept.
+pub struct SweepRequest<'a> {
+    /// The names of machines.
+    pub names: &'a [String],
+    pub settings: &'a MachineSettings,
+    pub output: &'a OutputOptions,
+    pub input: &'a SimulationOptions,
+}
+
+/// A machine with the values of the fields that are swept.
+struct Configuration {
+    values: Vec<String>,
+    machine: Machine,
+}
+
+/// Simulates the caches of each configuration, and writes a table or charts of misses.
+pub fn misses(request: &SweepRequest) -> anyhow::Result<ExitCode> {
+    let configurations = configurations(request)?;
+    let models = configurations.iter().map(|one| Caches::new(&one.machine)).collect();
+    let (simulated, models) = run(request, &configurations, models)?;
+    let rows: Vec<_> = configurations.iter().map(|one| one.values.clone()).zip(&models).collect();
+    let fields = fields(request);
+    let table = swept_misses(&fields, &rows);
+    let columns = varying_columns(&table);
+    let charts = || match fields.len() {
+        1 => Ok(vec![report::lines(&table, &fields[0], &columns, "misses")?]),
+        _ => crossed(&table, &columns),
+    };
+    write(request, &simulated, &table, charts)
+}
+
+/// Simulates the pipeline of each configuration, and writes a table or charts of cycles.
+pub fn cycles(request: &SweepRequest) -> anyhow::Result<ExitCode> {
+    let configurations = configurations(request)?;
+    let models = configurations.iter().map(|one| TimingModel::new(&one.machine));
+    let models = models.collect::<Result<Vec<_>, _>>()?;
+    let (simulated, models) = run(request, &configurations, models)?;
+    let rows = configurations.iter().zip(&models);
+    let rows: Vec<_> = rows.map(|(one, model)| (one.values.clone(), &one.machine, model)).collect();
+    let fields = fields(request);
+    let table = swept_cycles(&fields, &rows);
+    let charts = || match fields.len() {
+        1 => {
+            let causes = main_causes(&table, SERIES);
+            let names: Vec<&str> = causes.columns[1..].iter().map(|column| column.name.as_str()).collect();
+            Ok(vec![report::bars(&causes, &fields[0], &names, Arrangement::Stacked)?])
+        }
+        _ => crossed(&table, &["cycles"]),
+    };
+    write(request, &simulated, &table, charts)
+}
+
+/// Each combination of the values.
+fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<Configuration>> {
+    let output = request.output;
+    let sweeps = &request.settings.sweeps;
+    let ([name], 1..=2) = (request.names, sweeps.len()) else {
+        bail!(
+            "a sweep is of one machine, and of one or two fields: give --machine once, --sweep once or twice"
+        );
+    };
+    if let [first, second] = &sweeps[..]
+        && first.field() == second.field()
+    {
+        bail!("--sweep {} is given twice: give all values at once", first.field());
+    }
+    let is_picture =
+        output.path.as_deref().is_some_and(|path| path.extension().is_some_and(|it| it == "svg"));
+    if is_picture {
+        bail!("the charts of a sweep are a page: name it with -o NAME.html");
+    }
+    match output.page() {
+        Some(_) if output.format() != Format::Table => {
+            bail!("a page has no other format: leave out --format {}", output.format())
+        }
+        Some(_) => {}
+        None => report::check(false, output.format(), output.path.as_deref())?,
+    }
+    let mut combinations: Vec<Vec<Setting>> = vec![Vec::new()];
+    for sweep in sweeps {
+        let with = |before: &[Setting], setting: &Setting| [before, std::slice::from_ref(setting)].concat();
+        let next =
+            combinations.iter().flat_map(|before| sweep.settings().iter().map(move |one| with(before, one)));
+        combinations = next.collect();
+    }
+    if combinations.len() > MOST {
+        bail!("{} configurations are more than {MOST}: give fewer values", combinations.len());
+    }
+    let configuration = |swept: Vec<Setting>| {
+        let settings = [&request.settings.settings[..], &swept].concat();
+        let selected = SelectedMachines::find(std::slice::from_ref(name), &settings)?;
+        let values = swept.iter().map(|setting| setting.text().to_string()).collect();
+        let machine = selected.machines.into_iter().next().expect("one was named");
+        Ok(Configuration { values, machine })
+    };
+    combinations.into_iter().map(configuration).collect()
+}
+
+/// The fields that differ.
+fn fields(request: &SweepRequest) -> Vec<String> {
+    request.settings.sweeps.iter().map(machine::Sweep::field).collect()
+}
+
+/// Simulates the models, all on the same execution.
+fn run<M: Model + 'static>(
+    request: &SweepRequest,
+    configurations: &[Configuration],
+    models: Vec<M>,
+) -> anyhow::Result<(Simulated<()>, Vec<M>)> {
+    let mut selected = SelectedMachines::find(request.names, &request.settings.settings)?;
+    selected.machines = configurations.iter().map(|one| one.machine.clone()).collect();
+    let model = ParallelModels::new(models);
+    let simulated = simulate(request.input, request.output, None, &[], &selected, model)?;
+    let (simulated, model) = simulated.take_model();
+    Ok((simulated, model.into_models()))
+}
+
+/// A chart for each column: the first field along the axis, a line for each value of the second one.
+fn crossed(table: &Table, columns: &[&str]) -> Result<Vec<Chart>, report::Error> {
+    let tables = columns.iter().filter_map(|column| cross_table(table, column));
+    let chart = |cross: Table| {
+        let series: Vec<&str> = cross.columns[1..].iter().map(|column| column.name.as_str()).collect();
+        report::lines(&cross, &cross.columns[0].name, &series[..series.len().min(SERIES)], &cross.title)
+    };
+    tables.map(chart).collect()
+}
+
+fn write(
+    request: &SweepRequest,
+    simulated: &Simulated<()>,
+    table: &Table,
+    charts: impl FnOnce() -> Result<Vec<Chart>, report::Error>,
+) -> anyhow::Result<ExitCode> {
+    match request.output.page() {
+        Some(path) => {
+            let charts = charts()?.into_iter().map(Block::Chart);
+            let section = Section {
+                heading: table.title.clone(),
+                blocks: charts.chain([Block::Table(table.clone())]).collect(),
+            };
+            let page = Page {
+                title: "Sweep".into(),
+                headline: format!("What {} changes", fields(request).join(" and ")),
+                sections: vec![section],
+                provenance: simulated.provenance(),
+                ..Page::default()
+            };
+            simulated.protect();
+            report::write_file(path, |out| page.write(out))?;
+        }
+        None => simulated.write(vec![table.clone()], &Default::default(), request.output)?,
+    }
+    simulated.finish(request.input)
+}

@@ -1,0 +1,127 @@
+//! Settings of machines, and sweeps.
+
+use std::fs;
+
+use crate::caches::{Folder, column};
+use crate::support::{csv, run};
+
+/// The rows of a command's table in CSV.
+fn table(words: &str) -> Vec<Vec<String>> {
+    csv(&run(words).stdout)
+}
+
+#[test]
+fn settings_are_those_of_a_machines_file() {
+    let folder = Folder::new();
+    let trace = folder.trace(":ev5/modes work");
+    let machine = folder.path("mine.toml");
+    let text = "base = \"dec3000\"\n[caches.dcache]\nsize = \"4K\"\n[caches.icache]\nways = 2\n";
+    fs::write(&machine, text).unwrap();
+    let settings = "--set dcache.size=4K --set caches.icache.ways=2";
+    let input = format!("--format csv {trace}");
+    for (command, columns) in [("caches", 1), ("caches --by function", 0), ("time --by line", 0)] {
+        let set = table(&format!("{command} --machine dec3000 {settings} {input}"));
+        let described = table(&format!("{command} --machine {} {input}", machine.display()));
+        let plain = table(&format!("{command} --machine dec3000 {input}"));
+        let cells = |rows: &[Vec<String>]| rows.iter().map(|row| row[columns..].to_vec()).collect::<Vec<_>>();
+        assert_eq!(cells(&set), cells(&described), "{command}");
+        assert_ne!(cells(&set), cells(&plain), "{command}");
+    }
+    for command in ["annotate --function work --caches dec3000", "units --caches dec3000 --unit work"] {
+        let own = format!("{command} {settings} :ev5/modes work");
+        assert!(run(&own).stderr.contains("dec3000 with dcache.size=4K, caches.icache.ways=2."), "{own}");
+    }
+    let failure = run(&format!("caches --set dcache.sise=4K {trace}")).failure();
+    assert!(failure.contains("dcache.sise=4K: unknown field `sise`, expected one of `level`"), "{failure}");
+    let failure = run(&format!("time --set dcache.size=5K {trace}")).failure();
+    assert!(failure.contains("caches.dcache.size: 160 (the number of sets) is not"), "{failure}");
+}
+
+#[test]
+fn a_sweep_has_the_results_of_single_runs() {
+    let folder = Folder::new();
+    let trace = folder.trace(":ev56/modes work");
+    for input in [trace.as_str(), ":ev56/modes work", "--host-processors 1 :ev56/modes work"] {
+        let swept = table(&format!("caches --sweep dcache.size=1K,8K,64K --format csv {input}"));
+        assert_eq!(swept[0][..3], ["dcache.size", "icache misses", "dcache misses"]);
+        assert_eq!(swept.iter().skip(1).map(|row| row[0].as_str()).collect::<Vec<_>>(), ["1K", "8K", "64K"]);
+        for row in &swept[1..] {
+            let single = table(&format!("caches --set dcache.size={} --format csv {input}", row[0]));
+            assert_eq!(
+                column(&single, "misses").iter().map(u64::to_string).collect::<Vec<_>>(),
+                row[1..],
+                "{input}"
+            );
+        }
+        assert_ne!(swept[1][2], swept[3][2]);
+    }
+    let (clock, size) = ("processor.clock_mhz=200,400", "dcache.size=1K,8K");
+    for input in [trace.as_str(), "--unit work --skip 20 --warm-up 10 --units 30 :ev56/modes work"] {
+        let swept = table(&format!("time --sweep {clock} --sweep {size} --format csv {input}"));
+        let values: Vec<_> = swept[1..].iter().map(|row| (row[0].as_str(), row[1].as_str())).collect();
+        assert_eq!(values, [("200", "1K"), ("200", "8K"), ("400", "1K"), ("400", "8K")]);
+        for row in &swept[1..] {
+            let set = format!("--set processor.clock_mhz={} --set dcache.size={}", row[0], row[1]);
+            let single = run(&format!("time {set} --format json {input}")).stdout;
+            let single: serde_json::Value = serde_json::from_str(&single).unwrap();
+            assert_eq!(single[0]["rows"][0]["cycles"].to_string(), row[2], "{input} {row:?}");
+            // Issuing and stalls are all cycles, and so are issuing and all causes.
+            let numbers: Vec<u64> = row[4..].iter().map(|cell| cell.parse().unwrap()).collect();
+            assert_eq!(numbers[..3].iter().sum::<u64>().to_string(), row[2]);
+            assert_eq!((numbers[0] + numbers[3..].iter().sum::<u64>()).to_string(), row[2]);
+        }
+    }
+}
+
+#[test]
+fn a_sweep_has_charts() {
+    let folder = Folder::new();
+    let (trace, page) = (folder.trace(":ev56/modes work"), folder.path("sweep.html"));
+    for (words, charts) in [
+        ("caches --sweep dcache.size=8K,16K", 1),
+        ("time --sweep dcache.size=8K,16K", 1),
+        ("caches --sweep dcache.size=8K,16K --sweep dcache.ways=1,2", 1),
+        ("time --sweep dcache.size=8K,16K --sweep dcache.ways=1,2", 1),
+    ] {
+        assert_eq!(run(&format!("{words} -o {} {trace}", page.display())).quiet_success(), "");
+        let text = fs::read_to_string(&page).unwrap();
+        // Of two fields there is a chart for each structure whose misses differ.
+        let drawn = text.matches("figure class=\"chart\"").count();
+        assert!(
+            if words.contains("ways") { (charts..6).contains(&drawn) } else { drawn == charts },
+            "{words}"
+        );
+        assert!(text.contains("<table>") && text.contains("What dcache.size"), "{words}");
+    }
+    let crossed = fs::read_to_string(&page).unwrap();
+    assert!(crossed.contains("dcache.ways = 2"), "the second field is a series");
+}
+
+#[test]
+fn impossible_sweeps_are_rejected() {
+    let folder = Folder::new();
+    let trace = folder.trace(":ev56/tiny");
+    let many = (1..=300).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let cases = [
+        ("--sweep dcache.size=8K,7K".to_string(), "caches.dcache.size: 224 (the number of sets) is not"),
+        ("--sweep l9.size=8K,16K".into(), "there is no l9; there are"),
+        ("--machine dec3000 --machine qemu --sweep dcache.size=8K".into(), "give --machine once"),
+        (
+            "--sweep dcache.size=8K --sweep dcache.ways=1 --sweep dcache.line=32".into(),
+            "--sweep once or twice",
+        ),
+        ("--sweep dcache.size=8K --sweep dcache.size=16K".into(), "--sweep dcache.size is given twice"),
+        (format!("--sweep dcache.victim_lines={many}"), "300 configurations are more than 256"),
+        ("--sweep dcache.size=8K -o chart.svg".into(), "name it with -o NAME.html"),
+        ("--sweep dcache.size=8K --format csv -o chart.html".into(), "leave out --format csv"),
+    ];
+    for (options, problem) in cases {
+        let failure = run(&format!("caches {options} {trace}")).failure();
+        assert!(failure.contains(problem), "{options}: {failure}");
+    }
+    for options in
+        ["--by line --sweep dcache.size=8K", "--classify --sweep dcache.size=8K", "--sweep dcache.size"]
+    {
+        assert_eq!(run(&format!("caches {options} {trace}")).code(), 2, "{options}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Runs a program in one of several ways, and measures its processor time.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::Error;
+
+pub const SYSROOT: &str = "/usr/alpha-linux-gnu";
+pub const QEMU: &str = "qemu-alpha";
+
+/// How a program is run.
+pub struct Runner {
+    pub name: String,
+    /// What stands before the program.
+    pub command: Vec<PathBuf>,
+    /// A variable of its environment.
+    pub variable: Option<(&'static str, &'static str)>,
+    /// The program's build for the host.
+    pub is_native: bool,
+}
+
+impl Runner {
+    /// By a command, to which the Alpha program is added.
+    pub fn new(name: impl Into<String>, command: impl IntoIterator<Item = impl Into<PathBuf>>) -> Runner {
+        let command = command.into_iter().map(Into::into).collect();
+        Runner { name: name.into(), command, variable: None, is_native: false }
+    }
+
+    /// By a subcommand of ours with its options, which writes a file.
+    pub fn writing(name: &str, pathlength: &Path, words: &[&str], file: &Path) -> Runner {
+        let words = words.iter().map(Path::new);
+        Runner::new(name, [pathlength].into_iter().chain(words).chain(["-o".as_ref(), file]))
+    }
+
+    /// The command that runs a program.
+    pub fn command(&self, alpha: &Path, native: &Path) -> Command {
+        let program = if self.is_native { native } else { alpha };
+        let mut words = self.command.iter().map(PathBuf::as_path).chain([program]);
+        let mut command = Command::new(words.next().unwrap_or(program));
+        command.args(words).envs(self.variable);
+        command
+    }
+}
+
+/// One program and its arguments. `{database}` stands for a fresh copy of the workload's.
+pub struct Job {
+    pub title: String,
+    pub native: PathBuf,
+    pub alpha: PathBuf,
+    pub arguments: Vec<String>,
+}
+
+/// Processor seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Used {
+    pub user: f64,
+    pub system: f64,
+}
+
+impl Used {
+    pub fn new(usage: &libc::rusage) -> Used {
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+        Used { user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) }
+    }
+
+    pub fn total(self) -> f64 {
+        self.user + self.system
+    }
+}
+
+/// Runs a job once. Its processor time is what all children have used more than before.
+pub fn measure(job: &Job, runner: &Runner, loaded: &Path, directory: &Path) -> Result<Used, Error> {
+    let database = directory.join("run.db");
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(directory.join(format!("run.db{suffix}")));
+    }
+    std::fs::copy(loaded, &database)?;
+    let mut command = runner.command(&job.alpha, &job.native);
+    for argument in &job.arguments {
+        command.arg(argument.replace("{database}", &database.display().to_string()));
+    }
+    let before = children()?;
+    let output = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
+    let after = children()?;
+    if !output.status.success() {
+        let how = output.status.signal().map_or_else(String::new, |signal| format!(" (signal {signal})"));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{} failed under {}{how}: {errors}", job.title, runner.name).into());
+    }
+    Ok(Used { user: after.user - before.user, system: after.system - before.system })
+}
+
+/// The cheapest of this number of runs, and its elapsed seconds; `cost` computes a run's cost from both times.
+pub fn best(
+    runs: u32,
+    cost: impl Fn(Used, f64) -> f64,
+    mut run: impl FnMut() -> Result<Used, Error>,
+) -> Result<(Used, f64), Error> {
+    let timed = (0..runs).map(|_| {
+        let began = Instant::now();
+        Ok((run()?, began.elapsed().as_secs_f64()))
+    });
+    let timed = timed.collect::<Result<Vec<_>, Error>>()?;
+    let cheapest = timed.into_iter().min_by(|a, b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1)));
+    Ok(cheapest.ok_or("no run")?)
+}
+
+/// The cheapest run of each of several runners, which take turns, so that all meet the same disturbances.
+pub fn best_of_each<R>(
+    runners: &[R],
+    runs: u32,
+    mut run: impl FnMut(&R) -> Result<Used, Error>,
+) -> Result<Vec<Used>, Error> {
+    let mut least: Vec<Option<Used>> = runners.iter().map(|_| None).collect();
+    for _ in 0..runs {
+        for (runner, least) in runners.iter().zip(&mut least) {
+            let used = run(runner)?;
+            if least.is_none_or(|least| used.total() < least.total()) {
+                *least = Some(used);
+            }
+        }
+    }
+    least.into_iter().map(|used| used.ok_or_else(|| "no run".into())).collect()
+}
+
+/// What all children that have ended used.
+fn children() -> Result<Used, Error> {
+    // SAFETY: an all-zero rusage is a valid value, which the call fills in.
+    let (result, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage), usage)
+    };
+    if result != 0 {
+        return Err(std::io::Error::last_os_error().into());
+    }
+    Ok(Used::new(&usage))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runners_take_turns_and_each_keeps_its_cheapest_run() {
+        let mut order = String::new();
+        let mut costs = [3.0, 5.0, 4.0, 2.0, 6.0, 9.0].into_iter();
+        let used = best_of_each(&["a", "b"], 3, |runner| {
+            order += runner;
+            Ok(Used { user: costs.next().ok_or("too many runs")?, system: 0.0 })
+        });
+        let totals: Vec<f64> = used.unwrap().into_iter().map(Used::total).collect();
+        assert_eq!((order.as_str(), totals), ("ababab", vec![3.0, 2.0]));
+    }
+
+    #[test]
+    fn a_failed_run_fails_the_measurement() {
+        assert!(best_of_each(&[()], 2, |()| Err("it failed".into())).is_err());
+    }
+}

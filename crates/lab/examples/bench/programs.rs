@@ -1,0 +1,129 @@
+//! What running programs costs: natively, under qemu-alpha, and on the engine.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use analysis::table::Kind;
+
+use crate::measure::{Job, QEMU, Runner, SYSROOT, Used, best_of_each, measure};
+use crate::record::Record;
+use crate::server::Server;
+use crate::{Bench, Error, pathlength};
+
+const COLUMNS: [(&str, Kind); 7] = [
+    ("program", Kind::Text),
+    ("run by", Kind::Text),
+    ("user s", Kind::Real(2)),
+    ("system s", Kind::Real(2)),
+    ("sum s", Kind::Real(2)),
+    ("faster than qemu-alpha", Kind::Real(2)),
+    ("in user time", Kind::Real(2)),
+];
+
+/// Measures programs under each runner.
+pub fn jobs(bench: &Bench, name: &str, jobs: &[&Job], record: &mut Record) -> Result<(), Error> {
+    record.begin(name, &format!("Processor time: {name}"), &COLUMNS)?;
+    for job in jobs {
+        let run = |runner: &Runner| measure(job, runner, &bench.loaded, bench.directory());
+        rows(bench, &job.title, run, record)?;
+    }
+    note(bench, record)
+}
+
+/// Measures PostgreSQL's server, which is built first.
+pub fn postgresql(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+    let transactions = 5000.min(bench.options.transactions);
+    record.begin("postgresql", "Processor time: postgresql, all processes of the server", &COLUMNS)?;
+    let server = Server::new(&bench.folders, bench.directory())?;
+    let title = format!("PostgreSQL TPC-B, {transactions} transactions");
+    rows(bench, &title, |runner| server.measure(runner, transactions), record)?;
+    note(bench, record)
+}
+
+fn note(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+    let runs = bench.options.runs;
+    record.note(format!("The smallest of {runs} runs; user and system time of all processes."))
+}
+
+/// Measures a program under each runner; a baseline takes turns with the program that it is compared with.
+fn rows(
+    bench: &Bench,
+    title: &str,
+    measure: impl Fn(&Runner) -> Result<Used, Error>,
+    record: &mut Record,
+) -> Result<(), Error> {
+    let mut peer = None;
+    for group in runners(bench.options.baseline.as_deref())? {
+        eprintln!("{title}: {}", group[0].name);
+        let used = best_of_each(&group, bench.options.runs, &measure)?;
+        for (runner, used) in group.iter().zip(used) {
+            if runner.name == QEMU {
+                peer = Some(used);
+            }
+            let ratio = |of: fn(Used) -> f64| peer.map_or(f64::NAN, |peer| of(peer) / of(used));
+            record.row(vec![
+                title.into(),
+                runner.name.clone().into(),
+                used.user.into(),
+                used.system.into(),
+                used.total().into(),
+                ratio(Used::total).into(),
+                ratio(|used| used.user).into(),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// The runners, in groups that take turns.
+fn runners(baseline: Option<&Path>) -> Result<Vec<Vec<Runner>>, Error> {
+    let mut groups = vec![vec![Runner { is_native: true, ..Runner::new("native", [""; 0]) }]];
+    if Command::new(QEMU).arg("--version").stdout(Stdio::null()).status().is_ok() {
+        groups.insert(0, vec![Runner::new(QEMU, [QEMU, "-L", SYSROOT])]);
+    } else {
+        eprintln!("bench: qemu-alpha is not installed (Debian's package qemu-user): left out");
+    }
+    let ours = of_command(&pathlength()?, "")?;
+    match baseline {
+        None => groups.extend(ours.map(|runner| vec![runner])),
+        Some(baseline) => {
+            let pairs = ours.into_iter().zip(of_command(baseline, ", baseline")?);
+            groups.extend(pairs.map(|(runner, older)| vec![older, runner]));
+        }
+    }
+    Ok(groups)
+}
+
+/// What is measured of a command, and of the engine's example beside it.
+fn of_command(pathlength: &Path, remark: &str) -> Result<[Runner; 3], Error> {
+    let run = pathlength.with_file_name("examples").join("run");
+    for (file, build) in [(pathlength, ""), (&run, " -p pathlength-engine --example run")] {
+        if !file.exists() {
+            return Err(format!("{} is missing: cargo build --release{build}", file.display()).into());
+        }
+    }
+    let command = |word: &str| Runner::new(format!("pathlength {word}{remark}"), [pathlength, word.as_ref()]);
+    let trace = Runner::new(format!("full trace, added up{remark}"), [run]);
+    let trace = Runner { variable: Some(("PATHLENGTH_HOT", "trace")), ..trace };
+    Ok([command("run"), command("count"), trace])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_without_its_example_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = folder.path().join("pathlength");
+        let error = of_command(&command, "").err().unwrap().to_string();
+        assert!(error.contains("pathlength is missing"), "{error}");
+        std::fs::write(&command, "").unwrap();
+        let error = of_command(&command, "").err().unwrap().to_string();
+        assert!(error.contains("examples/run is missing") && error.contains("--example run"), "{error}");
+        std::fs::create_dir(folder.path().join("examples")).unwrap();
+        std::fs::write(folder.path().join("examples/run"), "").unwrap();
+        let names = of_command(&command, ", baseline").unwrap().map(|runner| runner.name);
+        assert_eq!(names[..2], ["pathlength run, baseline", "pathlength count, baseline"]);
+    }
+}
