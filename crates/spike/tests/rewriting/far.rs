@@ -20,7 +20,7 @@ fn branches_go_by_stubs() {
     std::fs::write(&source, text).unwrap();
     let original = Original::new(source.to_str().unwrap(), &["-O2", "-g", "-fexceptions"], |_| ());
     let program = lift::lift(std::fs::read(original.path("original")).unwrap()).unwrap();
-    for seed in 1..testing::sample(2, 5) {
+    for seed in 1..testing::sample(2, 3) {
         let mut layout = shuffled(&program, seed);
         let name = |one: &assemble::Fragment| program.procedures[one.procedure as usize].name.as_str();
         let padding = layout.fragments.iter().position(|one| name(one) == "padding").unwrap();

@@ -39,7 +39,7 @@ const FOUND: [(&str, &str, u64); 2] = [("feature.c", "sections", 5), ("feature.c
 
 /// Seeds of random orders; 0 is the original order.
 fn seeds() -> std::ops::Range<u64> {
-    0..testing::sample(2, 6)
+    0..testing::sample(2, 4)
 }
 
 fn builds(first: usize) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> {
@@ -120,7 +120,7 @@ fn optimized_by_any_profile() {
         for (name, switches) in builds(4) {
             let switches: Vec<&str> = switches.iter().copied().chain(["-fexceptions"]).collect();
             let original = Original::new(source, &switches, |_| ());
-            for seed in 1..testing::sample(2, 8) {
+            for seed in 1..testing::sample(2, 3) {
                 let bytes = std::fs::read(original.path("original")).unwrap();
                 let mut program = lift::lift(bytes).unwrap_or_else(|error| panic!("{error}"));
                 give_random_counts(&mut program, seed);
