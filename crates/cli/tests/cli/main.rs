@@ -29,6 +29,7 @@ mod run;
 mod saved_counts;
 mod show;
 mod signals;
+mod spike;
 mod strides;
 mod study;
 mod support;
