@@ -4,7 +4,7 @@ use isa::Op;
 
 use crate::error::Problem;
 use crate::program::{
-    Base, BlockId, Exit, Instruction, LENGTH, NO_ORIGIN, ProcedureId, Program, Reference, Target, ZERO,
+    Anchor, Base, BlockId, Counter, Exit, Instruction, LENGTH, NO_ORIGIN, ProcedureId, Program, Reference, Target, ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -135,6 +135,11 @@ pub fn size(program: &Program, block: BlockId, next: Option<BlockId>) -> u64 {
 
 /// Gives every block of the layout an address from `base` on, and computes the words.
 pub fn assemble(program: &Program, layout: &Layout, base: u64) -> Result<Assembly, Problem> {
+    assemble_with(program, layout, base, base)
+}
+
+/// The same of an instrumented program, with counters at this address.
+pub fn assemble_with(program: &Program, layout: &Layout, base: u64, counters: u64) -> Result<Assembly, Problem> {
     let mut assembly = Assembly {
         base,
         block_addresses: vec![0; program.blocks.len()],
@@ -156,7 +161,7 @@ pub fn assemble(program: &Program, layout: &Layout, base: u64) -> Result<Assembl
         }
         assembly.fragments.push((start, address));
     }
-    let mut encoder = Encoder { program, assembly, ends };
+    let mut encoder = Encoder { program, assembly, ends, counters };
     for (fragment, index) in layout.fragments.iter().zip(0..) {
         encoder.pad(encoder.assembly.fragments[index].0);
         for (at, &block) in fragment.blocks.iter().enumerate() {
@@ -170,6 +175,7 @@ struct Encoder<'a> {
     program: &'a Program,
     assembly: Assembly,
     ends: Vec<u64>,
+    counters: u64,
 }
 
 impl Encoder<'_> {
@@ -204,6 +210,8 @@ impl Encoder<'_> {
                 Reference::CodeLow(target) => {
                     with_low(instruction.word, self.of(target).wrapping_sub(gp) as i64)
                 }
+                Reference::CounterHigh(counter) => with_high(instruction.word, self.counter(counter, gp)),
+                Reference::CounterLow(counter) => with_low(instruction.word, self.counter(counter, gp)),
                 Reference::None | Reference::Slot(_) | Reference::CallThrough(_) => instruction.word,
             };
             self.push(word, instruction);
@@ -223,6 +231,22 @@ impl Encoder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The distance from its anchor to a counter.
+    fn counter(&self, counter: Counter, gp: u64) -> i64 {
+        let address = self.counters + u64::from(counter.offset);
+        let before = |instructions: u8| self.address() - u64::from(instructions) * LENGTH;
+        let distance = match counter.anchor {
+            Anchor::GlobalPointer => address.wrapping_sub(gp),
+            Anchor::Instruction(back) => address.wrapping_sub(before(back)),
+            // From four times the distance of an address from the anchor to four times its distance from the entry.
+            Anchor::Scaled(back, entry) => {
+                let anchor = before(back);
+                address.wrapping_sub(anchor).wrapping_add(4 * anchor.wrapping_sub(self.of(entry)))
+            }
+        };
+        distance as i64
     }
 
     fn of(&self, block: BlockId) -> u64 {

@@ -3,8 +3,10 @@
 //! An image is taken apart into instructions, blocks and procedures ([`program`]), improved, and put together again.
 
 pub mod assemble;
+pub mod counts;
 pub mod elf;
 mod error;
+pub mod instrument;
 pub mod layout;
 pub mod lift;
 pub mod optimize;

@@ -85,7 +85,7 @@ pub fn build(
         });
     }
     let global_pointers = builder.pairs.global_pointers;
-    Ok(Program { elf, code, procedures, blocks, global_pointers, data: Vec::new(), frames })
+    Ok(Program { elf, code, procedures, blocks, global_pointers, data: Vec::new(), frames, counters: None })
 }
 
 /// The computations of the global pointer.
