@@ -44,7 +44,7 @@ pub struct Assembly {
 }
 
 /// `bis $31,$31,$31`.
-const NOP: u32 = 0x47ff_041f;
+pub const NOP: u32 = 0x47ff_041f;
 /// Conditional branches and their opposites.
 const OPPOSITES: [(Op, Op); 7] = [
     (Op::Beq, Op::Bne),
@@ -239,6 +239,7 @@ impl Encoder<'_> {
         let before = |instructions: u8| self.address() - u64::from(instructions) * LENGTH;
         let distance = match counter.anchor {
             Anchor::GlobalPointer => address.wrapping_sub(gp),
+            Anchor::Code => address.wrapping_sub(self.assembly.base),
             Anchor::Instruction(back) => address.wrapping_sub(before(back)),
             // From four times the distance of an address from the anchor to four times its distance from the entry.
             Anchor::Scaled(back, entry) => {

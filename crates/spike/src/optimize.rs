@@ -58,7 +58,7 @@ pub fn optimize(
 }
 
 /// Removes what the compiler and the linker filled gaps with. Returns how many instructions.
-fn strip_nops(program: &mut Program) -> usize {
+pub fn strip_nops(program: &mut Program) -> usize {
     let Program { blocks, procedures, .. } = program;
     let mut count = 0;
     for block in blocks.iter_mut().filter(|block| procedures[block.procedure as usize].frozen.is_none()) {

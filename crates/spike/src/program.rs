@@ -198,7 +198,9 @@ pub enum Anchor {
     GlobalPointer,
     /// The address of the instruction that is so many instructions before.
     Instruction(u8),
-    /// The same; four times the distance from there to an address of the procedure with this entry is added to it.
+    /// The address of the first instruction of the image, plus a distance.
+    Code,
+    /// As `Instruction`; four times the distance from there to an address of the procedure with this entry is added to it.
     Scaled(u8, BlockId),
 }
 

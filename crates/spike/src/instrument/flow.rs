@@ -3,7 +3,7 @@
 //! A block is an edge, from the vertex at which it begins to the one at which it ends, so that it can have a counter of its
 //! own; so is each way from a block to another one. One more vertex stands for all that is outside the procedure.
 
-use super::frequency::Frequencies;
+use super::frequency::{ENTRY, Frequencies};
 use super::points::Points;
 use super::spanning_tree::{Edge, Measure};
 use crate::program::{BlockId, DataForm, Exit, Procedure, ProcedureId, Program, Reference};
@@ -33,6 +33,9 @@ pub enum Meaning {
     /// Control that leaves, or does not return from a call.
     Leave,
 }
+
+/// The estimate from which on an edge is frequent: in loops, that is.
+const FREQUENT: u64 = ENTRY * 3 / 2;
 
 /// The flow graph of a procedure.
 #[derive(Clone, Debug)]
@@ -199,6 +202,11 @@ impl Flow {
             flow.push(end(from), to.map_or(OUTSIDE, begin), measure, meaning);
         }
         flow
+    }
+
+    /// Whether an edge is estimated to be executed often, in comparison with its procedure.
+    pub fn is_frequent(&self, edge: usize) -> bool {
+        matches!(self.edges[edge].measure, Measure::Counter(cost) if cost >= FREQUENT * COUNTER_COST)
     }
 
     fn push(&mut self, from: usize, to: usize, measure: Measure, meaning: Meaning) {

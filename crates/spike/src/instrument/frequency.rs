@@ -7,7 +7,7 @@ const LOOP: u64 = 8;
 /// The largest estimate.
 const MOST: u64 = 1 << 40;
 /// The estimate of a procedure's entry.
-const ENTRY: u64 = 1 << 20;
+pub const ENTRY: u64 = 1 << 20;
 /// Of 100 executions of a forward branch, those that are taken: compilers let the frequent path fall through.
 const FORWARD_TAKEN: u64 = 35;
 /// The same of a branch back.

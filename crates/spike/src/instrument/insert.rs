@@ -7,11 +7,14 @@ use super::flow::{Entries, Flow, Meaning, Returning, is_taken};
 use super::points::{Points, Preserving, local_numbers, pointer_after};
 use super::registers::{Liveness, Overwritten};
 use super::spanning_tree::SpanningTree;
-use super::{Measured, Summary};
+use super::routine::Routines;
+use super::{Cell, Measured, Summary};
 use crate::assemble;
 use crate::counts::HEADER_BYTES;
 use crate::program::{Block, BlockId, Exit, Instruction, LENGTH, ProcedureId, Program, Reference, Target};
 
+/// Instructions of a part of the code: far fewer than a branch spans, as one procedure may be large.
+const PART: u64 = 1 << 18;
 /// The most instructions that are inserted before an indirect jump.
 const MOST_BEFORE_JUMP: u64 = 14;
 
@@ -21,6 +24,10 @@ pub struct Inserter {
     pub program: Program,
     /// What was inserted.
     pub summary: Summary,
+    /// The routines of this part of the code.
+    pub routines: Routines,
+    /// Words of the code since the last routines.
+    distance: u64,
     /// Indirect calls, and the offsets of their last targets.
     pub calls: Vec<(BlockId, u32)>,
     /// The offset of the next counter.
@@ -50,7 +57,8 @@ struct Insertion {
 
 impl Inserter {
     /// Analyses a program.
-    pub fn new(program: Program) -> Inserter {
+    pub fn new(mut program: Program) -> Inserter {
+        let routines = Routines::new(&mut program);
         let numbers = local_numbers(&program);
         let is_kept = |block: &&Block| {
             program.procedures[block.procedure as usize].frozen.is_none() && is_indirect_call(block)
@@ -58,6 +66,8 @@ impl Inserter {
         let calls = program.blocks.iter().filter(is_kept).count() as u32;
         Inserter {
             summary: Summary::default(),
+            routines,
+            distance: 0,
             calls: Vec::new(),
             next: HEADER_BYTES + 8 * calls,
             next_call: HEADER_BYTES,
@@ -84,20 +94,27 @@ impl Inserter {
             return (None, facts.blocks);
         };
         self.summary.procedures += 1;
-        let mut insertions = Vec::new();
-        let (mut measured, mut ways) = (Measured { flow, tree, counters: Vec::new(), jumps: Vec::new() }, Vec::new());
+        let (mut insertions, mut ways) = (Vec::new(), Vec::new());
+        let mut measured = Measured { flow, tree, counters: Vec::new(), jumps: Vec::new() };
         for edge in 0..measured.flow.edges.len() {
             if !measured.tree.has_counter(&measured.flow.edges, edge) {
                 continue;
             }
-            let offset = self.next;
-            self.next += 8;
-            measured.counters.push((edge, offset));
-            match measured.flow.meanings[edge] {
-                Meaning::Block(at) => insertions.push(self.count_block(&facts, at, offset)),
-                Meaning::Way { from, successor, .. } => ways.push((from, successor, self.count_way(&facts, from, successor, offset))),
+            let is_frequent = measured.flow.is_frequent(edge);
+            let cell = match measured.flow.meanings[edge] {
+                Meaning::Block(at) => {
+                    let (insertion, cell) = self.count_block(&facts, at, is_frequent);
+                    insertions.push(insertion);
+                    cell
+                }
+                Meaning::Way { from, successor, .. } => {
+                    let (block, cell) = self.count_way(&facts, from, successor, is_frequent);
+                    ways.push((from, successor, block));
+                    cell
+                }
                 Meaning::Entry | Meaning::Leave => unreachable!("these have no counters"),
-            }
+            };
+            measured.counters.push((edge, cell));
         }
         self.last_targets(&facts, &mut insertions);
         let order = self.insert_ways(&facts, ways);
@@ -135,15 +152,17 @@ impl Inserter {
         states
     }
 
-    fn count_block(&mut self, facts: &Facts, at: usize, offset: u32) -> Insertion {
+    fn count_block(&mut self, facts: &Facts, at: usize, is_frequent: bool) -> (Insertion, Cell) {
         self.summary.block_counters += 1;
         let states = self.states(facts, at);
         let position = (0..states.len()).min_by_key(|&position| states[position].cost()).unwrap_or(0);
-        let instructions = self.code(Action::Count(offset), states[position]);
-        Insertion { block: facts.blocks[at], position, instructions }
+        let block = facts.blocks[at];
+        let (instructions, cell) = self.count(states[position], is_frequent, block);
+        (Insertion { block, position, instructions }, cell)
     }
 
-    fn count_way(&mut self, facts: &Facts, from: usize, successor: usize, offset: u32) -> Vec<Instruction> {
+    /// Adds a block for the way from a block to its successor.
+    fn count_way(&mut self, facts: &Facts, from: usize, successor: usize, is_frequent: bool) -> (BlockId, Cell) {
         self.summary.edge_counters += 1;
         let block = &self.program.blocks[facts.blocks[from] as usize];
         let to = block.exit.successors()[successor];
@@ -152,7 +171,28 @@ impl Inserter {
             has_pointer: facts.points.has_pointer_after(from),
             frame: frame(&self.program.blocks[to as usize], 0),
         };
-        self.code(Action::Count(offset), state)
+        let (procedure, exit) = (facts.procedure, Exit::Next(to));
+        let block = Block { procedure, instructions: Vec::new(), exit, is_address_taken: false, count: 0 };
+        let id = self.program.add_block(block);
+        let (instructions, cell) = self.count(state, is_frequent, id);
+        self.program.blocks[id as usize].instructions = instructions;
+        (id, cell)
+    }
+
+    /// A counter in this block: by its instructions if control often comes here, otherwise by a call.
+    fn count(&mut self, state: State, is_frequent: bool, block: BlockId) -> (Vec<Instruction>, Cell) {
+        let routine = match is_frequent {
+            true => None,
+            false => self.routines.call(&mut self.program, state.live, state.frame),
+        };
+        if let Some((call, is_saving)) = routine {
+            self.summary.calls_of_routines += 1;
+            self.summary.saved += usize::from(is_saving);
+            return (vec![call], Cell::Call(block));
+        }
+        let offset = self.next;
+        self.next += 8;
+        (self.code(Action::Count(offset), state), Cell::Offset(offset))
     }
 
     fn code(&mut self, action: Action, state: State) -> Vec<Instruction> {
@@ -204,25 +244,31 @@ impl Inserter {
         }
     }
 
-    /// Adds blocks between blocks. Returns all in their new order: those on branches that are taken come last.
-    fn insert_ways(&mut self, facts: &Facts, ways: Vec<(usize, usize, Vec<Instruction>)>) -> Vec<BlockId> {
+    /// Puts blocks between blocks. Returns all in their new order: those on branches that are taken come last.
+    fn insert_ways(&mut self, facts: &Facts, ways: Vec<(usize, usize, BlockId)>) -> Vec<BlockId> {
         let (mut behind, mut last) = (vec![None; facts.blocks.len()], Vec::new());
-        for (from, successor, instructions) in ways {
-            let id = facts.blocks[from];
-            let next = self.program.blocks.len() as BlockId;
-            let exit = &mut self.program.blocks[id as usize].exit;
+        for (from, successor, block) in ways {
+            let exit = &mut self.program.blocks[facts.blocks[from] as usize].exit;
             let is_taken = is_taken(exit, successor);
-            let to = match exit {
-                Exit::Conditional { taken: Target::Block(to), .. } if is_taken => std::mem::replace(to, next),
-                Exit::Conditional { next: to, .. } | Exit::Next(to) => std::mem::replace(to, next),
+            match exit {
+                Exit::Conditional { taken, .. } if is_taken => *taken = Target::Block(block),
+                Exit::Conditional { next, .. } | Exit::Next(next) => *next = block,
                 _ => unreachable!("other ways have no counters of their own"),
-            };
-            let block = Block { procedure: facts.procedure, instructions, exit: Exit::Next(to), is_address_taken: false, count: 0 };
-            self.program.add_block(block);
-            if is_taken { last.push(next) } else { behind[from] = Some(next) }
+            }
+            if is_taken { last.push(block) } else { behind[from] = Some(block) }
         }
         let each = facts.blocks.iter().zip(behind).flat_map(|(&block, behind)| std::iter::once(block).chain(behind));
         each.chain(last).collect()
+    }
+
+    /// The routines that follow a procedure with these blocks, if the next ones are too far away.
+    pub fn end_of_part(&mut self, blocks: &[BlockId]) -> Option<Routines> {
+        self.distance += blocks.iter().map(|&block| assemble::size(&self.program, block, None)).sum::<u64>();
+        (self.distance > PART).then(|| {
+            self.distance = 0;
+            let next = Routines::new(&mut self.program);
+            std::mem::replace(&mut self.routines, next)
+        })
     }
 
     fn insert(&mut self, mut insertions: Vec<Insertion>) {

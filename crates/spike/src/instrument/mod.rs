@@ -9,18 +9,21 @@ mod frequency;
 mod insert;
 mod points;
 mod registers;
+mod routine;
 mod spanning_tree;
 mod start;
 
-use crate::assemble::{Fragment, Layout, assemble};
+use crate::assemble::{Assembly, Fragment, Layout, NOP, assemble};
 use crate::counts::{self, Header};
 use crate::error::Problem;
 use crate::layout;
+use crate::optimize;
 use crate::output;
 use crate::profile::IndirectCall;
-use crate::program::{Anchor, BlockId, CounterSegment, Exit, Program, Reference};
+use crate::program::{Anchor, BlockId, CounterSegment, Exit, Instruction, Program, Reference};
 use flow::{Flow, Meaning};
 use insert::Inserter;
+use routine::Routines;
 use spanning_tree::SpanningTree;
 
 /// What counts a program's executions.
@@ -30,6 +33,8 @@ pub struct Plan {
     layout: Layout,
     procedures: Vec<Option<Measured>>,
     calls: Vec<(BlockId, u32)>,
+    /// The offset of the counters of calls of routines.
+    call_counters: u32,
     size: u64,
     summary: Summary,
 }
@@ -39,10 +44,19 @@ pub struct Plan {
 struct Measured {
     flow: Flow,
     tree: SpanningTree,
-    /// Edges with counters, and the counters' offsets.
-    counters: Vec<(usize, u32)>,
+    /// Edges with counters, and the counters.
+    counters: Vec<(usize, Cell)>,
     /// Blocks that end with jumps by tables, by their number in the procedure, and the offsets of their counters.
     jumps: Vec<(usize, u32)>,
+}
+
+/// A counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cell {
+    /// The one at an offset.
+    Offset(u32),
+    /// The one of the call of a routine in a block.
+    Call(BlockId),
 }
 
 /// Numbers of an instrumented image.
@@ -58,6 +72,8 @@ pub struct Summary {
     pub block_counters: usize,
     /// Counters of edges.
     pub edge_counters: usize,
+    /// Counters that a call of a routine increments.
+    pub calls_of_routines: usize,
     /// Indirect jumps, with a counter for each target.
     pub jumps: usize,
     /// Indirect calls, with a place for the last target.
@@ -99,20 +115,31 @@ pub fn instrument(program: Program, counts_path: &[u8]) -> Result<Instrumented, 
 
 impl Plan {
     /// Decides where counters go, and inserts them.
-    pub fn new(program: Program) -> Result<Plan, Problem> {
+    pub fn new(mut program: Program) -> Result<Plan, Problem> {
         let original_instructions = program.instructions();
+        let originals = program.procedures.len() as u32;
+        optimize::strip_nops(&mut program);
         let mut inserter = Inserter::new(program);
-        let mut procedures = Vec::new();
-        let mut fragments = Vec::new();
-        for number in 0..inserter.program.procedures.len() as u32 {
+        let (mut procedures, mut fragments, mut all_routines) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..originals {
             let (measured, blocks) = inserter.procedure(number);
+            let routines = inserter.end_of_part(&blocks);
             procedures.push(measured);
             fragments.push(Fragment { procedure: number, blocks, align: layout::ALIGN });
+            fragments.extend(routines.iter().map(Routines::fragment));
+            all_routines.extend(routines);
         }
-        let Inserter { program, summary, calls, next, .. } = inserter;
-        let size = u64::from(next).next_multiple_of(counts::PAGE);
+        let Inserter { mut program, summary, calls, next, routines, .. } = inserter;
+        fragments.push(routines.fragment());
+        all_routines.push(routines);
+        let layout = Layout { fragments };
+        all_routines.iter().for_each(|routines| routines.complete(&mut program, next));
+        separate_calls(&mut program, &layout);
+        let assembly = assemble(&program, &layout, output::code_base(&program.elf))?;
+        let size = u64::from(next) + assembly.words.len() as u64 * 4 + 8;
+        let size = size.next_multiple_of(counts::PAGE);
         let summary = Summary { original_instructions, ..summary };
-        Ok(Plan { program, layout: Layout { fragments }, procedures, calls, size, summary })
+        Ok(Plan { program, layout, procedures, calls, call_counters: next, size, summary })
     }
 
     /// The first bytes of the file with the counts.
@@ -131,10 +158,7 @@ impl Plan {
         let assembly = assembly.map_err(|problem| problem.to_string())?;
         for (procedure, measured) in program.procedures.iter().zip(&self.procedures) {
             let Some(measured) = measured else { continue };
-            let entry = assembly.block_addresses[procedure.blocks[0] as usize];
-            let flow = measured.read(&procedure.blocks, &self.program, cell, |block| {
-                (assembly.block_addresses[block as usize] - entry) as u32
-            });
+            let flow = measured.read(&procedure.blocks, self, &assembly, cell);
             for (meaning, &times) in measured.flow.meanings.iter().zip(&flow) {
                 match *meaning {
                     Meaning::Block(at) => program.blocks[procedure.blocks[at] as usize].count = times,
@@ -156,7 +180,7 @@ impl Plan {
     }
 
     /// The indirect calls: each called its last target always.
-    fn calls(&self, program: &Program, assembly: &crate::assemble::Assembly, cell: impl Fn(u32) -> u64) -> Vec<IndirectCall> {
+    fn calls(&self, program: &Program, assembly: &Assembly, cell: impl Fn(u32) -> u64) -> Vec<IndirectCall> {
         let entries = program.procedures.iter().zip(0..).map(|(procedure, number)| {
             (assembly.block_addresses[procedure.blocks[0] as usize], number)
         });
@@ -186,17 +210,44 @@ impl Plan {
 }
 
 impl Measured {
-    /// The flow of all edges. `distance` gives a block's address relative to the procedure's entry.
-    fn read(&self, blocks: &[BlockId], program: &Program, cell: impl Fn(u32) -> u64, distance: impl Fn(BlockId) -> u32) -> Vec<u64> {
+    /// The flow of all edges of the procedure with these blocks.
+    fn read(&self, blocks: &[BlockId], plan: &Plan, assembly: &Assembly, cell: impl Fn(u32) -> u64) -> Vec<u64> {
         let mut flow = vec![0; self.flow.edges.len()];
-        self.counters.iter().for_each(|&(edge, offset)| flow[edge] = cell(offset));
+        let address = |block: BlockId| assembly.block_addresses[block as usize];
+        for &(edge, counter) in &self.counters {
+            flow[edge] = cell(match counter {
+                Cell::Offset(offset) => offset,
+                Cell::Call(block) => {
+                    let calls = plan.program.blocks[block as usize].instructions.iter().position(routine::is_call);
+                    let back = address(block) + 4 * (calls.unwrap_or_default() as u64 + 1);
+                    plan.call_counters + ((back - assembly.base) & !7) as u32
+                }
+            });
+        }
         for (meaning, place) in self.flow.meanings.iter().zip(&mut flow) {
             let Meaning::Way { from, successor, .. } = *meaning else { continue };
             let Some(&(_, offset)) = self.jumps.iter().find(|jump| jump.0 == from) else { continue };
-            let target = program.blocks[blocks[from] as usize].exit.successors()[successor];
-            *place = cell(offset + 4 * distance(target));
+            let target = plan.program.blocks[blocks[from] as usize].exit.successors()[successor];
+            *place = cell(offset + 4 * (address(target) - address(blocks[0])) as u32);
         }
         self.tree.complete(&self.flow.edges, &mut flow);
         flow
+    }
+}
+
+/// Two calls of routines must not follow each other at once, as the counter of an address is that of 8 bytes.
+fn separate_calls(program: &mut Program, layout: &Layout) {
+    let mut last: Option<BlockId> = None;
+    for &block in layout.fragments.iter().flat_map(|fragment| &fragment.blocks) {
+        let begins = program.blocks[block as usize].instructions.first().is_some_and(routine::is_call);
+        if let Some(last) = last.filter(|_| begins) {
+            let instructions = &mut program.blocks[last as usize].instructions;
+            if let Some(call) = instructions.last().copied().filter(routine::is_call) {
+                instructions.push(Instruction::new(NOP, call.frame));
+            }
+        }
+        if !program.blocks[block as usize].instructions.is_empty() {
+            last = Some(block);
+        }
     }
 }
