@@ -29,7 +29,7 @@ pub use models::{
 };
 pub use program::{FileOptions, ProgramOptions, parse};
 pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
-pub use spike::{LayoutStep, OptimizeOptions, ProfileOptions, SpikeCommand};
+pub use spike::{InstrumentOptions, LayoutStep, OptimizeOptions, ProfileOptions, SpikeCommand};
 pub use strides::{PatternsOf, StridesOptions};
 pub use study::{BuildOptions, StudyName, StudyOptions};
 pub use units::UnitsOptions;

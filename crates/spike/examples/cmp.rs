@@ -14,14 +14,28 @@ fn main() {
     for p in &mine.procedures {
         for (&b, n) in p.blocks.iter().zip(0..) {
             let (x, y) = (&mine.blocks[b as usize], &theirs.blocks[b as usize]);
-            if p.frozen.is_some() { frozen += y.count * y.instructions.len() as u64; continue; }
+            if p.frozen.is_some() {
+                frozen += y.count * y.instructions.len() as u64;
+                continue;
+            }
             executed += y.count * (y.instructions.len() as u64);
-            if x.count == y.count && x.exit == y.exit { same += 1 } else {
+            if x.count == y.count && x.exit == y.exit {
+                same += 1
+            } else {
                 different += 1;
-                if different < 20 { println!("{} block {n}: {} {:?}\n   engine {} {:?}", p.name, x.count as i64, x.exit, y.count, y.exit); }
+                if different < 20 {
+                    println!(
+                        "{} block {n}: {} {:?}\n   engine {} {:?}",
+                        p.name, x.count as i64, x.exit, y.count, y.exit
+                    );
+                }
             }
         }
     }
     let same_calls = calls.iter().filter(|c| their_calls.contains(c)).count();
-    println!("same {same} different {different}; calls {} {} same {same_calls}; executed {executed} frozen {frozen}", calls.len(), their_calls.len());
+    println!(
+        "same {same} different {different}; calls {} {} same {same_calls}; executed {executed} frozen {frozen}",
+        calls.len(),
+        their_calls.len()
+    );
 }

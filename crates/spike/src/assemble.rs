@@ -4,7 +4,8 @@ use isa::Op;
 
 use crate::error::Problem;
 use crate::program::{
-    Anchor, Base, BlockId, Counter, Exit, Instruction, LENGTH, NO_ORIGIN, ProcedureId, Program, Reference, Target, ZERO,
+    Anchor, Base, BlockId, Counter, Exit, Instruction, LENGTH, NO_ORIGIN, ProcedureId, Program, Reference,
+    Target, ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -139,7 +140,12 @@ pub fn assemble(program: &Program, layout: &Layout, base: u64) -> Result<Assembl
 }
 
 /// The same of an instrumented program, with counters at this address.
-pub fn assemble_with(program: &Program, layout: &Layout, base: u64, counters: u64) -> Result<Assembly, Problem> {
+pub fn assemble_with(
+    program: &Program,
+    layout: &Layout,
+    base: u64,
+    counters: u64,
+) -> Result<Assembly, Problem> {
     let mut assembly = Assembly {
         base,
         block_addresses: vec![0; program.blocks.len()],

@@ -25,7 +25,9 @@ impl Header {
     pub fn new(program: &Program, words: &[u32], calls: u64, size: u64) -> Header {
         let both = program.code.words.iter().chain(words);
         // FNV-1a, of words: files hold it, so that it must not change with the compiler.
-        let id = both.fold(0xcbf2_9ce4_8422_2325u64, |hash, &word| (hash ^ u64::from(word)).wrapping_mul(0x100_0000_01b3));
+        let id = both.fold(0xcbf2_9ce4_8422_2325u64, |hash, &word| {
+            (hash ^ u64::from(word)).wrapping_mul(0x100_0000_01b3)
+        });
         Header { id, calls, size }
     }
 
@@ -46,14 +48,19 @@ impl Header {
             return Err("has the counts of another image, or of one that another version of pathlength instrumented; give the original image that was instrumented".into());
         }
         if file.len() as u64 != self.size {
-            return Err(format!("has {} bytes, not {}: it was truncated; instrument the image again", file.len(), self.size));
+            return Err(format!(
+                "has {} bytes, not {}: it was truncated; instrument the image again",
+                file.len(),
+                self.size
+            ));
         }
         Ok(())
     }
 }
 
 fn word(file: &[u8], offset: usize) -> u64 {
-    file.get(offset..offset + 8).map_or(0, |bytes| u64::from_le_bytes(std::array::from_fn(|index| bytes[index])))
+    file.get(offset..offset + 8)
+        .map_or(0, |bytes| u64::from_le_bytes(std::array::from_fn(|index| bytes[index])))
 }
 
 /// The value at an offset.

@@ -17,6 +17,9 @@ pub struct ProfileOptions {
     /// Replace an existing profile.
     #[arg(long)]
     pub replace: bool,
+    /// Run nothing: take the counts that runs of an instrumented image left in this file. PROGRAM is the original image.
+    #[arg(long, value_name = "FILE")]
+    pub from_counts: Option<PathBuf>,
     #[command(flatten)]
     pub file: FileOptions,
 }
@@ -33,6 +36,15 @@ Examples:
 
 The image must have been linked with -Wl,--emit-relocs. The optimized image runs on any Alpha system.")]
     Optimize(OptimizeOptions),
+    /// Write an image that counts its own blocks and edges wherever it runs.
+    #[command(after_help = "\
+Examples:
+  pathlength spike instrument ./sort -o sort.counting
+  ./sort.counting train.txt                    on any Alpha system, or under qemu-alpha
+  pathlength profile --from-counts sort.counting.counts -o sort.profile ./sort
+
+Runs add to the file with the counts, also at the same time, and if they are killed. To begin again, instrument again.")]
+    Instrument(InstrumentOptions),
 }
 
 /// Steps of code layout.
@@ -66,6 +78,19 @@ pub struct OptimizeOptions {
     /// The format of the report: table, csv, json, parquet or markdown.
     #[arg(long, value_name = "FORMAT", default_value_t)]
     pub format: report::Format,
+}
+
+/// Options of `spike instrument`.
+#[derive(Debug, Args)]
+pub struct InstrumentOptions {
+    /// The image: a program or a shared object.
+    pub image: PathBuf,
+    /// The instrumented image.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The file with the counts, which must stay where it is; otherwise OUTPUT.counts.
+    #[arg(long, value_name = "FILE")]
+    pub counts: Option<PathBuf>,
 }
 
 fn layout_step(word: &str) -> Result<Option<LayoutStep>, String> {

@@ -66,7 +66,8 @@ pub fn code(action: Action, state: State, frames: &mut Frames) -> Vec<Instructio
     let kept = [a, b];
     let kept = &kept[2 - saved..];
     if saved > 0 {
-        let stack = |op, register, displacement| encode::memory(op, register, SP, displacement).unwrap_or_default();
+        let stack =
+            |op, register, displacement| encode::memory(op, register, SP, displacement).unwrap_or_default();
         let slots = || kept.iter().zip([0, 8]);
         let mut all = vec![(stack(Op::Lda, SP, -SAVED_BYTES), Reference::None)];
         all.extend(slots().map(|(&register, at)| (stack(Op::Stq, register, at), Reference::None)));
@@ -115,7 +116,13 @@ impl Code {
 
     /// Adds one to the counter whose address, less the lower half of a distance, is in `base`. The addition is atomic: other
     /// threads and processes count, too.
-    fn add_one(&mut self, base: u8, value: u8, offset: u32, anchor: impl Fn(u8) -> Anchor) -> Result<(), EncodeError> {
+    fn add_one(
+        &mut self,
+        base: u8,
+        value: u8,
+        offset: u32,
+        anchor: impl Fn(u8) -> Anchor,
+    ) -> Result<(), EncodeError> {
         self.low(encode::memory(Op::LdqL, value, base, 0)?, offset, anchor(0));
         self.push(encode::operate(Op::Addq, value, Operand::Literal(1), value)?);
         self.low(encode::memory(Op::StqC, value, base, 0)?, offset, anchor(2));
@@ -124,7 +131,13 @@ impl Code {
     }
 }
 
-fn encode_action(code: &mut Code, action: Action, has_pointer: bool, a: u8, b: u8) -> Result<(), EncodeError> {
+fn encode_action(
+    code: &mut Code,
+    action: Action,
+    has_pointer: bool,
+    a: u8,
+    b: u8,
+) -> Result<(), EncodeError> {
     match action {
         Action::Count(offset) if has_pointer => {
             code.high(encode::memory(Op::Ldah, a, GP, 0)?, offset, Anchor::GlobalPointer);

@@ -21,7 +21,11 @@ pub struct Frequencies {
 
 impl Frequencies {
     /// Estimates; `local` gives the number of a block of the procedure within it.
-    pub fn new(program: &Program, blocks: &[BlockId], local: impl Fn(BlockId) -> Option<usize>) -> Frequencies {
+    pub fn new(
+        program: &Program,
+        blocks: &[BlockId],
+        local: impl Fn(BlockId) -> Option<usize>,
+    ) -> Frequencies {
         let count = blocks.len();
         let successors = |at: usize| -> Vec<(usize, u64)> {
             let exit = &program.blocks[blocks[at] as usize].exit;
@@ -43,7 +47,10 @@ impl Frequencies {
                 }
             }
         }
-        let blocks = estimate.iter().zip(&depth).map(|(one, &depth)| one.saturating_mul(LOOP.pow(depth)).clamp(1, MOST));
+        let blocks = estimate
+            .iter()
+            .zip(&depth)
+            .map(|(one, &depth)| one.saturating_mul(LOOP.pow(depth)).clamp(1, MOST));
         Frequencies { blocks: blocks.collect() }
     }
 
@@ -69,7 +76,10 @@ fn shares(exit: &Exit, at: usize, local: impl Fn(BlockId) -> Option<usize>) -> V
     match (exit, all.as_slice()) {
         (Exit::Conditional { .. }, &[taken, next]) => {
             let share = if taken.is_some_and(|to| to <= at) { BACKWARD_TAKEN } else { FORWARD_TAKEN };
-            [(taken, share), (next, 100 - share)].into_iter().filter_map(|(to, share)| Some((to?, share))).collect()
+            [(taken, share), (next, 100 - share)]
+                .into_iter()
+                .filter_map(|(to, share)| Some((to?, share)))
+                .collect()
         }
         (_, all) => {
             let share = 100 / all.len().max(1) as u64;
@@ -79,7 +89,10 @@ fn shares(exit: &Exit, at: usize, local: impl Fn(BlockId) -> Option<usize>) -> V
 }
 
 /// The blocks in the order in which a search leaves them, and the edges back to blocks that it has not left.
-fn depth_first(count: usize, successors: &impl Fn(usize) -> Vec<(usize, u64)>) -> (Vec<usize>, std::collections::HashSet<(usize, usize)>) {
+fn depth_first(
+    count: usize,
+    successors: &impl Fn(usize) -> Vec<(usize, u64)>,
+) -> (Vec<usize>, std::collections::HashSet<(usize, usize)>) {
     let (mut order, mut back) = (Vec::with_capacity(count), std::collections::HashSet::new());
     // 1 entered, 2 left
     let mut state = vec![0u8; count];

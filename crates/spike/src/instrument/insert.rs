@@ -6,8 +6,8 @@ use super::code::{Action, State, code};
 use super::flow::{Entries, Flow, Meaning, Returning, is_taken};
 use super::points::{Points, Preserving, local_numbers, pointer_after};
 use super::registers::{Liveness, Overwritten};
-use super::spanning_tree::SpanningTree;
 use super::routine::Routines;
+use super::spanning_tree::SpanningTree;
 use super::{Cell, Measured, Summary};
 use crate::assemble;
 use crate::counts::HEADER_BYTES;
@@ -135,9 +135,27 @@ impl Inserter {
     /// The states at the positions of a block at which code that it executes once can be inserted.
     fn states(&self, facts: &Facts, at: usize) -> Vec<State> {
         let block = &self.program.blocks[facts.blocks[at] as usize];
-        let live = facts.liveness.within(&self.program, &self.overwritten, block, local(&self.program, &self.numbers, facts.procedure));
+        let live = facts.liveness.within(
+            &self.program,
+            &self.overwritten,
+            block,
+            local(&self.program, &self.numbers, facts.procedure),
+        );
         let is_end = |one: &Instruction| {
-            one.is_call() || matches!(one.op(), Some(Op::CallPal | Op::LdlL | Op::LdqL | Op::StlC | Op::StqC | Op::Jmp | Op::Ret | Op::JsrCoroutine))
+            one.is_call()
+                || matches!(
+                    one.op(),
+                    Some(
+                        Op::CallPal
+                            | Op::LdlL
+                            | Op::LdqL
+                            | Op::StlC
+                            | Op::StqC
+                            | Op::Jmp
+                            | Op::Ret
+                            | Op::JsrCoroutine
+                    )
+                )
         };
         let mut has_pointer = facts.points.has_pointer(at);
         let mut states = Vec::new();
@@ -162,7 +180,13 @@ impl Inserter {
     }
 
     /// Adds a block for the way from a block to its successor.
-    fn count_way(&mut self, facts: &Facts, from: usize, successor: usize, is_frequent: bool) -> (BlockId, Cell) {
+    fn count_way(
+        &mut self,
+        facts: &Facts,
+        from: usize,
+        successor: usize,
+        is_frequent: bool,
+    ) -> (BlockId, Cell) {
         self.summary.edge_counters += 1;
         let block = &self.program.blocks[facts.blocks[from] as usize];
         let to = block.exit.successors()[successor];
@@ -220,19 +244,34 @@ impl Inserter {
         let block = &self.program.blocks[id as usize];
         let position = block.instructions.len().checked_sub(1)?;
         let register = isa::decode(block.instructions[position].word)?.rb();
-        let live = facts.liveness.within(&self.program, &self.overwritten, block, local(&self.program, &self.numbers, facts.procedure));
+        let live = facts.liveness.within(
+            &self.program,
+            &self.overwritten,
+            block,
+            local(&self.program, &self.numbers, facts.procedure),
+        );
         let state = State { live: live[position], has_pointer: false, frame: frame(block, position) };
         let instructions = self.code(action(register), state);
         Some(Insertion { block: id, position, instructions })
     }
 
     /// Counters for each target of jumps by tables.
-    fn jumps(&mut self, facts: &Facts, order: &[BlockId], measured: &mut Measured, insertions: &mut Vec<Insertion>) {
-        let is_jump = |program: &Program, block: BlockId| matches!(&program.blocks[block as usize].exit, Exit::Jump { .. });
-        let jumps: Vec<usize> = (0..facts.blocks.len()).filter(|&at| is_jump(&self.program, facts.blocks[at])).collect();
+    fn jumps(
+        &mut self,
+        facts: &Facts,
+        order: &[BlockId],
+        measured: &mut Measured,
+        insertions: &mut Vec<Insertion>,
+    ) {
+        let is_jump = |program: &Program, block: BlockId| {
+            matches!(&program.blocks[block as usize].exit, Exit::Jump { .. })
+        };
+        let jumps: Vec<usize> =
+            (0..facts.blocks.len()).filter(|&at| is_jump(&self.program, facts.blocks[at])).collect();
         let own = |&block: &BlockId| assemble::size(&self.program, block, None);
         let inserted: usize = insertions.iter().map(|one| one.instructions.len()).sum();
-        let size = order.iter().map(own).sum::<u64>() + inserted as u64 + MOST_BEFORE_JUMP * jumps.len() as u64;
+        let size =
+            order.iter().map(own).sum::<u64>() + inserted as u64 + MOST_BEFORE_JUMP * jumps.len() as u64;
         for at in jumps {
             let offset = self.next;
             // Four times the procedure's bytes: an address has its counter at four times its distance from the entry.
@@ -240,7 +279,8 @@ impl Inserter {
             measured.jumps.push((at, offset));
             self.summary.jumps += 1;
             let entry = facts.blocks[0];
-            insertions.extend(self.before_last(facts, at, |register| Action::CountTarget(offset, register, entry)));
+            insertions
+                .extend(self.before_last(facts, at, |register| Action::CountTarget(offset, register, entry)));
         }
     }
 
@@ -257,7 +297,8 @@ impl Inserter {
             }
             if is_taken { last.push(block) } else { behind[from] = Some(block) }
         }
-        let each = facts.blocks.iter().zip(behind).flat_map(|(&block, behind)| std::iter::once(block).chain(behind));
+        let each =
+            facts.blocks.iter().zip(behind).flat_map(|(&block, behind)| std::iter::once(block).chain(behind));
         each.chain(last).collect()
     }
 
@@ -281,7 +322,11 @@ impl Inserter {
 }
 
 /// The number of a block within this procedure.
-fn local<'a>(program: &'a Program, numbers: &'a [usize], procedure: ProcedureId) -> impl Fn(BlockId) -> Option<usize> + 'a {
+fn local<'a>(
+    program: &'a Program,
+    numbers: &'a [usize],
+    procedure: ProcedureId,
+) -> impl Fn(BlockId) -> Option<usize> + 'a {
     move |block| (program.blocks[block as usize].procedure == procedure).then(|| numbers[block as usize])
 }
 

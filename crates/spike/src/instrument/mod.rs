@@ -116,7 +116,7 @@ pub fn instrument(program: Program, counts_path: &[u8]) -> Result<Instrumented, 
 impl Plan {
     /// Decides where counters go, and inserts them.
     pub fn new(mut program: Program) -> Result<Plan, Problem> {
-        let original_instructions = program.instructions();
+        let original_instructions = program.code.words.len();
         let originals = program.procedures.len() as u32;
         optimize::strip_nops(&mut program);
         let mut inserter = Inserter::new(program);
@@ -166,7 +166,11 @@ impl Plan {
                         let exit = &mut program.blocks[procedure.blocks[from] as usize].exit;
                         let is_same = exit.successors().windows(2).all(|pair| pair[0] == pair[1]);
                         match exit {
-                            Exit::Conditional { taken, count, .. } if successor == 0 && taken.block().is_some() => *count += times,
+                            Exit::Conditional { taken, count, .. }
+                                if successor == 0 && taken.block().is_some() =>
+                            {
+                                *count += times
+                            }
                             Exit::Conditional { count, .. } if is_same => *count += times,
                             Exit::Jump { counts, .. } => counts[successor] = times,
                             _ => {}
@@ -181,9 +185,11 @@ impl Plan {
 
     /// The indirect calls: each called its last target always.
     fn calls(&self, program: &Program, assembly: &Assembly, cell: impl Fn(u32) -> u64) -> Vec<IndirectCall> {
-        let entries = program.procedures.iter().zip(0..).map(|(procedure, number)| {
-            (assembly.block_addresses[procedure.blocks[0] as usize], number)
-        });
+        let entries = program
+            .procedures
+            .iter()
+            .zip(0..)
+            .map(|(procedure, number)| (assembly.block_addresses[procedure.blocks[0] as usize], number));
         let entries: std::collections::HashMap<u64, u32> = entries.collect();
         let mut calls: Vec<IndirectCall> = Vec::new();
         for &(block, offset) in &self.calls {
@@ -201,7 +207,11 @@ impl Plan {
             let slot = block.call().filter(|_| block.count > 0).map(|call| call.reference);
             let Some(Reference::CallThrough(slot)) = slot else { continue };
             if let Some(target) = program.data_at(slot) {
-                calls.push(IndirectCall { block: id, procedure: program.blocks[target as usize].procedure, count: block.count });
+                calls.push(IndirectCall {
+                    block: id,
+                    procedure: program.blocks[target as usize].procedure,
+                    count: block.count,
+                });
             }
         }
         calls.sort_by_key(|call| (call.block, call.procedure));
@@ -211,14 +221,21 @@ impl Plan {
 
 impl Measured {
     /// The flow of all edges of the procedure with these blocks.
-    fn read(&self, blocks: &[BlockId], plan: &Plan, assembly: &Assembly, cell: impl Fn(u32) -> u64) -> Vec<u64> {
+    fn read(
+        &self,
+        blocks: &[BlockId],
+        plan: &Plan,
+        assembly: &Assembly,
+        cell: impl Fn(u32) -> u64,
+    ) -> Vec<u64> {
         let mut flow = vec![0; self.flow.edges.len()];
         let address = |block: BlockId| assembly.block_addresses[block as usize];
         for &(edge, counter) in &self.counters {
             flow[edge] = cell(match counter {
                 Cell::Offset(offset) => offset,
                 Cell::Call(block) => {
-                    let calls = plan.program.blocks[block as usize].instructions.iter().position(routine::is_call);
+                    let calls =
+                        plan.program.blocks[block as usize].instructions.iter().position(routine::is_call);
                     let back = address(block) + 4 * (calls.unwrap_or_default() as u64 + 1);
                     plan.call_counters + ((back - assembly.base) & !7) as u32
                 }

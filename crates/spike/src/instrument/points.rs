@@ -45,13 +45,17 @@ impl Preserving {
         procedure.blocks.iter().zip(after).all(|(&block, after)| {
             let block = &program.blocks[block as usize];
             let leaves = match &block.exit {
-                Exit::Leave => block.instructions.last().is_some_and(|last| last.op().is_some_and(|op| op.is(Flags::BRANCH))),
+                Exit::Leave => block
+                    .instructions
+                    .last()
+                    .is_some_and(|last| last.op().is_some_and(|op| op.is(Flags::BRANCH))),
                 exit => {
                     let is_tail = |to: &BlockId| {
                         let other = program.blocks[*to as usize].procedure;
                         other != number as u32 && !self.0[other as usize]
                     };
-                    return !exit.successors().iter().any(is_tail) && (after || !leaves_by_branch(exit, &local));
+                    return !exit.successors().iter().any(is_tail)
+                        && (after || !leaves_by_branch(exit, &local));
                 }
             };
             after || !leaves
@@ -92,7 +96,10 @@ fn valid_pointer(
         let mut is_changed = false;
         for at in 0..count {
             let block = &program.blocks[procedure.blocks[at] as usize];
-            let now = block.instructions.iter().fold(before[at], |valid, one| pointer_after(program, preserving, one, valid));
+            let now = block
+                .instructions
+                .iter()
+                .fold(before[at], |valid, one| pointer_after(program, preserving, one, valid));
             is_changed |= std::mem::replace(&mut after[at], now) != now;
             for to in block.exit.successors().into_iter().filter_map(&local) {
                 if !now && std::mem::replace(&mut before[to], false) {
@@ -107,9 +114,15 @@ fn valid_pointer(
 }
 
 /// Whether the global pointer is in its register behind an instruction.
-pub fn pointer_after(program: &Program, preserving: &Preserving, instruction: &Instruction, before: bool) -> bool {
+pub fn pointer_after(
+    program: &Program,
+    preserving: &Preserving,
+    instruction: &Instruction,
+    before: bool,
+) -> bool {
     if instruction.is_call() {
-        return before && instruction.op() == Some(Op::Bsr)
+        return before
+            && instruction.op() == Some(Op::Bsr)
             && callee(program, instruction).is_some_and(|callee| preserving.0[callee as usize]);
     }
     match instruction.reference {
@@ -118,7 +131,8 @@ pub fn pointer_after(program: &Program, preserving: &Preserving, instruction: &I
         _ => {}
     }
     // What is addressed by the pointer finds it there.
-    let is_base = |one: isa::Instruction| one.op.format() == isa::Format::Memory && one.rb() == GP && one.ra() != GP;
+    let is_base =
+        |one: isa::Instruction| one.op.format() == isa::Format::Memory && one.rb() == GP && one.ra() != GP;
     if isa::decode(instruction.word).is_some_and(is_base) {
         return true;
     }
@@ -148,10 +162,12 @@ impl Points {
         local: impl Fn(BlockId) -> Option<usize>,
     ) -> Points {
         let procedure = &program.procedures[number as usize];
-        let has_pointer = instructions(program, procedure).any(|one| matches!(one.reference, Reference::GlobalPointerLow(_)));
+        let has_pointer = instructions(program, procedure)
+            .any(|one| matches!(one.reference, Reference::GlobalPointerLow(_)));
         let starts_with_pair = procedure.blocks.first().is_some_and(|&first| {
             let block = &program.blocks[first as usize];
-            block.instructions.len() == 2 && matches!(block.instructions[1].reference, Reference::GlobalPointerLow(_))
+            block.instructions.len() == 2
+                && matches!(block.instructions[1].reference, Reference::GlobalPointerLow(_))
         });
         // Callers that skip the pair have the same pointer.
         let at_entry = |at: usize| has_pointer && (!is_entry(at) || at == 1 && starts_with_pair);
@@ -200,12 +216,23 @@ fn lock_effect<'a>(instructions: impl Iterator<Item = &'a Instruction>) -> Optio
     effects.next()
 }
 
-fn locks(program: &Program, procedure: &Procedure, local: impl Fn(BlockId) -> Option<usize>) -> (Vec<bool>, Vec<bool>, Vec<bool>) {
+fn locks(
+    program: &Program,
+    procedure: &Procedure,
+    local: impl Fn(BlockId) -> Option<usize>,
+) -> (Vec<bool>, Vec<bool>, Vec<bool>) {
     let count = procedure.blocks.len();
     let block = |at: usize| -> &Block { &program.blocks[procedure.blocks[at] as usize] };
-    let last: Vec<Option<bool>> = (0..count).map(|at| lock_effect(block(at).instructions.iter().rev())).collect();
+    let last: Vec<Option<bool>> =
+        (0..count).map(|at| lock_effect(block(at).instructions.iter().rev())).collect();
     let first: Vec<Option<bool>> = (0..count).map(|at| lock_effect(block(at).instructions.iter())).collect();
-    let is_call_first = |at: usize| block(at).instructions.iter().find(|one| lock_effect(std::iter::once(*one)).is_some()).is_some_and(Instruction::is_call);
+    let is_call_first = |at: usize| {
+        block(at)
+            .instructions
+            .iter()
+            .find(|one| lock_effect(std::iter::once(*one)).is_some())
+            .is_some_and(Instruction::is_call)
+    };
     let (mut before, mut after, mut stores) = (vec![false; count], vec![false; count], vec![false; count]);
     if last.iter().all(Option::is_none) {
         return (before, after, stores);

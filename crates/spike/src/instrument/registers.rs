@@ -5,7 +5,9 @@
 
 use isa::{Flags, InstructionSet, Op, Register};
 
-use crate::program::{Block, BlockId, Exit, GP, Instruction, PV, Procedure, ProcedureId, Program, RA, Reference, SP};
+use crate::program::{
+    Block, BlockId, Exit, GP, Instruction, PV, Procedure, ProcedureId, Program, RA, Reference, SP,
+};
 
 /// A set of integer registers, one bit each.
 pub type Set = u32;
@@ -29,8 +31,10 @@ impl Overwritten {
     /// Finds those of all procedures.
     pub fn new(program: &Program) -> Overwritten {
         let mut sets: Vec<Set> = program.procedures.iter().map(|one| own(program, one)).collect();
-        let called: Vec<Vec<ProcedureId>> = program.procedures.iter().map(|one| called(program, one)).collect();
-        let is_private: Vec<bool> = program.procedures.iter().map(|one| has_private_return(program, one)).collect();
+        let called: Vec<Vec<ProcedureId>> =
+            program.procedures.iter().map(|one| called(program, one)).collect();
+        let is_private: Vec<bool> =
+            program.procedures.iter().map(|one| has_private_return(program, one)).collect();
         loop {
             let mut is_changed = false;
             for number in 0..sets.len() {

@@ -4,14 +4,15 @@
 //! The counter of an address lies as far from the first counter of this kind as the address, a multiple of 8, does from the
 //! first byte of the code.
 
-use isa::encode::{self, EncodeError, Operand::Literal as L};
 use isa::Op;
+use isa::encode::{self, EncodeError, Operand::Literal as L};
 
 use super::registers::{CANDIDATES, Set};
 use crate::assemble::Fragment;
 use crate::layout::ALIGN;
 use crate::program::{
-    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, NO_ORIGIN, Procedure, ProcedureId, Program, Reference, SP, Target, ZERO,
+    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, NO_ORIGIN, Procedure, ProcedureId, Program,
+    Reference, SP, Target, ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -60,7 +61,9 @@ impl Routines {
     pub fn call(&mut self, program: &mut Program, live: Set, frame: u32) -> Option<(Instruction, bool)> {
         let free: Vec<u8> = CANDIDATES.into_iter().filter(|register| live & 1 << register == 0).collect();
         let fits = |one: &&Routine| {
-            free.contains(&one.link) && one.is_saving == (free.len() < 3) && (one.is_saving || one.scratch.iter().all(|register| free.contains(register)))
+            free.contains(&one.link)
+                && one.is_saving == (free.len() < 3)
+                && (one.is_saving || one.scratch.iter().all(|register| free.contains(register)))
         };
         let routine = match self.all.iter().find(fits) {
             Some(routine) => *routine,
@@ -76,7 +79,13 @@ impl Routines {
         let mut others = free.iter().chain(&CANDIDATES).copied().filter(|&register| register != link);
         let scratch = [others.next()?, others.next()?];
         let exit = Exit::Leave;
-        let block = Block { procedure: self.procedure, instructions: Vec::new(), exit, is_address_taken: false, count: 0 };
+        let block = Block {
+            procedure: self.procedure,
+            instructions: Vec::new(),
+            exit,
+            is_address_taken: false,
+            count: 0,
+        };
         let routine = Routine { block: program.add_block(block), link, scratch, is_saving: free.len() < 3 };
         program.procedures[self.procedure as usize].blocks.push(routine.block);
         self.all.push(routine);

@@ -11,7 +11,8 @@ use crate::counts::{HEADER_BYTES, Header};
 use crate::elf::Elf;
 use crate::error::Problem;
 use crate::program::{
-    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, Procedure, ProcedureId, Program, Reference, SP, Target, ZERO,
+    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, Procedure, ProcedureId, Program, Reference,
+    SP, Target, ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -48,7 +49,8 @@ const A: [u8; 6] = [16, 17, 18, 19, 20, 21];
 const ERROR: u8 = 19;
 /// Registers that are saved.
 const SAVED: [u8; 30] = [
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
+    29,
 ];
 const FRAME: i16 = 240;
 
@@ -61,7 +63,8 @@ pub fn entry(elf: &Elf) -> Result<u64, Problem> {
     }
     let table = elf.sections.iter().find(|section| section.kind == elf::SHT_DYNAMIC.0);
     let entries = table.map(|table| elf.data(table).as_chunks::<16>().0).unwrap_or_default();
-    let word = |entry: &[u8; 16], at: usize| u64::from_le_bytes(std::array::from_fn(|index| entry[at + index]));
+    let word =
+        |entry: &[u8; 16], at: usize| u64::from_le_bytes(std::array::from_fn(|index| entry[at + index]));
     let found = entries.iter().find(|entry| word(entry, 0) == elf::DT_INIT.0 as u64);
     found.map(|entry| word(entry, 8)).ok_or(Problem::NoInitialisation)
 }

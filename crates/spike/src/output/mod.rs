@@ -96,11 +96,19 @@ impl Segment {
 
 /// Whether a program header is that of the counters.
 fn is_counters(program: &Program, header: &Header) -> bool {
-    program.counters.is_some() && header.kind == elf::PT_LOAD.0 && header.file_size == 0 && header.align == PAGE
+    program.counters.is_some()
+        && header.kind == elf::PT_LOAD.0
+        && header.file_size == 0
+        && header.align == PAGE
         && header.address > code_base(&program.elf)
 }
 
-fn program_headers(program: &Program, segment: &Segment, address: u64, tables: &frames::Tables) -> Vec<Header> {
+fn program_headers(
+    program: &Program,
+    segment: &Segment,
+    address: u64,
+    tables: &frames::Tables,
+) -> Vec<Header> {
     let elf = &program.elf;
     let count = elf.headers.len() as u64 + 1 + u64::from(program.counters.is_some());
     let size = address - segment.base + count * HEADER_BYTES;
