@@ -63,7 +63,7 @@ pub enum LayoutStep {
 pub struct OptimizeOptions {
     /// The image: a program or a shared object.
     pub image: PathBuf,
-    /// The profile, made by `pathlength profile`.
+    /// The profile, made by `pathlength profile`; also one of another build, as far as procedures and blocks can be matched.
     #[arg(long, value_name = "FILE")]
     pub profile: PathBuf,
     /// The optimized image.
@@ -72,6 +72,9 @@ pub struct OptimizeOptions {
     /// Only these steps of code layout: chain, split, order; or none.
     #[arg(long, value_name = "STEP", value_delimiter = ',', value_parser = layout_step)]
     pub layout: Option<Vec<Option<LayoutStep>>>,
+    /// Of a profile of another build, match only procedures with the same flow graph, as the original Spike did.
+    #[arg(long)]
+    pub whole_procedures: bool,
     /// Leave instructions that do nothing where they are.
     #[arg(long)]
     pub keep_nops: bool,

@@ -9,7 +9,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use spike::layout::Steps;
 use spike::optimize::{self, Options};
-use spike::profile::Profile;
+use spike::profile::matching::{self, Matched, Method};
+use spike::profile::{ImageProfile, IndirectCall, Profile};
+use spike::program::Program;
 
 use super::profile::number;
 use crate::arguments::{InstrumentOptions, LayoutStep, OptimizeOptions, SpikeCommand};
@@ -25,19 +27,51 @@ pub fn run(command: &SpikeCommand) -> anyhow::Result<ExitCode> {
 fn optimize(options: &OptimizeOptions) -> anyhow::Result<ExitCode> {
     let mut program = optimize::open(&options.image)?;
     let profile = Profile::open(&options.profile)?;
-    let Some(image) = optimize::find(&profile, &program) else {
+    let calls = match optimize::find(&profile, &program) {
+        Some(image) => image.apply(&mut program),
+        None => match_profile(&profile, &mut program, options)?,
+    };
+    let settings = Options { layout: steps(options), strip_nops: !options.keep_nops };
+    let problem = |problem| spike::Error::Unsuitable { path: options.image.clone(), problem };
+    let optimized = optimize::optimize(program, &calls, settings).map_err(problem)?;
+    write_image(&options.output, &optimized.bytes, &options.image)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The least share of executed instructions that must be matched: less is a profile of another program.
+const LEAST_SHARE: f64 = 0.1;
+
+/// Applies a profile of another build of the image.
+fn match_profile(profile: &Profile, program: &mut Program, options: &OptimizeOptions) -> anyhow::Result<Vec<IndirectCall>> {
+    let name = options.image.file_name().unwrap_or_default().to_string_lossy();
+    let method = if options.whole_procedures { Method::Signatures } else { Method::Blocks };
+    let best = profile.images.iter().map(|image| {
+        // What does not fit leaves no counts behind: it is tried on a program of its own.
+        optimize::open(&options.image).map(|mut trial| (matching::apply(image, &mut trial, method).1, image))
+    });
+    let best = best.collect::<Result<Vec<_>, _>>()?;
+    let best = best.into_iter().max_by(|a, b| {
+        let key = |one: &(Matched, &ImageProfile)| (one.0.share(), one.1.name == name);
+        key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let Some((matched, image)) = best.filter(|(matched, _)| matched.share() >= LEAST_SHARE) else {
         anyhow::bail!(
             "{}: is a profile of other images ({}); make one of this image with pathlength profile",
             options.profile.display(),
             profile.images.iter().map(|image| image.name.as_str()).collect::<Vec<_>>().join(", ")
         );
     };
-    let calls = image.apply(&mut program);
-    let settings = Options { layout: steps(options), strip_nops: !options.keep_nops };
-    let problem = |problem| spike::Error::Unsuitable { path: options.image.clone(), problem };
-    let optimized = optimize::optimize(program, &calls, settings).map_err(problem)?;
-    write_image(&options.output, &optimized.bytes, &options.image)?;
-    Ok(ExitCode::SUCCESS)
+    let (calls, _) = matching::apply(image, program, method);
+    let of = |(all, matched): (u64, u64)| format!("{} of {}", number(matched), number(all));
+    eprintln!(
+        "pathlength: note: {} is of another build of {}: matched {} executed procedures, {} blocks, {:.1} % of the executed instructions",
+        options.profile.display(),
+        image.name,
+        of(matched.procedures),
+        of(matched.blocks),
+        100.0 * matched.share()
+    );
+    Ok(calls)
 }
 
 fn instrument(options: &InstrumentOptions) -> anyhow::Result<ExitCode> {
