@@ -22,7 +22,7 @@ fn compile(switches: &[&str]) -> Built {
     let image = folder.path().join("counted");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/counted.c");
     let mut command = Command::new("alpha-linux-gnu-gcc");
-    command.args(["-mcpu=ev56", "-pthread", "-Wl,--emit-relocs", "-o"]).arg(&image).arg(source).args(switches);
+    command.args(["-mcpu=ev56", "-pthread", "-Wl,--emit-relocs", "-fno-optimize-sibling-calls", "-o"]).arg(&image).arg(source).args(switches);
     let made = command.output().expect("the cross compiler is needed: run ./setup");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     Built { folder, image }
@@ -96,10 +96,7 @@ fn counts_are_exact_however_the_program_ends() {
             let returns = deep.blocks.iter().map(|&block| &program.blocks[block as usize]);
             let is_return = |last: &pathlength_spike::program::Instruction| last.op() == Some(isa::Op::Ret);
             let returns: u64 = returns.filter(|block| block.instructions.last().is_some_and(is_return)).map(|block| block.count).sum();
-            if level != "-O2" {
-                // At -O2 the recursion is a loop.
-                assert_eq!(returns, if way == " " { 6 } else { 0 }, "{level} {way}: {:?}", built.image);
-            }
+            assert_eq!(returns, if way == " " { 6 } else { 0 }, "{level} {way}");
         }
     }
 }
@@ -193,7 +190,7 @@ fn profiles_of_older_builds_are_matched() {
         match method {
             // A procedure whose graph has changed has no counts.
             Method::Signatures => assert!(entries(&program, "work") == 0 && matched.share() < 0.9, "{matched:?}"),
-            Method::Blocks => assert!(entries(&program, "work") == 1_000 && matched.share() > 0.7, "{matched:?}"),
+            Method::Blocks => assert!(entries(&program, "work") == 1_000 && matched.share() > 0.6, "{matched:?}"),
         }
     }
     // The same build: everything.

@@ -142,7 +142,8 @@ fn program_headers(
                 let address = (new.address + new.memory_size).next_multiple_of(PAGE);
                 Header {
                     flags: elf::PF_R.0 | elf::PF_W.0,
-                    offset: segment.offset_of(address),
+                    // Of no bytes, but as far from a page's beginning as the address.
+                    offset: segment.offset,
                     address,
                     file_size: 0,
                     memory_size: counters.size,
