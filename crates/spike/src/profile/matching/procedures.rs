@@ -7,9 +7,10 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use super::Method;
 use crate::profile::{BlockShape, ImageProfile};
 
-/// The least similarity of two procedures that are taken for the same.
-const LEAST_SIMILARITY: f64 = 0.3;
-/// The most procedures that one is compared with.
+/// The least similarity of two procedures that are taken for the same: the share of common blocks, rare ones, by their
+/// operations.
+const LEAST_SIMILARITY: f64 = 0.25;
+/// The most procedures with a block that is rare.
 const MOST_CANDIDATES: usize = 64;
 
 /// For each procedure of the new image the number of the old one.
@@ -48,21 +49,21 @@ fn similar_pairs(
     pairs: &mut [Option<usize>],
     is_free: &mut [bool],
 ) {
-    // By the hashes of blocks, of which rare ones say most.
-    let mut holders: HashMap<u32, Vec<usize>> = HashMap::new();
+    let mut holders: HashMap<u32, Vec<(usize, u32)>> = HashMap::new();
     for new in new_range.filter(|&new| pairs[new].is_none()) {
-        let mut hashes: Vec<u32> = shapes[new].iter().map(|shape| shape.strict).collect();
-        hashes.sort_unstable();
-        hashes.dedup();
-        hashes.into_iter().for_each(|hash| holders.entry(hash).or_default().push(new));
+        for (hash, times) in hashes(&shapes[new]) {
+            holders.entry(hash).or_default().push((new, times));
+        }
     }
     let mut found = Vec::new();
     for old_at in old_range.filter(|&at| is_free[at] && !old.procedures[at].shapes.is_empty()) {
         let own = &old.procedures[old_at].shapes;
         let mut common: HashMap<usize, u32> = HashMap::new();
-        for shape in own {
-            let holders = holders.get(&shape.strict).filter(|holders| holders.len() <= MOST_CANDIDATES);
-            holders.into_iter().flatten().for_each(|&new| *common.entry(new).or_insert(0) += 1);
+        for (hash, times) in hashes(own) {
+            let holders = holders.get(&hash).filter(|holders| holders.len() <= MOST_CANDIDATES);
+            for &(new, others) in holders.into_iter().flatten() {
+                *common.entry(new).or_insert(0) += times.min(others);
+            }
         }
         for (new, common) in common {
             let similarity = 2.0 * f64::from(common) / (own.len() + shapes[new].len()) as f64;
@@ -77,4 +78,11 @@ fn similar_pairs(
             pairs[new] = Some(old_at);
         }
     }
+}
+
+/// The hashes of the operations of blocks, and how many blocks have each.
+fn hashes(shapes: &[BlockShape]) -> HashMap<u32, u32> {
+    let mut all = HashMap::new();
+    shapes.iter().for_each(|shape| *all.entry(shape.loose).or_insert(0) += 1);
+    all
 }
