@@ -33,8 +33,8 @@ pub use output::{OutputOptions, RowOptions};
 pub use program::{FileOptions, ProgramOptions, parse};
 pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
-    BlockAlgorithm, LayoutStep, Optimization, OptimizeOptions, ProcedureAlgorithm, ProfileOptions,
-    ReportRows, SpikeCommand,
+    BlockAlgorithm, InstrumentOptions, LayoutStep, Optimization, OptimizeOptions, ProcedureAlgorithm,
+    ProfileOptions, ReportRows, SpikeCommand,
 };
 pub use strides::{PatternsOf, StridesOptions};
 pub use study::{BuildOptions, StudyName, StudyOptions};

@@ -45,11 +45,15 @@ pub fn protect_inputs(command: &Command) {
         }
         Command::Calls(options) => protect_file(&options.input.file),
         Command::Mrc(options) => protect_file(&options.input.file),
-        Command::Profile(options) => protect_file(&options.file),
+        Command::Profile(options) => {
+            protect_file(&options.file);
+            options.from_counts.iter().for_each(|counts| protect(counts));
+        }
         Command::Spike(SpikeCommand::Optimize(options)) => {
             protect(&options.image);
             protect(&options.profile);
         }
+        Command::Spike(SpikeCommand::Instrument(options)) => protect(&options.image),
         Command::Time(options) => {
             protect_file(&options.input.file);
             protect_machines(&options.machines);

@@ -4,7 +4,8 @@ use isa::Op;
 
 use crate::error::Problem;
 use crate::program::{
-    Base, BlockId, Exit, Instruction, LENGTH, NO_ORIGIN, ProcedureId, Program, Reference, Target, ZERO,
+    Anchor, Base, BlockId, Counter, Exit, Instruction, LENGTH, NO_ORIGIN, ProcedureId, Program, Reference,
+    Target, ZERO,
 };
 use crate::stubs::{Stub, Stubs};
 use crate::unwind::NO_ROW;
@@ -45,7 +46,7 @@ pub struct Assembly {
 }
 
 /// `bis $31,$31,$31`.
-const NOP: u32 = 0x47ff_041f;
+pub const NOP: u32 = 0x47ff_041f;
 /// Conditional branches and their opposites.
 const OPPOSITES: [(Op, Op); 7] = [
     (Op::Beq, Op::Bne),
@@ -137,9 +138,19 @@ pub fn size(program: &Program, block: BlockId, next: Option<BlockId>) -> u64 {
 /// Gives every block of the layout an address from `base` on, and computes the words. Branches that do not reach their
 /// targets go to stubs behind their fragments.
 pub fn assemble(program: &Program, layout: &Layout, base: u64) -> Result<Assembly, Problem> {
+    assemble_with(program, layout, base, base)
+}
+
+/// The same of an instrumented program, with counters at this address.
+pub fn assemble_with(
+    program: &Program,
+    layout: &Layout,
+    base: u64,
+    counters: u64,
+) -> Result<Assembly, Problem> {
     let mut stubs = Stubs::new();
     loop {
-        let mut encoder = Encoder::new(program, layout, base, &stubs);
+        let mut encoder = Encoder::new(program, layout, base, counters, &stubs);
         for (index, fragment) in layout.fragments.iter().enumerate() {
             encoder.fragment = index;
             encoder.pad(encoder.assembly.fragments[index].0);
@@ -171,10 +182,12 @@ struct Encoder<'a> {
     fragment: usize,
     /// Stubs that are needed besides, and the fragments with the branches to them.
     missing: Vec<(usize, Stub)>,
+    /// The address of the counters.
+    counters: u64,
 }
 
 impl<'a> Encoder<'a> {
-    fn new(program: &'a Program, layout: &Layout, base: u64, stubs: &'a Stubs) -> Encoder<'a> {
+    fn new(program: &'a Program, layout: &Layout, base: u64, counters: u64, stubs: &'a Stubs) -> Encoder<'a> {
         let mut assembly = Assembly {
             base,
             block_addresses: vec![0; program.blocks.len()],
@@ -196,7 +209,7 @@ impl<'a> Encoder<'a> {
             address += stubs.of(index).len() as u64 * Stub::BYTES;
             assembly.fragments.push((start, address));
         }
-        Encoder { program, assembly, ends, stubs, fragment: 0, missing: Vec::new() }
+        Encoder { program, assembly, ends, stubs, fragment: 0, missing: Vec::new(), counters }
     }
 
     fn address(&self) -> u64 {
@@ -230,6 +243,8 @@ impl<'a> Encoder<'a> {
                 Reference::CodeLow(target) => {
                     with_low(instruction.word, self.of(target).wrapping_sub(gp) as i64)
                 }
+                Reference::CounterHigh(counter) => with_high(instruction.word, self.counter(counter, gp)),
+                Reference::CounterLow(counter) => with_low(instruction.word, self.counter(counter, gp)),
                 Reference::None | Reference::Slot(_) | Reference::CallThrough(_) => instruction.word,
             };
             self.push(word, instruction);
@@ -249,6 +264,23 @@ impl<'a> Encoder<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The distance from its anchor to a counter.
+    fn counter(&self, counter: Counter, gp: u64) -> i64 {
+        let address = self.counters + u64::from(counter.offset);
+        let before = |instructions: u8| self.address() - u64::from(instructions) * LENGTH;
+        let distance = match counter.anchor {
+            Anchor::GlobalPointer => address.wrapping_sub(gp),
+            Anchor::Code => address.wrapping_sub(self.assembly.base),
+            Anchor::Instruction(back) => address.wrapping_sub(before(back)),
+            // From four times the distance of an address from the anchor to four times its distance from the entry.
+            Anchor::Scaled(back, entry) => {
+                let anchor = before(back);
+                address.wrapping_sub(anchor).wrapping_add(4 * anchor.wrapping_sub(self.of(entry)))
+            }
+        };
+        distance as i64
     }
 
     fn of(&self, block: BlockId) -> u64 {

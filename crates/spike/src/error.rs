@@ -41,6 +41,11 @@ pub enum Problem {
     /// No symbols.
     #[error("has no symbol table; do not strip it (--strip-debug is allowed)")]
     NoSymbols,
+    /// A shared object without code that the loader executes.
+    #[error(
+        "has no initialisation function, so that it cannot be instrumented; link it with the compiler driver's start files"
+    )]
+    NoInitialisation,
     /// Tables that contradict each other.
     #[error("damaged ELF file: {0}; build it again")]
     Damaged(String),

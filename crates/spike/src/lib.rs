@@ -3,11 +3,13 @@
 //! An image is taken apart into instructions, blocks and procedures ([`program`]), improved, and put together again.
 
 pub mod assemble;
+pub mod counts;
 pub mod dataflow;
 pub mod elf;
 mod error;
 pub mod exceptions;
 pub mod hot_cold;
+pub mod instrument;
 pub mod layout;
 pub mod lift;
 pub mod linkage;

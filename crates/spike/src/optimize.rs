@@ -93,7 +93,7 @@ fn executed(program: &Program) -> u64 {
 }
 
 /// Removes what the compiler and the linker filled gaps with. Returns how many instructions, and how many executions.
-fn strip_nops(program: &mut Program) -> (usize, u64) {
+pub fn strip_nops(program: &mut Program) -> (usize, u64) {
     let Program { blocks, procedures, .. } = program;
     let (mut count, mut executions) = (0, 0);
     for block in blocks.iter_mut().filter(|block| procedures[block.procedure as usize].frozen.is_none()) {

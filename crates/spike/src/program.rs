@@ -46,6 +46,8 @@ pub struct Program {
     pub frames: Frames,
     /// What is done about exceptions.
     pub exceptions: Exceptions,
+    /// The counters of an instrumented image.
+    pub counters: Option<CounterSegment>,
 }
 
 /// The extent of the original code: its instructions are numbered from its lowest address.
@@ -179,6 +181,43 @@ pub enum Reference {
     Slot(u64),
     /// A jump through a register that was loaded from this slot.
     CallThrough(u64),
+    /// The upper half of the distance from an anchor to a counter.
+    CounterHigh(Counter),
+    /// The lower half.
+    CounterLow(Counter),
+}
+
+/// A counter of an instrumented image, as code addresses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Its distance from the first byte of the counters.
+    pub offset: u32,
+    /// What it is addressed from.
+    pub anchor: Anchor,
+}
+
+/// The address that a register holds, to which the distance to a counter is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// The global pointer of the procedure.
+    GlobalPointer,
+    /// The address of the instruction that is so many instructions before.
+    Instruction(u8),
+    /// The address of the first instruction of the image, plus a distance.
+    Code,
+    /// As `Instruction`; four times the distance from there to an address of the procedure with this entry is added to it.
+    Scaled(u8, BlockId),
+}
+
+/// What an instrumented image has in addition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterSegment {
+    /// Bytes of the counters.
+    pub size: u64,
+    /// The original address of the code that is executed first.
+    pub entry: u64,
+    /// The block that is executed before it.
+    pub start: BlockId,
 }
 
 /// The target of a branch.
@@ -381,6 +420,18 @@ impl Program {
             }
             _ => None,
         }
+    }
+
+    /// The block at which control enters the image, if it did so at this address of the original one.
+    pub fn start(&self, address: u64) -> Option<BlockId> {
+        let counters = self.counters.filter(|counters| counters.entry == address);
+        counters.map(|counters| counters.start).or_else(|| self.code.block(address))
+    }
+
+    /// The block whose address a word of the data holds.
+    pub fn data_at(&self, place: u64) -> Option<BlockId> {
+        let found = self.data.binary_search_by_key(&place, |one| one.place).ok()?;
+        Some(self.data[found].target)
     }
 
     /// Adds a block.

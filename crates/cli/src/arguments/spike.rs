@@ -17,6 +17,9 @@ pub struct ProfileOptions {
     /// Replace an existing profile.
     #[arg(long)]
     pub replace: bool,
+    /// Run nothing: take the counts that runs of an instrumented image left in this file. PROGRAM is the original image.
+    #[arg(long, value_name = "FILE")]
+    pub from_counts: Option<PathBuf>,
     #[command(flatten)]
     pub file: FileOptions,
 }
@@ -33,6 +36,15 @@ Examples:
 
 The image must have been linked with -Wl,--emit-relocs. The optimized image runs on any Alpha system.")]
     Optimize(OptimizeOptions),
+    /// Write an image that counts its own blocks and edges wherever it runs.
+    #[command(after_help = "\
+Examples:
+  pathlength spike instrument ./sort -o sort.counting
+  ./sort.counting train.txt                    on any Alpha system, or under qemu-alpha
+  pathlength profile --from-counts sort.counting.counts -o sort.profile ./sort
+
+Runs add to the file with the counts, also at the same time, and if they are killed. To begin again, instrument again.")]
+    Instrument(InstrumentOptions),
 }
 
 /// Steps of code layout.
@@ -89,7 +101,7 @@ pub enum ReportRows {
 pub struct OptimizeOptions {
     /// The image: a program or a shared object.
     pub image: PathBuf,
-    /// The profile, made by `pathlength profile`.
+    /// The profile, made by `pathlength profile`; also one of another build, as far as procedures and blocks can be matched.
     #[arg(long, value_name = "FILE")]
     pub profile: PathBuf,
     /// The optimized image.
@@ -107,12 +119,28 @@ pub struct OptimizeOptions {
     /// Only these optimizations of the instructions: nops, linkage, hot-cold, inlining; or none.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = named::<Optimization>)]
     pub optimizations: Option<Vec<Option<Optimization>>>,
+    /// Of a profile of another build, match only procedures with the same flow graph, as the original Spike did.
+    #[arg(long)]
+    pub whole_procedures: bool,
     /// Show these rows instead of the summary: procedure, with what became of each, and why.
     #[arg(long)]
     pub by: Option<ReportRows>,
     /// The format of the report: table, csv, json, parquet or markdown.
     #[arg(long, value_name = "FORMAT", default_value_t)]
     pub format: report::Format,
+}
+
+/// Options of `spike instrument`.
+#[derive(Debug, Args)]
+pub struct InstrumentOptions {
+    /// The image: a program or a shared object.
+    pub image: PathBuf,
+    /// The instrumented image.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The file with the counts, which must stay where it is; otherwise OUTPUT.counts.
+    #[arg(long, value_name = "FILE")]
+    pub counts: Option<PathBuf>,
 }
 
 /// A value by its name, or nothing by `none`.

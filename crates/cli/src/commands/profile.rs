@@ -20,10 +20,11 @@ use crate::progress::Replaying;
 /// Counts, and writes the profile.
 pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     let path = options.file.path();
-    let earlier = match options.output.exists() && !options.replace {
-        true => Profile::open(&options.output)?,
-        false => Profile::default(),
-    };
+    if let Some(counts) = &options.from_counts {
+        let profile = Profile::new(vec![from_counts(counts, path)?]);
+        return write(options, earlier(options)?, profile).map(|()| ExitCode::SUCCESS);
+    }
+    let earlier = earlier(options)?;
     let (counter, ending) = match Trace::is_trace(path) {
         true => (replay(path)?, None),
         false => count(options).map(|(counter, ending)| (counter, Some(ending)))?,
@@ -33,11 +34,40 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         left_out.iter().for_each(|reason| eprintln!("pathlength: note: {reason}"));
         anyhow::bail!("{}: no image that was executed can be optimized", path.display());
     }
+    write(options, earlier, profile)?;
+    ending.map_or(Ok(ExitCode::SUCCESS), |ending| check_ending(&ending, path))
+}
+
+/// The profile that new counts are added to.
+fn earlier(options: &ProfileOptions) -> anyhow::Result<Profile> {
+    Ok(match options.output.exists() && !options.replace {
+        true => Profile::open(&options.output)?,
+        false => Profile::default(),
+    })
+}
+
+fn write(options: &ProfileOptions, earlier: Profile, profile: Profile) -> anyhow::Result<()> {
     let names: Vec<&str> = profile.images.iter().map(|image| image.name.as_str()).collect();
     eprintln!("pathlength: {}: profile of {}", options.output.display(), names.join(", "));
     let bytes = earlier.merge(profile).encode();
     report::write_file(&options.output, |out| Ok(out.write_all(&bytes)?))?;
-    ending.map_or(Ok(ExitCode::SUCCESS), |ending| check_ending(&ending, path))
+    Ok(())
+}
+
+/// The profile of an image from the counts of its instrumented one.
+fn from_counts(counts: &Path, path: &Path) -> anyhow::Result<ImageProfile> {
+    let mut program = spike::optimize::open(path)?;
+    let problem = |problem| spike::Error::Unsuitable { path: path.into(), problem };
+    let plan = spike::instrument::Plan::new(spike::optimize::open(path)?).map_err(problem)?;
+    let failed = |problem: String| spike::Error::Profile { path: counts.into(), problem };
+    let file = std::fs::read(counts).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    let calls = plan.apply(&file, &mut program).map_err(failed)?;
+    Ok(ImageProfile::of(&program, &name(path), &calls))
+}
+
+/// The name of an image in a profile.
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 fn count(options: &ProfileOptions) -> anyhow::Result<(EdgeCounter, Ending)> {
@@ -82,6 +112,5 @@ fn profile(counter: &EdgeCounter) -> (Profile, Vec<String>) {
 fn image_profile(counter: &EdgeCounter, path: &PathBuf) -> Result<ImageProfile, spike::Error> {
     let mut program = spike::optimize::open(path)?;
     let calls = counter.apply(&mut program, path);
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    Ok(ImageProfile::of(&program, &name, &calls))
+    Ok(ImageProfile::of(&program, &name(path), &calls))
 }

@@ -19,6 +19,7 @@ mod gdb;
 mod guide;
 mod hit_filter;
 mod install;
+mod instrument;
 mod isolation;
 mod misses;
 mod names;

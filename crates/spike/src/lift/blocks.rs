@@ -104,6 +104,7 @@ pub fn build(
         data: Vec::new(),
         frames,
         exceptions: Default::default(),
+        counters: None,
     })
 }
 

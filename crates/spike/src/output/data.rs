@@ -16,7 +16,7 @@ pub fn patch(
     out: &mut [u8],
 ) -> Result<(), Problem> {
     let elf = &program.elf;
-    let mut patcher = Patcher { elf, code: &program.code, assembly, out };
+    let mut patcher = Patcher { program, elf, code: &program.code, assembly, out };
     for reference in &program.data {
         let address = assembly.block_addresses[reference.target as usize];
         match reference.form {
@@ -40,6 +40,7 @@ pub fn patch(
 }
 
 struct Patcher<'a> {
+    program: &'a Program,
     elf: &'a Elf,
     code: &'a CodeMap,
     assembly: &'a Assembly,
@@ -69,7 +70,9 @@ impl Patcher<'_> {
                     continue;
                 };
                 let is_code = [elf::DT_INIT.0 as u64, elf::DT_FINI.0 as u64].contains(&tag);
-                if let Some(address) = self.moved(u64::from_le_bytes(value)).filter(|_| is_code) {
+                let start = self.program.start(u64::from_le_bytes(value));
+                let address = start.map(|block| self.assembly.block_addresses[block as usize]);
+                if let Some(address) = address.filter(|&address| is_code && address != 0) {
                     self.put(at + 8, &address.to_le_bytes())?;
                 }
             }

@@ -13,7 +13,7 @@ mod symbols;
 
 use object::elf;
 
-use crate::assemble::{Assembly, Layout, assemble};
+use crate::assemble::{Assembly, Layout, assemble_with};
 use crate::elf::{Elf, Header, Section};
 use crate::error::Problem;
 use crate::lift::MARKER;
@@ -27,19 +27,25 @@ const PAGE: u64 = 0x1_0000;
 const MOST_UNUSED: u64 = 1 << 30;
 const HEADER_BYTES: u64 = 56;
 
+/// The address of the new code.
+pub fn code_base(elf: &Elf) -> u64 {
+    let loaded = elf.headers.iter().filter(|header| header.kind == elf::PT_LOAD.0);
+    let end = loaded.map(|header| header.address.saturating_add(header.memory_size)).max();
+    end.unwrap_or(0).next_multiple_of(PAGE)
+}
+
 /// Puts the program together. Returns the file, and where the code is.
 pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), Problem> {
     let elf = &program.elf;
     let loaded = || elf.headers.iter().filter(|header| header.kind == elf::PT_LOAD.0);
     let first = loaded().next().ok_or_else(|| Problem::Damaged("there is no loadable segment".into()))?;
-    let end = loaded().map(|header| header.address + header.memory_size).max().unwrap_or(0);
-    let base = end.next_multiple_of(PAGE);
+    let base = code_base(elf);
     let offset = base.wrapping_sub(first.address).wrapping_add(first.offset);
     let used = loaded().map(|header| header.offset + header.file_size).max().unwrap_or(0);
     if offset < used || offset - used > MOST_UNUSED {
         return Err(Problem::Damaged(format!("no room for a segment at {base:#x}")));
     }
-    let assembly = assemble(program, layout, base)?;
+    let mut assembly = assemble_with(program, layout, base, base)?;
     let mut segment = Segment { base, offset, bytes: Vec::new() };
     segment.bytes.extend(assembly.words.iter().flat_map(|word| word.to_le_bytes()));
     let code_size = segment.bytes.len() as u64;
@@ -50,7 +56,13 @@ pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), 
     let tables = frames::write(program, layout, &assembly, &exceptions, frames)?;
     segment.bytes.extend(&tables.bytes);
     let headers_address = segment.reserve();
-    let headers = program_headers(elf, &segment, headers_address, &tables);
+    let headers = program_headers(program, &segment, headers_address, &tables);
+    if let Some(header) = headers.iter().find(|header| is_counters(program, header)) {
+        // The words were computed without the counters' address, but there are as many.
+        assembly = assemble_with(program, layout, base, header.address)?;
+        let words = segment.bytes.as_chunks_mut::<4>().0.iter_mut().zip(&assembly.words);
+        words.for_each(|(place, word)| *place = word.to_le_bytes());
+    }
     segment.bytes.extend(headers.iter().flat_map(header_bytes));
 
     let mut out = elf.bytes[..used as usize].to_vec();
@@ -61,8 +73,7 @@ pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), 
     out.extend(&segment.bytes);
     let symbols = symbols::table(program, layout, &assembly, &sections);
     sections.append_unloaded(elf, &mut out, symbols, added(program, debug));
-    let entry =
-        program.code.block(elf.entry).map_or(elf.entry, |block| assembly.block_addresses[block as usize]);
+    let entry = program.start(elf.entry).map_or(elf.entry, |block| assembly.block_addresses[block as usize]);
     sections.finish(&mut out, entry, offset + (headers_address - base), headers.len() as u16);
     Ok((out, assembly))
 }
@@ -90,8 +101,23 @@ impl Segment {
     }
 }
 
-fn program_headers(elf: &Elf, segment: &Segment, address: u64, tables: &frames::Tables) -> Vec<Header> {
-    let count = elf.headers.len() as u64 + 1;
+/// Whether a program header is that of the counters.
+fn is_counters(program: &Program, header: &Header) -> bool {
+    program.counters.is_some()
+        && header.kind == elf::PT_LOAD.0
+        && header.file_size == 0
+        && header.align == PAGE
+        && header.address > code_base(&program.elf)
+}
+
+fn program_headers(
+    program: &Program,
+    segment: &Segment,
+    address: u64,
+    tables: &frames::Tables,
+) -> Vec<Header> {
+    let elf = &program.elf;
+    let count = elf.headers.len() as u64 + 1 + u64::from(program.counters.is_some());
     let size = address - segment.base + count * HEADER_BYTES;
     let new = Header {
         kind: elf::PT_LOAD.0,
@@ -119,6 +145,18 @@ fn program_headers(elf: &Elf, segment: &Segment, address: u64, tables: &frames::
         });
         if Some(index) == last_loaded {
             headers.push(new);
+            headers.extend(program.counters.map(|counters| {
+                let address = (new.address + new.memory_size).next_multiple_of(PAGE);
+                Header {
+                    flags: elf::PF_R.0 | elf::PF_W.0,
+                    // Of no bytes, but as far from a page's beginning as the address.
+                    offset: segment.offset,
+                    address,
+                    file_size: 0,
+                    memory_size: counters.size,
+                    ..new
+                }
+            }));
         }
     }
     headers

@@ -5,6 +5,7 @@
 
 mod collect;
 mod file;
+pub mod matching;
 mod signature;
 
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,9 @@ pub struct ProcedureProfile {
     /// How often each block was executed; empty if none was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<u64>,
+    /// What the blocks are like, if one was executed, so that those of a later build can be recognized.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shapes: Vec<BlockShape>,
     /// Conditional branches: the block, and how often the branch was taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<(u32, u64)>,
@@ -58,6 +62,19 @@ pub struct ProcedureProfile {
     /// Indirect calls: the block, the number of the procedure, and how often it was called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<(u32, u32, u64)>,
+}
+
+/// What a block is like.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockShape {
+    /// A hash of the instructions, without addresses and what follows from the layout of data.
+    pub strict: u32,
+    /// A hash of the operations.
+    pub loose: u32,
+    /// The number of instructions, without those that do nothing.
+    pub length: u32,
+    /// The numbers of the successors within the procedure.
+    pub next: Vec<u32>,
 }
 
 /// An indirect call in the profiled run.
@@ -90,6 +107,7 @@ impl ImageProfile {
             let blocks = || procedure.blocks.iter().map(|&block| &program.blocks[block as usize]);
             if blocks().any(|block| block.count > 0) {
                 one.blocks = blocks().map(|block| block.count).collect();
+                one.shapes = signature::shapes(program, procedure);
             }
             for (block, number) in blocks().zip(0..) {
                 match &block.exit {

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::program::{BlockId, Exit, Procedure, Program};
+use super::BlockShape;
+use crate::program::{BlockId, Exit, GP, Instruction, Procedure, Program, Reference};
 
 /// A 64-bit FNV-1a hash: files hold it, so that it must not change with the compiler.
 struct Fnv(u64);
@@ -14,6 +15,12 @@ impl Fnv {
         for byte in word.to_le_bytes() {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         }
+    }
+}
+
+impl Fnv {
+    fn short(&self) -> u32 {
+        (self.0 ^ self.0 >> 32) as u32
     }
 }
 
@@ -43,4 +50,40 @@ pub fn code(program: &Program) -> String {
     let mut hash = Fnv::NEW;
     program.code.words.iter().for_each(|&word| hash.add(word));
     format!("{:016x}", hash.0)
+}
+
+/// What the blocks of a procedure are like.
+pub fn shapes(program: &Program, procedure: &Procedure) -> Vec<BlockShape> {
+    let number: HashMap<BlockId, u32> = procedure.blocks.iter().copied().zip(0..).collect();
+    let shape = |&id: &BlockId| {
+        let block = &program.blocks[id as usize];
+        let branch = match &block.exit {
+            Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch),
+            _ => None,
+        };
+        let (mut strict, mut loose, mut length) = (Fnv::NEW, Fnv::NEW, 0);
+        for one in block.instructions.iter().chain(branch).filter(|one| !one.is_nop()) {
+            strict.add(one.word & !variable_bits(one));
+            loose.add(one.op().map_or(u32::MAX, |op| op as u32));
+            length += 1;
+        }
+        let next = block.exit.successors().iter().filter_map(|next| number.get(next).copied()).collect();
+        BlockShape { strict: strict.short(), loose: loose.short(), length, next }
+    };
+    procedure.blocks.iter().map(shape).collect()
+}
+
+/// The bits of an instruction that depend on where code and data are.
+fn variable_bits(instruction: &Instruction) -> u32 {
+    let Some(one) = isa::decode(instruction.word) else { return 0 };
+    match one.op.format() {
+        isa::Format::Branch => 0x1f_ffff,
+        isa::Format::MemoryJump => 0x3fff,
+        isa::Format::Memory
+            if one.rb() == GP || one.ra() == GP || instruction.reference != Reference::None =>
+        {
+            0xffff
+        }
+        _ => 0,
+    }
 }

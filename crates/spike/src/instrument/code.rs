@@ -1,0 +1,167 @@
+//! The instructions of counters.
+
+use isa::encode::{self, EncodeError, Operand};
+use isa::{Op, encode::Operand::Register as R};
+
+use super::registers::{CANDIDATES, Set};
+use crate::program::{Anchor, BlockId, Counter, GP, Instruction, Reference, SP, ZERO};
+use crate::unwind::{FrameAddress, Frames, NO_ROW};
+
+/// What inserted code does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Adds one to a counter.
+    Count(u32),
+    /// Keeps the distance to the address in a register.
+    Keep(u32, u8),
+    /// Adds one to the counter of the address in a register, in the procedure with this entry.
+    CountTarget(u32, u8, BlockId),
+}
+
+/// The state in which it is executed.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    /// The registers that it must not overwrite.
+    pub live: Set,
+    /// Whether the global pointer is in its register.
+    pub has_pointer: bool,
+    /// The frame.
+    pub frame: u32,
+}
+
+/// Bytes of the stack for registers that are saved; the stack pointer is a multiple of 16.
+const SAVED_BYTES: i16 = 16;
+
+impl State {
+    /// Two registers that may be overwritten, and how many of them must be saved.
+    fn registers(&self, busy: Option<u8>) -> ([u8; 2], usize) {
+        let free = |&register: &u8| self.live & 1 << register == 0 && Some(register) != busy;
+        let used = |register: &u8| !free(register) && Some(*register) != busy;
+        let mut all = CANDIDATES.iter().copied().filter(free).chain(CANDIDATES.iter().copied().filter(used));
+        let pair = [all.next(), all.next()].map(|one| one.unwrap_or(ZERO));
+        (pair, pair.iter().filter(|register| !free(register)).count())
+    }
+
+    /// How many registers must be saved for an action, and whether the pointer is missing: the less, the better.
+    pub fn cost(&self) -> (usize, bool) {
+        (self.registers(None).1, !self.has_pointer)
+    }
+}
+
+/// The instructions.
+pub fn code(action: Action, state: State, frames: &mut Frames) -> Vec<Instruction> {
+    let busy = match action {
+        Action::Count(_) => None,
+        Action::Keep(_, register) | Action::CountTarget(_, register, _) => Some(register),
+    };
+    let ([a, b], saved) = state.registers(busy);
+    let mut code = Code { words: Vec::new() };
+    match encode_action(&mut code, action, state.has_pointer, a, b) {
+        Ok(()) => {}
+        Err(error) => unreachable!("the instructions of counters have legal operands: {error}"),
+    }
+    let mut code = code.words;
+    let inner = if saved == 0 { state.frame } else { moved(frames, state.frame) };
+    // Registers that are saved come last in the pair.
+    let kept = [a, b];
+    let kept = &kept[2 - saved..];
+    if saved > 0 {
+        let stack =
+            |op, register, displacement| encode::memory(op, register, SP, displacement).unwrap_or_default();
+        let slots = || kept.iter().zip([0, 8]);
+        let mut all = vec![(stack(Op::Lda, SP, -SAVED_BYTES), Reference::None)];
+        all.extend(slots().map(|(&register, at)| (stack(Op::Stq, register, at), Reference::None)));
+        all.append(&mut code);
+        all.extend(slots().map(|(&register, at)| (stack(Op::Ldq, register, at), Reference::None)));
+        all.push((stack(Op::Lda, SP, SAVED_BYTES), Reference::None));
+        code = all;
+    }
+    let instruction = |(index, (word, reference)): (usize, (u32, Reference))| {
+        let frame = if index == 0 { state.frame } else { inner };
+        Instruction { reference, ..Instruction::new(word, frame) }
+    };
+    code.into_iter().enumerate().map(instruction).collect()
+}
+
+/// The frame with the stack pointer moved.
+fn moved(frames: &mut Frames, frame: u32) -> u32 {
+    if frame == NO_ROW {
+        return frame;
+    }
+    let mut row = frames.rows[frame as usize].clone();
+    if let FrameAddress::Register(register, offset) = &mut row.frame_address
+        && *register == u16::from(SP)
+    {
+        *offset += i64::from(SAVED_BYTES);
+    }
+    frames.number(row)
+}
+
+struct Code {
+    words: Vec<(u32, Reference)>,
+}
+
+impl Code {
+    fn push(&mut self, word: u32) {
+        self.words.push((word, Reference::None));
+    }
+
+    fn high(&mut self, word: u32, offset: u32, anchor: Anchor) {
+        self.words.push((word, Reference::CounterHigh(Counter { offset, anchor })));
+    }
+
+    fn low(&mut self, word: u32, offset: u32, anchor: Anchor) {
+        self.words.push((word, Reference::CounterLow(Counter { offset, anchor })));
+    }
+
+    /// Adds one to the counter whose address, less the lower half of a distance, is in `base`. The addition is atomic: other
+    /// threads and processes count, too.
+    fn add_one(
+        &mut self,
+        base: u8,
+        value: u8,
+        offset: u32,
+        anchor: impl Fn(u8) -> Anchor,
+    ) -> Result<(), EncodeError> {
+        self.low(encode::memory(Op::LdqL, value, base, 0)?, offset, anchor(0));
+        self.push(encode::operate(Op::Addq, value, Operand::Literal(1), value)?);
+        self.low(encode::memory(Op::StqC, value, base, 0)?, offset, anchor(2));
+        self.push(encode::branch(Op::Beq, value, -16)?);
+        Ok(())
+    }
+}
+
+fn encode_action(
+    code: &mut Code,
+    action: Action,
+    has_pointer: bool,
+    a: u8,
+    b: u8,
+) -> Result<(), EncodeError> {
+    match action {
+        Action::Count(offset) if has_pointer => {
+            code.high(encode::memory(Op::Ldah, a, GP, 0)?, offset, Anchor::GlobalPointer);
+            code.add_one(a, b, offset, |_| Anchor::GlobalPointer)
+        }
+        Action::Count(offset) => {
+            code.push(encode::branch(Op::Br, a, 0)?);
+            code.high(encode::memory(Op::Ldah, a, a, 0)?, offset, Anchor::Instruction(0));
+            code.add_one(a, b, offset, |more| Anchor::Instruction(1 + more))
+        }
+        Action::Keep(offset, register) => {
+            code.push(encode::branch(Op::Br, a, 0)?);
+            // The address is relative to this instruction, so that it does not depend on where the image is loaded.
+            code.high(encode::memory(Op::Ldah, b, a, 0)?, offset, Anchor::Instruction(0));
+            code.push(encode::operate(Op::Subq, register, R(a), a)?);
+            code.low(encode::memory(Op::Stq, a, b, 0)?, offset, Anchor::Instruction(2));
+            Ok(())
+        }
+        Action::CountTarget(offset, register, entry) => {
+            code.push(encode::branch(Op::Br, a, 0)?);
+            code.push(encode::operate(Op::Subq, register, R(a), b)?);
+            code.push(encode::operate(Op::S4addq, b, R(a), b)?);
+            code.high(encode::memory(Op::Ldah, b, b, 0)?, offset, Anchor::Scaled(2, entry));
+            code.add_one(b, a, offset, |more| Anchor::Scaled(3 + more, entry))
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Instrumented images: programs that count the executions of their blocks and edges themselves.
+//!
+//! `docs/design/spike-instrumentation.md` has the design. The plan of an image follows from the image alone, so that the
+//! file with the counts needs no tables: who reads it makes the plan again.
+
+mod code;
+mod flow;
+mod frequency;
+mod insert;
+mod points;
+mod registers;
+mod routine;
+mod spanning_tree;
+mod start;
+
+use crate::assemble::{Assembly, Fragment, Layout, NOP, assemble};
+use crate::counts::{self, Header};
+use crate::error::Problem;
+use crate::layout;
+use crate::optimize;
+use crate::output;
+use crate::profile::IndirectCall;
+use crate::program::{Anchor, BlockId, CounterSegment, Exit, Instruction, Program, Reference};
+use flow::{Flow, Meaning};
+use insert::Inserter;
+use routine::Routines;
+use spanning_tree::SpanningTree;
+
+/// What counts a program's executions.
+#[derive(Debug)]
+pub struct Plan {
+    program: Program,
+    layout: Layout,
+    procedures: Vec<Option<Measured>>,
+    calls: Vec<(BlockId, u32)>,
+    /// The offset of the counters of calls of routines.
+    call_counters: u32,
+    size: u64,
+    summary: Summary,
+}
+
+/// How the executions of a procedure are measured.
+#[derive(Debug)]
+struct Measured {
+    flow: Flow,
+    tree: SpanningTree,
+    /// Edges with counters, and the counters.
+    counters: Vec<(usize, Cell)>,
+    /// Blocks that end with jumps by tables, by their number in the procedure, and the offsets of their counters.
+    jumps: Vec<(usize, u32)>,
+}
+
+/// A counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cell {
+    /// The one at an offset.
+    Offset(u32),
+    /// The one of the call of a routine in a block.
+    Call(BlockId),
+}
+
+/// Numbers of an instrumented image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Procedures with counters.
+    pub procedures: usize,
+    /// Procedures that cannot be changed, and so have none.
+    pub frozen: usize,
+    /// Procedures whose flow cannot be measured.
+    pub unmeasured: usize,
+    /// Counters of blocks.
+    pub block_counters: usize,
+    /// Counters of edges.
+    pub edge_counters: usize,
+    /// Counters that a call of a routine increments.
+    pub calls_of_routines: usize,
+    /// Indirect jumps, with a counter for each target.
+    pub jumps: usize,
+    /// Indirect calls, with a place for the last target.
+    pub calls: usize,
+    /// Counters and places for which registers are saved on the stack.
+    pub saved: usize,
+    /// Instructions of the original image.
+    pub original_instructions: usize,
+    /// Instructions of the instrumented one.
+    pub instructions: usize,
+}
+
+/// An instrumented image.
+#[derive(Debug)]
+pub struct Instrumented {
+    /// The image.
+    pub bytes: Vec<u8>,
+    /// The file for its counts, with no executions.
+    pub counts: Vec<u8>,
+    /// What was inserted.
+    pub summary: Summary,
+}
+
+/// Instruments a program. Its counts go to the file with this absolute path, which must exist when the program starts.
+pub fn instrument(program: Program, counts_path: &[u8]) -> Result<Instrumented, Problem> {
+    let mut plan = Plan::new(program)?;
+    let header = plan.header()?;
+    let entry = start::entry(&plan.program.elf)?;
+    let original = plan.program.code.block(entry);
+    let original = original.ok_or_else(|| Problem::Damaged(format!("no code at the entry {entry:#x}")))?;
+    let start = start::add(&mut plan.program, original, &header, counts_path);
+    let procedure = plan.program.blocks[start as usize].procedure;
+    plan.layout.fragments.push(Fragment { procedure, blocks: vec![start], align: layout::ALIGN });
+    plan.program.counters = Some(CounterSegment { size: header.size, entry, start });
+    let (bytes, assembly) = output::write(&plan.program, &plan.layout)?;
+    plan.summary.instructions = assembly.words.len();
+    Ok(Instrumented { bytes, counts: header.empty_file(), summary: plan.summary })
+}
+
+impl Plan {
+    /// Decides where counters go, and inserts them.
+    pub fn new(mut program: Program) -> Result<Plan, Problem> {
+        let original_instructions = program.code.words.len();
+        let originals = program.procedures.len() as u32;
+        optimize::strip_nops(&mut program);
+        let mut inserter = Inserter::new(program);
+        let (mut procedures, mut fragments, mut all_routines) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..originals {
+            let (measured, blocks) = inserter.procedure(number);
+            let routines = inserter.end_of_part(&blocks);
+            procedures.push(measured);
+            fragments.push(Fragment { procedure: number, blocks, align: layout::ALIGN });
+            fragments.extend(routines.iter().map(Routines::fragment));
+            all_routines.extend(routines);
+        }
+        let Inserter { mut program, summary, calls, next, routines, .. } = inserter;
+        fragments.push(routines.fragment());
+        all_routines.push(routines);
+        let layout = Layout { fragments };
+        all_routines.iter().for_each(|routines| routines.complete(&mut program, next));
+        separate_calls(&mut program, &layout);
+        let assembly = assemble(&program, &layout, output::code_base(&program.elf))?;
+        let size = u64::from(next) + assembly.words.len() as u64 * 4 + 8;
+        let size = size.next_multiple_of(counts::PAGE);
+        let summary = Summary { original_instructions, ..summary };
+        Ok(Plan { program, layout, procedures, calls, call_counters: next, size, summary })
+    }
+
+    /// The first bytes of the file with the counts.
+    fn header(&self) -> Result<Header, Problem> {
+        let assembly = assemble(&self.program, &self.layout, output::code_base(&self.program.elf))?;
+        Ok(Header::new(&self.program, &assembly.words, self.calls.len() as u64, self.size))
+    }
+
+    /// Gives the blocks of a program the counts of a file, made by runs of its instrumented image. Returns the indirect
+    /// calls.
+    pub fn apply(&self, file: &[u8], program: &mut Program) -> Result<Vec<IndirectCall>, String> {
+        let header = self.header().map_err(|problem| problem.to_string())?;
+        header.check(file)?;
+        let cell = |offset: u32| counts::cell(file, offset);
+        let assembly = assemble(&self.program, &self.layout, output::code_base(&self.program.elf));
+        let assembly = assembly.map_err(|problem| problem.to_string())?;
+        for (procedure, measured) in program.procedures.iter().zip(&self.procedures) {
+            let Some(measured) = measured else { continue };
+            let flow = measured.read(&procedure.blocks, self, &assembly, cell);
+            for (meaning, &times) in measured.flow.meanings.iter().zip(&flow) {
+                match *meaning {
+                    Meaning::Block(at) => program.blocks[procedure.blocks[at] as usize].count = times,
+                    Meaning::Way { from, successor, .. } => {
+                        let exit = &mut program.blocks[procedure.blocks[from] as usize].exit;
+                        let is_same = exit.successors().windows(2).all(|pair| pair[0] == pair[1]);
+                        match exit {
+                            Exit::Conditional { taken, count, .. }
+                                if successor == 0 && taken.block().is_some() =>
+                            {
+                                *count += times
+                            }
+                            Exit::Conditional { count, .. } if is_same => *count += times,
+                            Exit::Jump { counts, .. } => counts[successor] = times,
+                            _ => {}
+                        }
+                    }
+                    Meaning::Entry | Meaning::Leave => {}
+                }
+            }
+        }
+        Ok(self.calls(program, &assembly, cell))
+    }
+
+    /// The indirect calls: each called its last target always.
+    fn calls(&self, program: &Program, assembly: &Assembly, cell: impl Fn(u32) -> u64) -> Vec<IndirectCall> {
+        let entries = program
+            .procedures
+            .iter()
+            .zip(0..)
+            .map(|(procedure, number)| (assembly.block_addresses[procedure.blocks[0] as usize], number));
+        let entries: std::collections::HashMap<u64, u32> = entries.collect();
+        let mut calls: Vec<IndirectCall> = Vec::new();
+        for &(block, offset) in &self.calls {
+            let anchor = self.program.blocks[block as usize].instructions.iter().position(|one| {
+                matches!(one.reference, Reference::CounterHigh(counter) if counter.offset == offset && counter.anchor == Anchor::Instruction(0))
+            });
+            let (Some(at), distance) = (anchor, cell(offset)) else { continue };
+            let address = (assembly.block_addresses[block as usize] + at as u64 * 4).wrapping_add(distance);
+            let count = program.blocks[block as usize].count;
+            if let Some(&procedure) = entries.get(&address).filter(|_| distance != 0 && count > 0) {
+                calls.push(IndirectCall { block, procedure, count });
+            }
+        }
+        for (block, id) in program.blocks.iter().zip(0..) {
+            let slot = block.call().filter(|_| block.count > 0).map(|call| call.reference);
+            let Some(Reference::CallThrough(slot)) = slot else { continue };
+            if let Some(target) = program.data_at(slot) {
+                calls.push(IndirectCall {
+                    block: id,
+                    procedure: program.blocks[target as usize].procedure,
+                    count: block.count,
+                });
+            }
+        }
+        calls.sort_by_key(|call| (call.block, call.procedure));
+        calls
+    }
+}
+
+impl Measured {
+    /// The flow of all edges of the procedure with these blocks.
+    fn read(
+        &self,
+        blocks: &[BlockId],
+        plan: &Plan,
+        assembly: &Assembly,
+        cell: impl Fn(u32) -> u64,
+    ) -> Vec<u64> {
+        let mut flow = vec![0; self.flow.edges.len()];
+        let address = |block: BlockId| assembly.block_addresses[block as usize];
+        for &(edge, counter) in &self.counters {
+            flow[edge] = cell(match counter {
+                Cell::Offset(offset) => offset,
+                Cell::Call(block) => {
+                    let calls =
+                        plan.program.blocks[block as usize].instructions.iter().position(routine::is_call);
+                    let back = address(block) + 4 * (calls.unwrap_or_default() as u64 + 1);
+                    plan.call_counters + ((back - assembly.base) & !7) as u32
+                }
+            });
+        }
+        for (meaning, place) in self.flow.meanings.iter().zip(&mut flow) {
+            let Meaning::Way { from, successor, .. } = *meaning else { continue };
+            let Some(&(_, offset)) = self.jumps.iter().find(|jump| jump.0 == from) else { continue };
+            let target = plan.program.blocks[blocks[from] as usize].exit.successors()[successor];
+            *place = cell(offset + 4 * (address(target) - address(blocks[0])) as u32);
+        }
+        self.tree.complete(&self.flow.edges, &mut flow);
+        flow
+    }
+}
+
+/// Two calls of routines must not follow each other at once, as the counter of an address is that of 8 bytes.
+fn separate_calls(program: &mut Program, layout: &Layout) {
+    let mut last: Option<BlockId> = None;
+    for &block in layout.fragments.iter().flat_map(|fragment| &fragment.blocks) {
+        let begins = program.blocks[block as usize].instructions.first().is_some_and(routine::is_call);
+        if let Some(last) = last.filter(|_| begins) {
+            let instructions = &mut program.blocks[last as usize].instructions;
+            if let Some(call) = instructions.last().copied().filter(routine::is_call) {
+                instructions.push(Instruction::new(NOP, call.frame));
+            }
+        }
+        if !program.blocks[block as usize].instructions.is_empty() {
+            last = Some(block);
+        }
+    }
+}
