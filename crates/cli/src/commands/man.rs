@@ -32,18 +32,25 @@ pub fn run(options: &ManOptions) -> anyhow::Result<ExitCode> {
 
 fn write_all(command: &Command, folder: &Path) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    for command in command.get_subcommands().chain([command]).filter(|command| !command.is_hide_set()) {
-        let name = command.get_display_name().unwrap_or_else(|| command.get_name());
-        let path = folder.join(format!("{name}.1"));
-        fs::write(&path, page(command)?).with_context(|| path.display().to_string())?;
-    }
+    write_with_subcommands(command, folder)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn write_with_subcommands(command: &Command, folder: &Path) -> anyhow::Result<()> {
+    let path = folder.join(format!("{}.1", name(command)));
+    fs::write(&path, page(command)?).with_context(|| path.display().to_string())?;
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    shown.map(|command| write_with_subcommands(command, folder)).collect()
+}
+
+fn name(command: &Command) -> &str {
+    command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
 /// The page of one command.
 fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     let man = Man::new(command.clone());
-    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let name = name(command);
     // There is no date. clap_mangen would leave it out, and the version would take its place.
     let title = format!(".TH {name} 1 \"\" \"pathlength {}\" Pathlength\n", env!("CARGO_PKG_VERSION"));
     let mut page = title.into_bytes();
@@ -57,7 +64,7 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     if let Some(text) = command.get_after_help() {
         examples(&text.to_string()).to_writer(&mut page)?;
     }
-    if !command.has_subcommands() {
+    if name != "pathlength" {
         Roff::new().control("SH", ["SEE ALSO"]).text([roman("pathlength(1)")]).to_writer(&mut page)?;
     }
     Ok(page)

@@ -138,6 +138,7 @@ fn every_command_has_a_manual_page() {
     assert!(commands.len() > 15, "{commands:?}");
     let mut expected: Vec<_> = commands.iter().map(|name| format!("pathlength-{name}.1")).collect();
     expected.push("pathlength.1".into());
+    expected.extend(["instrument", "optimize"].map(|name| format!("pathlength-spike-{name}.1")));
     expected.sort();
     assert_eq!(listing(&pages), expected);
     for name in &commands {
