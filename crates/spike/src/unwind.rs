@@ -1,10 +1,10 @@
 //! What unwinders know of the original code: for each instruction, where the caller's registers are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, EndianSlice, LittleEndian,
-    Pointer, RegisterRule, UnwindContext, UnwindSection,
+    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, EndianSlice, LittleEndian, Pointer,
+    RegisterRule, UnwindContext, UnwindSection,
 };
 
 use crate::elf::Elf;
@@ -99,43 +99,23 @@ pub struct FrameTable {
 }
 
 impl Frames {
-    /// Reads the tables, also those for debuggers only. `row_at` is called for each range of addresses with the same row.
+    /// Reads the tables. `row_at` is called for each range of addresses with the same row.
     pub fn read(elf: &Elf, mut row_at: impl FnMut(u64, u64, u32)) -> Result<Frames, Problem> {
         let mut frames = Frames { rows: vec![Row::default()], ..Frames::default() };
-        let mut bases = BaseAddresses::default();
+        let Some(section) = elf.section(".eh_frame") else { return Ok(frames) };
+        let damaged = |error: gimli::Error| Problem::Damaged(format!(".eh_frame: {error}"));
+        let tables = EhFrame::new(elf.data(section), LittleEndian);
+        let mut bases = BaseAddresses::default().set_eh_frame(section.address);
         if let Some(got) = elf.section(".got") {
             bases = bases.set_got(got.address);
         }
-        if let Some(section) = elf.section(".eh_frame") {
-            let bases = bases.clone().set_eh_frame(section.address);
-            frames.section(&EhFrame::new(elf.data(section), LittleEndian), &bases, &mut row_at)?;
-        }
-        if let Some(section) = elf.section(".debug_frame") {
-            let mut tables = DebugFrame::new(elf.data(section), LittleEndian);
-            tables.set_address_size(8);
-            frames.section(&tables, &bases, &mut row_at)?;
-        }
-        Ok(frames)
-    }
-
-    fn section<'a, S: UnwindSection<Slice<'a>>>(
-        &mut self,
-        tables: &S,
-        bases: &BaseAddresses,
-        row_at: &mut impl FnMut(u64, u64, u32),
-    ) -> Result<(), Problem> {
-        let frames = self;
-        let known: HashSet<u64> = frames.tables.iter().map(|table| table.start).collect();
         let mut headers: HashMap<usize, u32> = HashMap::new();
         let mut context = UnwindContext::new();
-        let mut entries = tables.entries(bases);
+        let mut entries = tables.entries(&bases);
         while let Some(entry) = entries.next().map_err(damaged)? {
             let CieOrFde::Fde(partial) = entry else { continue };
-            let table = partial.parse(S::cie_from_offset).map_err(damaged)?;
-            if known.contains(&table.initial_address()) {
-                continue;
-            }
-            let number = frames.headers.len() as u32;
+            let table = partial.parse(EhFrame::cie_from_offset).map_err(damaged)?;
+            let number = headers.len() as u32;
             let header = *headers.entry(table.cie().offset()).or_insert(number);
             if header as usize == frames.headers.len() {
                 frames.headers.push(common(table.cie())?);
@@ -148,10 +128,10 @@ impl Frames {
                 None => None,
             };
             let (start, end) = (table.initial_address(), table.initial_address().wrapping_add(table.len()));
-            let mut rows = table.rows(tables, bases, &mut context).map_err(damaged)?;
+            let mut rows = table.rows(&tables, &bases, &mut context).map_err(damaged)?;
             let mut is_first = true;
             while let Some(row) = rows.next_row().map_err(damaged)? {
-                let number = frames.number(convert(row, tables)?);
+                let number = frames.number(convert(row, &tables)?);
                 if std::mem::take(&mut is_first) && frames.headers[header as usize].row == NO_ROW {
                     frames.headers[header as usize].row = number;
                 }
@@ -164,7 +144,7 @@ impl Frames {
                 exceptions: exceptions.filter(|&one| one != 0),
             });
         }
-        Ok(())
+        Ok(frames)
     }
 
     /// The number of a row.
@@ -194,14 +174,8 @@ fn common(entry: &CommonInformationEntry<Slice>) -> Result<FrameHeader, Problem>
     })
 }
 
-fn damaged(error: gimli::Error) -> Problem {
-    Problem::Damaged(format!("tables for unwinders: {error}"))
-}
-
-fn convert<'a, S: UnwindSection<Slice<'a>>>(
-    row: &gimli::UnwindTableRow<usize>,
-    tables: &S,
-) -> Result<Row, Problem> {
+fn convert(row: &gimli::UnwindTableRow<usize>, tables: &EhFrame<Slice>) -> Result<Row, Problem> {
+    let damaged = |error: gimli::Error| Problem::Damaged(format!(".eh_frame: {error}"));
     let expression = |expression: &gimli::UnwindExpression<usize>| {
         Ok::<_, Problem>(expression.get(tables).map_err(damaged)?.0.slice().to_vec())
     };
