@@ -144,9 +144,11 @@ impl Names {
         let parts = file.symbols(&format!("{}{COLD}", file.symbol_of(function)));
         let parts = parts.iter().map(|part| part.address..part.address.saturating_add(part.size));
         // A cold part that is not the only one of its name may be that of another function.
-        let parts: Vec<Range<u64>> = Some(parts).filter(|parts| parts.len() == 1).into_iter().flatten().collect();
+        let parts: Vec<Range<u64>> =
+            Some(parts).filter(|parts| parts.len() == 1).into_iter().flatten().collect();
         let is_own = |address: &u64| {
-            (function.address..function.end()).contains(address) || parts.iter().any(|part| part.contains(address))
+            (function.address..function.end()).contains(address)
+                || parts.iter().any(|part| part.contains(address))
         };
         let own = instructions.filter(|(address, _)| is_own(address));
         Some(own.map(|(address, word)| (address.wrapping_add(bias), word)).collect())
