@@ -41,6 +41,7 @@ fn optimize(options: &OptimizeOptions) -> anyhow::Result<ExitCode> {
     write_image(&options.output, &optimized.bytes, &options.image)?;
     let tables = match options.by {
         Some(ReportRows::Procedure) => vec![procedures(&optimized)],
+        None if optimized.outcomes.is_empty() => vec![summary(&optimized, instructions)],
         None => vec![summary(&optimized, instructions), coverage(&optimized)],
     };
     super::write(&tables, &options.report())?;

@@ -10,7 +10,7 @@ const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-static long __attribute__((noinline)) grow(long *all, long at, long value) {
+static long __attribute__((noipa)) grow(long *all, long at, long value) {
     if (at >= 64) {
         for (long i = 0; i < 64; i++) all[i] = labs(all[i]) - (i ^ labs(value));
         at = labs(at) % 64;
