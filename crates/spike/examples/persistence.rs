@@ -40,7 +40,11 @@ impl Study {
     fn measure(&self, program: &Path, arguments: &str) -> Result<[u64; 2]> {
         let table = self.folder.path().join("caches.csv");
         let table = table.to_str().ok_or("the temporary folder has no name in UTF-8")?;
-        self.run(&["caches", "--machine", &self.machine, "--format", "csv", "-o", table], program, arguments)?;
+        self.run(
+            &["caches", "--machine", &self.machine, "--format", "csv", "-o", table],
+            program,
+            arguments,
+        )?;
         let text = fs::read_to_string(table)?;
         let row: Vec<&str> = text.lines().nth(1).ok_or("no row")?.split(',').collect();
         Ok([row[2].parse()?, row[3].parse()?])
@@ -58,7 +62,13 @@ impl Study {
     }
 
     /// Optimizes an image by a profile, and measures it.
-    fn optimized(&self, new: &Path, old: &ImageProfile, method: Method, test: &str) -> Result<(Matched, [u64; 2])> {
+    fn optimized(
+        &self,
+        new: &Path,
+        old: &ImageProfile,
+        method: Method,
+        test: &str,
+    ) -> Result<(Matched, [u64; 2])> {
         let mut program = optimize::open(new)?;
         let (calls, matched) = matching::apply(old, &mut program, method);
         let bytes = optimize::optimize(program, &calls, Options::default())?.bytes;
@@ -81,13 +91,17 @@ fn main() -> Result<()> {
     let (train, test, new) = (word("TRAIN")?, word("TEST")?, PathBuf::from(word("NEW")?));
     let original = study.measure(&new, &test)?;
     let own = study.optimized(&new, &study.profile(&new, &train)?, Method::Blocks, &test)?.1;
-    println!("old,method,procedures,matched procedures,blocks,matched blocks,matched instructions %,instructions,misses,instruction gain kept %,miss gain kept %");
+    println!(
+        "old,method,procedures,matched procedures,blocks,matched blocks,matched instructions %,instructions,misses,instruction gain kept %,miss gain kept %"
+    );
     println!("(not optimized),,,,,,,{},{},0,0", original[0], original[1]);
     for old in words {
         let profile = study.profile(Path::new(&old), &train)?;
         for (method, name) in [(Method::Signatures, "signatures"), (Method::Blocks, "blocks")] {
             let (matched, now) = study.optimized(&new, &profile, method, &test)?;
-            let kept = |at: usize| 100.0 * (original[at] as f64 - now[at] as f64) / (original[at] as f64 - own[at] as f64);
+            let kept = |at: usize| {
+                100.0 * (original[at] as f64 - now[at] as f64) / (original[at] as f64 - own[at] as f64)
+            };
             println!(
                 "{},{name},{},{},{},{},{:.1},{},{},{:.1},{:.1}",
                 Path::new(&old).file_name().unwrap_or_default().to_string_lossy(),

@@ -22,7 +22,11 @@ fn compile(switches: &[&str]) -> Built {
     let image = folder.path().join("counted");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/counted.c");
     let mut command = Command::new("alpha-linux-gnu-gcc");
-    command.args(["-mcpu=ev56", "-pthread", "-Wl,--emit-relocs", "-fno-optimize-sibling-calls", "-o"]).arg(&image).arg(source).args(switches);
+    command
+        .args(["-mcpu=ev56", "-pthread", "-Wl,--emit-relocs", "-fno-optimize-sibling-calls", "-o"])
+        .arg(&image)
+        .arg(source)
+        .args(switches);
     let made = command.output().expect("the cross compiler is needed: run ./setup");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     Built { folder, image }
@@ -95,7 +99,10 @@ fn counts_are_exact_however_the_program_ends() {
             let deep = program.procedures.iter().find(|one| one.name == "deep").unwrap();
             let returns = deep.blocks.iter().map(|&block| &program.blocks[block as usize]);
             let is_return = |last: &pathlength_spike::program::Instruction| last.op() == Some(isa::Op::Ret);
-            let returns: u64 = returns.filter(|block| block.instructions.last().is_some_and(is_return)).map(|block| block.count).sum();
+            let returns: u64 = returns
+                .filter(|block| block.instructions.last().is_some_and(is_return))
+                .map(|block| block.count)
+                .sum();
             assert_eq!(returns, if way == " " { 6 } else { 0 }, "{level} {way}");
         }
     }
@@ -108,6 +115,44 @@ fn position_independent_programs_are_counted() {
         built.instrument();
         built.check(" ", Some(0));
     }
+}
+
+/// A shared object maps its counts when it is initialised, before its constructors; it is called from outside only.
+#[test]
+fn shared_objects_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_folder = |name: &str| folder.path().join(name);
+    let sources = [
+        (
+            "twice.c",
+            "int times; __attribute__((constructor)) void begin(void) { times = 1; } int twice(int n) { return n > 5 ? n * 2 : times; }",
+        ),
+        (
+            "main.c",
+            "int twice(int); int main(void) { int sum = 0; for (int i = 0; i < 1234; i++) sum += twice(i); return sum & 127; }",
+        ),
+    ];
+    sources.iter().for_each(|(name, text)| fs::write(in_folder(name), text).unwrap());
+    let gcc = |words: &str| {
+        let mut command = Command::new("alpha-linux-gnu-gcc");
+        command.current_dir(folder.path()).arg("-O2").args(words.split(' '));
+        assert!(command.status().expect("the cross compiler is needed: run ./setup").success());
+    };
+    gcc("-fPIC -shared twice.c -o libtwice.so -Wl,--emit-relocs");
+    gcc("main.c -o counted -L. -ltwice -Wl,-rpath,$ORIGIN");
+    let program = in_folder("counted");
+    let expected = run(&program, &[]).status.code();
+    fs::rename(in_folder("libtwice.so"), in_folder("original.so")).unwrap();
+    let counts = in_folder("counts");
+    let path = std::os::unix::ffi::OsStrExt::as_bytes(counts.as_os_str());
+    let open = || optimize::open(&in_folder("original.so")).unwrap();
+    let made = instrument::instrument(open(), path).unwrap();
+    fs::write(in_folder("libtwice.so"), made.bytes).unwrap();
+    fs::write(&counts, made.counts).unwrap();
+    assert_eq!(run(&program, &[]).status.code(), expected);
+    let mut lifted = open();
+    Plan::new(open()).unwrap().apply(&fs::read(&counts).unwrap(), &mut lifted).unwrap();
+    assert_eq!((entries(&lifted, "begin"), entries(&lifted, "twice")), (1, 1234));
 }
 
 #[test]
@@ -189,8 +234,12 @@ fn profiles_of_older_builds_are_matched() {
         assert_eq!(entries(&program, "even"), entries(&old.profile().unwrap(), "even"));
         match method {
             // A procedure whose graph has changed has no counts.
-            Method::Signatures => assert!(entries(&program, "work") == 0 && matched.share() < 0.9, "{matched:?}"),
-            Method::Blocks => assert!(entries(&program, "work") == 1_000 && matched.share() > 0.6, "{matched:?}"),
+            Method::Signatures => {
+                assert!(entries(&program, "work") == 0 && matched.share() < 0.9, "{matched:?}")
+            }
+            Method::Blocks => {
+                assert!(entries(&program, "work") == 1_000 && matched.share() > 0.6, "{matched:?}")
+            }
         }
     }
     // The same build: everything.

@@ -42,7 +42,11 @@ fn optimize(options: &OptimizeOptions) -> anyhow::Result<ExitCode> {
 const LEAST_SHARE: f64 = 0.1;
 
 /// Applies a profile of another build of the image.
-fn match_profile(profile: &Profile, program: &mut Program, options: &OptimizeOptions) -> anyhow::Result<Vec<IndirectCall>> {
+fn match_profile(
+    profile: &Profile,
+    program: &mut Program,
+    options: &OptimizeOptions,
+) -> anyhow::Result<Vec<IndirectCall>> {
     let name = options.image.file_name().unwrap_or_default().to_string_lossy();
     let method = if options.whole_procedures { Method::Signatures } else { Method::Blocks };
     let best = profile.images.iter().map(|image| {

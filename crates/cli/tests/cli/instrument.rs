@@ -19,8 +19,11 @@ impl Guest {
         let folder = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
         let mut command = Command::new("alpha-linux-gnu-gcc");
-        command.args(["-w", "-mcpu=ev56", "-pthread", "-Wl,--emit-relocs", "-o"]).arg(folder.path().join("guest"));
-        let made = command.args(switches).arg(source).output().expect("the cross compiler is needed: run ./setup");
+        command
+            .args(["-w", "-mcpu=ev56", "-pthread", "-Wl,--emit-relocs", "-o"])
+            .arg(folder.path().join("guest"));
+        let made =
+            command.args(switches).arg(source).output().expect("the cross compiler is needed: run ./setup");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         Guest { folder }
     }
@@ -43,7 +46,12 @@ impl Guest {
     }
 
     fn profile(&self, name: &str) -> ImageProfile {
-        Profile::open(&self.path(name)).unwrap().images.into_iter().find(|image| image.name == "guest").unwrap()
+        Profile::open(&self.path(name))
+            .unwrap()
+            .images
+            .into_iter()
+            .find(|image| image.name == "guest")
+            .unwrap()
     }
 
     /// Checks that two profiles are the same but for procedures that cannot be changed.
@@ -64,8 +72,12 @@ impl Guest {
 #[test]
 fn counts_equal_the_engines() {
     let guests = [
-        ("tests/cli/guests/modes.c", "work"), ("tests/cli/guests/calls.c", ""), ("tests/cli/guests/heap.c", ""),
-        ("../spike/tests/programs/counted.c", "x"), ("../spike/tests/programs/counted.c", "e"), ("../spike/tests/programs/counted.c", "j"),
+        ("tests/cli/guests/modes.c", "work"),
+        ("tests/cli/guests/calls.c", ""),
+        ("tests/cli/guests/heap.c", ""),
+        ("../spike/tests/programs/counted.c", "x"),
+        ("../spike/tests/programs/counted.c", "e"),
+        ("../spike/tests/programs/counted.c", "j"),
     ];
     for (source, arguments) in guests {
         for level in ["-O0", "-O2"] {

@@ -79,7 +79,11 @@ fn variable_bits(instruction: &Instruction) -> u32 {
     match one.op.format() {
         isa::Format::Branch => 0x1f_ffff,
         isa::Format::MemoryJump => 0x3fff,
-        isa::Format::Memory if one.rb() == GP || one.ra() == GP || instruction.reference != Reference::None => 0xffff,
+        isa::Format::Memory
+            if one.rb() == GP || one.ra() == GP || instruction.reference != Reference::None =>
+        {
+            0xffff
+        }
         _ => 0,
     }
 }

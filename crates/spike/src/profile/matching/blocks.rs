@@ -10,7 +10,8 @@ pub fn pairs(old: &[BlockShape], new: &[BlockShape]) -> Vec<Option<usize>> {
     let mut pairs = vec![None; new.len()];
     let mut is_free = vec![true; old.len()];
     // Procedures have one entry, or two: callers with the same global pointer skip its computation.
-    let is_skipped = |shapes: &[BlockShape]| shapes.first().is_some_and(|first| first.length == 2 && first.next == [1]);
+    let is_skipped =
+        |shapes: &[BlockShape]| shapes.first().is_some_and(|first| first.length == 2 && first.next == [1]);
     let entries = if is_skipped(old) && is_skipped(new) { 2 } else { 1 };
     for at in 0..entries.min(old.len()).min(new.len()) {
         pairs[at] = Some(at);
@@ -72,7 +73,12 @@ mod tests {
     use super::*;
 
     fn shapes(hashes: &[(u32, u32, &[u32])]) -> Vec<BlockShape> {
-        let shape = |&(strict, loose, next): &(u32, u32, &[u32])| BlockShape { strict, loose, length: 1, next: next.to_vec() };
+        let shape = |&(strict, loose, next): &(u32, u32, &[u32])| BlockShape {
+            strict,
+            loose,
+            length: 1,
+            next: next.to_vec(),
+        };
         hashes.iter().map(shape).collect()
     }
 

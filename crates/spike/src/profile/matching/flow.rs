@@ -15,7 +15,9 @@ pub const UNKNOWN: u64 = u64::MAX;
 pub fn infer(program: &mut Program, number: usize, blocks: &[Option<usize>]) {
     let ids = program.procedures[number].blocks.clone();
     let local = |program: &Program, id: u32| {
-        (program.blocks[id as usize].procedure == number as u32).then(|| ids.iter().position(|&one| one == id)).flatten()
+        (program.blocks[id as usize].procedure == number as u32)
+            .then(|| ids.iter().position(|&one| one == id))
+            .flatten()
     };
     let next: Vec<Vec<(usize, usize)>> = ids
         .iter()
@@ -33,7 +35,9 @@ pub fn infer(program: &mut Program, number: usize, blocks: &[Option<usize>]) {
     for _ in 0..ROUNDS {
         let mut is_changed = false;
         for at in (0..ids.len()).filter(|&at| !known[at]) {
-            let flow = |&(from, successor): &(usize, usize)| counts[from] * share(program, ids[from], successor, &next[from], &counts, &known);
+            let flow = |&(from, successor): &(usize, usize)| {
+                counts[from] * share(program, ids[from], successor, &next[from], &counts, &known)
+            };
             let inflow: f64 = predecessors[at].iter().filter(|one| one.0 != at).map(flow).sum();
             // What its successors were executed more often than others explain.
             let unexplained = |&(_, to): &(usize, usize)| {
@@ -72,7 +76,14 @@ fn has_unknown_shares(program: &Program, id: u32) -> bool {
 }
 
 /// The share of a block's executions that goes to a successor.
-fn share(program: &Program, id: u32, successor: usize, next: &[(usize, usize)], counts: &[f64], known: &[bool]) -> f64 {
+fn share(
+    program: &Program,
+    id: u32,
+    successor: usize,
+    next: &[(usize, usize)],
+    counts: &[f64],
+    known: &[bool],
+) -> f64 {
     let block = &program.blocks[id as usize];
     match &block.exit {
         Exit::Conditional { count, .. } => {

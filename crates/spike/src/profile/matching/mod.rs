@@ -44,23 +44,31 @@ impl Matched {
 /// Gives a program's blocks the counts of another build's profile. Returns the indirect calls, and how much was matched.
 pub fn apply(profile: &ImageProfile, program: &mut Program, method: Method) -> (Vec<IndirectCall>, Matched) {
     let new = ImageProfile::of(program, "", &[]);
-    let shapes: Vec<_> = program.procedures.iter().map(|one| super::signature::shapes(program, one)).collect();
+    let shapes: Vec<_> =
+        program.procedures.iter().map(|one| super::signature::shapes(program, one)).collect();
     let pairs = procedures::pairs(profile, &new, &shapes, method);
     let mut matched = Matched::default();
     let mut calls = Vec::new();
     let mut number_of = vec![None; profile.procedures.len()];
-    pairs.iter().enumerate().for_each(|(new, &old)| old.into_iter().for_each(|old| number_of[old] = Some(new as ProcedureId)));
+    pairs
+        .iter()
+        .enumerate()
+        .for_each(|(new, &old)| old.into_iter().for_each(|old| number_of[old] = Some(new as ProcedureId)));
     for old in profile.procedures.iter().filter(|old| !old.blocks.is_empty()) {
         matched.procedures.0 += 1;
         matched.blocks.0 += old.blocks.iter().filter(|&&count| count > 0).count() as u64;
-        matched.instructions.0 += (0..old.blocks.len()).map(|at| weight(old, at)).fold(0, u64::saturating_add);
+        matched.instructions.0 +=
+            (0..old.blocks.len()).map(|at| weight(old, at)).fold(0, u64::saturating_add);
     }
     for (number, &old) in pairs.iter().enumerate() {
-        let Some(old) = old.map(|old| &profile.procedures[old]).filter(|old| !old.blocks.is_empty()) else { continue };
+        let Some(old) = old.map(|old| &profile.procedures[old]).filter(|old| !old.blocks.is_empty()) else {
+            continue;
+        };
         let shapes = &shapes[number];
         // The old block of each new one.
         let same = old.signature == new.procedures[number].signature && old.blocks.len() == shapes.len();
-        let blocks: Vec<Option<usize>> = if same { (0..shapes.len()).map(Some).collect() } else { blocks::pairs(&old.shapes, shapes) };
+        let blocks: Vec<Option<usize>> =
+            if same { (0..shapes.len()).map(Some).collect() } else { blocks::pairs(&old.shapes, shapes) };
         if blocks.iter().all(Option::is_none) {
             continue;
         }
@@ -83,9 +91,19 @@ fn weight(old: &ProcedureProfile, at: usize) -> u64 {
 }
 
 /// Gives the counts of matched blocks and edges.
-fn transfer(program: &mut Program, number: usize, old: &ProcedureProfile, blocks: &[Option<usize>], same: bool) {
+fn transfer(
+    program: &mut Program,
+    number: usize,
+    old: &ProcedureProfile,
+    blocks: &[Option<usize>],
+    same: bool,
+) {
     let ids = program.procedures[number].blocks.clone();
-    let local = |program: &Program, block: u32| ids.iter().position(|&id| id == block).filter(|_| program.blocks[block as usize].procedure == number as u32);
+    let local = |program: &Program, block: u32| {
+        ids.iter()
+            .position(|&id| id == block)
+            .filter(|_| program.blocks[block as usize].procedure == number as u32)
+    };
     for (&id, &old_at) in ids.iter().zip(blocks) {
         let Some(old_at) = old_at else { continue };
         let block = &program.blocks[id as usize];
@@ -117,9 +135,11 @@ fn transfer(program: &mut Program, number: usize, old: &ProcedureProfile, blocks
                     let at = match same {
                         true => Some(old_target as usize),
                         false => {
-                            let old_block = old.shapes.get(old_at).and_then(|shape| shape.next.get(old_target as usize));
+                            let old_block =
+                                old.shapes.get(old_at).and_then(|shape| shape.next.get(old_target as usize));
                             let is_it = |&target: &u32| {
-                                local(program, target).and_then(|at| blocks[at]).map(|at| at as u32) == old_block.copied()
+                                local(program, target).and_then(|at| blocks[at]).map(|at| at as u32)
+                                    == old_block.copied()
                             };
                             old_block.and_then(|_| targets.iter().position(is_it))
                         }
@@ -136,7 +156,13 @@ fn transfer(program: &mut Program, number: usize, old: &ProcedureProfile, blocks
     }
 }
 
-fn indirect_calls(program: &Program, number: usize, old: &ProcedureProfile, blocks: &[Option<usize>], number_of: &[Option<ProcedureId>]) -> Vec<IndirectCall> {
+fn indirect_calls(
+    program: &Program,
+    number: usize,
+    old: &ProcedureProfile,
+    blocks: &[Option<usize>],
+    number_of: &[Option<ProcedureId>],
+) -> Vec<IndirectCall> {
     let ids = &program.procedures[number].blocks;
     let call = |&(old_at, procedure, count): &(u32, u32, u64)| {
         let at = blocks.iter().position(|&one| one == Some(old_at as usize))?;

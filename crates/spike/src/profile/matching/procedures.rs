@@ -14,7 +14,12 @@ const LEAST_SIMILARITY: f64 = 0.25;
 const MOST_CANDIDATES: usize = 64;
 
 /// For each procedure of the new image the number of the old one.
-pub fn pairs(old: &ImageProfile, new: &ImageProfile, shapes: &[Vec<BlockShape>], method: Method) -> Vec<Option<usize>> {
+pub fn pairs(
+    old: &ImageProfile,
+    new: &ImageProfile,
+    shapes: &[Vec<BlockShape>],
+    method: Method,
+) -> Vec<Option<usize>> {
     let signatures = |image: &ImageProfile| -> Vec<String> {
         image.procedures.iter().map(|one| one.signature.clone()).collect()
     };
@@ -35,7 +40,14 @@ pub fn pairs(old: &ImageProfile, new: &ImageProfile, shapes: &[Vec<BlockShape>],
         for (old_range, new_range) in gaps {
             similar_pairs(old, shapes, old_range, new_range, &mut pairs, &mut is_free);
         }
-        similar_pairs(old, shapes, 0..old.procedures.len(), 0..new.procedures.len(), &mut pairs, &mut is_free);
+        similar_pairs(
+            old,
+            shapes,
+            0..old.procedures.len(),
+            0..new.procedures.len(),
+            &mut pairs,
+            &mut is_free,
+        );
     }
     pairs
 }
