@@ -272,6 +272,7 @@ impl<'a> Encoder<'a> {
         let before = |instructions: u8| self.address() - u64::from(instructions) * LENGTH;
         let distance = match counter.anchor {
             Anchor::GlobalPointer => address.wrapping_sub(gp),
+            Anchor::Block(back, block) => self.of(block).wrapping_sub(before(back)),
             Anchor::Code => address.wrapping_sub(self.assembly.base),
             Anchor::Instruction(back) => address.wrapping_sub(before(back)),
             // From four times the distance of an address from the anchor to four times its distance from the entry.

@@ -205,6 +205,8 @@ pub enum Anchor {
     Instruction(u8),
     /// The address of the first instruction of the image, plus a distance.
     Code,
+    /// As `Instruction`; the distance is that to this block, not to a counter.
+    Block(u8, BlockId),
     /// As `Instruction`; four times the distance from there to an address of the procedure with this entry is added to it.
     Scaled(u8, BlockId),
 }

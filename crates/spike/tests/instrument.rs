@@ -117,6 +117,44 @@ fn position_independent_programs_are_counted() {
     }
 }
 
+/// A shared object maps its counts when it is initialised, before its constructors; it is called from outside only.
+#[test]
+fn shared_objects_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_folder = |name: &str| folder.path().join(name);
+    let sources = [
+        (
+            "twice.c",
+            "int times; __attribute__((constructor)) void begin(void) { times = 1; } int twice(int n) { return n > 5 ? n * 2 : times; }",
+        ),
+        (
+            "main.c",
+            "int twice(int); int main(void) { int sum = 0; for (int i = 0; i < 1234; i++) sum += twice(i); return sum & 127; }",
+        ),
+    ];
+    sources.iter().for_each(|(name, text)| fs::write(in_folder(name), text).unwrap());
+    let gcc = |words: &str| {
+        let mut command = Command::new("alpha-linux-gnu-gcc");
+        command.current_dir(folder.path()).arg("-O2").args(words.split(' '));
+        assert!(command.status().expect("the cross compiler is needed: run ./setup").success());
+    };
+    gcc("-fPIC -shared twice.c -o libtwice.so -Wl,--emit-relocs");
+    gcc("main.c -o counted -L. -ltwice -Wl,-rpath,$ORIGIN");
+    let program = in_folder("counted");
+    let expected = run(&program, &[]).status.code();
+    fs::rename(in_folder("libtwice.so"), in_folder("original.so")).unwrap();
+    let counts = in_folder("counts");
+    let path = std::os::unix::ffi::OsStrExt::as_bytes(counts.as_os_str());
+    let open = || optimize::open(&in_folder("original.so")).unwrap();
+    let made = instrument::instrument(open(), path).unwrap();
+    fs::write(in_folder("libtwice.so"), made.bytes).unwrap();
+    fs::write(&counts, made.counts).unwrap();
+    assert_eq!(run(&program, &[]).status.code(), expected);
+    let mut lifted = open();
+    Plan::new(open()).unwrap().apply(&fs::read(&counts).unwrap(), &mut lifted).unwrap();
+    assert_eq!((entries(&lifted, "begin"), entries(&lifted, "twice")), (1, 1234));
+}
+
 #[test]
 fn threads_and_processes_add_up() {
     let built = compile(&["-O2"]);

@@ -39,8 +39,8 @@ fn write_all(command: &Command, folder: &Path) -> anyhow::Result<ExitCode> {
 fn write_with_subcommands(command: &Command, folder: &Path) -> anyhow::Result<()> {
     let path = folder.join(format!("{}.1", name(command)));
     fs::write(&path, page(command)?).with_context(|| path.display().to_string())?;
-    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
-    shown.map(|command| write_with_subcommands(command, folder)).collect()
+    let mut shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    shown.try_for_each(|command| write_with_subcommands(command, folder))
 }
 
 fn name(command: &Command) -> &str {

@@ -1,7 +1,7 @@
 //! `pathlength profile`: exact counts of blocks and edges, for `pathlength spike`.
 
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::names::Names;
@@ -109,7 +109,7 @@ fn profile(counter: &EdgeCounter) -> (Profile, Vec<String>) {
     (Profile::new(images), left_out)
 }
 
-fn image_profile(counter: &EdgeCounter, path: &PathBuf) -> Result<ImageProfile, spike::Error> {
+fn image_profile(counter: &EdgeCounter, path: &Path) -> Result<ImageProfile, spike::Error> {
     let mut program = spike::optimize::open(path)?;
     let calls = counter.apply(&mut program, path);
     Ok(ImageProfile::of(&program, &name(path), &calls))

@@ -154,7 +154,7 @@ impl Frame {
             .saves
             .iter()
             .copied()
-            .filter(|(register, _)| !written.has(*register) && !(has_calls && *register == RA))
+            .filter(|(register, _)| !(written.has(*register) || has_calls && *register == RA))
             .collect();
         for &id in &region.hot {
             let block = &mut program.blocks[id as usize];

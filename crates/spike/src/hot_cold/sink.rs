@@ -67,12 +67,9 @@ fn sink_from(
         at -= 1;
         let instruction = program.blocks[block as usize].instructions[at];
         let own = effects(program, &instruction);
+        let is_load = instruction.op().is_some_and(|op| op.is(Flags::LOAD));
         let is_dead_later = |set: RegisterSet| !own.writes.meets(set);
-        if is_movable(&instruction)
-            && !later.reads.meets(own.writes)
-            && !later.writes.meets(own.writes | own.reads)
-            && !(later.has_store && instruction.op().is_some_and(|op| op.is(Flags::LOAD)))
-        {
+        if is_movable(&instruction) && !later.conflicts(own, is_load) {
             let is_needed_at_exit = successors.is_empty() && !is_dead_later(at_exit);
             let needing: Vec<BlockId> = successors
                 .iter()
@@ -121,6 +118,11 @@ impl Later {
             _ => {}
         }
         later
+    }
+
+    /// Whether an instruction before it cannot be moved behind it.
+    fn conflicts(&self, own: Effects, is_load: bool) -> bool {
+        self.reads.meets(own.writes) || self.writes.meets(own.writes | own.reads) || self.has_store && is_load
     }
 
     fn add(&mut self, effects: Effects, instruction: &Instruction) {

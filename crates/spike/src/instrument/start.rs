@@ -1,7 +1,7 @@
 //! The code with which an instrumented image starts: it maps the file with the counts over the counters.
 //!
-//! It needs no library: an image's start may run before that of its C library. It changes no register but the counters'
-//! memory, and whatever fails, the program runs on, uncounted, after a message.
+//! It needs no library: an image's start may run before that of its C library. It changes no register but pv, and no memory but the
+//! counters, and whatever fails, the program runs on, uncounted, after a message.
 
 use isa::encode::{self, EncodeError, Operand};
 use isa::{Op, encode::Operand::Literal as L, encode::Operand::Register as R};
@@ -11,8 +11,8 @@ use crate::counts::{HEADER_BYTES, Header};
 use crate::elf::Elf;
 use crate::error::Problem;
 use crate::program::{
-    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, Procedure, ProcedureId, Program, Reference,
-    SP, Target, ZERO,
+    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, PV, Procedure, ProcedureId, Program,
+    Reference, SP, Target, ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -74,7 +74,7 @@ pub fn add(program: &mut Program, original: BlockId, header: &Header, path: &[u8
     let procedure = program.procedures.len() as ProcedureId;
     let first_counter = i64::from(HEADER_BYTES) + 8 * header.calls as i64;
     let mut writer = Writer::default();
-    match writer.all(header, first_counter, path) {
+    match writer.all(header, first_counter, path).and_then(|()| writer.address(PV, original)) {
         Ok(()) => {}
         Err(error) => unreachable!("the start code has legal operands: {error}"),
     }
@@ -166,7 +166,7 @@ impl Writer {
         let message_at = bytes.len() as i16;
         bytes.extend(message);
         // The branch is behind an even number of instructions, so that the data is aligned.
-        if self.words.len() % 2 == 0 {
+        if self.words.len().is_multiple_of(2) {
             self.operate(Op::Bis, ZERO, R(ZERO), ZERO)?;
         }
         bytes.resize(bytes.len().next_multiple_of(4), 0);
@@ -249,6 +249,17 @@ impl Writer {
         self.words.push((high, Reference::CounterHigh(counter(0))));
         let low = encode::memory(Op::Lda, COUNTERS, COUNTERS, 0)?;
         self.words.push((low, Reference::CounterLow(counter(1))));
+        Ok(())
+    }
+
+    /// Sets a register to the address of a block: pv, by which procedures find their global pointer.
+    fn address(&mut self, register: u8, block: BlockId) -> Result<(), EncodeError> {
+        let place = |back| Counter { offset: 0, anchor: Anchor::Block(back, block) };
+        self.push(encode::branch(Op::Br, register, 0)?);
+        let high = encode::memory(Op::Ldah, register, register, 0)?;
+        self.words.push((high, Reference::CounterHigh(place(0))));
+        let low = encode::memory(Op::Lda, register, register, 0)?;
+        self.words.push((low, Reference::CounterLow(place(1))));
         Ok(())
     }
 

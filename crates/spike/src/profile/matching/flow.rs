@@ -1,7 +1,7 @@
 //! Infers the counts of blocks that were not matched: as much flows into a block as out of it.
 //!
 //! Counts of matched blocks stay as they are. Those of the others are the sum of what their predecessors pass on, by the
-//! shares of their branches; and where no predecessor is executed, what their only successor needs.
+//! shares of their branches, or if that is more, what their matched successors were executed more often than others explain.
 
 use crate::program::{Exit, Program};
 
@@ -35,15 +35,17 @@ pub fn infer(program: &mut Program, number: usize, blocks: &[Option<usize>]) {
     for _ in 0..ROUNDS {
         let mut is_changed = false;
         for at in (0..ids.len()).filter(|&at| !known[at]) {
-            let share = |&(from, successor): &(usize, usize)| {
-                counts[from] * self::share(program, ids[from], successor, &next[from], &counts, &known)
+            let flow = |&(from, successor): &(usize, usize)| {
+                counts[from] * share(program, ids[from], successor, &next[from], &counts, &known)
             };
-            let inflow: f64 = predecessors[at].iter().filter(|one| one.0 != at).map(share).sum();
-            let needed = match next[at][..] {
-                [(_, to)] if known[to] && predecessors[to].len() == 1 => counts[to],
-                _ => 0.0,
+            let inflow: f64 = predecessors[at].iter().filter(|one| one.0 != at).map(flow).sum();
+            // What its successors were executed more often than others explain.
+            let unexplained = |&(_, to): &(usize, usize)| {
+                let others = predecessors[to].iter().filter(|one| one.0 != at);
+                if known[to] { (counts[to] - others.map(flow).sum::<f64>()).max(0.0) } else { 0.0 }
             };
-            let count = if inflow > 0.0 { inflow } else { needed };
+            let needed: f64 = next[at].iter().filter(|one| one.1 != at).map(unexplained).sum();
+            let count = inflow.max(needed);
             is_changed |= (count - counts[at]).abs() > 0.5;
             counts[at] = count;
         }
@@ -103,9 +105,15 @@ fn share(
             };
             if successor == 0 { taken } else { 1.0 - taken }
         }
-        Exit::Jump { counts, .. } => {
-            let all: u64 = counts.iter().fold(0, |sum, &count| sum.saturating_add(count));
-            counts.get(successor).map_or(0.0, |&count| count as f64 / all.max(1) as f64)
+        Exit::Jump { counts: times, .. } => {
+            let all: u64 = times.iter().fold(0, |sum, &count| sum.saturating_add(count));
+            let own = times.get(successor).map_or(0.0, |&count| count as f64 / all.max(1) as f64);
+            // A jump that was not matched: by the counts of its targets.
+            let known = next.iter().filter(|one| known[one.1]);
+            let (sum, one) = known.fold((0.0, 0.0), |(sum, one), &(number, to)| {
+                (sum + counts[to], if number == successor { counts[to] } else { one })
+            });
+            if all == 0 && sum > 0.0 { one / sum } else { own }
         }
         _ => 1.0,
     }
