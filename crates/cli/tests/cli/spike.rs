@@ -10,10 +10,14 @@ const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+static long __attribute__((noipa)) slow(long *all, long value) {
+    for (long i = 0; i < 64; i++) all[i] = labs(all[i]) - (i ^ labs(value));
+    return labs(value) % 64;
+}
 static long __attribute__((noipa)) grow(long *all, long at, long value) {
     if (at >= 64) {
-        for (long i = 0; i < 64; i++) all[i] = labs(all[i]) - (i ^ labs(value));
-        at = labs(at) % 64;
+        at = slow(all, value);
+        value += slow(all, at);
     }
     all[at] += value * at;
     return all[at] & 3;
