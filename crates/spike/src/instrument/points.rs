@@ -18,16 +18,14 @@ impl Preserving {
         let is_one = program.global_pointers.iter().all(|one| Some(one.value) == first);
         let mut preserving = Preserving(vec![is_one; program.procedures.len()]);
         let numbers = local_numbers(program);
-        while is_one {
-            let mut is_changed = false;
+        let mut is_changed = is_one;
+        while is_changed {
+            is_changed = false;
             for number in 0..program.procedures.len() {
                 if preserving.0[number] && !preserving.returns_with(program, number, &numbers) {
                     preserving.0[number] = false;
                     is_changed = true;
                 }
-            }
-            if !is_changed {
-                break;
             }
         }
         preserving

@@ -165,7 +165,7 @@ impl Writer {
         let message_at = bytes.len() as i16;
         bytes.extend(message);
         // The branch is behind an even number of instructions, so that the data is aligned.
-        if self.words.len() % 2 == 0 {
+        if self.words.len().is_multiple_of(2) {
             self.operate(Op::Bis, ZERO, R(ZERO), ZERO)?;
         }
         bytes.resize(bytes.len().next_multiple_of(4), 0);
