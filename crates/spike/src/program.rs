@@ -126,7 +126,7 @@ impl Frozen {
             Frozen::Jump => "indirect jump with unknown targets",
             Frozen::NoSymbol => "code without a symbol",
             Frozen::Exceptions => "unknown encoding of the exception table",
-            Frozen::GlobalPointer => "unusual computation of the global pointer",
+            Frozen::GlobalPointer => "global pointer computed from an unknown base",
         }
     }
 }

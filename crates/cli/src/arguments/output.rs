@@ -108,10 +108,10 @@ impl RowOptions {
         Ok(())
     }
 
-    /// Keeps the first rows of a table, and its total: as many as --top says, or else `usual`. `all` says how to see the
+    /// Keeps the first rows of a table, and its total: as many as --top says, or else `default`. `all` says how to see the
     /// others.
-    pub fn shorten(&self, table: &mut Table, usual: Option<usize>, all: &str) {
-        let Some(kept) = self.top.map(NonZeroUsize::get).or(usual) else { return };
+    pub fn shorten(&self, table: &mut Table, default: Option<usize>, all: &str) {
+        let Some(kept) = self.top.map(NonZeroUsize::get).or(default) else { return };
         let others = table.rows.len().saturating_sub(kept + usize::from(table.total));
         if others > 0 {
             table.rows.drain(kept..kept + others);

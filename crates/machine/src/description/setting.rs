@@ -25,7 +25,7 @@ pub struct Setting {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldPath(Vec<String>);
 
-/// One field with the values that it takes in turn: `dcache.size=8K,16K`.
+/// One field with the values to simulate, in order: `dcache.size=8K,16K`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep(Vec<Setting>);
 

@@ -40,7 +40,7 @@ pub struct Inserter {
     returning: Returning,
 }
 
-/// What is known of a procedure.
+/// The results of the analysis of a procedure.
 struct Facts {
     procedure: ProcedureId,
     blocks: Vec<BlockId>,

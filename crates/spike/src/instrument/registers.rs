@@ -16,9 +16,9 @@ const ALL: Set = !0;
 /// The registers that inserted code may use: those that no convention preserves, except the return address, which
 /// unwinders need. The first ones are preferred.
 pub const CANDIDATES: [u8; 21] = [28, 25, 24, 23, 22, 8, 7, 6, 5, 4, 3, 2, 1, 27, 21, 20, 19, 18, 17, 16, 0];
-/// The registers that calls by the usual convention overwrite.
+/// The registers that calls by the standard calling convention overwrite.
 const SCRATCH: Set = 0x1fff_0000 | 0x1ff;
-/// The registers that calls by the usual convention may take arguments in: a0 to a5, the static chain and pv.
+/// The argument registers of the standard calling convention: a0 to a5, the static chain and pv.
 const ARGUMENTS: Set = 0x3f << 16 | 1 << 1 | 1 << PV | 1 << GP | 1 << SP;
 /// The registers that a caller finds unchanged, and its result.
 const AFTER_RETURN: Set = 1 | 0x7f << 9 | 1 << RA | 1 << GP | 1 << SP;
@@ -91,7 +91,7 @@ pub fn callee(program: &Program, call: &Instruction) -> Option<ProcedureId> {
     Some(program.blocks[block as usize].procedure)
 }
 
-/// Whether a call goes to code of which nothing is known but the usual convention.
+/// Whether a call may go to code outside the image, which follows the standard calling convention only.
 fn is_unknown_call(program: &Program, call: &Instruction) -> bool {
     is_usual_call(call) && callee(program, call).is_none()
 }

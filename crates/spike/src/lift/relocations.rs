@@ -10,7 +10,7 @@ use crate::error::Problem;
 use crate::lift::extents::Extent;
 use crate::program::{CodeMap, DataForm, GP};
 
-/// `LITUSE`: the loaded address is that of a procedure that is called, by the usual or by a private convention.
+/// `LITUSE`: the loaded address is that of a procedure that is called, by the standard convention or by a private one.
 const USE_CALL: [i64; 2] = [3, 6];
 
 /// What the relocations say.
