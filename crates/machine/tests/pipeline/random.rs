@@ -247,11 +247,6 @@ proptest! {
     fn the_21064_is_as_the_reference_model(program in program()) {
         check("dec3000", &program)?;
     }
-
-    #[test]
-    fn the_present_day_core_is_as_the_reference_model(program in program()) {
-        check("present-day", &program)?;
-    }
 }
 
 /// A load that is replayed because of the store before it may find that its line was filled meanwhile, while other lines
