@@ -9,6 +9,7 @@ mod debug;
 mod exceptions;
 mod frames;
 mod sections;
+mod segment;
 mod symbols;
 
 use object::elf;
@@ -20,6 +21,7 @@ use crate::lift::MARKER;
 use crate::program::Program;
 use debug::DebugInformation;
 use sections::OutputSection;
+use segment::Segment;
 
 /// Alignment of the new segment: the largest page of an Alpha system.
 const PAGE: u64 = 0x1_0000;
@@ -76,29 +78,6 @@ pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), 
     let entry = program.start(elf.entry).map_or(elf.entry, |block| assembly.block_addresses[block as usize]);
     sections.finish(&mut out, entry, offset + (headers_address - base), headers.len() as u16);
     Ok((out, assembly))
-}
-
-/// The new segment as it grows.
-pub struct Segment {
-    /// Its address.
-    pub base: u64,
-    /// Its place in the file.
-    pub offset: u64,
-    /// Its contents.
-    pub bytes: Vec<u8>,
-}
-
-impl Segment {
-    /// The next free address, a multiple of 16.
-    fn reserve(&mut self) -> u64 {
-        self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
-        self.base + self.bytes.len() as u64
-    }
-
-    /// The place in the file of an address.
-    fn offset_of(&self, address: u64) -> u64 {
-        self.offset + (address - self.base)
-    }
 }
 
 /// Whether a program header is that of the counters.

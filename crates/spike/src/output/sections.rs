@@ -2,9 +2,9 @@
 
 use object::elf;
 
-use super::Segment;
 use super::debug::{DebugInformation, is_debug};
 use super::frames::Tables;
+use super::segment::Segment;
 use crate::assemble::Assembly;
 use crate::elf::{Elf, Section};
 use crate::lift;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use gimli::{DwAt, DwForm, LittleEndian, Reader, constants};
 
-use super::{Slice, damaged};
+use super::input::{Slice, damaged};
 
 /// Attributes that no one knows, for the bytes that become free.
 const UNUSED: [DwAt; 3] = [DwAt(0x3f50), DwAt(0x3f51), DwAt(0x3f52)];

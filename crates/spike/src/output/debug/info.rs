@@ -7,10 +7,10 @@ use gimli::{
 };
 
 use super::abbreviations::AbbreviationWriter;
+use super::input::{Slice, damaged, section};
 use super::lines::LineWriter;
 use super::lists::{ListKind, ListWriter};
 use super::moves::Moves;
-use super::{Slice, damaged, section};
 use crate::elf::Elf;
 
 /// Makes all sections that refer to code.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use gimli::{ColumnType, DebugLine, DebugLineOffset, LineRow, LittleEndian, constants};
 
-use super::damaged;
+use super::input::damaged;
 use super::moves::Moves;
 use crate::program::LENGTH;
 

@@ -7,19 +7,17 @@
 
 mod abbreviations;
 mod info;
+mod input;
 mod lines;
 mod lists;
 mod moves;
 
-use gimli::{EndianSlice, LittleEndian};
 use object::elf;
 
 use crate::assemble::Assembly;
-use crate::elf::Elf;
 use crate::program::Program;
+use input::section;
 use moves::Moves;
-
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Sections of debug information that describe no code.
 const KEPT: [&str; 3] = [".debug_str", ".debug_line_str", ".debug_str_offsets"];
@@ -69,13 +67,4 @@ pub fn rewrite(program: &Program, assembly: &Assembly) -> DebugInformation {
         Ok(sections) => DebugInformation { sections, dropped: None },
         Err(reason) => DebugInformation { sections: Vec::new(), dropped: Some(reason) },
     }
-}
-
-/// The contents of a section; empty if there is none.
-fn section<'a>(elf: &'a Elf, name: &str) -> &'a [u8] {
-    elf.section(name).map(|section| elf.data(section)).unwrap_or_default()
-}
-
-fn damaged(what: &str) -> impl Fn(gimli::Error) -> String {
-    move |error| format!("{what}: {error}")
 }
