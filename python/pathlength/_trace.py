@@ -148,7 +148,7 @@ class Trace:
         >>> tables["structures"]["structure"].to_pylist()
         ['icache', 'dcache', 'bcache', 'itb', 'dtb']
         >>> tables["functions"].column_names[:3]
-        ['function', 'image', 'instructions']
+        ['function', 'image', 'share']
         """
         with meter(progress, " instructions", self.instructions) as show:
             chosen = self._selection(stream, **selection)
