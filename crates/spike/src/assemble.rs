@@ -5,7 +5,7 @@ use isa::Op;
 use crate::error::Problem;
 use crate::program::{
     Anchor, Base, BlockId, Counter, Exit, Instruction, LENGTH, NO_ORIGIN, ProcedureId, Program, Reference,
-    Target, ZERO,
+    Target, ZERO, branch_word,
 };
 use crate::stubs::{Stub, Stubs};
 use crate::unwind::NO_ROW;
@@ -91,11 +91,6 @@ pub fn invert(word: u32) -> Option<u32> {
         _ => None,
     })?;
     Some(word & 0x03ff_ffff | u32::from(other.row().opcode) << 26)
-}
-
-/// An unconditional branch without a target yet.
-fn branch_word() -> u32 {
-    u32::from(Op::Br.row().opcode) << 26 | u32::from(ZERO) << 21
 }
 
 fn ending(program: &Program, id: BlockId, next: Option<BlockId>) -> Ending {

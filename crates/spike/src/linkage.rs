@@ -8,7 +8,9 @@ use std::collections::HashSet;
 use isa::{Op, encode};
 
 use crate::dataflow::{Liveness, RegisterSet, Summaries, effects};
-use crate::program::{BlockId, Exit, GP, Instruction, ProcedureId, Program, RA, Reference, SP, Target};
+use crate::program::{
+    BlockId, Exit, GP, Instruction, ProcedureId, Program, RA, Reference, SP, Target, branch_word,
+};
 
 /// Executions that were removed from the profiled run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +112,7 @@ fn make_tail_calls(
         block.instructions.extend(epilogue);
         match local {
             Some(target) => {
-                let word = u32::from(Op::Br.row().opcode) << 26 | 31 << 21;
+                let word = branch_word();
                 block.exit =
                     Exit::Branch { branch: Instruction { word, reference: Reference::None, ..call }, target };
             }

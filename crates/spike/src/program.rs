@@ -12,6 +12,11 @@ pub type BlockId = u32;
 /// Index of a procedure in [`Program::procedures`].
 pub type ProcedureId = u32;
 
+/// The word of an unconditional branch that leaves no return address, without its displacement.
+pub fn branch_word() -> u32 {
+    u32::from(Op::Br.row().opcode) << 26 | u32::from(ZERO) << 21
+}
+
 /// An instruction that no original one became.
 pub const NO_ORIGIN: u32 = u32::MAX;
 /// Bytes of an instruction.
@@ -434,6 +439,11 @@ impl Program {
     pub fn data_at(&self, place: u64) -> Option<BlockId> {
         let found = self.data.binary_search_by_key(&place, |one| one.place).ok()?;
         Some(self.data[found].target)
+    }
+
+    /// Where calls within the image enter a procedure: its second entry, or else its first one.
+    pub fn head(&self, procedure: ProcedureId) -> Option<BlockId> {
+        self.second_entry(procedure).or(self.procedures[procedure as usize].blocks.first().copied())
     }
 
     /// Adds a block.

@@ -29,9 +29,7 @@ impl Body {
         if !program.may_change(procedure) {
             return None;
         }
-        let head = program
-            .second_entry(procedure)
-            .or(program.procedures[procedure as usize].blocks.first().copied())?;
+        let head = program.head(procedure)?;
         let mut blocks = vec![head];
         let mut at = 0;
         while at < blocks.len() {

@@ -7,7 +7,9 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::dataflow::RegisterSet;
-use crate::program::{Base, Block, BlockId, Exit, Instruction, ProcedureId, Program, Reference, Target};
+use crate::program::{
+    Base, Block, BlockId, Exit, Instruction, ProcedureId, Program, Reference, Target, branch_word,
+};
 
 /// The hot part of a procedure.
 #[derive(Clone, Debug)]
@@ -67,11 +69,6 @@ impl Undo {
     }
 }
 
-/// A branch to a block.
-fn branch_word() -> u32 {
-    u32::from(isa::Op::Br.row().opcode) << 26 | 31 << 21
-}
-
 impl Region {
     /// Separates the hot blocks of a procedure from the others. None if it cannot be done.
     pub fn separate(
@@ -81,7 +78,7 @@ impl Region {
         is_hot: impl Fn(&Block) -> bool,
     ) -> Option<(Region, Undo)> {
         let all = program.procedures[procedure as usize].blocks.clone();
-        let head = program.second_entry(procedure).or(all.first().copied())?;
+        let head = program.head(procedure)?;
         let hot = reachable(program, [head], |block| {
             let block = &program.blocks[block as usize];
             block.procedure == procedure && is_hot(block)
@@ -133,7 +130,7 @@ impl Region {
         is_hot: impl Fn(&Block) -> bool,
     ) -> Option<(Region, Undo)> {
         let all = program.procedures[procedure as usize].blocks.clone();
-        let head = program.second_entry(procedure).or(all.first().copied())?;
+        let head = program.head(procedure)?;
         let hot: Vec<BlockId> =
             all.iter().copied().filter(|&id| is_hot(&program.blocks[id as usize])).collect();
         let is_in: HashSet<BlockId> = hot.iter().copied().collect();

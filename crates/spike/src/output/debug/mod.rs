@@ -3,7 +3,7 @@
 //! The entries of `.debug_info` keep their places and lengths, so that no reference among them changes: addresses and
 //! offsets into other sections are changed in place. A procedure's lowest and highest address become a reference to a list
 //! of ranges of the same length, by a change of the abbreviations. Lists of ranges and of locations and the tables of
-//! lines are made anew. What is not understood is left out altogether: no debug information is better than a wrong one.
+//! lines are made anew. If a form is not supported, all debug information is dropped: none is better than a wrong one.
 
 mod abbreviations;
 mod info;
