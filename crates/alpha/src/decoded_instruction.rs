@@ -82,6 +82,10 @@ impl Instruction<Cpu> for DecodedInstruction {
         self.op.access_size().is_some()
     }
 
+    fn access_size(&self) -> Option<u8> {
+        self.op.access_size()
+    }
+
     #[inline(always)]
     fn is_store(&self) -> bool {
         self.op.is(Flags::STORE)

@@ -106,7 +106,9 @@ fn successors(cpu: &Cpu, summary: &InstructionSummary) -> Vec<u64> {
     let Some(transfer) = summary.transfer else { return vec![next] };
     let target = match transfer.target {
         TransferTarget::Relative(distance) => PC.wrapping_add_signed(distance),
-        TransferTarget::Register(register) => cpu.r[usize::from(register)] & !(Alpha.code_alignment() - 1),
+        TransferTarget::Register { base, displacement } => {
+            cpu.r[usize::from(base)].wrapping_add_signed(displacement) & !(Alpha.code_alignment() - 1)
+        }
     };
     if transfer.is_conditional { vec![target, next] } else { vec![target] }
 }

@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::path::Path;
 
+use events::Block;
 use events::record::Event;
 use pathlength_analysis::strides::{StrideSettings, Strides};
 use trace::Trace;
@@ -19,6 +20,10 @@ const TIMES: usize = 1000;
 /// ldq t0,0(a0); stq t0,0(a1); ldl t0,0(a2); ldt f1,0(a3); br
 const WORDS: [u32; 5] = [0xa430_0000, 0xb431_0000, 0xa032_0000, 0x8c33_0000, 0xc3e0_0000];
 
+fn block(number: u64) -> Block {
+    Block::new(&isa::Alpha, 0x10000 + 0x100 * number, WORDS)
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     if let Some(file) = std::env::args_os().nth(1) {
         return replay(&Trace::open(Path::new(&file))?);
@@ -27,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (threshold, which) in [(128, "those that are near one time"), (0, "all references")] {
             let records = records(stride);
             let mut strides = Strides::new(StrideSettings { threshold, ..StrideSettings::default() });
-            (0..BLOCKS).for_each(|block| strides.define(0x10000 + 0x100 * block, &WORDS));
+            (0..BLOCKS).for_each(|number| strides.define(&block(number)));
             let start = processor_time();
             (0..TIMES).for_each(|_| strides.executed(0, &records));
             let rate = (TIMES * REFERENCES) as f64 / (processor_time() - start) / 1e6;
@@ -48,7 +53,7 @@ fn replay(trace: &Trace) -> Result<(), Box<dyn Error>> {
     }
     for (threshold, which) in [(128, "those that are near one time"), (0, "all references")] {
         let mut strides = Strides::new(StrideSettings { threshold, ..StrideSettings::default() });
-        trace.blocks().iter().for_each(|block| strides.define(block.address, &block.words));
+        trace.blocks().iter().for_each(|block| strides.define(block));
         let start = processor_time();
         pieces.iter().for_each(|(stream, words)| strides.executed(*stream, words));
         let time = processor_time() - start;
@@ -66,7 +71,7 @@ fn replay(trace: &Trace) -> Result<(), Box<dyn Error>> {
 /// Prints the memory used by the whole program.
 fn memory(instructions: u64, threads: u32) {
     let mut strides = Strides::new(StrideSettings::default());
-    (0..instructions / 4).for_each(|block| strides.define(0x10000 + 0x100 * block, &WORDS));
+    (0..instructions / 4).for_each(|number| strides.define(&block(number)));
     let mut seed = 1u64;
     for thread in 0..threads {
         for block in (0..instructions as u32 / 4).flat_map(|block| [block; 10]) {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use events::BlockId;
 use image::{Location, SymbolPattern, demangle};
+use isa::InstructionSet;
 use trace::Trace;
 
 use crate::models::InstructionResults;
@@ -33,6 +34,7 @@ struct Costs {
     /// The functions that were executed, the most expensive first.
     functions: Vec<ExecutedFunction>,
     total: u64,
+    instruction_set: &'static dyn InstructionSet,
 }
 
 /// A function that was executed.
@@ -78,9 +80,7 @@ impl Costs {
         let width = results.columns().len();
         for (id, block) in trace.blocks().iter().enumerate() {
             let rows = results.rows(id as BlockId).into_iter().flatten();
-            for ((address, &word), row) in
-                block.addresses(trace.instruction_set()).zip(&block.words).zip(rows)
-            {
+            for ((address, &word), row) in block.addresses().zip(&block.words).zip(rows) {
                 let (_, sum) =
                     instructions.entry((block.image, address)).or_insert_with(|| (word, vec![0; width]));
                 add(sum, &row);
@@ -100,7 +100,7 @@ impl Costs {
         }
         let mut functions: Vec<ExecutedFunction> = functions.into_values().collect();
         functions.sort_by(|a, b| b.weight.cmp(&a.weight).then_with(|| a.name.cmp(&b.name)));
-        Costs { instructions, functions, total }
+        Costs { instructions, functions, total, instruction_set: trace.instruction_set() }
     }
 
     /// The instructions of a function, executed or not, with their results.
@@ -159,10 +159,8 @@ fn table<R: InstructionResults>(
             table.row(cells(Some(place), None, &sum, files.line(&file, line)));
         }
         for (address, word, row) in run {
-            let text = isa::decode(*word).map_or_else(
-                || format!(".long {word:#010x}"),
-                |instruction| instruction.disassemble(*address).to_string(),
-            );
+            let text = costs.instruction_set.disassemble(*word, *address);
+            let text = text.unwrap_or_else(|| format!(".long {word:#010x}"));
             table.row(cells(None, Some(*address), row, Some(format!("    {text}"))));
         }
     }

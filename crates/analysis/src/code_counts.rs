@@ -33,7 +33,7 @@ pub fn code_table(rows: CodeRows, counts: &Counts, units: Option<&Measurement>) 
     let mut first_block = HashMap::new();
     for (id, times) in executions {
         let block = &counts.blocks[id as usize];
-        for (address, &word) in block.addresses(&isa::Alpha).zip(&block.words) {
+        for (address, &word) in block.addresses().zip(&block.words) {
             let key = match rows {
                 CodeRows::Address => instruction_key(&mut first_block, address, word, id),
                 CodeRows::Line => key(grouping, &names, block, address),
@@ -54,7 +54,7 @@ pub fn code_table(rows: CodeRows, counts: &Counts, units: Option<&Measurement>) 
     };
     let label = |block: BlockId, address| label(&names, counts.blocks[block as usize].image, address);
     for (key, count) in sorted {
-        table.row(cells(&key, &label).into_iter().chain(numbers(count)).collect());
+        table.row(cells(&key, &counts.blocks, &label).into_iter().chain(numbers(count)).collect());
     }
     let mut labels = vec![Value::Missing; first.len()];
     labels[usize::from(rows == CodeRows::Address)] = "total".into();

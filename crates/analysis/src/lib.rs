@@ -12,7 +12,9 @@
 
 pub mod annotate;
 pub mod call_tree;
+pub mod classes;
 pub mod code_counts;
+pub mod components;
 pub mod distribution;
 pub mod environment;
 pub mod export;

@@ -2,26 +2,17 @@
 //! mixes differ.
 
 use crate::table::{Kind, Table, Value};
-use isa::{Group, Nop, Op};
+use isa::{Group, INSTRUCTION_SETS, InstructionSet};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Occurrences of each instruction by the name that [`name`] gives it.
 pub type Mix = BTreeMap<&'static str, u64>;
 
-/// The name to count an instruction under: its mnemonic without qualifiers, that of its function
-/// if it is a PAL call, and `.long` if it is none.
-///
-/// No-operations are reported separately from the `bis`, `ldq_u` and `cpys` that encode them:
-/// they do no work, and compilers and linkers insert many of them.
-pub fn name(word: u32) -> &'static str {
-    match isa::nop_kind(word) {
-        Some(Nop::Nop) => "nop",
-        Some(Nop::Unop) => "unop",
-        Some(Nop::Fnop) => "fnop",
-        None => isa::decode(word).map_or(UNKNOWN, |instruction| instruction.name()),
-    }
+/// The name to count an instruction under: [`InstructionSet::mnemonic`], and `.long` if it is none.
+pub fn name(set: &dyn InstructionSet, word: u32) -> &'static str {
+    set.mnemonic(word).unwrap_or(UNKNOWN)
 }
 
 /// The name of a word that is no instruction.
@@ -29,27 +20,25 @@ pub(crate) const UNKNOWN: &str = ".long";
 
 /// The name that [`name`] gives to some instruction, if it equals this text, which may come from a file.
 pub(crate) fn known(text: &str) -> Option<&'static str> {
-    static NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
-        // The opcode of PAL calls is 0: these words are the calls.
-        let calls = (0..=0xff).map(name);
-        Op::ALL.iter().map(|op| op.mnemonic()).chain(calls).chain(["nop", "unop", "fnop", UNKNOWN]).collect()
-    });
-    NAMES.get(text).copied()
+    GROUPS.get_key_value(text).map(|(name, _)| *name)
 }
 
-/// The group of Table 13 that the instruction of this name belongs to. PAL calls, no-operations
-/// and unknown names are [`Group::Other`].
+/// The groups of all names, of every instruction set.
+static GROUPS: LazyLock<BTreeMap<&str, Group>> = LazyLock::new(|| {
+    let all = INSTRUCTION_SETS.iter().flat_map(|set| set.mnemonics());
+    all.chain([(UNKNOWN, Group::Other)]).collect()
+});
+
+/// The group of Table 13 that the instruction of this name belongs to. Unknown names are [`Group::Other`].
 pub fn group(name: &str) -> Group {
-    static GROUPS: LazyLock<BTreeMap<&str, Group>> =
-        LazyLock::new(|| Op::ALL.iter().map(|op| (op.mnemonic(), op.group())).collect());
     GROUPS.get(name).copied().unwrap_or(Group::Other)
 }
 
 /// Counts instruction words.
-pub fn count(words: impl IntoIterator<Item = u32>) -> Mix {
+pub fn count(set: &dyn InstructionSet, words: impl IntoIterator<Item = u32>) -> Mix {
     let mut mix = Mix::new();
     for word in words {
-        *mix.entry(name(word)).or_default() += 1;
+        *mix.entry(name(set, word)).or_default() += 1;
     }
     mix
 }
@@ -166,6 +155,7 @@ pub fn scaled_minus_cached(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isa::{Alpha, Op};
     use proptest::prelude::*;
 
     #[test]
@@ -181,9 +171,9 @@ mod tests {
             (0x0400_0000, ".long"),
         ];
         for (word, expected) in words {
-            assert_eq!(name(word), expected, "{word:#x}");
+            assert_eq!(name(&Alpha, word), expected, "{word:#x}");
         }
-        assert_eq!(count([0x47ff_041f, 0x47ff_041f, 0x83]), Mix::from([("nop", 2), ("callsys", 1)]));
+        assert_eq!(count(&Alpha, [0x47ff_041f, 0x47ff_041f, 0x83]), Mix::from([("nop", 2), ("callsys", 1)]));
         assert_eq!(group("unop"), Group::Other);
     }
 

@@ -55,7 +55,7 @@ impl Attribution {
     pub fn of(blocks: &[Block], names: &Names) -> Attribution {
         let blocks = blocks.iter().map(|block| {
             let mut functions: Vec<(Arc<FunctionName>, u32)> = Vec::new();
-            for at in block.addresses(&isa::Alpha) {
+            for at in block.addresses() {
                 let function = names.name(block.image, at);
                 match functions.last_mut() {
                     Some((last, n)) if *last == function => *n += 1,
@@ -63,7 +63,7 @@ impl Attribution {
                 }
             }
             Parts {
-                names: block.words.iter().map(|&word| mix::name(word)).collect(),
+                names: block.words.iter().map(|&word| mix::name(block.instruction_set, word)).collect(),
                 functions,
                 image: names.image(block.image).into(),
             }

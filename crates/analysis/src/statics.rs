@@ -44,13 +44,16 @@ impl ImageStatics {
             }
             address < covered
         });
-        let mix = mix::count(in_functions.map(|(_, word)| word));
+        let set = image.instruction_set();
+        let mut code_bytes = 0;
+        let words = in_functions.map(|(_, word)| word).inspect(|&word| code_bytes += set.length(word));
+        let mix = mix::count(set, words);
         let of = |name| mix.get(name).copied().unwrap_or(0);
         ImageStatics {
             image: image.name(),
             file_bytes: image.bytes().len() as u64,
             text_bytes: image.code().iter().map(|code| code.file.len() as u64).sum(),
-            code_bytes: 4 * mix::total(&mix),
+            code_bytes,
             functions: image.functions().len() as u64,
             nops: of("nop"),
             unops: Some(of("unop")),

@@ -174,7 +174,11 @@ pub struct PathLength {
 impl PathLength {
     /// Of at least one unit.
     pub fn of(units: &[Unit]) -> Option<PathLength> {
-        let mut lengths: Vec<u64> = units.iter().map(|unit| unit.instructions).collect();
+        PathLength::of_lengths(units.iter().map(|unit| unit.instructions).collect())
+    }
+
+    /// Of the path lengths of at least one unit.
+    pub fn of_lengths(mut lengths: Vec<u64>) -> Option<PathLength> {
         lengths.sort_unstable();
         let (&minimum, &maximum) = (lengths.first()?, lengths.last()?);
         let n = lengths.len() as f64;

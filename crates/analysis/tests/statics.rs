@@ -69,7 +69,10 @@ fn disassembled(path: &str) -> BTreeMap<String, u64> {
 }
 
 fn whole_text(image: &Image) -> Mix {
-    mix::count(image.code().iter().flat_map(|code| image.instructions(code)).map(|(_, word)| word))
+    mix::count(
+        &isa::Alpha,
+        image.code().iter().flat_map(|code| image.instructions(code)).map(|(_, word)| word),
+    )
 }
 
 #[test]

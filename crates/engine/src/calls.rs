@@ -1,4 +1,4 @@
-//! Detects the beginnings and ends of a function's calls.
+//! Detects the beginnings and ends of functions' calls.
 
 use events::LoadedImage;
 
@@ -8,17 +8,17 @@ use guest::CallingConvention;
 
 /// Whether an image has a function: `name` or `image!name`.
 pub fn has_function(name: &str, image: &LoadedImage, file: &image::Image) -> bool {
-    let mut calls = Calls::new(name);
+    let mut calls = Calls::new(&[name.into()]);
     calls.mapped(image, file);
-    calls.is_found()
+    calls.missing().is_none()
 }
 
-/// The calls of one function in one thread. A nested call belongs to the outer one.
+/// The calls of some functions in one thread. A nested call belongs to the outer one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
-    function: Option<Name>,
-    /// Entry addresses of the function.
-    entries: Vec<u64>,
+    functions: Vec<Name>,
+    /// Entry addresses of the functions, each with the number of its function.
+    entries: Vec<(u64, u32)>,
     /// Return addresses of calls so far.
     returns: Vec<u64>,
     open: Option<Open>,
@@ -30,6 +30,7 @@ pub(crate) struct Calls {
 /// A call that has begun and not ended.
 #[derive(Clone, Debug)]
 struct Open {
+    function: u32,
     return_address: u64,
     stack_pointer: u64,
     instructions: u64,
@@ -42,6 +43,8 @@ pub(crate) struct Ended {
     pub(crate) returned: bool,
     /// How many instructions the thread had executed when the call began.
     pub(crate) began: u64,
+    /// The number of the function that was called.
+    pub(crate) function: u32,
 }
 
 /// The calls that end and begin at a block.
@@ -54,24 +57,25 @@ pub(crate) struct Change {
 }
 
 impl Calls {
-    /// The calls of a function: `name` or `image!name`.
-    pub(crate) fn new(function: &str) -> Calls {
-        Calls { function: Some(Name::new(function)), ..Calls::default() }
+    /// The calls of functions: `name` or `image!name`.
+    pub(crate) fn new(functions: &[String]) -> Calls {
+        Calls { functions: functions.iter().map(|name| Name::new(name)).collect(), ..Calls::default() }
     }
 
-    /// The calls of the same function in another thread.
+    /// The calls of the same functions in another thread.
     pub(crate) fn thread(&self) -> Calls {
-        Calls { function: self.function.clone(), entries: self.entries.clone(), ..Calls::default() }
+        Calls { functions: self.functions.clone(), entries: self.entries.clone(), ..Calls::default() }
     }
 
-    /// The function.
-    pub(crate) fn function(&self) -> Option<&Name> {
-        self.function.as_ref()
+    /// The functions.
+    pub(crate) fn functions(&self) -> &[Name] {
+        &self.functions
     }
 
-    /// Whether any image that was mapped has the function.
-    pub(crate) fn is_found(&self) -> bool {
-        !self.entries.is_empty()
+    /// The number of the first function that no image mapped so far has.
+    pub(crate) fn missing(&self) -> Option<usize> {
+        let is_found = |number: usize| self.entries.iter().any(|&(_, function)| function as usize == number);
+        (0..self.functions.len()).find(|&number| !is_found(number))
     }
 
     /// Whether control is within a call.
@@ -81,17 +85,25 @@ impl Calls {
 
     /// An image was mapped.
     pub(crate) fn mapped(&mut self, image: &LoadedImage, file: &image::Image) {
-        let Some(name) = self.function.as_ref().filter(|name| name.may_be_in(image)) else { return };
-        for symbol in name.symbols_in(file).into_iter().filter(|symbol| symbol.function) {
-            self.entries.extend(entries(file, symbol.address).map(|at| at.wrapping_add(image.bias)));
-            self.requires_recompilation = true;
+        for (name, function) in self.functions.iter().zip(0..).filter(|(name, _)| name.may_be_in(image)) {
+            for symbol in name.symbols_in(file).into_iter().filter(|symbol| symbol.function) {
+                let addresses = entries(file, symbol.address).map(|at| at.wrapping_add(image.bias));
+                self.entries.extend(addresses.map(|at| (at, function)));
+                self.requires_recompilation = true;
+            }
         }
+    }
+
+    /// The number of the function that an address is an entry of.
+    #[inline(always)]
+    fn called_at(&self, address: u64) -> Option<u32> {
+        self.entries.iter().find(|(entry, _)| *entry == address).map(|&(_, function)| function)
     }
 
     /// Whether [`Calls::enter`] must be called for each execution of the block: for entries, for return addresses,
     /// and for blocks that end with a call.
     pub(crate) fn must_report(&self, block: &Block) -> bool {
-        self.entries.contains(&block.address)
+        self.called_at(block.address).is_some()
             || self.returns.iter().any(|&back| block.address == back || block.end() == back)
     }
 
@@ -110,16 +122,18 @@ impl Calls {
         {
             change.ended = self.end(true);
         }
-        if self.entries.contains(&block.address) && wanted() {
-            self.called(cpu, &mut change);
+        if let Some(function) = self.called_at(block.address)
+            && wanted()
+        {
+            self.called(function, cpu, &mut change);
         }
         self.previous_end = block.end();
         change
     }
 
-    /// Control enters the function: opens a call, unless it is nested.
+    /// Control enters a function: opens a call, unless it is nested.
     #[cold]
-    fn called(&mut self, cpu: &Cpu, change: &mut Change) {
+    fn called(&mut self, function: u32, cpu: &Cpu, change: &mut Change) {
         let stack_pointer = cpu.stack_pointer();
         if let Some(open) = &self.open {
             // A call that was left by longjmp never returns. It is taken as left when the function is called from a
@@ -138,11 +152,12 @@ impl Calls {
             self.requires_recompilation = true;
         }
         change.begins = true;
-        self.open = Some(Open { return_address, stack_pointer, instructions: cpu.instructions });
+        self.open = Some(Open { function, return_address, stack_pointer, instructions: cpu.instructions });
     }
 
     /// Ends the open call.
     pub(crate) fn end(&mut self, returned: bool) -> Option<Ended> {
-        self.open.take().map(|open| Ended { returned, began: open.instructions })
+        let open = self.open.take()?;
+        Some(Ended { returned, began: open.instructions, function: open.function })
     }
 }

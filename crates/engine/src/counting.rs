@@ -10,7 +10,7 @@ use crate::calls::{Calls, Ended};
 use crate::lock;
 use crate::places::Name;
 use crate::platform::{Block, BlockCache, Cpu};
-use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
+use guest::{Debugged, Guest, Instrumentation, InstrumentationLevel, Observer};
 use memory::Memory;
 
 /// A growing array of counts.
@@ -100,7 +100,10 @@ impl Counter {
         let blocks: Vec<events::Block> = totals
             .blocks
             .into_iter()
-            .map(|(address, words)| events::Block { address, words, image: self.image_of(address) })
+            .map(|(address, words)| events::Block {
+                image: self.image_of(address),
+                ..events::Block::new(Cpu::INSTRUCTION_SET, address, words)
+            })
             .collect();
         let system_calls = totals.system_calls.nonzero().collect();
         let mut executions = totals.executions.0;
@@ -161,18 +164,18 @@ pub fn has_variable(name: &str, image: &LoadedImage, file: &image::Image) -> boo
     name.may_be_in(image) && !name.symbols_in(file).is_empty()
 }
 
-/// The definition of a unit of work.
+/// The definition of units of work.
 #[derive(Clone, Debug, Default)]
 pub struct UnitOfWork {
-    /// The function whose calls are the units: `name` or `image!name`.
-    pub function: String,
+    /// The functions whose calls are the units, a class each: `name` or `image!name`.
+    pub functions: Vec<String>,
     /// 8-byte variables whose values are recorded at the end of each unit.
     pub gauges: Vec<String>,
 }
 
-/// Receives each unit as it ends; those of several threads may end in another order than they began. Returns false when it
-/// needs no more of them.
-pub type UnitSink<'a> = Box<dyn FnMut(Unit) -> bool + Send + 'a>;
+/// Receives each unit as it ends, with the number of its class; those of several threads may end in another order than they
+/// began. Returns false when it needs no more of them.
+pub type UnitSink<'a> = Box<dyn FnMut(u32, Unit) -> bool + Send + 'a>;
 
 /// State shared by the counters of all threads.
 struct Units<'a> {
@@ -194,9 +197,9 @@ impl<'a> Units<'a> {
     }
 
     /// Reports a unit that has ended.
-    fn push(&self, unit: Unit) {
+    fn push(&self, class: u32, unit: Unit) {
         let sink = &mut *lock(&self.sink);
-        if !sink(unit) {
+        if !sink(class, unit) {
             self.wanted.store(false, Ordering::Relaxed);
         }
     }
@@ -220,9 +223,9 @@ pub struct UnitCounter<'a> {
 }
 
 impl<'a> UnitCounter<'a> {
-    /// Counts calls of `work.function` and hands each to `sink`.
+    /// Counts calls of `work.functions` and hands each to `sink`.
     pub fn new(work: UnitOfWork, sink: UnitSink<'a>) -> UnitCounter<'a> {
-        let (calls, gauges) = (Calls::new(&work.function), vec![None; work.gauges.len()]);
+        let (calls, gauges) = (Calls::new(&work.functions), vec![None; work.gauges.len()]);
         UnitCounter::with(Counter::default(), work, Units::new(sink, true), calls, gauges)
     }
 
@@ -237,9 +240,9 @@ impl<'a> UnitCounter<'a> {
         UnitCounter { total, work, units, calls, number: 0, gauges, executions, ids, system_calls }
     }
 
-    /// Whether an image mapped so far has the unit's function.
-    pub fn found(&self) -> bool {
-        self.calls.is_found()
+    /// The first function that no image mapped so far has.
+    pub fn missing_function(&self) -> Option<&str> {
+        self.calls.missing().map(|number| self.work.functions[number].as_str())
     }
 
     /// The first gauge that no image mapped so far has.
@@ -290,7 +293,7 @@ impl<'a> UnitCounter<'a> {
             self.total.executions.add(id, *executions);
             unit.blocks.push((self.ids[id as usize], std::mem::take(executions)));
         }
-        self.units.push(unit);
+        self.units.push(ended.function, unit);
     }
 
     /// Finds the totals' numbers of new blocks.
@@ -355,7 +358,7 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
     fn mapped(&mut self, image: &LoadedImage) {
         self.total.mapped(image);
         let gauges: Vec<Name> = self.work.gauges.iter().map(|gauge| Name::new(gauge)).collect();
-        let mut names = gauges.iter().chain(self.calls.function());
+        let mut names = gauges.iter().chain(self.calls.functions());
         if !names.any(|name| name.may_be_in(image)) {
             return;
         }
@@ -385,6 +388,6 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
     fn forked(&mut self) {
         self.total.forked();
         self.ids.clear();
-        self.units = Units::new(Box::new(|_| false), false);
+        self.units = Units::new(Box::new(|_, _| false), false);
     }
 }

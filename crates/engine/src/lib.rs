@@ -29,11 +29,13 @@ pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
-pub use linux::{Clock, Random, Settings};
+pub use linux::{Clock, Random, Settings, Substitution};
 pub use places::{NoPlace, Place};
 pub use platform::{Cpu, Crash, End, die, system_call_name};
 pub use process::{Configuration, Error, Process};
-pub use recording::{AttachError, Attached, Missing, Plan, Recorded, Recorder, UnitPlan, attach};
+pub use recording::{
+    AttachError, Attached, ForkedConsumer, Missing, Plan, Recorded, Recorder, UnitPlan, attach,
+};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

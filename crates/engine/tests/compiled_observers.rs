@@ -137,10 +137,10 @@ fn child() {
     };
     let mut process = start();
     let mut units: Vec<Unit> = Vec::new();
-    let work = UnitOfWork { function: request.unit.clone(), gauges: vec![] };
+    let work = UnitOfWork { functions: vec![request.unit.clone()], gauges: vec![] };
     let mut counter = UnitCounter::new(
         work,
-        Box::new(|unit| {
+        Box::new(|_, unit| {
             units.push(unit);
             true
         }),

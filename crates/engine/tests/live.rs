@@ -114,7 +114,7 @@ fn numbers_of_closed_descriptors_are_the_programs() {
     let closing = Arc::new(Mutex::new(Closing(files)));
     // The dynamic loader opens libraries, and fails if it cannot close them.
     let observed = closing.clone();
-    guest.run(["1"], |writer| Recorder::live(Plan::default(), writer, observed, false).unwrap());
+    guest.run(["1"], |writer| Recorder::live(Plan::default(), writer, observed, false, None).unwrap());
     assert!(closing.lock().unwrap().0.is_empty());
 }
 

@@ -15,25 +15,38 @@ pub struct Block {
     pub words: Vec<u32>,
     /// Index into [`Counts::images`](crate::Counts::images), if the block lies in an image.
     pub image: Option<u32>,
+    /// What the words are instructions of.
+    #[serde(with = "isa::by_name")]
+    pub instruction_set: &'static dyn InstructionSet,
 }
 
 impl Block {
     /// A block outside images.
-    pub fn new(address: u64, words: impl Into<Vec<u32>>) -> Block {
-        Block { address, words: words.into(), image: None }
+    pub fn new(
+        instruction_set: &'static dyn InstructionSet,
+        address: u64,
+        words: impl Into<Vec<u32>>,
+    ) -> Block {
+        Block { address, words: words.into(), image: None, instruction_set }
     }
 
     /// The run-time address of each instruction. Those of a damaged trace may wrap around.
-    pub fn addresses<'a>(&'a self, set: &'a dyn InstructionSet) -> impl Iterator<Item = u64> + use<'a> {
+    pub fn addresses(&self) -> impl Iterator<Item = u64> {
         self.words.iter().scan(self.address, |next, &word| {
             let address = *next;
-            *next = address.wrapping_add(set.length(word));
+            *next = address.wrapping_add(self.instruction_set.length(word));
             Some(address)
         })
     }
 
+    /// The run-time address of an instruction, or of the end of the block.
+    pub fn address_of(&self, index: usize) -> u64 {
+        let length = |&word: &u32| self.instruction_set.length(word);
+        self.words.iter().take(index).map(length).fold(self.address, u64::wrapping_add)
+    }
+
     /// The address after the last instruction.
-    pub fn end(&self, set: &dyn InstructionSet) -> u64 {
-        self.words.iter().fold(self.address, |address, &word| address.wrapping_add(set.length(word)))
+    pub fn end(&self) -> u64 {
+        self.address_of(self.words.len())
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 //! use pathlength_events::{Block, Counts};
 //! let mut counts = Counts::default();
-//! counts.blocks.push(Block { address: 0x1_2000_0000, words: vec![0x47ff041f; 3], image: None });
+//! counts.blocks.push(Block::new(&isa::Alpha, 0x1_2000_0000, [0x47ff041f; 3]));
 //! counts.executions.push(7);
 //! assert_eq!(counts.instructions(), 21);
 //! ```

@@ -69,6 +69,8 @@ pub trait Instruction<G>: Copy + Debug + Send {
     fn is_indirect_jump(&self) -> bool;
     /// Whether it accesses memory.
     fn is_access(&self) -> bool;
+    /// Bytes that it accesses.
+    fn access_size(&self) -> Option<u8>;
     /// Whether it may store to memory.
     fn is_store(&self) -> bool;
     /// The address that it accesses.

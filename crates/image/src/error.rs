@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use isa::InstructionSet;
+
 /// A file that could not be read as an Alpha image.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
@@ -89,8 +91,6 @@ const MACHINES: &[(u16, &str)] = &[
     (258, "LoongArch"),
 ];
 
-const EM_ALPHA: u16 = 0x9026;
-
 /// Beginnings of files that are often named by mistake.
 const SIGNATURES: &[(&[u8], &str)] = &[
     (b"#!", "a script"),
@@ -107,9 +107,9 @@ const SIGNATURES: &[(&[u8], &str)] = &[
 /// The number of bytes of a file that [`identify`] needs.
 pub(crate) const IDENTIFICATION: usize = 64;
 
-/// Accepts the first bytes of a 64-bit little-endian Alpha executable or shared object. The
-/// machine is judged first: that a program is for another one matters more than its word size.
-pub(crate) fn identify(start: &[u8]) -> Result<(), Problem> {
+/// Accepts the first bytes of a 64-bit little-endian executable or shared object for a known instruction set, and
+/// returns the set. The machine is judged first: that a program is for another one matters more than its word size.
+pub(crate) fn identify(start: &[u8]) -> Result<&'static dyn InstructionSet, Problem> {
     if !start.starts_with(b"\x7fELF") {
         return Err(Problem::NotElf(appearance(start)));
     }
@@ -124,13 +124,10 @@ pub(crate) fn identify(start: &[u8]) -> Result<(), Problem> {
         if encoding == 2 { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     };
     let machine = half(18);
-    if machine != EM_ALPHA {
+    let set = isa::of_elf_machine(machine).ok_or_else(|| {
         let known = MACHINES.iter().find(|(number, _)| *number == machine);
-        return Err(Problem::OtherMachine(match known {
-            Some((_, name)) => (*name).into(),
-            None => format!("machine-{machine}"),
-        }));
-    }
+        Problem::OtherMachine(known.map_or_else(|| format!("machine-{machine}"), |(_, name)| (*name).into()))
+    })?;
     match (class, encoding) {
         (2, 1) => {}
         (2, 2) => return Err(Problem::OtherForm("big-endian")),
@@ -138,7 +135,7 @@ pub(crate) fn identify(start: &[u8]) -> Result<(), Problem> {
         _ => return Err(Problem::Damaged(format!("class {class} and data encoding {encoding}"))),
     }
     match half(16) {
-        2 | 3 => Ok(()),
+        2 | 3 => Ok(set),
         1 => Err(Problem::NotLoadable("a relocatable object file that has not been linked")),
         4 => Err(Problem::NotLoadable("a core dump")),
         kind => Err(Problem::Damaged(format!("unknown file type {kind}"))),

@@ -32,6 +32,7 @@ pub use segments::{ADDRESS_LIMIT, Segment};
 pub use symbols::{Function, Symbol};
 pub use variables::{Element, Variable};
 
+use isa::InstructionSet;
 use lines::Lines;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader};
@@ -57,6 +58,7 @@ pub enum Kind {
 pub struct Image {
     path: PathBuf,
     bytes: Vec<u8>,
+    instruction_set: &'static dyn InstructionSet,
     kind: Kind,
     position_independent: bool,
     entry: u64,
@@ -91,11 +93,11 @@ impl Image {
     /// Reads an image from memory; `path` only names it.
     pub fn parse(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Result<Image, Error> {
         let path = path.into();
-        let parsed = error::identify(&bytes).and_then(|()| {
-            let whole = Image::parse_elf(&path, &bytes);
+        let parsed = error::identify(&bytes).and_then(|set| {
+            let whole = Image::parse_elf(&path, &bytes, set);
             whole.or_else(|problem| {
                 // What runs a program needs the program headers alone.
-                let image = Image::parse_elf(&path, &without_sections(&bytes))?;
+                let image = Image::parse_elf(&path, &without_sections(&bytes), set)?;
                 Ok(Image { damage: Some(problem.to_string()), ..image })
             })
         });
@@ -118,7 +120,11 @@ impl Image {
         self.damage.as_ref().map_or(Ok(()), |damage| Err(problem(damage)))
     }
 
-    fn parse_elf(path: &Path, bytes: &[u8]) -> Result<Image, Problem> {
+    fn parse_elf(
+        path: &Path,
+        bytes: &[u8],
+        instruction_set: &'static dyn InstructionSet,
+    ) -> Result<Image, Problem> {
         check_tables(bytes)?;
         let file = ElfFile64::<LE>::parse(bytes)?;
         let header = file.elf_header();
@@ -155,6 +161,7 @@ impl Image {
             return Err(Problem::Damaged(format!("entry point {entry:#x} is not in executable code")));
         }
         Ok(Image {
+            instruction_set,
             path: path.into(),
             bytes: Vec::new(),
             kind,
@@ -261,10 +268,33 @@ impl Image {
         &self.code
     }
 
+    /// What its instructions are.
+    pub fn instruction_set(&self) -> &'static dyn InstructionSet {
+        self.instruction_set
+    }
+
     /// The instructions of a section with their addresses.
     pub fn instructions(&self, code: &Code) -> impl Iterator<Item = (u64, u32)> {
-        let words = self.bytes.get(code.file.clone()).unwrap_or_default().as_chunks::<4>().0;
-        (code.address..).step_by(4).zip(words.iter().map(|&word| u32::from_le_bytes(word)))
+        self.instructions_from(code, code.address)
+    }
+
+    /// The instructions of a section from an address on.
+    pub fn instructions_from(&self, code: &Code, first: u64) -> impl Iterator<Item = (u64, u32)> {
+        let bytes = self.bytes.get(code.file.clone()).unwrap_or_default();
+        let mut rest = bytes.get(first.wrapping_sub(code.address) as usize..).unwrap_or_default();
+        let mut next = first;
+        std::iter::from_fn(move || {
+            let mut word = [0; 4];
+            let held = rest.len().min(4);
+            word[..held].copy_from_slice(&rest[..held]);
+            let word = u32::from_le_bytes(word);
+            let length = self.instruction_set.length(word);
+            rest = rest.get(length as usize..)?;
+            let address = next;
+            next = next.wrapping_add(length);
+            // A short one is in the low half.
+            Some((address, word & u32::MAX >> (32 - 8 * length.min(4))))
+        })
     }
 
     /// The functions by address, one for each first instruction.

@@ -1,15 +1,19 @@
 //! Alpha as an [`InstructionSet`]: summaries of its instructions, which follow from the table.
 
+use crate::decode::PAL_NAMES;
 use crate::instruction_set::{
     ControlTransfer, InstructionSet, InstructionSummary, IntegerResult, LoadExtension, MemoryAccess,
-    Register, SourceOperand, TransferKind, TransferTarget, ValueModel, ValuePrediction,
+    PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind, TransferTarget, ValueModel,
+    ValuePrediction,
 };
-use crate::{Flags, Format, Instruction, Op, Operands, decode, operation};
+use crate::{Cpu, Flags, Format, Group, Instruction, Nop, Op, Operands, REGISTER_NAMES, decode, operation};
 
 /// The Alpha instruction set.
 #[derive(Clone, Copy, Debug)]
 pub struct Alpha;
 
+/// The machine in the headers of ELF files.
+const ELF_MACHINE: u16 = 0x9026;
 /// Bytes of each instruction.
 const LENGTH: u8 = 4;
 const V0: u8 = 0;
@@ -18,7 +22,13 @@ const A3: u8 = 19;
 const A4: u8 = 20;
 const SP: u8 = 30;
 /// The zero registers, integer and floating-point.
-const ZERO: u8 = 31;
+pub(crate) const ZERO: u8 = 31;
+
+const FLOAT_REGISTER_NAMES: [&str; 32] = [
+    "$f0", "$f1", "$f2", "$f3", "$f4", "$f5", "$f6", "$f7", "$f8", "$f9", "$f10", "$f11", "$f12", "$f13",
+    "$f14", "$f15", "$f16", "$f17", "$f18", "$f19", "$f20", "$f21", "$f22", "$f23", "$f24", "$f25", "$f26",
+    "$f27", "$f28", "$f29", "$f30", "$f31",
+];
 
 impl InstructionSet for Alpha {
     fn name(&self) -> &'static str {
@@ -43,6 +53,51 @@ impl InstructionSet for Alpha {
 
     fn code_alignment(&self) -> u64 {
         LENGTH.into()
+    }
+
+    fn elf_machine(&self) -> u16 {
+        ELF_MACHINE
+    }
+
+    fn disassemble(&self, word: u32, address: u64) -> Option<String> {
+        decode(word).map(|instruction| instruction.disassemble(address).to_string())
+    }
+
+    fn register_name(&self, register: Register) -> &'static str {
+        match register {
+            Register::Integer(number) => REGISTER_NAMES[usize::from(number)],
+            Register::Float(number) => FLOAT_REGISTER_NAMES[usize::from(number)],
+        }
+    }
+
+    /// Mnemonics without qualifiers; of PAL calls, those of their functions. No-operations are counted separately from
+    /// the `bis`, `ldq_u` and `cpys` that encode them: they do no work, and compilers and linkers insert many of them.
+    fn mnemonic(&self, word: u32) -> Option<&'static str> {
+        let instruction = decode(word)?;
+        Some(match instruction.nop_kind() {
+            Some(Nop::Nop) => "nop",
+            Some(Nop::Unop) => "unop",
+            Some(Nop::Fnop) => "fnop",
+            None => instruction.name(),
+        })
+    }
+
+    fn mnemonics(&self) -> Vec<(&'static str, Group)> {
+        let calls = PAL_NAMES.iter().map(|&(_, name)| name);
+        let others = calls.chain(["nop", "unop", "fnop"]).map(|name| (name, Group::Other));
+        Op::ALL.iter().map(|op| (op.mnemonic(), op.group())).chain(others).collect()
+    }
+
+    fn is_implemented(&self, word: u32, cpu: Cpu) -> bool {
+        decode(word).is_some_and(|instruction| cpu.has(instruction.op.extension()))
+    }
+
+    fn pipeline_summary(&self, word: u32) -> Option<PipelineSummary> {
+        decode(word).map(Instruction::pipeline_summary)
+    }
+
+    fn second_entry(&self) -> u64 {
+        2 * u64::from(LENGTH)
     }
 }
 
@@ -77,6 +132,7 @@ impl Instruction {
             unknown: self.unknown_registers(),
             transfer,
             is_system_call: self.name() == "callsys",
+            enters_system: self.op.format() == Format::Pal,
             written,
             read,
             value_model: self.value_model(),
@@ -93,6 +149,7 @@ impl Instruction {
             base: self.rb(),
             displacement: self.displacement().into(),
             mask: if op.is_rounded() { !7 } else { !0 },
+            is_locked: op.is(Flags::LOCKED),
             quadword: is_quadword.then_some(ra),
         })
     }
@@ -158,13 +215,23 @@ impl Instruction {
             () if op.is(Flags::RETURN) => TransferKind::Return,
             () => TransferKind::Jump,
         };
+        let distance = i64::from(LENGTH) + i64::from(self.displacement());
         let target = match op.format() {
-            Format::MemoryJump => TransferTarget::Register(self.rb()),
-            _ => TransferTarget::Relative(i64::from(LENGTH) + i64::from(self.displacement())),
+            Format::MemoryJump => TransferTarget::Register { base: self.rb(), displacement: 0 },
+            _ => TransferTarget::Relative(distance),
         };
         let is_conditional = op.is(Flags::CONDITIONAL);
-        let link = Some(self.ra()).filter(|&ra| !is_conditional && ra != ZERO);
-        Some(ControlTransfer { kind, is_conditional, target, link })
+        Some(ControlTransfer {
+            kind,
+            is_conditional,
+            target,
+            link: Some(self.ra()).filter(|&ra| !is_conditional && ra != ZERO),
+            hint: (op.format() == Format::MemoryJump).then_some(distance),
+            return_stack: ReturnStackUse {
+                pops: matches!(op, Op::Ret | Op::JsrCoroutine),
+                pushes: matches!(op, Op::Bsr | Op::Jsr | Op::JsrCoroutine),
+            },
+        })
     }
 
     fn value_model(self) -> ValueModel {
@@ -269,4 +336,102 @@ fn loaded(op: Op) -> Option<LoadExtension> {
         _ => return None,
     };
     Some(LoadExtension { bits, is_signed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{INSTRUCTION_SETS, InstructionClass};
+
+    /// Words of all instructions, with registers and displacements of all kinds.
+    fn words() -> impl Iterator<Item = u32> {
+        let mut random = fastrand::Rng::with_seed(1);
+        std::iter::repeat_with(move || random.u32(..)).take(1_000_000)
+    }
+
+    #[test]
+    fn pipelines_have_the_registers_of_the_summary() {
+        let mut checked = 0;
+        for (word, instruction) in words().filter_map(|word| Some((word, decode(word)?))) {
+            let (summary, pipeline) = (instruction.summary(), instruction.pipeline_summary());
+            // Pipelines wait for no register of a system call, and read what `rpcc` ignores.
+            if instruction.op == Op::CallPal || instruction.op == Op::Rpcc {
+                continue;
+            }
+            let [written, none] = summary.written;
+            assert_eq!((pipeline.destination, none), (written, None), "{word:#x}");
+            for source in pipeline.sources.into_iter().flatten() {
+                assert!(summary.read.contains(&Some(source)), "{word:#x}: {source:?}");
+            }
+            let is_store = summary.access.is_some_and(|access| access.is_store);
+            let is_conditional = summary.transfer.is_some_and(|transfer| transfer.is_conditional);
+            let moves = instruction.op.mnemonic().contains("cmov");
+            assert_eq!(pipeline.special.is_some(), is_store || is_conditional || moves, "{word:#x}");
+            checked += 1;
+        }
+        assert!(checked > 300_000, "{checked}");
+    }
+
+    #[test]
+    fn pipelines_have_accesses_and_transfers_of_the_summary() {
+        use InstructionClass::*;
+        let (loads, stores) = ([Load, FloatLoad, LoadLocked], [Store, FloatStore, StoreConditional]);
+        for (word, instruction) in words().filter_map(|word| Some((word, decode(word)?))) {
+            let (summary, class) = (instruction.summary(), instruction.pipeline_summary().class);
+            if let Some(access) = summary.access {
+                assert!(if access.is_store { stores } else { loads }.contains(&class), "{word:#x}");
+                assert_eq!(access.is_locked, [LoadLocked, StoreConditional].contains(&class), "{word:#x}");
+            }
+            let is_branch = [Branch, FloatBranch].contains(&class);
+            assert_eq!(
+                summary.transfer.map(|one| one.is_conditional),
+                match class {
+                    Jump => Some(false),
+                    _ => is_branch.then_some(true),
+                }
+            );
+            assert_eq!(summary.enters_system, class == CallPal, "{word:#x}");
+        }
+    }
+
+    #[test]
+    fn mnemonics_are_all_that_instructions_have() {
+        let all = Alpha.mnemonics();
+        let has = |name| all.iter().any(|&(one, _)| one == name);
+        // The opcode of PAL calls is 0: the first words are the calls.
+        for word in words().chain(0..=0xff) {
+            assert_eq!(Alpha.mnemonic(word).is_some(), decode(word).is_some());
+            assert!(Alpha.mnemonic(word).is_none_or(has), "{word:#x}");
+        }
+        assert_eq!(Alpha.mnemonic(0x47ff_041f), Some("nop"));
+    }
+
+    #[test]
+    fn names_of_registers_are_those_of_the_listing() {
+        assert_eq!(Alpha.register_name(Register::Integer(30)), "sp");
+        assert_eq!(Alpha.register_name(Register::Float(31)), "$f31");
+        for number in 0..32 {
+            assert_eq!(Alpha.register_name(Register::Float(number)), format!("$f{number}"));
+        }
+    }
+
+    #[test]
+    fn a_return_pops_and_a_call_pushes() {
+        let stack = |word| decode(word).unwrap().transfer().unwrap().return_stack;
+        let of = |pops, pushes| ReturnStackUse { pops, pushes };
+        // `ret`, `jsr`, `jsr_coroutine`, `jmp`, `bsr`, `br`.
+        assert_eq!([0x6bfa_8001, 0x6b5b_4000].map(stack), [of(true, false), of(false, true)]);
+        assert_eq!([0x6b5b_c000, 0x6bfb_0000].map(stack), [of(true, true), of(false, false)]);
+        assert_eq!([0xd340_0000, 0xc3e0_0000].map(stack), [of(false, true), of(false, false)]);
+    }
+
+    #[test]
+    fn sets_are_found_by_machine_and_name_and_agree_on_groups() {
+        assert!(crate::of_elf_machine(0x9026).is_some_and(|set| set == (&Alpha as &dyn InstructionSet)));
+        assert!(crate::of_elf_machine(62).is_none());
+        let mut groups = std::collections::BTreeMap::new();
+        for (name, group) in INSTRUCTION_SETS.iter().flat_map(|set| set.mnemonics()) {
+            assert_eq!(*groups.entry(name).or_insert(group), group, "{name}");
+        }
+    }
 }

@@ -67,16 +67,20 @@ fn same_registers(word: u32) -> bool {
 
 /// Which kind of no-operation a word is, if it is one.
 pub fn nop_kind(word: u32) -> Option<Nop> {
-    let instruction = decode(word)?;
-    match instruction.op {
-        Op::LdqU => (instruction.ra() == 31).then_some(Nop::Unop),
-        Op::Cpys => (instruction.rc() == 31 && same_registers(word)).then_some(Nop::Fnop),
-        op => (op.format() == Format::Operate && !op.is(Flags::OVERFLOW) && instruction.rc() == 31)
-            .then_some(Nop::Nop),
-    }
+    decode(word)?.nop_kind()
 }
 
 impl Instruction {
+    /// Which kind of no-operation it is, if it is one.
+    pub(crate) fn nop_kind(self) -> Option<Nop> {
+        match self.op {
+            Op::LdqU => (self.ra() == 31).then_some(Nop::Unop),
+            Op::Cpys => (self.rc() == 31 && same_registers(self.word)).then_some(Nop::Fnop),
+            op => (op.format() == Format::Operate && !op.is(Flags::OVERFLOW) && self.rc() == 31)
+                .then_some(Nop::Nop),
+        }
+    }
+
     /// The Ra or Fa field.
     #[inline]
     pub fn ra(self) -> u8 {
@@ -140,7 +144,10 @@ impl Instruction {
 
     /// The name to count it under: the mnemonic without qualifiers; of a PAL call, its function's.
     pub fn name(self) -> &'static str {
-        let known = PAL_NAMES.iter().find(|(function, _)| self.op == Op::CallPal && *function == self.word);
+        if self.op != Op::CallPal {
+            return self.op.mnemonic();
+        }
+        let known = PAL_NAMES.iter().find(|(function, _)| *function == self.word);
         known.map_or(self.op.mnemonic(), |(_, name)| name)
     }
 

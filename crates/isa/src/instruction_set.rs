@@ -1,11 +1,13 @@
-//! What the consumers of executions, and traces above all, need to know of an instruction set.
+//! What the consumers of executions need to know of an instruction set: traces, models of machines, analysis.
 //!
-//! A set describes each instruction word by an [`InstructionSummary`]. Whoever needs these facts for each execution
-//! derives tables of its own from them, once for each block.
+//! A set describes each instruction word by an [`InstructionSummary`], and for pipelines by a [`PipelineSummary`].
+//! Summaries are too large for a hot path: a consumer makes compact tables of them, once for each block.
 
 use std::fmt::Debug;
 
-/// An instruction set, as records and traces need it.
+use crate::{Cpu, Group, InstructionClass};
+
+/// An instruction set, as records, traces, models of machines and analysis need it.
 ///
 /// A set has at most 32 integer and 32 floating-point registers, numbered from 0.
 pub trait InstructionSet: Debug + Sync {
@@ -26,7 +28,43 @@ pub trait InstructionSet: Debug + Sync {
 
     /// The power of two that all instructions' addresses are multiples of. Indirect jumps ignore the bits below.
     fn code_alignment(&self) -> u64;
+
+    /// The machine in the ELF headers of its images.
+    fn elf_machine(&self) -> u16;
+
+    /// The text of the instruction at an address: its mnemonic, a space, and its operands with commas between them;
+    /// `None` if there is no such instruction.
+    fn disassemble(&self, word: u32, address: u64) -> Option<String>;
+
+    /// The name of a register in the calling convention.
+    fn register_name(&self, register: Register) -> &'static str;
+
+    /// The name under which instruction mixes count the instruction; `None` if there is no such instruction.
+    fn mnemonic(&self, word: u32) -> Option<&'static str>;
+
+    /// All names that [`mnemonic`](InstructionSet::mnemonic) gives, each with its group. Sets that share a name give it
+    /// the same group.
+    fn mnemonics(&self) -> Vec<(&'static str, Group)>;
+
+    /// Whether a processor has the instruction. It does not have one that does not exist.
+    fn is_implemented(&self, word: u32, cpu: Cpu) -> bool;
+
+    /// What models of pipelines need to know of the instruction; `None` if there is no such instruction.
+    fn pipeline_summary(&self, word: u32) -> Option<PipelineSummary>;
+
+    /// Bytes of the instructions at the beginning of functions, after which local calls may enter; 0 if there are none.
+    /// Alpha's compute the global pointer.
+    fn second_entry(&self) -> u64;
 }
+
+/// Sets are told apart by their names.
+impl PartialEq for dyn InstructionSet + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for dyn InstructionSet + '_ {}
 
 /// A register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +93,8 @@ pub struct InstructionSummary {
     pub transfer: Option<ControlTransfer>,
     /// Whether it makes a system call.
     pub is_system_call: bool,
+    /// Whether it enters the operating system or its firmware: by a system call, or for another service.
+    pub enters_system: bool,
     /// The registers that it writes and reads, except zero registers; of a system call, some of them.
     pub written: [Option<Register>; 2],
     /// See `written`.
@@ -76,6 +116,8 @@ pub struct MemoryAccess {
     pub displacement: i64,
     /// Mask of the bits of the sum that are not cleared.
     pub mask: u64,
+    /// Whether it is a load-locked or a store-conditional.
+    pub is_locked: bool,
     /// The integer register that it moves a whole quadword to or from, if it does.
     pub quadword: Option<u8>,
 }
@@ -113,6 +155,19 @@ pub struct ControlTransfer {
     pub target: TransferTarget,
     /// The integer register that it writes the return address to.
     pub link: Option<u8>,
+    /// The distance in bytes from a jump to the target that the instruction itself names as probable.
+    pub hint: Option<i64>,
+    /// How processors predict its target by the addresses of earlier calls.
+    pub return_stack: ReturnStackUse,
+}
+
+/// What a transfer of control does with a processor's stack of predicted return addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReturnStackUse {
+    /// Its target is predicted to be the last address of the stack, which it removes.
+    pub pops: bool,
+    /// Its return address is added.
+    pub pushes: bool,
 }
 
 /// The kind of a transfer of control.
@@ -131,8 +186,27 @@ pub enum TransferKind {
 pub enum TransferTarget {
     /// Its distance in bytes from the instruction.
     Relative(i64),
-    /// The integer register that holds its address.
-    Register(u8),
+    /// The contents of an integer register plus a displacement.
+    Register {
+        /// The register.
+        base: u8,
+        /// The displacement in bytes.
+        displacement: i64,
+    },
+}
+
+/// What models of pipelines need to know of an instruction. Zero registers are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PipelineSummary {
+    /// Its class.
+    pub class: InstructionClass,
+    /// The registers that it reads. A conditional move that does not move writes nothing, so that it does not read its
+    /// destination.
+    pub sources: [Option<Register>; 2],
+    /// The one of `sources` that it tests (a conditional branch or move) or stores.
+    pub special: Option<usize>,
+    /// The register that it writes.
+    pub destination: Option<Register>,
 }
 
 /// How the value of an instruction follows from registers and memory, and how it changes them. Traces omit values that

@@ -1,6 +1,6 @@
 //! The Alpha user-mode instruction set through EV67 as one [`TABLE`], one line an instruction, and
 //! what derives from it: decoder, disassembler, encoder, classifier. [`InstructionSet`] is the interface by which
-//! records and traces take any instruction set; [`Alpha`] implements it.
+//! records, traces, models and analysis take any instruction set; [`Alpha`] implements it.
 //!
 //! ```
 //! use pathlength_isa::{Cpu, Extension, Group, Op, decode, encode};
@@ -16,26 +16,36 @@
 //! ```
 
 mod alpha;
+pub mod by_name;
+mod classes;
 mod cpu;
 mod decode;
 mod disassemble;
 pub mod encode;
 mod evaluate;
 mod instruction_set;
+mod pipeline;
 mod qualifiers;
 mod table;
 
 pub use alpha::Alpha;
+pub use classes::{Group, InstructionClass};
 pub use cpu::{Cpu, UnknownCpu};
 pub use decode::{Instruction, Nop, decode, decode_op, nop_kind};
 pub use disassemble::REGISTER_NAMES;
 pub use evaluate::{evaluate, operation};
 pub use instruction_set::{
     ControlTransfer, InstructionSet, InstructionSummary, IntegerResult, LoadExtension, MemoryAccess,
-    Operation, Register, SourceOperand, TransferKind, TransferTarget, ValueModel, ValuePrediction,
+    Operation, PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind, TransferTarget,
+    ValueModel, ValuePrediction,
 };
 pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
-pub use table::{Extension, Flags, Format, Group, Op, Operands, Row, TABLE};
+pub use table::{Extension, Flags, Format, Op, Operands, Row, TABLE};
 
-/// All instruction sets that traces are recorded of.
+/// All instruction sets that traces are recorded of. Files that name none are of the first.
 pub static INSTRUCTION_SETS: [&dyn InstructionSet; 1] = [&Alpha];
+
+/// The instruction set of the images with this machine in their ELF headers.
+pub fn of_elf_machine(machine: u16) -> Option<&'static dyn InstructionSet> {
+    INSTRUCTION_SETS.into_iter().find(|set| set.elf_machine() == machine)
+}

@@ -3,8 +3,9 @@
 //! Section numbers are those of chapter 4 of the Alpha Architecture Reference Manual; opcodes and
 //! functions are its appendix C.
 
+use crate::classes::Group::{self, *};
 use crate::qualifiers::QualifierSet::{self, *};
-use {Extension::*, Format::*, Group::*, Operands::*};
+use {Extension::*, Format::*, Operands::*};
 
 /// How an instruction word is laid out (Alpha Architecture Reference Manual, 3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,44 +70,6 @@ pub enum Operands {
     Address,
     /// A function of the privileged architecture library.
     PalFunction,
-}
-
-/// The groups of the instruction mix: Table 13 of the 1997 paper, extended to instructions that it does not list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Group {
-    /// Loads to integer registers, `lda` and `ldah` among them.
-    IntegerLoad,
-    /// Stores of integer registers.
-    IntegerStore,
-    /// Jumps and branches on integer registers.
-    IntegerControl,
-    /// Integer addition, subtraction, comparison and multiplication (not `mulq`).
-    IntegerArithmetic,
-    /// Logical operations, shifts, conditional moves, counts of bits.
-    LogicalShift,
-    /// Extraction, insertion, masking and extension of bytes and words, and packed operations.
-    ByteManipulation,
-    /// Floating-point, `mulq`, barriers, PAL calls and the rest.
-    Other,
-}
-
-impl Group {
-    /// All groups in the paper's order.
-    pub const ALL: [Group; 7] =
-        [IntegerLoad, IntegerStore, IntegerControl, IntegerArithmetic, LogicalShift, ByteManipulation, Other];
-
-    /// The group's name, as in the paper.
-    pub fn name(self) -> &'static str {
-        match self {
-            IntegerLoad => "Integer loads",
-            IntegerStore => "Integer stores",
-            IntegerControl => "Integer control",
-            IntegerArithmetic => "Integer arithmetic",
-            LogicalShift => "Logical shift",
-            ByteManipulation => "Byte manipulation",
-            Other => "Other",
-        }
-    }
 }
 
 /// The extension of the architecture that brought an instruction.

@@ -133,8 +133,8 @@ impl<G: Emit> Compiler<G> {
             leave_by_fault: self.stubs.leave_by_fault,
             stack_end: self.stack_end,
         };
-        // SAFETY: these are this compiler's, which was made for the calling thread; whoever enters code ensures that the
-        // compiler lives.
+        // SAFETY: the addresses are of this compiler's code and tables, and it was made for the calling thread; the caller of
+        // `enter::enter`, by which alone compiled code runs, keeps the compiler alive.
         unsafe { guest.host().set_code(addresses) };
     }
 

@@ -24,5 +24,6 @@ pub use state::kernel::Kernel;
 pub use state::lock::{KernelGuard, SharedKernel};
 pub use state::settings::{Clock, Random, Settings};
 pub use state::signals::{die, send_to_caller};
+pub use state::substitution::Substitution;
 pub use state::threads::{Ending, Start, Thread};
 pub use table::SystemCalls;

@@ -54,6 +54,8 @@ pub enum LoadError {
 pub struct Program<'a> {
     /// The executable on the host.
     pub path: &'a Path,
+    /// The file that is loaded for it.
+    pub file: &'a Path,
     /// Its name as the program sees it (`AT_EXECFN`).
     pub name: &'a std::ffi::OsStr,
     /// `argv`, including `argv[0]`.
@@ -104,9 +106,9 @@ pub fn load<G: Abi>(
     sysroot: &Path,
     locate: impl Fn(&Path) -> PathBuf,
 ) -> Result<Loaded, LoadError> {
-    let image = open(program.path)?;
+    let image = open(program.file)?;
     let room = if image.kind() == Kind::Executable { HEAP_ROOM } else { 0 };
-    let main = map_image(&image, memory, room)?;
+    let main = map_image(&image, program.path, memory, room)?;
     let heap = main.end;
     let executable_stack = image.executable_stack();
     let stack_top = map_stack(memory, program.stack_bytes, executable_stack)?;
@@ -123,7 +125,7 @@ pub fn load<G: Abi>(
             });
         }
         let loader = open(&path)?;
-        let mapped = map_image(&loader, memory, 0)?;
+        let mapped = map_image(&loader, &path, memory, 0)?;
         entry = loader.entry().wrapping_add(mapped.bias);
         interpreter_base = mapped.bias;
         images.push(mapped);
@@ -174,8 +176,9 @@ fn map_stack(memory: &Memory, bytes: u64, executable: bool) -> Result<u64, LoadE
     Ok(low + PAGE + bytes)
 }
 
-/// Maps an image's segments; a position-independent image at a free range. `room` bytes after it are left free.
-fn map_image(image: &Image, memory: &Memory, room: u64) -> Result<LoadedImage, LoadError> {
+/// Maps an image's segments; a position-independent image at a free range. The program sees them as those of the file
+/// `shown`. `room` bytes after it are left free.
+fn map_image(image: &Image, shown: &Path, memory: &Memory, room: u64) -> Result<LoadedImage, LoadError> {
     let failed = |error| LoadError::Map { path: image.path().into(), error };
     let segments = image.segments();
     let low = segments[0].address & !(PAGE - 1);
@@ -187,9 +190,9 @@ fn map_image(image: &Image, memory: &Memory, room: u64) -> Result<LoadedImage, L
         0
     };
     let file = File::open(image.path()).map_err(failed)?;
-    let path = Arc::new(image.path().to_path_buf());
+    let shown = Arc::new(std::fs::canonicalize(shown).unwrap_or_else(|_| shown.into()));
     for segment in segments {
-        map_segment(image, segment, bias, memory, &file, &path).map_err(failed)?;
+        map_segment(image, segment, bias, memory, &file, &shown).map_err(failed)?;
     }
     Ok(LoadedImage {
         path: image.path().into(),

@@ -146,7 +146,7 @@ pub fn read_image(path: &Path) -> Result<Image, image::Error> {
 
 /// Runs a function in a new thread with its own table of descriptors, or in this thread if no thread can be started.
 /// No descriptor may be returned.
-fn apart<T: Send>(what: impl Fn() -> T + Sync) -> T {
+pub fn apart<T: Send>(what: impl Fn() -> T + Sync) -> T {
     let body = || {
         leave_guests_table();
         what()

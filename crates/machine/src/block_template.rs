@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use isa::Flags;
+use events::Block;
 
 /// The fetches, loads and stores of a block, the same in each execution. The fields, and the accesses of most
 /// blocks, fit into one line of the host's caches.
@@ -100,18 +100,13 @@ impl BlockTemplates {
     }
 
     /// Adds a block.
-    pub fn define(&mut self, address: u64, words: &[u32]) {
+    pub fn define(&mut self, block: &Block) {
+        let Block { words, instruction_set, .. } = block;
         let (first_line, first_access) = (self.lines.len() as u32, self.accesses.len() as u32);
-        for (position, &word) in words.iter().enumerate() {
-            let address = address.wrapping_add(4 * position as u64);
-            let site = self.sites + position as u32;
-            if position == 0 || address.is_multiple_of(self.line) {
-                self.lines.push(FetchLine { address, accesses: 0, site });
-            }
-            let instruction = isa::decode(word);
-            if let Some((instruction, size)) = instruction.and_then(|one| Some((one, one.access_size()?))) {
-                let is_store = instruction.op.is(Flags::STORE);
-                self.accesses.push(TemplateAccess::new(position as u32, size - 1, is_store));
+        for (position, (&word, address)) in (0..).zip(words.iter().zip(block.addresses())) {
+            self.fetch(position, address, instruction_set.length(word));
+            if let Some(access) = instruction_set.summary(word).and_then(|summary| summary.access) {
+                self.accesses.push(TemplateAccess::new(position, access.size - 1, access.is_store));
                 self.lines.last_mut().expect("the first instruction begins a line").accesses += 1;
             }
         }
@@ -121,7 +116,7 @@ impl BlockTemplates {
         self.counts.push(accesses.len() as u32);
         self.templates.push(BlockTemplate {
             executions: Cell::new(0),
-            address,
+            address: block.address,
             first_line,
             lines: self.lines.len() as u32 - first_line,
             first_access,
@@ -131,6 +126,22 @@ impl BlockTemplates {
             inline,
         });
         self.sites += words.len() as u32;
+    }
+
+    /// Adds the instruction lines of a block's next instruction. One that crosses the end of a line is fetched from both.
+    fn fetch(&mut self, position: u32, mut address: u64, mut length: u64) {
+        let site = self.sites + position;
+        let mut is_new = position == 0;
+        loop {
+            if is_new || address.is_multiple_of(self.line) {
+                self.lines.push(FetchLine { address, accesses: 0, site });
+            }
+            let rest = self.line - address % self.line;
+            if rest >= length {
+                return;
+            }
+            (address, length, is_new) = (address.wrapping_add(rest), length - rest, false);
+        }
     }
 
     /// Resets the executions of all blocks.

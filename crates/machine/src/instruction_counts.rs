@@ -2,14 +2,13 @@
 
 use events::record::{Entries, Entry, Mark, Shape};
 use events::{Block, BlockId, Consumer, Thread};
-use isa::InstructionSet;
 
 use crate::Model;
 use crate::per_thread::{PerThread, Sums};
 
 /// Executions of blocks, and the instructions, loads and stores of each unit of work.
+#[derive(Default)]
 pub struct InstructionCounts {
-    instruction_set: &'static dyn InstructionSet,
     shapes: Vec<Shape>,
     /// By block and instruction, whether it loads, and whether it stores.
     accesses: Vec<Box<[[bool; 2]]>>,
@@ -52,17 +51,8 @@ impl Sums for AccessSums {
 
 impl InstructionCounts {
     /// Nothing executed yet.
-    pub fn new(instruction_set: &'static dyn InstructionSet) -> InstructionCounts {
-        InstructionCounts {
-            instruction_set,
-            shapes: Vec::new(),
-            accesses: Vec::new(),
-            sums: Vec::new(),
-            executions: Vec::new(),
-            total: AccessSums::default(),
-            threads: PerThread::default(),
-            units: Vec::new(),
-        }
+    pub fn new() -> InstructionCounts {
+        InstructionCounts::default()
     }
 
     /// Executions of a block.
@@ -100,16 +90,15 @@ impl InstructionCounts {
 }
 
 /// Whether an instruction loads, and whether it stores.
-fn accesses(instruction_set: &dyn InstructionSet, word: u32) -> [bool; 2] {
-    let access = instruction_set.summary(word).and_then(|summary| summary.access);
+fn accesses(block: &Block, word: u32) -> [bool; 2] {
+    let access = block.instruction_set.summary(word).and_then(|summary| summary.access);
     access.map_or([false; 2], |access| [!access.is_store, access.is_store])
 }
 
 impl Consumer for InstructionCounts {
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(self.instruction_set, &block.words, false));
-        let accesses: Box<[_]> =
-            block.words.iter().map(|&word| accesses(self.instruction_set, word)).collect();
+        self.shapes.push(Shape::new(block.instruction_set, &block.words, false));
+        let accesses: Box<[_]> = block.words.iter().map(|&word| accesses(block, word)).collect();
         let count = |kind: usize| accesses.iter().filter(|access| access[kind]).count() as u64;
         self.sums.push(AccessSums([block.words.len() as u64, count(0), count(1)]));
         self.accesses.push(accesses);

@@ -205,7 +205,7 @@ fn write_through_stores_use_lines_in_program_order() {
     let mut caches = Caches::new(&machine.unwrap());
     let (load, store) = (0xa420_0000, 0xb420_0000);
     let words = [vec![load; 3], vec![store; 12], vec![load; 3]].concat();
-    caches.define(&Block::new(0x1_2000_0000, words));
+    caches.define(&Block::new(&isa::Alpha, 0x1_2000_0000, words));
     // Three lines stay in L1; of the lines written through to L2, L2 always has two.
     let three = [0, 0x20, 0x40];
     let last = [0x60, 0xe0, 0x60];
@@ -243,7 +243,7 @@ proptest! {
         let machine = Machine::from_toml(&text).expect(&text);
         let mut caches = Caches::new(&machine);
         let mut plain = Plain::new(&machine);
-        blocks.iter().for_each(|(address, words)| caches.define(&Block::new(*address, &words[..])));
+        blocks.iter().for_each(|(address, words)| caches.define(&Block::new(&isa::Alpha, *address, &words[..])));
         let path = |instructions: bool| -> Vec<usize> {
             (0..machine.caches.len()).filter(|&index| machine.caches[index].holds.has(instructions)).collect()
         };
@@ -312,7 +312,7 @@ proptest! {
         );
         let machine = Machine::from_toml(&text).expect(&text);
         let mut caches = Caches::classified(&machine);
-        blocks.iter().for_each(|(address, words)| caches.define(&Block::new(*address, &words[..])));
+        blocks.iter().for_each(|(address, words)| caches.define(&Block::new(&isa::Alpha, *address, &words[..])));
         let (mut real, mut ideal) = (Sets::new(16 >> ways, 1 << ways, Replacement::Lru), Sets::new(1, 16, Replacement::Lru));
         let (mut seen, mut expected) = (std::collections::HashSet::new(), [0; MissClass::COUNT]);
         each(&blocks, &executions, |process, block, _, words, addresses| {
@@ -353,7 +353,7 @@ proptest! {
     ) {
         let streams = [Holds::Instructions, Holds::Data, Holds::Both];
         let mut curves = MissRatioCurves::new(line, 32 << 10, &streams).unwrap();
-        blocks.iter().for_each(|(address, words)| curves.define(&Block::new(*address, &words[..])));
+        blocks.iter().for_each(|(address, words)| curves.define(&Block::new(&isa::Alpha, *address, &words[..])));
         let mut lines = [const { Vec::new() }; 3];
         each(&blocks, &executions, |process, block, address, words, addresses| {
             let mut records = vec![!(block as u64)];
@@ -407,7 +407,7 @@ fn separate_run(point: &CurvePoint, line: u64, lines: &[u64]) -> u64 {
 fn curves_of_much_memory_are_separate_runs() {
     let (line, largest, regions) = (64, 64 << 10, 1u64 << 17);
     let mut curves = MissRatioCurves::new(line, largest, &[Holds::Data]).unwrap();
-    curves.define(&Block::new(0x1_2000_0000, [0xa41e_0000])); // ldq v0,0(sp)
+    curves.define(&Block::new(&isa::Alpha, 0x1_2000_0000, [0xa41e_0000])); // ldq v0,0(sp)
     // Random lines once each, and lines of a slowly moving working set again and again.
     let mut random = 1u64;
     let lines: Vec<u64> = (0..4 * regions)
@@ -458,7 +458,9 @@ fn parts<M: Model>(
 ) -> [M; 3] {
     let ready = || {
         let mut model = make();
-        blocks.iter().for_each(|(address, words)| model.define(&Block::new(*address, &words[..])));
+        blocks
+            .iter()
+            .for_each(|(address, words)| model.define(&Block::new(&isa::Alpha, *address, &words[..])));
         model
     };
     let [mut all, mut warm_up] = [ready(), ready()];
@@ -493,7 +495,7 @@ proptest! {
         });
         let units = |batches: &[Vec<u64>]| {
             let mut caches = Caches::new(&machine);
-            blocks.iter().for_each(|(address, words)| caches.define(&Block::new(*address, &words[..])));
+            blocks.iter().for_each(|(address, words)| caches.define(&Block::new(&isa::Alpha, *address, &words[..])));
             batches.iter().for_each(|batch| caches.executed(thread(0), batch));
             caches.units().to_vec()
         };

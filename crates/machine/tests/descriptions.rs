@@ -226,7 +226,7 @@ proptest! {
         }
         if let Ok(machine) = Machine::from_toml(&text) {
             let mut caches = Caches::new(&machine);
-            caches.define(&Block::new(0x1_2000_0000, [0xa421_0000, 0xb421_0000]));
+            caches.define(&Block::new(&isa::Alpha, 0x1_2000_0000, [0xa421_0000, 0xb421_0000]));
             caches.executed(Thread::default(), &[!0, 0x1000, 0x1ffe]);
             prop_assert_eq!(caches.executions(0), 1);
         }

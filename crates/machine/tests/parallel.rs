@@ -23,7 +23,7 @@ fn parallel_models_count_as_single_ones() {
     let machines = ["alphastation500", "dec3000", "present-day"].map(|name| Machine::find(name).unwrap());
     let records = records(&mut fastrand::Rng::with_seed(7));
     // ldq v0,16(sp)
-    let block = Block::new(0x1_2000_0000, vec![0xa41e_0010]);
+    let block = Block::new(&isa::Alpha, 0x1_2000_0000, vec![0xa41e_0010]);
     for warm_up in [0, 20] {
         let alone = machines.each_ref().map(|machine| {
             let mut model = WarmUp::new(Caches::new(machine), 0..warm_up);

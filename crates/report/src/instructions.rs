@@ -78,7 +78,7 @@ impl<'a, W: Write + Send> InstructionTable<'a, W> {
 
     fn coded(&mut self, step: &ExecutedInstruction) -> Coded {
         let words = &self.trace.blocks()[step.block as usize].words;
-        let coded = |&word: &u32| (word, mix::name(word));
+        let coded = |&word: &u32| (word, mix::name(self.trace.instruction_set(), word));
         let block = &mut self.blocks[step.block as usize];
         block.get_or_insert_with(|| words.iter().map(coded).collect())[step.index as usize]
     }

@@ -21,7 +21,7 @@ fn trace(has_values: bool) -> Trace {
     let file = OpenOptions::new().create(true).append(true).open(&path).unwrap();
     let writer = Writer::new(file, &Header { has_values, ..Header::default() }).unwrap();
     let process = Process::new(&writer, 0, 0);
-    let block = Block { address: 0x1_2000_0000, words: WORDS.to_vec(), image: None };
+    let block = Block::new(&isa::Alpha, 0x1_2000_0000, WORDS);
     let shape = Shape::new(&isa::Alpha, &block.words, has_values);
     let id = process.block(block, || None).unwrap();
     let mut words = vec![Event::Block(id).word()];

@@ -1,8 +1,16 @@
 //! How much the longest tests do: a sample in `make test`, all of it in `make test-long`. No test is left out of the
 //! sample altogether.
 
+use std::path::{Path, PathBuf};
+
 /// The environment variable that `make test-long` sets.
 const LONG: &str = "PATHLENGTH_TEST_LONG";
+
+/// The workspace's folder of builds: workloads that tests build there are kept for other tests and for studies.
+pub fn builds() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace");
+    folder.join("build")
+}
 
 /// A part of what there is to test, or with `make test-long` all of it.
 ///

@@ -47,7 +47,7 @@ impl Definitions {
         self.blocks.append(&mut next.blocks);
     }
 
-    pub fn encode(&self, set: &dyn InstructionSet) -> io::Result<Vec<u8>> {
+    pub fn encode(&self) -> io::Result<Vec<u8>> {
         let mut names = Vec::new();
         put(&mut names, self.first_image.into());
         put(&mut names, self.images.len() as u64);
@@ -77,7 +77,7 @@ impl Definitions {
             let function = function.map_or(0, |function| u64::from(function) + 1);
             put_difference(&mut places, function, last_function);
             words.extend(block.words.iter().flat_map(|word| word.to_le_bytes()));
-            end = block.end(set);
+            end = block.end();
             last_function = function;
         }
         let mut payload = Vec::new();
@@ -87,7 +87,7 @@ impl Definitions {
         Ok(payload)
     }
 
-    pub fn decode(payload: &[u8], set: &dyn InstructionSet) -> Result<Definitions, Malformed> {
+    pub fn decode(payload: &[u8], set: &'static dyn InstructionSet) -> Result<Definitions, Malformed> {
         let (mut payload, mut room) = (Bytes(payload), MAX_BYTES);
         let mut section = || unpack(&mut payload, &mut room, true);
         let [names, places, words] = [section()?, section()?, section()?];
@@ -118,7 +118,7 @@ impl Definitions {
         &mut self,
         places: &mut Bytes,
         words: &mut Bytes,
-        set: &dyn InstructionSet,
+        instruction_set: &'static dyn InstructionSet,
     ) -> Result<(), Malformed> {
         self.first_block = index(places)?;
         let (mut end, mut last_function) = (0, 0);
@@ -129,8 +129,8 @@ impl Definitions {
             last_function = places.difference(last_function)?;
             let slice = words.take(4 * count)?;
             let words = slice.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four")));
-            let block = Block { address, words: words.collect(), image };
-            end = block.end(set);
+            let block = Block { address, words: words.collect(), image, instruction_set };
+            end = block.end();
             self.blocks.push((block, optional(last_function)?));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use isa::InstructionSet;
+use isa::{INSTRUCTION_SETS, InstructionSet};
 use serde::{Deserialize, Serialize};
 
 use crate::EnvironmentSummary;
@@ -16,7 +16,7 @@ pub struct Header {
     /// The program's arguments, without its name. Bytes that are not UTF-8 are replaced.
     pub arguments: Vec<String>,
     /// The name of the instruction set ([`InstructionSet::name`]). Old traces, which are of Alpha programs, have none.
-    #[serde(default = "alpha")]
+    #[serde(default = "oldest_set")]
     pub instruction_set: String,
     /// The processor: of Alpha, `ev4` to `ev67`.
     pub cpu: String,
@@ -55,13 +55,13 @@ impl Header {
     }
 }
 
-/// An empty header of an Alpha program.
+/// An empty header, of a program for the first instruction set.
 impl Default for Header {
     fn default() -> Header {
         Header {
             program: PathBuf::new(),
             arguments: Vec::new(),
-            instruction_set: alpha(),
+            instruction_set: oldest_set(),
             cpu: String::new(),
             has_values: false,
             has_heap: false,
@@ -73,8 +73,9 @@ impl Default for Header {
     }
 }
 
-fn alpha() -> String {
-    isa::Alpha.name().into()
+/// The instruction set of files that name none.
+fn oldest_set() -> String {
+    INSTRUCTION_SETS[0].name().into()
 }
 
 fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {

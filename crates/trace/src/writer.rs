@@ -203,7 +203,7 @@ impl Process {
             container::append(
                 &self.writer.file,
                 Head::new(Kind::Dictionary, self.number),
-                &definitions.encode(self.writer.set)?,
+                &definitions.encode()?,
             )?;
         }
         Ok(())
@@ -221,7 +221,8 @@ impl Process {
         let Dictionary { images, blocks, .. } = &*self.dictionary();
         images[cursor.images..].iter().for_each(|image| consumer.map(image));
         for ((address, words), image) in &blocks[cursor.blocks..] {
-            consumer.define(&Block { address: *address, words: words.to_vec(), image: *image });
+            let block = Block::new(self.writer.set, *address, &**words);
+            consumer.define(&Block { image: *image, ..block });
         }
         *cursor = DefinitionCursor { images: images.len(), blocks: blocks.len() };
     }

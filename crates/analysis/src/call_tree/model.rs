@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use events::record::{Entries, Entry, Event, Shape};
 use events::{Block, BlockId, Consumer, Image, Thread};
-use isa::InstructionSet;
 use machine::Model;
 
 use super::{CallPlaces, CallTree, CodeAddress, NodeId};
@@ -38,7 +37,6 @@ struct ThreadCalls {
 
 /// The blocks as they are defined, and what is known of them.
 struct Definitions {
-    instruction_set: &'static dyn InstructionSet,
     names: Names,
     places: CodePlaces,
     blocks: Vec<Block>,
@@ -67,12 +65,11 @@ pub struct Instance {
 
 impl<M> WithCallTree<M> {
     /// A model that has consumed nothing.
-    pub fn new(model: M, instruction_set: &'static dyn InstructionSet) -> WithCallTree<M> {
+    pub fn new(model: M) -> WithCallTree<M> {
         WithCallTree {
             model,
             tree: CallTree::default(),
             definitions: Definitions {
-                instruction_set,
                 names: Names::default(),
                 places: CodePlaces::default(),
                 blocks: Vec::new(),
@@ -113,8 +110,7 @@ impl<M: Consumer> WithCallTree<M> {
                     let block = execution.block;
                     let (facts, function) = &definitions.facts[block as usize];
                     let image = definitions.blocks[block as usize].image;
-                    let from =
-                        last.replace(CodeAddress { address: facts.end.wrapping_sub(INSTRUCTION), image });
+                    let from = last.replace(CodeAddress { address: facts.last(), image });
                     stack.block(
                         facts,
                         tree,
@@ -169,13 +165,13 @@ impl<M: Consumer> Consumer for WithCallTree<M> {
     }
 
     fn define(&mut self, block: &Block) {
-        let Definitions { instruction_set, names, places, blocks, shapes, facts } = &mut self.definitions;
+        let Definitions { names, places, blocks, shapes, facts } = &mut self.definitions;
         let facts_of_block = places.facts(names, block);
         let place = &places.places[facts_of_block.place as usize];
         let unnamed = || Arc::new(FunctionName { image: place.image.clone(), function: UNNAMED.into() });
         let function = self.tree.function(&place.name.clone().unwrap_or_else(unnamed));
         facts.push((facts_of_block, function));
-        shapes.push(Shape::new(*instruction_set, &block.words, false));
+        shapes.push(Shape::new(block.instruction_set, &block.words, false));
         blocks.push(block.clone());
         self.instances.last.push(None);
     }
@@ -185,9 +181,6 @@ impl<M: Consumer> Consumer for WithCallTree<M> {
         self.model.executed(thread, &self.records);
     }
 }
-
-/// The size of an instruction.
-const INSTRUCTION: u64 = 4;
 
 /// Code without a symbol or a section.
 const UNNAMED: &str = "(unnamed)";

@@ -131,19 +131,17 @@ impl<'a> Callgrind<'a> {
     }
 
     fn profile(&self, total: Cost) -> CallgrindProfile {
-        let (set, blocks) = (self.dictionary.trace.instruction_set(), self.dictionary.trace.blocks());
+        let blocks = self.dictionary.trace.blocks();
         let mut functions: BTreeMap<u32, BTreeMap<CodeAddress, SiteCosts>> = BTreeMap::new();
         for (id, costs) in self.executed() {
             let block = &blocks[id as usize];
             let instructions = functions.entry(self.dictionary.facts(id).place).or_default();
-            for (address, cost) in
-                block.addresses(set).zip(costs).filter(|(_, cost)| *cost != Cost::default())
-            {
+            for (address, cost) in block.addresses().zip(costs).filter(|(_, cost)| *cost != Cost::default()) {
                 instructions.entry(CodeAddress { address, image: block.image }).or_default().add(&cost.0);
             }
         }
         for call in self.calls.all.iter().filter(|call| call.count > 0) {
-            let address = self.dictionary.facts(call.site.block).end.wrapping_sub(4);
+            let address = self.dictionary.facts(call.site.block).last();
             let site = CodeAddress { address, image: blocks[call.site.block as usize].image };
             let entry = &blocks[call.entry as usize];
             let cost = CallCost {

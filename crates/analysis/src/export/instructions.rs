@@ -40,12 +40,21 @@ pub trait InstructionSink {
     }
 }
 
+/// An instruction in a record.
+#[derive(Clone, Copy, Debug)]
+struct InstructionShape {
+    /// Bytes.
+    length: u8,
+    /// Whether the record has a value of it.
+    has_value: bool,
+}
+
 /// Splits records into instructions.
 pub struct Instructions<'a, S> {
     dictionary: &'a Dictionary<'a>,
     accesses: &'a Accesses,
-    /// By block, which of its instructions have a value; empty if none are recorded.
-    values: Vec<Box<[bool]>>,
+    /// By block, what its instructions are.
+    blocks: Vec<Box<[InstructionShape]>>,
     /// By stream.
     units: Vec<Option<u64>>,
     count: u64,
@@ -56,11 +65,14 @@ impl<'a, S: InstructionSink> Instructions<'a, S> {
     /// Passes the instructions of a trace to `sink`.
     pub fn new(dictionary: &'a Dictionary<'a>, accesses: &'a Accesses, sink: S) -> Instructions<'a, S> {
         let trace = dictionary.trace;
-        let has_value = |&word: &u32| isa::decode(word).is_some_and(|one| one.value_register().is_some());
-        let values = trace.blocks().iter().map(|block| block.words.iter().map(has_value).collect());
-        let values = if trace.header().has_values { values.collect() } else { Vec::new() };
+        let (set, has_values) = (trace.instruction_set(), trace.header().has_values);
+        let shape = |&word: &u32| InstructionShape {
+            length: set.length(word) as u8,
+            has_value: has_values && set.summary(word).is_some_and(|summary| summary.value.is_some()),
+        };
+        let blocks = trace.blocks().iter().map(|block| block.words.iter().map(shape).collect()).collect();
         let units = vec![None; trace.streams().len()];
-        Instructions { dictionary, accesses, values, units, count: 0, sink }
+        Instructions { dictionary, accesses, blocks, units, count: 0, sink }
     }
 
     /// The number of instructions, and the sink.
@@ -91,11 +103,15 @@ impl<S: InstructionSink> Visitor for Instructions<'_, S> {
         }
         let mut accesses = self.accesses.of(execution.block).iter().zip(execution.addresses).peekable();
         let mut values = execution.values.iter();
-        let has_value: &[bool] = self.values.get(execution.block as usize).map_or(&[], |block| block);
         let unit = self.units[stream as usize];
-        for index in 0..block.length() as u32 {
+        let mut next = block.address;
+        for (index, &InstructionShape { length, has_value }) in
+            (0..).zip(&self.blocks[execution.block as usize])
+        {
             let access = accesses.next_if(|(access, _)| access.index == index);
-            let value = has_value.get(index as usize).is_some_and(|&has| has).then(|| values.next());
+            let value = has_value.then(|| values.next());
+            let pc = next;
+            next = pc.wrapping_add(length.into());
             if !selected.has(index as usize) {
                 continue;
             }
@@ -105,7 +121,7 @@ impl<S: InstructionSink> Visitor for Instructions<'_, S> {
                 number: before.saturating_add(1 + u64::from(index)),
                 block: execution.block,
                 index,
-                pc: block.address.wrapping_add(4 * u64::from(index)),
+                pc,
                 unit,
                 access: access.map(|(access, &address)| (*access, address)),
                 value: value.flatten().copied(),

@@ -131,7 +131,7 @@ fn grouped(
     let mut total = vec![0; columns.len()];
     for (id, block) in trace.blocks().iter().enumerate() {
         let Some(rows) = results.rows(id as BlockId) else { continue };
-        for ((address, &word), row) in block.addresses(trace.instruction_set()).zip(&block.words).zip(rows) {
+        for ((address, &word), row) in block.addresses().zip(&block.words).zip(rows) {
             let key = match grouping {
                 Grouping::Instruction => instruction_key(&mut first_block, address, word, id as BlockId),
                 _ => key(grouping, dictionary.names, block, address),
@@ -153,7 +153,7 @@ fn grouped(
         results.weight(of_b).cmp(&results.weight(of_a)).then_with(|| a.cmp(b))
     });
     for (key, numbers) in rows {
-        let cells = cells(&key, &label).into_iter();
+        let cells = cells(&key, trace.blocks(), &label).into_iter();
         let cells = cells.chain([share(&numbers)]);
         table.row(cells.chain(numbers.into_iter().map(Value::from)).collect());
     }
@@ -215,8 +215,12 @@ pub(crate) fn instruction_key(
     RowKey::Instruction(address, word, *first_block.entry((address, word)).or_insert(block))
 }
 
-/// The cells of a row. `label` names the address of an instruction in a block.
-pub(crate) fn cells(key: &RowKey, label: &dyn Fn(BlockId, u64) -> Option<String>) -> Vec<Value> {
+/// The cells of a row. `label` names the address of an instruction in one of `blocks`.
+pub(crate) fn cells(
+    key: &RowKey,
+    blocks: &[Block],
+    label: &dyn Fn(BlockId, u64) -> Option<String>,
+) -> Vec<Value> {
     match key {
         RowKey::Function(name) => vec![name.function.clone().into(), name.image.clone().into()],
         RowKey::Line(location, name) => {
@@ -224,7 +228,7 @@ pub(crate) fn cells(key: &RowKey, label: &dyn Fn(BlockId, u64) -> Option<String>
             vec![location.into(), name.function.clone().into(), name.image.clone().into()]
         }
         &RowKey::Instruction(address, word, block) => {
-            let text = isa::decode(word).map(|instruction| instruction.disassemble(address).to_string());
+            let text = blocks[block as usize].instruction_set.disassemble(word, address);
             vec![address.into(), text.into(), label(block, address).into()]
         }
     }

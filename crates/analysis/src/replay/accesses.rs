@@ -1,7 +1,7 @@
 //! The instructions of each block that access memory.
 
 use events::BlockId;
-use isa::{Flags, Instruction};
+use isa::{InstructionSet, MemoryAccess};
 use trace::Trace;
 
 /// An instruction that accesses memory.
@@ -16,9 +16,9 @@ pub struct Access {
 }
 
 impl Access {
-    fn of(index: usize, instruction: Instruction) -> Option<Access> {
-        let size = instruction.access_size()?;
-        Some(Access { index: index as u32, size, is_store: instruction.op.is(Flags::STORE) })
+    fn of(index: usize, set: &dyn InstructionSet, word: u32) -> Option<Access> {
+        let MemoryAccess { size, is_store, .. } = set.summary(word)?.access?;
+        Some(Access { index: index as u32, size, is_store })
     }
 }
 
@@ -35,8 +35,8 @@ impl Accesses {
         let mut all = Vec::new();
         let mut starts = vec![0];
         for block in trace.blocks() {
-            let decoded = block.words.iter().enumerate();
-            all.extend(decoded.filter_map(|(index, &word)| Access::of(index, isa::decode(word)?)));
+            let words = block.words.iter().enumerate();
+            all.extend(words.filter_map(|(index, &word)| Access::of(index, block.instruction_set, word)));
             starts.push(all.len());
         }
         Accesses { all, starts }

@@ -9,8 +9,6 @@ use crate::table::{Kind, Table, Value};
 
 /// Rows of a table that is passed on.
 const TOGETHER: usize = 1 << 14;
-/// Bytes of an instruction.
-const INSTRUCTION: u64 = 4;
 
 /// Makes rows of addresses, and passes them on in tables of limited size.
 pub struct Addresses<'a, S: FnMut(&Table) -> io::Result<()>> {
@@ -64,15 +62,15 @@ impl<S: FnMut(&Table) -> io::Result<()>> Visitor for Addresses<'_, S> {
         let at = place(self.replay.dictionary.trace, executed);
         let Replay { dictionary, accesses, filter, .. } = *self.replay;
         let mut data = accesses.of(block).iter().zip(executed.execution.addresses).peekable();
-        let (set, block) = (dictionary.trace.instruction_set(), &dictionary.trace.blocks()[block as usize]);
-        for (index, pc) in block.addresses(set).enumerate() {
+        let block = &dictionary.trace.blocks()[block as usize];
+        for (index, (pc, &word)) in block.addresses().zip(&block.words).enumerate() {
             let access = data.next_if(|(access, _)| access.index as usize == index);
             if !executed.selected.has(index) {
                 continue;
             }
             // If accesses are selected by address, only those.
             if !filter.is_by_data() {
-                self.row(&at, "fetch", pc, INSTRUCTION);
+                self.row(&at, "fetch", pc, block.instruction_set.length(word));
             }
             if let Some((access, &address)) = access {
                 let kind = if access.is_store { "store" } else { "load" };

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use events::{Block, BlockId};
-use isa::{Flags, Format, Op};
+use isa::{InstructionSummary, TransferKind, TransferTarget};
 use trace::Trace;
 
 use crate::names::{FunctionName, NamedCode, Names};
@@ -32,18 +32,28 @@ pub struct Facts {
     pub end: u64,
     /// The index in [`Dictionary::places`] of the place that it begins in.
     pub place: u32,
-    /// Whether it begins at an entry of its function: at its first instruction, or after the two that compute the
-    /// global pointer.
+    /// Whether it begins at an entry of its function: at its first instruction, or at the second entry that functions of
+    /// some instruction sets have.
     pub at_entry: bool,
     /// What its last instruction does.
     pub transfer: Transfer,
+    /// The number of its instructions.
+    instructions: u32,
+    /// Bytes of the last of them.
+    last_length: u8,
 }
 
 impl Facts {
     /// Its instructions.
     #[inline]
     pub fn length(&self) -> u64 {
-        self.end.wrapping_sub(self.address) / 4
+        self.instructions.into()
+    }
+
+    /// The address of its last instruction.
+    #[inline]
+    pub fn last(&self) -> u64 {
+        self.end.wrapping_sub(self.last_length.into())
     }
 }
 
@@ -78,9 +88,6 @@ pub struct CodePlace {
     /// Its first run-time address; 0 for code without a name.
     pub start: u64,
 }
-
-/// Bytes of the two instructions at a function's beginning that compute the global pointer.
-const POINTER_SETUP: u64 = 8;
 
 impl<'a> Dictionary<'a> {
     /// For all blocks of a trace.
@@ -148,12 +155,16 @@ impl CodePlaces {
     pub fn facts(&mut self, names: &Names, block: &Block) -> Facts {
         let place = self.number(names, block.image, block.address);
         let start = self.places[place as usize].start;
+        let (set, last) = (block.instruction_set, block.words.last());
+        let entries = [start, start.wrapping_add(set.second_entry())];
         Facts {
             address: block.address,
-            end: block.address.wrapping_add(4 * block.words.len() as u64),
+            end: block.end(),
             place,
-            at_entry: block.address == start || block.address == start.wrapping_add(POINTER_SETUP),
-            transfer: block.words.last().map_or(Transfer::None, |&word| Transfer::of(word)),
+            at_entry: entries.contains(&block.address),
+            transfer: last.and_then(|&word| set.summary(word)).map_or(Transfer::None, Transfer::of),
+            instructions: block.words.len() as u32,
+            last_length: last.map_or(0, |&word| set.length(word) as u8),
         }
     }
 
@@ -171,17 +182,16 @@ impl CodePlaces {
 }
 
 impl Transfer {
-    fn of(word: u32) -> Transfer {
-        let Some(instruction) = isa::decode(word) else { return Transfer::None };
-        let op = instruction.op;
-        match op.format() {
-            Format::Pal => Transfer::System,
-            _ if op.is(Flags::CONDITIONAL) => Transfer::Conditional,
-            _ if op.is(Flags::CALL) => Transfer::Call,
-            _ if op.is(Flags::RETURN) => Transfer::Return,
-            Format::MemoryJump => Transfer::Jump,
-            _ if op == Op::Br => Transfer::Branch,
-            _ => Transfer::None,
+    fn of(summary: InstructionSummary) -> Transfer {
+        let Some(transfer) = summary.transfer else {
+            return if summary.enters_system { Transfer::System } else { Transfer::None };
+        };
+        match (transfer.kind, transfer.target) {
+            _ if transfer.is_conditional => Transfer::Conditional,
+            (TransferKind::Call, _) => Transfer::Call,
+            (TransferKind::Return, _) => Transfer::Return,
+            (TransferKind::Jump, TransferTarget::Register { .. }) => Transfer::Jump,
+            (TransferKind::Jump, TransferTarget::Relative(_)) => Transfer::Branch,
         }
     }
 

@@ -279,7 +279,7 @@ fn code(selection: &Selection, dictionary: &Dictionary) -> Result<Vec<Code>, Not
         absent_images.retain(|name| !is_image(&image, name));
         let image = selection.images.is_empty() || selection.images.iter().any(|name| is_image(&image, name));
         let mut which = Vec::with_capacity(block.words.len());
-        for address in block.addresses(dictionary.trace.instruction_set()) {
+        for address in block.addresses() {
             let function = selection.functions.is_empty() || { functions.has(names, block.image, address) };
             let range = selection.range.as_ref().is_none_or(|range| range.contains(&address));
             which.push(image && function && range);
@@ -389,8 +389,8 @@ fn of_units(trace: &Trace, stream: u32, units: &RangeInclusive<u64>) -> Range<u6
         match chunk.first_unit {
             Some(unit) if unit <= *units.start() => start = chunk.first_instruction,
             Some(unit) if unit > *units.end() => {
-                // The last of the selected units may end in it.
-                end = chunk.first_instruction.saturating_add(1);
+                // The last of the selected units may end in it, and the chunk after it shows where control went.
+                end = chunk.first_instruction.saturating_add(chunk.instructions).saturating_add(1);
                 break;
             }
             _ => {}

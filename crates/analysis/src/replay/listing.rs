@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use events::BlockId;
 use events::record::{Mark, Register};
-use isa::{Flags, Format, Instruction};
+use isa::{ControlTransfer, InstructionSummary, TransferTarget};
 use trace::Trace;
 
 use super::registers::KnownRegisters;
@@ -34,7 +34,8 @@ pub struct Listing<'a, W: Write> {
 struct Line {
     /// Address, word, mnemonic and operands.
     text: String,
-    instruction: Option<Instruction>,
+    pc: u64,
+    summary: Option<InstructionSummary>,
     has_value: bool,
     effect: Effect,
 }
@@ -59,7 +60,8 @@ impl<'a, W: Write> Listing<'a, W> {
         system_call: &'a dyn Fn(u32) -> String,
         out: W,
     ) -> Listing<'a, W> {
-        let registers = vec![KnownRegisters::default(); dictionary.trace.streams().len()];
+        let registers =
+            vec![KnownRegisters::new(dictionary.trace.instruction_set()); dictionary.trace.streams().len()];
         let highest = dictionary.blocks.iter().map(|block| block.address).max().unwrap_or(0);
         let digits = format!("{highest:x}").len();
         let text = Text::new(dictionary.trace, system_call, out, digits);
@@ -102,7 +104,8 @@ impl<'a, W: Write> Listing<'a, W> {
 impl<W: Write> Visitor for Listing<'_, W> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
         if matches!(mark, Mark::Gap | Mark::Discontinuity) {
-            self.registers[stream as usize] = KnownRegisters::default();
+            let set = self.dictionary.trace.instruction_set();
+            self.registers[stream as usize] = KnownRegisters::new(set);
             if self.stream == Some(stream) {
                 self.last = None;
             }
@@ -115,7 +118,6 @@ impl<W: Write> Visitor for Listing<'_, W> {
         if self.stream.replace(stream) != Some(stream) {
             self.last = None;
         }
-        let block = &self.dictionary.trace.blocks()[execution.block as usize];
         let dictionary = self.dictionary;
         if !self.blocks.contains_key(&execution.block) {
             self.blocks.insert(execution.block, lines(dictionary, execution.block, self.digits));
@@ -123,15 +125,15 @@ impl<W: Write> Visitor for Listing<'_, W> {
         let mut accesses = self.accesses.of(execution.block).iter().zip(execution.addresses).peekable();
         let mut values = execution.values.iter();
         let mut is_first = true;
-        for index in 0..block.words.len() {
+        for index in 0..dictionary.facts(execution.block).length() as usize {
             let line = &self.blocks[&execution.block][index];
-            let Line { instruction, effect, .. } = *line;
+            let Line { pc, effect, .. } = *line;
             let access = accesses.next_if(|(access, _)| access.index as usize == index);
             let address = access.map(|(_, &address)| address);
             let value = if line.has_value { values.next().copied() } else { None };
             let registers = &mut self.registers[stream as usize];
-            let pc = block.address.wrapping_add(4 * index as u64);
-            let value = instruction.and_then(|instruction| registers.step(instruction, pc, address, value));
+            let summary = line.summary.as_ref();
+            let value = summary.and_then(|summary| registers.step(summary, pc, address, value));
             if selected.has(index) {
                 if std::mem::take(&mut is_first) {
                     self.text.thread(stream, before)?;
@@ -150,18 +152,17 @@ impl<W: Write> Visitor for Listing<'_, W> {
 }
 
 impl Effect {
-    fn of(instruction: Instruction) -> Effect {
-        let op = instruction.op;
-        let links = matches!(op.format(), Format::Branch | Format::MemoryJump) && instruction.ra() != 31;
-        match instruction.value_register() {
-            _ if op.is(Flags::STORE) => Effect::Stores,
-            _ if op.is(Flags::LOAD) && instruction.access_size().is_some() => Effect::Loads,
-            Some(register) if op.is(Flags::CONDITIONAL) => Effect::Tests(register),
-            Some(register) => Effect::Writes(register),
-            None if links && !op.is(Flags::CONDITIONAL) => {
-                Effect::Writes(Register::Integer(instruction.ra()))
-            }
-            None => Effect::Nothing,
+    fn of(summary: &InstructionSummary) -> Effect {
+        let is_conditional = summary.transfer.is_some_and(|transfer| transfer.is_conditional);
+        match (summary.access, summary.value) {
+            (Some(access), _) if access.is_store => Effect::Stores,
+            (Some(_), _) => Effect::Loads,
+            (None, Some(register)) if is_conditional => Effect::Tests(register),
+            (None, Some(register)) => Effect::Writes(register),
+            (None, None) => match summary.transfer.and_then(|transfer| transfer.link) {
+                Some(link) => Effect::Writes(Register::Integer(link)),
+                None => Effect::Nothing,
+            },
         }
     }
 
@@ -204,29 +205,32 @@ fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Vec<Line> {
     let trace: &Trace = dictionary.trace;
     let block = &trace.blocks()[id as usize];
     let line = |(pc, &word): (u64, &u32)| {
-        let instruction = isa::decode(word);
+        let summary = block.instruction_set.summary(word);
         let (mnemonic, operands) = disassemble(dictionary, id, pc, word);
         let text = format!("{pc:0digits$x}: {word:08x}  {mnemonic:MNEMONIC$}{operands}").trim_end().into();
-        let has_value =
-            trace.header().has_values && instruction.is_some_and(|one| one.value_register().is_some());
-        Line { text, instruction, has_value, effect: instruction.map_or(Effect::Nothing, Effect::of) }
+        let has_value = trace.header().has_values && summary.is_some_and(|summary| summary.value.is_some());
+        let effect = summary.as_ref().map_or(Effect::Nothing, Effect::of);
+        Line { text, pc, summary, has_value, effect }
     };
-    block.addresses(trace.instruction_set()).zip(&block.words).map(line).collect()
+    block.addresses().zip(&block.words).map(line).collect()
 }
 
 /// Mnemonic and operands; branch targets are named.
 fn disassemble(dictionary: &Dictionary, id: BlockId, pc: u64, word: u32) -> (String, String) {
-    let Some(instruction) = isa::decode(word) else { return (".long".into(), format!("{word:#x}")) };
-    let text = instruction.disassemble(pc).to_string();
+    let block = &dictionary.trace.blocks()[id as usize];
+    let set = block.instruction_set;
+    let Some(text) = set.disassemble(word, pc) else { return (".long".into(), format!("{word:#x}")) };
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((&text, ""));
     let mut operands: Vec<String> = operands.split(',').map(Into::into).collect();
-    if let Some(target) = instruction.target(pc) {
-        let block = &dictionary.trace.blocks()[id as usize];
-        let last = operands.last_mut().expect("split gives one at least");
-        *last = target_name(dictionary, block, target).unwrap_or_else(|| last.clone());
-    } else if instruction.op.format() == Format::MemoryJump && operands.len() == 3 {
+    match set.summary(word).and_then(|summary| summary.transfer) {
+        Some(ControlTransfer { target: TransferTarget::Relative(distance), .. }) => {
+            let target = pc.wrapping_add_signed(distance);
+            let last = operands.last_mut().expect("split gives one at least");
+            *last = target_name(dictionary, block, target).unwrap_or_else(|| last.clone());
+        }
         // The hint matters to processors only.
-        operands.pop();
+        Some(ControlTransfer { hint: Some(_), .. }) if operands.len() == 3 => drop(operands.pop()),
+        _ => {}
     }
     (mnemonic.into(), operands.join(", "))
 }

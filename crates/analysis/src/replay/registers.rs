@@ -1,27 +1,25 @@
 //! Reconstructs the contents of integer registers from the records: from values if they were recorded, else from
 //! addresses and from arithmetic on registers with known contents.
 
-use isa::{Flags, Format, Instruction, Op, evaluate};
-
-/// The register that is always zero.
-const ZERO: u8 = 31;
-/// The registers that a system call writes: its result, its error flag, and a second result (v0, a3, a4).
-const SYSTEM_RESULTS: [u8; 3] = [0, 19, 20];
+use events::record::Register;
+use isa::{InstructionSet, InstructionSummary, IntegerResult, SourceOperand, ValuePrediction};
 
 /// The integer registers whose contents are known.
 #[derive(Clone, Debug)]
 pub struct KnownRegisters {
     values: [u64; 32],
     known: u32,
-}
-
-impl Default for KnownRegisters {
-    fn default() -> KnownRegisters {
-        KnownRegisters { values: [0; 32], known: 1 << ZERO }
-    }
+    /// The register that is always zero.
+    zero: u8,
 }
 
 impl KnownRegisters {
+    /// Registers of an instruction set. None is known but the zero register.
+    pub fn new(set: &dyn InstructionSet) -> KnownRegisters {
+        let zero = set.zero_register();
+        KnownRegisters { values: [0; 32], known: 1 << zero, zero }
+    }
+
     /// The contents of a register, if they are known.
     #[inline]
     pub fn get(&self, register: u8) -> Option<u64> {
@@ -30,7 +28,7 @@ impl KnownRegisters {
 
     #[inline]
     fn set(&mut self, register: u8, value: Option<u64>) {
-        if register == ZERO {
+        if register == self.zero {
             return;
         }
         self.known &= !(1 << register);
@@ -44,96 +42,64 @@ impl KnownRegisters {
     /// that it wrote, stored or tested: as recorded, or as computed from known registers.
     pub fn step(
         &mut self,
-        instruction: Instruction,
+        summary: &InstructionSummary,
         pc: u64,
         address: Option<u64>,
         value: Option<u64>,
     ) -> Option<u64> {
-        let op = instruction.op;
-        if let Some(address) = address {
-            self.learn_base(instruction, address);
+        if let (Some(address), Some(access)) = (address, summary.access)
+            && access.mask == !0
+        {
+            self.set(access.base, Some(address.wrapping_sub(access.displacement as u64)));
         }
-        match op.format() {
-            Format::Memory if op.is(Flags::STORE) => self.store(instruction, value),
-            Format::Memory => {
-                let computed = value.or_else(|| self.constant(instruction));
-                if !op.is_float() {
-                    self.set(instruction.ra(), computed);
-                }
-                computed
-            }
-            Format::Branch if op.is(Flags::CONDITIONAL) => {
-                value.or_else(|| if op.is_float() { None } else { self.get(instruction.ra()) })
-            }
-            Format::Branch | Format::MemoryJump => {
-                self.set(instruction.ra(), Some(pc.wrapping_add(4)));
-                self.get(instruction.ra())
-            }
-            Format::Operate => {
-                let computed = value.or_else(|| self.operate(instruction));
-                self.set(instruction.rc(), computed);
-                computed
-            }
-            Format::FloatOperate => {
-                if matches!(op, Op::Ftoit | Op::Ftois) {
-                    self.set(instruction.rc(), value);
-                }
-                value
-            }
-            Format::MemoryFunction => {
-                if matches!(op, Op::Rpcc | Op::Rc | Op::Rs) {
-                    self.set(instruction.ra(), value);
-                }
-                value
-            }
-            Format::Pal => {
-                SYSTEM_RESULTS.into_iter().for_each(|register| self.set(register, None));
-                None
-            }
-        }
-    }
-
-    /// Computes the base register from the address, unless the access clears the low bits of the address.
-    fn learn_base(&mut self, instruction: Instruction, address: u64) {
-        if !instruction.op.is_rounded() {
-            let base = address.wrapping_sub(i64::from(instruction.displacement()) as u64);
-            self.set(instruction.rb(), Some(base));
-        }
-    }
-
-    fn store(&mut self, instruction: Instruction, value: Option<u64>) -> Option<u64> {
-        let op = instruction.op;
-        let stored = value.or_else(|| if op.is_float() { None } else { self.get(instruction.ra()) });
-        if op.is(Flags::LOCKED) {
-            // Its success flag.
-            self.set(instruction.ra(), None);
-        }
-        match op.access_size() {
-            Some(size @ 1..8) if !op.is_float() => stored.map(|value| value & ((1 << (8 * size)) - 1)),
-            _ => stored,
-        }
-    }
-
-    /// The result of `lda` and `ldah`.
-    fn constant(&self, instruction: Instruction) -> Option<u64> {
-        let displacement = i64::from(instruction.displacement());
-        let added = match instruction.op {
-            Op::Lda => displacement,
-            Op::Ldah => displacement << 16,
-            _ => return None,
+        let is_store = summary.access.is_some_and(|access| access.is_store);
+        let is_conditional = summary.transfer.is_some_and(|transfer| transfer.is_conditional);
+        let is_source = is_store || is_conditional;
+        let value = match (summary.value, summary.result) {
+            (Some(Register::Integer(register)), _) if is_source => value.or_else(|| self.get(register)),
+            (None, Some((_, IntegerResult::Relative(distance)))) => Some(pc.wrapping_add_signed(distance)),
+            _ => value.or_else(|| self.compute(summary)),
         };
-        Some(self.get(instruction.rb())?.wrapping_add_signed(added))
+        self.write(summary, value.filter(|_| !is_source));
+        match (summary.access, summary.value) {
+            (Some(access), Some(Register::Integer(_))) if is_store && access.size < 8 => {
+                value.map(|value| value & ((1 << (8 * access.size)) - 1))
+            }
+            _ => value,
+        }
     }
 
-    fn operate(&self, instruction: Instruction) -> Option<u64> {
-        let b = match instruction.literal() {
-            Some(literal) => u64::from(literal),
-            None => self.get(instruction.rb())?,
+    /// Forgets the registers that an instruction writes, and sets the one that gets its value.
+    fn write(&mut self, summary: &InstructionSummary, value: Option<u64>) {
+        let mut unknown = summary.unknown;
+        while unknown != 0 {
+            self.set(unknown.trailing_zeros() as u8, None);
+            unknown &= unknown - 1;
+        }
+        let destination = match summary.value {
+            Some(register) => Some(register),
+            None => summary.result.map(|(register, _)| Register::Integer(register)),
         };
-        let (op, a) = (instruction.op, self.get(instruction.ra())?);
-        match self.get(instruction.rc()) {
-            Some(old) => evaluate(op, a, b, old),
-            None => evaluate(op, a, b, 0).filter(|&result| evaluate(op, a, b, u64::MAX) == Some(result)),
+        for written in summary.written.into_iter().flatten() {
+            if let Register::Integer(register) = written {
+                self.set(register, value.filter(|_| destination == Some(written)));
+            }
+        }
+    }
+
+    /// The result of an operation on known registers.
+    fn compute(&self, summary: &InstructionSummary) -> Option<u64> {
+        let ValuePrediction::Operation(operation, a, b, old) = summary.value_model.prediction else {
+            return None;
+        };
+        let b = match b {
+            SourceOperand::Constant(constant) => constant,
+            SourceOperand::Register(register) => self.get(register)?,
+        };
+        let a = self.get(a)?;
+        match self.get(old) {
+            Some(old) => Some(operation(a, b, old)),
+            None => Some(operation(a, b, 0)).filter(|&result| operation(a, b, u64::MAX) == result),
         }
     }
 }

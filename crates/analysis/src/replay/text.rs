@@ -136,15 +136,7 @@ impl<'a, W: Write> Text<'a, W> {
     }
 
     fn register(&mut self, register: Register) {
-        match register {
-            Register::Integer(number) => {
-                self.line.extend(isa::REGISTER_NAMES[usize::from(number)].as_bytes())
-            }
-            Register::Float(number) => {
-                self.line.extend(b"$f");
-                self.decimal(number.into(), 0);
-            }
-        }
+        self.line.extend(self.trace.instruction_set().register_name(register).as_bytes());
     }
 
     fn number(&mut self, number: u64) {

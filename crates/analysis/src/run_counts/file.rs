@@ -126,7 +126,7 @@ mod tests {
     fn counts(executions: u64) -> RunCounts {
         let nop = 0x47ff_041f;
         let counts = Counts {
-            blocks: vec![Block::new(0x1_2000_0000, vec![nop; 3])],
+            blocks: vec![Block::new(&isa::Alpha, 0x1_2000_0000, vec![nop; 3])],
             executions: vec![executions],
             ..Counts::default()
         };

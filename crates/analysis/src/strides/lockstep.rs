@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use events::record::Register;
-use isa::{Format, Instruction};
+use isa::{InstructionSummary, MemoryAccess};
 
 use super::Access;
 
@@ -84,20 +84,25 @@ pub(super) struct CountedAccess {
 const NONE: u32 = u32::MAX;
 
 impl Origins {
-    /// The base of the address of the block's next instruction, if it has one.
-    pub fn next(&mut self, instruction: Instruction, element: u32) -> Relative {
-        let (base, displacement) = (instruction.rb(), instruction.displacement() as i16);
-        let rounding = instruction.op.is_rounded().then_some((displacement & 7) as u8);
-        let origin = Origin { base, writes: self.writes[usize::from(base)], rounding, element };
-        // Blocks are too short for the number to wrap around.
-        let count = |writes: &mut u16| *writes = writes.wrapping_add(1);
-        if instruction.op.format() == Format::Pal {
-            // Some PAL calls write registers.
-            self.writes.iter_mut().for_each(count);
-        } else if let Some(Register::Integer(register)) = instruction.value_register() {
-            count(&mut self.writes[usize::from(register)]);
+    /// The base of the address of the block's next instruction, if it accesses memory at a short displacement from it.
+    pub fn next(&mut self, summary: &InstructionSummary, element: u32) -> Option<Relative> {
+        let relative = summary.access.and_then(|access| self.relative(access, element));
+        for (register, writes) in self.writes.iter_mut().enumerate() {
+            // A service of the system may write any register.
+            let may_write = summary.enters_system
+                || summary.unknown >> register & 1 != 0
+                || summary.written.contains(&Some(Register::Integer(register as u8)));
+            // Blocks are too short for the number to wrap around.
+            *writes = writes.wrapping_add(may_write.into());
         }
-        Relative { origin, displacement }
+        relative
+    }
+
+    fn relative(&self, access: MemoryAccess, element: u32) -> Option<Relative> {
+        let MemoryAccess { base, displacement, mask, .. } = access;
+        let rounding = (mask != !0).then_some((displacement as u64 & !mask) as u8);
+        let origin = Origin { base, writes: self.writes[usize::from(base)], rounding, element };
+        Some(Relative { origin, displacement: displacement.try_into().ok()? })
     }
 }
 

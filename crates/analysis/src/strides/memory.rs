@@ -145,7 +145,8 @@ impl MemoryLayout {
         if let Some(&known) = self.callers.get(&(process, caller)) {
             return known;
         }
-        let call = caller.wrapping_sub(4);
+        // An address in the call.
+        let call = caller.wrapping_sub(1);
         let mapped = self.processes.get(process as usize).map_or(&[][..], |process| &process.images);
         let has = |image: &u32| {
             let Image { start, end, .. } = &self.images[*image as usize];

@@ -7,9 +7,10 @@
 //!
 //! ```
 //! use pathlength_analysis::strides::{StrideSettings, Strides};
+//! use events::Block;
 //! use events::record::Event;
 //! let mut strides = Strides::new(StrideSettings { depth: 2, threshold: 0, ..StrideSettings::default() });
-//! strides.define(0x1000, &[0xa43e0000]); // ldq t0,0(sp)
+//! strides.define(&Block::new(&isa::Alpha, 0x1000, [0xa43e0000])); // ldq t0,0(sp)
 //! for address in (0x8000..0x8040).step_by(8) {
 //!     strides.executed(0, &[Event::Block(0).word(), Event::Access(address).word()]);
 //! }
@@ -31,8 +32,9 @@ mod tables;
 
 use std::collections::{BTreeMap, HashMap};
 
+use events::Block;
 use events::record::Event;
-use isa::Flags;
+use isa::MemoryAccess;
 
 pub use advice::{ADVICE, advice};
 pub use bins::{Bins, Range};
@@ -138,9 +140,9 @@ impl Strides {
 
     /// A block that records may name from now on; the first is number 0. Each instruction is a group: the same one
     /// in other blocks, too. Groups are numbered in the order in which they are defined.
-    pub fn define(&mut self, address: u64, words: &[u32]) {
+    pub fn define(&mut self, block: &Block) {
         let mut instructions = std::mem::take(&mut self.instructions);
-        self.define_groups(address, words, true, |site| {
+        self.define_groups(block, true, |site| {
             let next = instructions.len() as u32;
             Some(*instructions.entry((site.address, site.word)).or_insert(next))
         });
@@ -151,23 +153,19 @@ impl Strides {
     /// a single instruction.
     pub fn define_groups(
         &mut self,
-        address: u64,
-        words: &[u32],
+        block: &Block,
         are_instructions: bool,
         mut group: impl FnMut(Site) -> Option<u32>,
     ) {
         let mut origins = Origins::default();
-        for (index, &word) in words.iter().enumerate() {
-            let Some(instruction) = isa::decode(word) else { continue };
-            // Loads to the zero register are prefetches, and have no address in records.
-            let size = instruction.access_size();
-            let element = self.options.bins.element(size.unwrap_or(1).into());
-            let relative = origins.next(instruction, element);
-            let Some(size) = size else { continue };
-            let site = Site { index, address: address.wrapping_add(4 * index as u64), word };
-            let (base, is_store) = (instruction.rb(), instruction.op.is(Flags::STORE));
+        for (index, (address, &word)) in block.addresses().zip(&block.words).enumerate() {
+            let Some(summary) = block.instruction_set.summary(word) else { continue };
+            let element = |access: MemoryAccess| self.options.bins.element(access.size.into());
+            let relative = origins.next(&summary, summary.access.map_or(1, element));
+            let Some(MemoryAccess { size, is_store, base, .. }) = summary.access else { continue };
+            let site = Site { index, address, word };
             let series = group(site).map(|group| self.number((group, is_store)));
-            let relative = are_instructions.then_some(relative);
+            let relative = relative.filter(|_| are_instructions);
             self.accesses.push(Access { series, index: index as u16, size, is_store, base, relative });
         }
         self.starts.push(self.accesses.len());

@@ -95,7 +95,7 @@ impl Counting {
         self.images.push(block.image);
         let Counting { by, groups, first, strides, .. } = self;
         let are_instructions = *by == By::Instruction;
-        strides.define_groups(block.address, &block.words, are_instructions, |site| {
+        strides.define_groups(block, are_instructions, |site| {
             let function = || names.name(block.image, site.address);
             let (group, is_new) = match by {
                 By::Instruction => {

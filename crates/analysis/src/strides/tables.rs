@@ -146,11 +146,11 @@ impl Patterns<'_> {
         }
         let (id, index) = self.site(group);
         let block = &self.dictionary.trace.blocks()[id as usize];
-        let address = block.address.wrapping_add(4 * index as u64);
+        let address = block.address_of(index);
         let function = self.dictionary.names.name(block.image, address);
         match self.by() {
             By::Instruction => {
-                let text = isa::decode(block.words[index]).map(|one| one.disassemble(address).to_string());
+                let text = block.instruction_set.disassemble(block.words[index], address);
                 let place = self.dictionary.label(self.dictionary.facts(id).place, address);
                 vec![address.into(), text.into(), place.into()]
             }
@@ -163,7 +163,7 @@ impl Patterns<'_> {
     /// The line of an instruction.
     pub(super) fn line(&self, id: BlockId, index: usize) -> Value {
         let block = &self.dictionary.trace.blocks()[id as usize];
-        let line = self.dictionary.names.location(block.image, block.address.wrapping_add(4 * index as u64));
+        let line = self.dictionary.names.location(block.image, block.address_of(index));
         let text = line.map(|at| match at.line {
             Some(line) => format!("{}:{line}", at.file),
             None => at.file,

@@ -11,7 +11,6 @@ use std::io;
 
 use events::record::{Entries, Entry, Mark, Shape};
 use events::{Block, BlockId, Consumer, Image, Thread};
-use isa::InstructionSet;
 use machine::Model;
 
 pub use kept::{KeptUnits, NoSuchUnit, UnitBlocks};
@@ -21,7 +20,6 @@ pub use tables::{ComparedUnits, UnitChoice, difference_tables};
 pub struct WithUnitBlocks<M> {
     /// The model.
     pub model: M,
-    instruction_set: &'static dyn InstructionSet,
     shapes: Vec<Shape>,
     /// By block, its number of instructions.
     lengths: Vec<u64>,
@@ -76,14 +74,9 @@ impl ThreadUnit {
 
 impl<M> WithUnitBlocks<M> {
     /// A model that has consumed nothing. The units with these numbers are kept in any case.
-    pub fn new(
-        model: M,
-        instruction_set: &'static dyn InstructionSet,
-        requested: Vec<u64>,
-    ) -> WithUnitBlocks<M> {
+    pub fn new(model: M, requested: Vec<u64>) -> WithUnitBlocks<M> {
         WithUnitBlocks {
             model,
-            instruction_set,
             shapes: Vec::new(),
             lengths: Vec::new(),
             threads: HashMap::new(),
@@ -117,7 +110,7 @@ impl<M: Consumer> Consumer for WithUnitBlocks<M> {
     }
 
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(self.instruction_set, &block.words, false));
+        self.shapes.push(Shape::new(block.instruction_set, &block.words, false));
         self.lengths.push(block.words.len() as u64);
         self.model.define(block);
     }

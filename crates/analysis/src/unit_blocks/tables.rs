@@ -118,7 +118,7 @@ fn difference(
     for (index, unit) in units.into_iter().enumerate() {
         for &(id, executions) in &unit.blocks {
             let block = &trace.blocks()[id as usize];
-            for address in block.addresses(trace.instruction_set()) {
+            for address in block.addresses() {
                 let key = key(grouping, dictionary.names, block, address);
                 sums.entry(key).or_default()[index] += executions;
             }
@@ -139,7 +139,7 @@ fn difference(
     let same = all - rows.len();
     let label = |block, address| Some(dictionary.label(dictionary.facts(block).place, address));
     for (key, pair) in rows {
-        table.row(cells(&key, &label).into_iter().chain(numbers(pair)).collect());
+        table.row(cells(&key, trace.blocks(), &label).into_iter().chain(numbers(pair)).collect());
     }
     let mut labels = vec![Value::Missing; first.len()];
     labels[0] = "total".into();

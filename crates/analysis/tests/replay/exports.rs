@@ -41,6 +41,15 @@ fn each<S: InstructionSink>(made: &Made, selection: &Selection, sink: impl FnOnc
     })
 }
 
+fn champsim(made: &Made, selection: &Selection) -> Vec<u8> {
+    let mut out = Vec::new();
+    let sink = &mut out;
+    let (_, champsim) =
+        each(made, selection, |replay| ChampSim::new(&isa::Alpha, replay.dictionary.trace.blocks(), sink));
+    champsim.finish().unwrap();
+    out
+}
+
 fn count<'a>(all: impl IntoIterator<Item = &'a One>) -> [u64; 3] {
     let mut counts = [0; 3];
     for one in all {
@@ -107,11 +116,7 @@ proptest! {
         prop_assert_eq!(total, selected.len() as u64);
         prop_assert_eq!(String::from_utf8(out).unwrap(), text);
 
-        let mut out = Vec::new();
-        let sink = &mut out;
-        let (_, champsim) =
-            each(&made, &selection, |replay| ChampSim::new(&isa::Alpha, replay.dictionary.trace.blocks(), sink));
-        champsim.finish().unwrap();
+        let out = champsim(&made, &selection);
         let records: Vec<&[u8]> = out.chunks(64).collect();
         prop_assert_eq!(records.len(), selected.len());
         for (record, &index) in records.into_iter().zip(&selected) {
@@ -121,6 +126,21 @@ proptest! {
             let is_taken = is_branch && (!is_conditional(one.word) || went_elsewhere(&all, index));
             prop_assert_eq!([record[8], record[9]], [is_branch, is_taken].map(u8::from), "at {:#x}", one.pc);
         }
+    }
+}
+
+/// Where a branch at a unit's end went is found in the next chunk, whichever record of a chunk begins the next unit.
+#[test]
+fn the_last_branch_of_a_unit_is_taken() {
+    for executions in 1..20 {
+        // beq to itself.
+        let mut items = vec![Item::Mark(Mark::UnitBegins(1))];
+        items.extend(vec![Item::Block(0, vec![]); executions]);
+        items.extend([Item::Mark(Mark::UnitBegins(2)), Item::Block(0, vec![])]);
+        let made = Made::thread(&[(0x1000, &[0xe41f_ffff])], items);
+        let out = champsim(&made, &Selection { units: Some(1..=1), ..Selection::default() });
+        let taken: Vec<u8> = out.chunks(64).map(|record| record[9]).collect();
+        assert_eq!(taken, vec![1; executions]);
     }
 }
 

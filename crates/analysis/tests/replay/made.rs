@@ -77,7 +77,7 @@ impl Made {
         process.add_image(Image { path, start: 0x1000, end: 0x2000, bias: 0, build_id: vec![] });
         for (index, (address, words)) in self.blocks.iter().enumerate() {
             let image = (0x1000..0x2000).contains(address).then_some(0);
-            let block = Block { address: *address, words: words.clone(), image };
+            let block = Block { image, ..Block::new(&isa::Alpha, *address, words.clone()) };
             let function = FUNCTIONS.iter().find(|(_, start)| (*start..start + 0x100).contains(address));
             let function = function.map(|(name, start)| Function {
                 name: (*name).into(),

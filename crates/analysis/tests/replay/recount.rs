@@ -271,7 +271,7 @@ proptest! {
         let count = |is: &dyn Fn(&One) -> bool| selected.iter().filter(|one| is(one)).count() as u64;
 
         let mut mixed: BTreeMap<&str, u64> = BTreeMap::new();
-        selected.iter().for_each(|one| *mixed.entry(mix::name(one.word)).or_default() += 1);
+        selected.iter().for_each(|one| *mixed.entry(mix::name(&isa::Alpha, one.word)).or_default() += 1);
         let rows = cells(&tables, "instructions");
         let rows = rows[..rows.len() - 1].iter();
         let found: BTreeMap<&str, u64> = rows.map(|row| (row[0].as_str(), row[2].parse().unwrap())).collect();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use events::Block;
 use pathlength_analysis::replay::Selection;
 use pathlength_analysis::strides::{Bins, By, Patterns, Range, StrideSettings, Strides};
 use pathlength_analysis::table::{Kind, Value};
@@ -136,8 +137,9 @@ proptest! {
         let made = program.run(seed);
         let (mut strides, mut lines) = (Strides::new(options), Strides::new(options));
         for (address, words) in &made.blocks {
-            strides.define(*address, words);
-            lines.define_groups(*address, words, false, |site| Some((site.address / 16) as u32));
+            let block = Block::new(&isa::Alpha, *address, words.clone());
+            strides.define(&block);
+            lines.define_groups(&block, false, |site| Some((site.address / 16) as u32));
         }
         // Threads take turns.
         let turns = made.threads.iter().map(|thread| thread.items.len().div_ceil(TURN)).max().unwrap_or(0);
@@ -285,7 +287,7 @@ impl Program {
 fn blocks_may_be_long() {
     let mut strides = Strides::new(StrideSettings::default());
     // ldq t0,0(t0)
-    strides.define(0x1000, &vec![0xa421_0000; 1 << 16]);
+    strides.define(&Block::new(&isa::Alpha, 0x1000, vec![0xa421_0000; 1 << 16]));
     assert_eq!(strides.series().count(), 0);
 }
 

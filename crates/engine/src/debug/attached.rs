@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 
 use events::BlockId;
-use isa::Flags;
 
 use super::{
     Accesses, Breakpoints, DebuggedThread, Event, Order, Reason, Registers, SecondEntryStop, Session,
@@ -90,8 +89,8 @@ impl Attached {
     fn watched(&self, block: &Block, cpu: &Cpu) -> Option<Reason> {
         let step = block.instructions.first()?;
         let first = step.address(cpu);
-        let access_end = first.saturating_add(step.op.access_size()? as u64);
-        let other = if step.op.is(Flags::STORE) { Accesses::Loads } else { Accesses::Stores };
+        let access_end = first.saturating_add(step.access_size()?.into());
+        let other = if step.is_store() { Accesses::Loads } else { Accesses::Stores };
         let hit =
             |&&(start, end, accesses): &&Watchpoint| accesses != other && first < end && start < access_end;
         let &(start, _, watched) = self.watchpoints.iter().find(hit)?;

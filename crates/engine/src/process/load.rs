@@ -31,8 +31,10 @@ pub(super) fn load(
     arguments: &[OsString],
     environment: &[OsString],
 ) -> Result<(), LoadError> {
+    let file = kernel.substitute(path, path);
     let program = Program {
         path,
+        file: &file,
         name: path.as_os_str(),
         arguments,
         environment,

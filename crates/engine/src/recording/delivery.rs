@@ -17,6 +17,10 @@ const BUFFER_WORDS: usize = 64 << 10;
 /// Maximum number of queued buffers. They fit into the host's shared cache.
 const QUEUED_BUFFERS: usize = 2;
 
+/// Makes a consumer of the process that has just been forked, in that process. It is dropped when the process ends. Accesses
+/// are never filtered for it.
+pub type ForkedConsumer = Arc<dyn Fn() -> Arc<Mutex<dyn Consumer>> + Send + Sync>;
+
 /// Delivers the records of all threads of a process to a consumer.
 pub(super) struct Delivery {
     target: Arc<ConsumerTarget>,
@@ -48,7 +52,7 @@ impl ConsumerTarget {
     fn executed(&self, number: u32, buffers: [&[u64]; 2]) {
         let mut consumer = lock(&self.consumer);
         self.process.define(&mut lock(&self.defined), &mut *consumer);
-        // Forked processes are not reported.
+        // Forked processes have consumers of their own.
         let thread = Thread { process: 0, number };
         buffers
             .into_iter()
@@ -65,11 +69,22 @@ impl Delivery {
         is_parallel: bool,
     ) -> io::Result<Delivery> {
         let hit_filter = if is_parallel { None } else { lock(&consumer).hit_filter() };
-        let target =
-            Arc::new(ConsumerTarget { process: process.clone(), consumer, defined: Mutex::default() });
-        let consumer_thread = is_parallel.then(|| ConsumerThread::new(target.clone())).transpose()?;
-        let (has_threads, threads) = (AtomicBool::new(false), AtomicU32::new(0));
-        Ok(Delivery { target, consumer_thread, hit_filter, has_threads, threads })
+        let delivery = Delivery::unfiltered(process, consumer);
+        let consumer_thread =
+            is_parallel.then(|| ConsumerThread::new(delivery.target.clone())).transpose()?;
+        Ok(Delivery { consumer_thread, hit_filter, ..delivery })
+    }
+
+    /// Delivers every access to a consumer directly.
+    pub(super) fn unfiltered(process: &Arc<Process>, consumer: Arc<Mutex<dyn Consumer>>) -> Delivery {
+        let (process, defined) = (process.clone(), Mutex::default());
+        Delivery {
+            target: Arc::new(ConsumerTarget { process, consumer, defined }),
+            consumer_thread: None,
+            hit_filter: None,
+            has_threads: AtomicBool::new(false),
+            threads: AtomicU32::new(0),
+        }
     }
 
     /// The consumer's hit filter, while there is only one thread.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use events::LoadedImage;
 use events::record::{self, Heap, Mark};
-use isa::Flags;
+use isa::{TransferKind, TransferTarget};
 
 use crate::places::entries;
 use crate::platform::{Block, Cpu};
@@ -176,13 +176,20 @@ fn returns(file: &image::Image, address: u64) -> Vec<u64> {
         else {
             continue;
         };
-        let before = (range.start - code.address) as usize / 4;
-        let words = file.instructions(code).skip(before).take_while(|(at, _)| range.contains(at));
-        for (at, one) in words.filter_map(|(at, word)| Some((at, isa::decode(word)?))) {
-            if one.op.is(Flags::RETURN) {
-                returns.push(at);
-            }
-            let target = one.target(at).filter(|target| !one.op.is(Flags::CALL) && !range.contains(target));
+        let words = file.instructions_from(code, range.start).take_while(|(at, _)| range.contains(at));
+        let transfer = |word| file.instruction_set().summary(word)?.transfer;
+        for (at, transfer) in words.filter_map(|(at, word)| Some((at, transfer(word)?))) {
+            let target = match (transfer.kind, transfer.target) {
+                (TransferKind::Return, _) => {
+                    returns.push(at);
+                    None
+                }
+                (TransferKind::Jump, TransferTarget::Relative(distance)) => {
+                    Some(at.wrapping_add_signed(distance))
+                }
+                _ => None,
+            };
+            let target = target.filter(|target| !range.contains(target));
             let other = target.and_then(|target| file.function_at(target));
             functions.extend(other.filter(|other| !functions.contains(other)));
         }

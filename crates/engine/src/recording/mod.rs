@@ -18,6 +18,7 @@ use trace::Writer;
 
 use self::attach::AttachServer;
 pub use self::attach::{AttachError, Attached, attach};
+pub use self::delivery::ForkedConsumer;
 pub use self::plan::{Missing, Plan, UnitPlan};
 pub use self::recorded::Recorded;
 use self::session::Session;
@@ -46,15 +47,16 @@ impl Recorder {
     }
 
     /// Reports the planned part of the execution to a consumer while the program runs: on the program's threads or,
-    /// if `is_parallel`, on a thread of its own. Forked processes are not reported. The dictionary is written to a
-    /// trace that has been begun, which has no records.
+    /// if `is_parallel`, on a thread of its own. Forked processes are reported to consumers of their own, or not at
+    /// all. The dictionary is written to a trace that has been begun, which has no records.
     pub fn live(
         plan: Plan,
         writer: Arc<Writer>,
         consumer: Arc<Mutex<dyn Consumer>>,
         is_parallel: bool,
+        forked: Option<ForkedConsumer>,
     ) -> io::Result<Recorder> {
-        let tracer = Tracer::new(Session::live(plan, writer, consumer, is_parallel)?, &[]);
+        let tracer = Tracer::new(Session::live(plan, writer, consumer, is_parallel, forked)?, &[]);
         Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
     }
 
@@ -220,15 +222,16 @@ impl Observer<Cpu> for Recorder {
     }
 
     fn forked(&mut self) {
-        let is_live = |tracer: &Tracer| tracer.session().delivery().is_some();
-        if self.tracer.as_ref().is_some_and(is_live) {
-            // The consumer observes only the parent. The tracer is leaked, since the consumer's thread may have held
-            // its locks.
-            std::mem::forget(self.tracer.take());
-            host::kick_self();
-        }
-        if let Some(tracer) = &mut self.tracer {
-            tracer.forked();
+        if let Some(mut tracer) = self.tracer.take() {
+            if tracer.session().delivery().is_some() {
+                // What is filtered may change.
+                host::kick_self();
+            }
+            match tracer.forked() {
+                true => self.tracer = Some(tracer),
+                // The tracer is leaked, since the consumer's thread may have held its locks.
+                false => std::mem::forget(tracer),
+            }
         }
         if let Some(attach_server) = &self.attach_server {
             let session = self.tracer.as_ref().map(|tracer| tracer.session().clone());

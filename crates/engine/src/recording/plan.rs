@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use events::LoadedImage;
-use isa::InstructionSet;
 use serde::{Deserialize, Serialize};
 use trace::Header;
 
 use crate::places::Place;
+use crate::platform::Cpu;
+use guest::Guest;
 
 /// What to record of a program; by default all of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -33,7 +34,7 @@ impl Plan {
         Header {
             program,
             arguments,
-            instruction_set: isa::Alpha.name().into(),
+            instruction_set: Cpu::INSTRUCTION_SET.name().into(),
             cpu: model.to_string(),
             has_values: self.values,
             has_heap: self.heap,

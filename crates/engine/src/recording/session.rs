@@ -13,7 +13,7 @@ use trace::{Process, Writer};
 
 use super::Recorded;
 use super::attach::{Answer, Connection, End};
-use super::delivery::Delivery;
+use super::delivery::{Delivery, ForkedConsumer};
 use super::plan::Plan;
 use crate::lock;
 
@@ -91,6 +91,8 @@ pub(super) struct Session {
     pub(super) process: Arc<Process>,
     /// The delivery to a consumer, if records do not go to the file.
     delivery: Option<Delivery>,
+    /// Consumers of forked processes.
+    forked_consumer: Option<ForkedConsumer>,
     writer: Arc<Writer>,
     numbers: SharedCounters,
     state: AtomicU8,
@@ -118,10 +120,12 @@ impl Session {
         writer: Arc<Writer>,
         consumer: Arc<Mutex<dyn Consumer>>,
         is_parallel: bool,
+        forked: Option<ForkedConsumer>,
     ) -> io::Result<Arc<Session>> {
         let state = if plan.from.is_some() { RecordingState::Before } else { RecordingState::Active };
         let mut session = Session::of(plan, writer, SharedCounters::map(None)?, state, None);
         session.delivery = Some(Delivery::new(&session.process, consumer, is_parallel)?);
+        session.forked_consumer = forked;
         // A forked process never drops such a session.
         session._descriptors = None;
         Ok(Arc::new(session))
@@ -148,6 +152,7 @@ impl Session {
             plan,
             process,
             delivery: None,
+            forked_consumer: None,
             writer,
             numbers,
             state,
@@ -159,11 +164,19 @@ impl Session {
         }
     }
 
-    /// The session of a forked process.
-    pub(super) fn forked(&self) -> Arc<Session> {
+    /// The session of a forked process; none if that is not recorded.
+    pub(super) fn forked(&self) -> Option<Arc<Session>> {
         // Another thread of the parent may have held the lock at the fork.
         let connection = self.connection.try_lock().ok().and_then(|mut connection| connection.take());
-        Arc::new(Session::of(self.plan.clone(), self.writer.clone(), self.numbers, self.state(), connection))
+        let (plan, writer) = (self.plan.clone(), self.writer.clone());
+        if self.delivery.is_none() {
+            return Some(Arc::new(Session::of(plan, writer, self.numbers, self.state(), connection)));
+        }
+        let consumer = self.forked_consumer.as_ref()?;
+        let mut session = Session::of(plan, writer, self.numbers, self.state(), connection);
+        session.delivery = Some(Delivery::unfiltered(&session.process, consumer()));
+        session.forked_consumer = Some(consumer.clone());
+        Some(Arc::new(session))
     }
 
     /// The delivery to a consumer, if records do not go to the file.

@@ -17,7 +17,7 @@ use super::plan::{Addresses, Missing};
 use super::session::{RecordingState, Session};
 use crate::calls::Calls;
 use crate::platform::{Block, BlockCache, Cpu};
-use guest::InstrumentationLevel;
+use guest::{Guest, InstrumentationLevel};
 
 /// The number of a block that has no number in the trace yet.
 const UNKNOWN: BlockId = BlockId::MAX;
@@ -69,7 +69,10 @@ impl Tracer {
     /// A tracer of a thread whose process has mapped these images so far.
     pub(super) fn new(session: Arc<Session>, images: &[LoadedImage]) -> Tracer {
         let plan = &session.plan;
-        let calls = plan.unit.as_ref().map_or_else(Calls::default, |unit| Calls::new(&unit.function));
+        let calls = plan
+            .unit
+            .as_ref()
+            .map_or_else(Calls::default, |unit| Calls::new(std::slice::from_ref(&unit.function)));
         let addresses = Addresses::new(plan);
         let heap = plan.heap.then(Allocations::default);
         let mut tracer = Tracer { heap, ..Tracer::of(session, addresses, calls, Vec::new()) };
@@ -106,7 +109,7 @@ impl Tracer {
     /// The first symbol of the plan that no image mapped so far has.
     pub(super) fn missing(&self) -> Option<Missing> {
         let plan = &self.session.plan;
-        if let Some(unit) = plan.unit.as_ref().filter(|_| !self.calls.is_found()) {
+        if let Some(unit) = plan.unit.as_ref().filter(|_| self.calls.missing().is_some()) {
             return Some(Missing::Function(unit.function.clone()));
         }
         [(&plan.from, &self.addresses.from), (&plan.until, &self.addresses.until)]
@@ -224,7 +227,8 @@ impl Tracer {
                 (number, mapped) = (Some(image), Some(one));
             }
         }
-        let entry = events::Block { address, words: words.to_vec(), image: number };
+        let entry =
+            events::Block { image: number, ..events::Block::new(Cpu::INSTRUCTION_SET, address, words) };
         self.session.process.block(entry, || function(mapped?, number?, address))
     }
 
@@ -291,7 +295,8 @@ impl Tracer {
     #[cold]
     fn add_part(&mut self, block: &Block, part: Range<usize>, record: &[u64]) -> io::Result<()> {
         let number = self.number_of_block(block.address_of(part.start), &block.words[part.clone()])?;
-        let before = |end: usize| Shape::new(&isa::Alpha, &block.words[..end], self.session.plan.values);
+        let before =
+            |end: usize| Shape::new(Cpu::INSTRUCTION_SET, &block.words[..end], self.session.plan.values);
         let (before, until) = (before(part.start), before(part.end));
         let (addresses, values) = record.split_at(block.accesses as usize);
         self.buffer.push(Event::Block(number).word());

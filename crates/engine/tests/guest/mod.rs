@@ -107,8 +107,9 @@ impl Guest {
     ) -> (C, Trace) {
         let consumer = Arc::new(Mutex::new(C::default()));
         let observed = consumer.clone();
-        let trace = self
-            .run(arguments, |writer| Recorder::live(plan.clone(), writer, observed, is_parallel).unwrap());
+        let trace = self.run(arguments, |writer| {
+            Recorder::live(plan.clone(), writer, observed, is_parallel, None).unwrap()
+        });
         (Arc::into_inner(consumer).expect("nobody else has it").into_inner().unwrap(), trace)
     }
 

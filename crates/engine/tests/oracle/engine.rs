@@ -205,10 +205,10 @@ fn execute(run: &Run, stream: File) -> Summary {
         process.cache.limit(1);
     }
     let mut units = Vec::new();
-    let work = UnitOfWork { function: run.unit.clone().unwrap_or("none".into()), gauges: vec![] };
+    let work = UnitOfWork { functions: vec![run.unit.clone().unwrap_or("none".into())], gauges: vec![] };
     let counter = UnitCounter::new(
         work,
-        Box::new(|unit| {
+        Box::new(|_, unit| {
             units.push(unit);
             true
         }),

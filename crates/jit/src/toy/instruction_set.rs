@@ -1,11 +1,12 @@
-//! The toy's instructions, as records and traces need them.
+//! The toy's instructions, as records, traces, models and analysis need them.
 
 use isa::{
-    ControlTransfer, InstructionSet, InstructionSummary, IntegerResult, LoadExtension, MemoryAccess,
-    Register, SourceOperand, TransferKind, TransferTarget, ValueModel, ValuePrediction,
+    ControlTransfer, Cpu, Group, InstructionClass, InstructionSet, InstructionSummary, IntegerResult,
+    LoadExtension, MemoryAccess, PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind,
+    TransferTarget, ValueModel, ValuePrediction,
 };
 
-use super::{Decoded, Guest, Instruction, Op, Target, Toy};
+use super::{Decoded, Guest, Instruction, OPS, Op, REGISTERS, Target, Toy};
 
 /// The toy's instruction set.
 #[derive(Debug)]
@@ -36,6 +37,92 @@ impl InstructionSet for ToySet {
     fn code_alignment(&self) -> u64 {
         2
     }
+
+    /// No machine has it.
+    fn elf_machine(&self) -> u16 {
+        0xfffe
+    }
+
+    fn disassemble(&self, word: u32, address: u64) -> Option<String> {
+        let Decoded { op, source, base, immediate, .. } = Toy::decode(word, address, ())?;
+        let operands = match op {
+            Op::AddImmediate => format!("r{source},r{base},{immediate}"),
+            Op::Load | Op::Store => format!("r{source},{immediate}(r{base})"),
+            Op::BranchNotZero | Op::Call => format!("r{source},{immediate:#x}"),
+            Op::SystemCall => return Some(op.mnemonic().into()),
+            Op::Add | Op::Subtract => format!("r{source},r{base}"),
+            Op::CallRegister => format!("r{source},(r{base})"),
+            Op::Return => format!("(r{base})"),
+        };
+        Some(format!("{} {operands}", op.mnemonic()))
+    }
+
+    fn register_name(&self, register: Register) -> &'static str {
+        const NAMES: [&str; REGISTERS] = ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"];
+        match register {
+            Register::Integer(number) => NAMES[usize::from(number)],
+            Register::Float(_) => unreachable!("the toy has none"),
+        }
+    }
+
+    fn mnemonic(&self, word: u32) -> Option<&'static str> {
+        Toy::decode(word, 0, ()).map(|instruction| instruction.op.mnemonic())
+    }
+
+    fn mnemonics(&self) -> Vec<(&'static str, Group)> {
+        OPS.map(|op| (op.mnemonic(), op.group())).into()
+    }
+
+    fn is_implemented(&self, word: u32, _: Cpu) -> bool {
+        Toy::decode(word, 0, ()).is_some()
+    }
+
+    fn pipeline_summary(&self, word: u32) -> Option<PipelineSummary> {
+        let instruction = Toy::decode(word, 0, ())?;
+        let class = match instruction.op {
+            Op::AddImmediate | Op::Add | Op::Subtract => InstructionClass::Add,
+            Op::Load => InstructionClass::Load,
+            Op::Store => InstructionClass::Store,
+            Op::BranchNotZero => InstructionClass::Branch,
+            Op::Call | Op::CallRegister | Op::Return => InstructionClass::Jump,
+            Op::SystemCall => InstructionClass::CallPal,
+        };
+        let summary = instruction.summary();
+        let special = matches!(instruction.op, Op::Store | Op::BranchNotZero).then_some(0);
+        let [first, second, ..] = summary.read;
+        Some(PipelineSummary { class, sources: [first, second], special, destination: summary.written[0] })
+    }
+
+    fn second_entry(&self) -> u64 {
+        0
+    }
+}
+
+impl Op {
+    fn mnemonic(self) -> &'static str {
+        match self {
+            Op::AddImmediate => "addi",
+            Op::Load => "ld",
+            Op::Store => "st",
+            Op::BranchNotZero => "bnz",
+            Op::Call => "call",
+            Op::SystemCall => "sys",
+            Op::Add => "add",
+            Op::Subtract => "sub",
+            Op::CallRegister => "callr",
+            Op::Return => "ret",
+        }
+    }
+
+    fn group(self) -> Group {
+        match self {
+            Op::AddImmediate | Op::Add | Op::Subtract => Group::IntegerArithmetic,
+            Op::Load => Group::IntegerLoad,
+            Op::Store => Group::IntegerStore,
+            Op::BranchNotZero | Op::Call | Op::CallRegister | Op::Return => Group::IntegerControl,
+            Op::SystemCall => Group::Other,
+        }
+    }
 }
 
 /// Instructions that were decoded at address 0.
@@ -60,6 +147,7 @@ impl Decoded {
             unknown: 0,
             transfer: self.transfer(),
             is_system_call: self.op == Op::SystemCall,
+            enters_system: self.op == Op::SystemCall,
             written: [written, None],
             read: [first, second, None, None],
             value_model: ValueModel {
@@ -78,6 +166,7 @@ impl Decoded {
             base: self.base,
             displacement: self.immediate,
             mask: !0,
+            is_locked: false,
             quadword: Some(self.source).filter(|&register| self.is_store() || register != Toy::ZERO),
         })
     }
@@ -95,15 +184,26 @@ impl Decoded {
     }
 
     fn transfer(self) -> Option<ControlTransfer> {
+        let register = TransferTarget::Register { base: self.base, displacement: 0 };
         let (kind, target) = match self.op {
             Op::BranchNotZero => (TransferKind::Jump, TransferTarget::Relative(self.immediate)),
             Op::Call => (TransferKind::Call, TransferTarget::Relative(self.immediate)),
-            Op::CallRegister => (TransferKind::Call, TransferTarget::Register(self.base)),
-            Op::Return => (TransferKind::Return, TransferTarget::Register(self.base)),
+            Op::CallRegister => (TransferKind::Call, register),
+            Op::Return => (TransferKind::Return, register),
             _ => return None,
         };
         let link = Some(self.source).filter(|&register| kind == TransferKind::Call && register != Toy::ZERO);
-        Some(ControlTransfer { kind, is_conditional: self.op == Op::BranchNotZero, target, link })
+        Some(ControlTransfer {
+            kind,
+            is_conditional: self.op == Op::BranchNotZero,
+            target,
+            link,
+            hint: None,
+            return_stack: ReturnStackUse {
+                pops: kind == TransferKind::Return,
+                pushes: kind == TransferKind::Call,
+            },
+        })
     }
 
     fn prediction(self) -> ValuePrediction {

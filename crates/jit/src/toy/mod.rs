@@ -15,6 +15,7 @@ use crate::emit::{self, Emit};
 use crate::host::assembler::*;
 use crate::target::{Access, Exits, Target};
 
+mod analysis_tests;
 mod instruction_set;
 mod tests;
 mod trace_tests;
@@ -178,6 +179,10 @@ impl Instruction<Toy> for Decoded {
 
     fn is_access(&self) -> bool {
         matches!(self.op, Op::Load | Op::Store)
+    }
+
+    fn access_size(&self) -> Option<u8> {
+        self.is_access().then_some(8)
     }
 
     fn is_store(&self) -> bool {

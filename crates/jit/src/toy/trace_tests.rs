@@ -23,7 +23,7 @@ struct Executed {
 
 /// Instructions of the program before the second call, of [`OF_ROUND`] in each round.
 const BEFORE_SECOND_CALL: u64 = 2 + 1 + 5;
-const OF_ROUND: u64 = 1 + 5 + 1 + 2 + 2;
+pub(super) const OF_ROUND: u64 = 1 + 5 + 1 + 2 + 2;
 
 /// What the program executes, worked out by hand.
 fn expected(has_values: bool) -> Vec<Executed> {
@@ -52,7 +52,7 @@ fn expected(has_values: bool) -> Vec<Executed> {
 }
 
 /// Writes records of a program's blocks, and a mark of the system call that ends it, to a trace file.
-fn write<const LEVEL: u8>(runner: &Runner<LEVEL>, records: &[u64]) -> NamedTempFile {
+pub(super) fn write<const LEVEL: u8>(runner: &Runner<LEVEL>, records: &[u64]) -> NamedTempFile {
     let file = NamedTempFile::new().expect("a file");
     let open = OpenOptions::new().append(true).open(file.path()).expect("the file");
     let header =
@@ -60,7 +60,7 @@ fn write<const LEVEL: u8>(runner: &Runner<LEVEL>, records: &[u64]) -> NamedTempF
     let writer = Writer::with_sets(open, &header, &[&ToySet]).expect("a header");
     let process = Process::new(&writer, 0, 1);
     for (id, block) in runner.cache.blocks().iter().enumerate() {
-        let number = process.block(events::Block::new(block.address, block.words.clone()), || None);
+        let number = process.block(events::Block::new(&ToySet, block.address, block.words.clone()), || None);
         assert_eq!(number.expect("a block") as usize, id);
     }
     let mut stream = StreamWriter::new(&process);
@@ -70,7 +70,7 @@ fn write<const LEVEL: u8>(runner: &Runner<LEVEL>, records: &[u64]) -> NamedTempF
     file
 }
 
-fn read(file: &NamedTempFile) -> Trace {
+pub(super) fn read(file: &NamedTempFile) -> Trace {
     Trace::with_sets(file.reopen().expect("the file"), file.path(), &[&ToySet]).expect("a trace")
 }
 

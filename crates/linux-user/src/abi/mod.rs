@@ -16,7 +16,7 @@ use memory::{Fault, Memory};
 use arguments::{FcntlArgument, IoctlArgument};
 use flags::Bits;
 use layout::{HOST_TERMIOS, Record};
-use signals::{ActionFlags, ExceptionSignal, Frame, LAST};
+use signals::{ActionFlags, ExceptionSignal, Frame, LAST, SignalDescription};
 
 /// The Linux ABI of a guest: the registers of system calls, numbers and flags, and layouts of structures that differ
 /// between guests. Numbers that are not listed are the same in all guests and in the host.
@@ -43,6 +43,8 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     const ERRORS: &'static [(i32, i32)];
     /// The host's numbers of the guest's signals 1 to 31. Real-time signals are the same on both sides.
     const SIGNALS: &'static [i32; 31];
+    /// The signals that can end a program, except real-time signals.
+    const SIGNAL_DESCRIPTIONS: &'static [SignalDescription];
     /// `SA_*`.
     const ACTION_FLAGS: ActionFlags;
     /// SIG_BLOCK, SIG_UNBLOCK and SIG_SETMASK.
@@ -134,6 +136,11 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
         }
         let found = Self::ERRORS.iter().find(|(host, _)| *host == error.0);
         found.map_or(error.0, |(_, guest)| *guest) as u64
+    }
+
+    /// How users see a signal, if it is a described one.
+    fn describe_signal(signal: i32) -> Option<SignalDescription> {
+        Self::SIGNAL_DESCRIPTIONS.iter().copied().find(|one| one.number == signal)
     }
 
     /// The host's number of a signal; None if it does not exist.

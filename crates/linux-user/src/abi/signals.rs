@@ -13,6 +13,19 @@ pub const IGNORE: u64 = 1;
 /// The highest signal number. Signals from 32 on are real-time signals, the same on both sides.
 pub const LAST: i32 = 64;
 
+/// A signal as users see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalDescription {
+    /// The guest's number.
+    pub number: i32,
+    /// Its name: `SIGSEGV`.
+    pub name: &'static str,
+    /// What it is sent for.
+    pub meaning: &'static str,
+    /// Whether it dumps core, which means that the program crashed.
+    pub dumps_core: bool,
+}
+
 /// Flags of an action: `SA_*` as the guest numbers them.
 pub struct ActionFlags {
     /// Run the handler on the alternate stack.

@@ -68,6 +68,9 @@ fn open_path<G: Abi>(
     let path = call.kernel.host_path(path);
     let (number, arguments) = arguments(path.as_ptr() as u64);
     let descriptor = call.wait(number, arguments, Restarts)?;
+    if call.kernel.settings.substitution.is_some() && call.kernel.interpreter.contains(&call.cpu.pc()) {
+        call.kernel.substitute_opened(descriptor as i32)?;
+    }
     if call.kernel.settings.random != Random::Host
         && let Some(special) = Special::file(path.as_bytes())
     {

@@ -7,8 +7,10 @@ use events::LoadedImage;
 
 use crate::abi::Abi;
 use crate::calls::call::{Call, Outcome};
+use crate::calls::stat::host_status;
 use crate::loader::STACK;
 use crate::state::heap::Heap;
+use crate::state::substitution::identity;
 use crate::{memory_file, reserved};
 use host::Errno;
 use memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
@@ -93,10 +95,13 @@ pub fn mmap<G: Abi>(call: &mut Call<G>) -> Outcome {
     let protection = (protection & PROTECTIONS) as i32;
     match file {
         None => call.memory.map_anonymous(start, bytes, protection, shared, Backing::Anonymous)?,
-        Some(file) => {
-            let path = Arc::new(file.path);
-            let descriptor = descriptor as i32;
-            call.memory.map_file(start, bytes, protection, shared, descriptor, offset, path.clone())?;
+        Some(File { path, status }) => {
+            // What the program sees, and what is executed.
+            let original = call.kernel.original(identity(&status));
+            let original =
+                original.or_else(|| call.kernel.original_around(start, call.cpu.pc())).unwrap_or(&path);
+            let (shown, descriptor) = (Arc::new(original.to_path_buf()), descriptor as i32);
+            call.memory.map_file(start, bytes, protection, shared, descriptor, offset, shown)?;
             if protection & libc::PROT_EXEC != 0 {
                 call.kernel.images.extend(image_at(&path, start, bytes, offset));
             }
@@ -133,6 +138,7 @@ fn choose_address<G: Abi>(call: &mut Call<G>, address: u64, bytes: u64, flags: u
 /// Properties of a descriptor that mmap checks.
 struct File {
     path: PathBuf,
+    status: libc::stat,
 }
 
 impl File {
@@ -154,7 +160,7 @@ impl File {
             return Err(Errno(libc::ENODEV));
         }
         let path = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap_or_default();
-        Ok(File { path })
+        Ok(File { path, status: host_status(descriptor, c"", libc::AT_EMPTY_PATH)? })
     }
 }
 

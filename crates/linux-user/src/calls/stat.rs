@@ -6,6 +6,8 @@ use crate::abi::Abi;
 use crate::abi::layout::Record;
 use crate::calls::call::{Call, Outcome};
 use crate::reserved;
+use crate::state::kernel::paths::c_path;
+use crate::state::substitution::identity;
 use host::Errno;
 
 /// Fills in a structure of the guest.
@@ -20,16 +22,24 @@ pub fn file_status<G: Abi>(
     layout: Layout,
 ) -> Outcome {
     reserved::check_path(directory, path, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?;
-    // SAFETY: the path is NUL-terminated; an all-zero stat is valid and only written to.
-    let status = unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        if libc::fstatat(directory, path.as_ptr(), &mut status, flags) != 0 {
-            return Err(Errno::last());
-        }
-        status
-    };
+    let mut status = host_status(directory, path, flags)?;
+    if let Some(original) = call.kernel.original(identity(&status)) {
+        status = host_status(libc::AT_FDCWD, &c_path(original)?, 0)?;
+    }
     call.write(buffer, &layout(&status)?)?;
     Ok(0)
+}
+
+/// The host's status of a file.
+pub fn host_status(directory: i32, path: &CStr, flags: i32) -> Result<libc::stat, Errno> {
+    // SAFETY: the path is NUL-terminated; an all-zero stat is valid and only written to.
+    unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        match libc::fstatat(directory, path.as_ptr(), &mut status, flags) {
+            0 => Ok(status),
+            _ => Err(Errno::last()),
+        }
+    }
 }
 
 pub fn of_path<G: Abi>(call: &mut Call<G>, flags: i32, layout: Layout) -> Outcome {

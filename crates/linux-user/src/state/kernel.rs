@@ -8,6 +8,7 @@ mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::state::heap::Heap;
 use crate::state::rlimit::{self as limits, RESOURCE_COUNT};
 use crate::state::settings::{Random, Settings};
 use crate::state::signals::Actions;
+use crate::state::substitution::Originals;
 use crate::state::threads::{Thread, Threads};
 use crate::state::timers::Timers;
 use crate::state::vfork::Parent;
@@ -53,6 +55,10 @@ pub struct Kernel<G: Abi> {
     pub(crate) random_state: u64,
     /// The state that only this guest's system calls have.
     pub(crate) abi: G::ProcessState,
+    /// The originals of files that were loaded in their place.
+    pub(crate) originals: Originals,
+    /// Where the dynamic loader's code is, whose files may be substituted.
+    pub(crate) interpreter: Range<u64>,
     /// Every image that was mapped since the program was loaded.
     pub(crate) images: Vec<LoadedImage>,
     /// Shared memory segments attached: guest address and size in bytes.
@@ -100,6 +106,8 @@ impl<G: Abi> Kernel<G> {
             clock: VirtualClock::default(),
             random_state,
             abi: G::ProcessState::default(),
+            originals: Originals::new(),
+            interpreter: 0..0,
             images: Vec::new(),
             attached: BTreeMap::new(),
             named: BTreeSet::new(),
@@ -148,6 +156,7 @@ impl<G: Abi> Kernel<G> {
         self.stack = loaded.stack.clone();
         self.heap = Heap::at(loaded.heap, loaded.executable_stack);
         self.images = loaded.images.clone();
+        self.interpreter = loaded.images.get(1).map_or(0..0, |image| image.start..image.end);
         self.attached.clear();
         self.actions.attach();
         host::name_thread(executable.file_name().unwrap_or_default());

@@ -11,6 +11,7 @@ pub(crate) mod lock;
 pub(crate) mod rlimit;
 pub(crate) mod settings;
 pub(crate) mod signals;
+pub(crate) mod substitution;
 pub(crate) mod threads;
 pub(crate) mod timers;
 pub(crate) mod vfork;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use crate::state::substitution::Substitution;
+
 /// Settings of the operating system that a program sees.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -22,6 +24,8 @@ pub struct Settings {
     pub host_environment: Vec<OsString>,
     /// Where the process stores the number of instructions that it has executed, at each system call.
     pub executed: Option<Arc<AtomicU64>>,
+    /// What images are loaded in place of others.
+    pub substitution: Option<Arc<dyn Substitution>>,
 }
 
 impl Default for Settings {
@@ -33,6 +37,7 @@ impl Default for Settings {
             stack_bytes: 8 << 20,
             host_environment: Vec::new(),
             executed: None,
+            substitution: None,
         }
     }
 }

@@ -21,7 +21,7 @@ pub use tally::UnitMisses;
 /// use pathlength_machine::{Caches, Machine};
 /// use events::{Block, Consumer, Thread};
 /// let mut caches = Caches::new(&Machine::find("qemu").unwrap());
-/// caches.define(&Block::new(0x1_2000_0000, [0xa41e_0010; 20])); // ldq v0,16(sp), 20 times
+/// caches.define(&Block::new(&isa::Alpha, 0x1_2000_0000, [0xa41e_0010; 20])); // ldq v0,16(sp), 20 times
 /// caches.executed(Thread::default(), &[vec![!0], vec![0x11_ff00; 20]].concat());
 /// let counts = caches.structures();
 /// assert_eq!((counts[0].name.as_str(), counts[0].accesses, counts[0].misses), ("icache", 20, 2));
@@ -148,7 +148,7 @@ impl Caches {
 impl Consumer for Caches {
     fn define(&mut self, block: &Block) {
         self.hierarchy.adopt_time(0);
-        self.templates.define(block.address, &block.words);
+        self.templates.define(block);
         self.publish();
     }
 

@@ -33,7 +33,7 @@ const BATCH_LINES: usize = 1024;
 /// use pathlength_machine::{Holds, MissRatioCurves};
 /// use events::{Block, Consumer, Thread};
 /// let mut curves = MissRatioCurves::new(64, 1 << 20, &[Holds::Data]).unwrap();
-/// curves.define(&Block::new(0x1_2000_0000, [0xa41e_0000])); // ldq v0,0(sp)
+/// curves.define(&Block::new(&isa::Alpha, 0x1_2000_0000, [0xa41e_0000])); // ldq v0,0(sp)
 /// for round in 0..2 {
 ///     for line in 0..32 {
 ///         curves.executed(Thread::default(), &[!0, 0x11_f000 + 64 * line]);
@@ -195,7 +195,7 @@ impl CurveCounter {
 
 impl Consumer for MissRatioCurves {
     fn define(&mut self, block: &Block) {
-        self.templates.define(block.address, &block.words);
+        self.templates.define(block);
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {

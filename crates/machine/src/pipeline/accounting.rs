@@ -70,7 +70,7 @@ impl Accounting {
 
     /// Defines a block that records may name from now on.
     pub fn define(&mut self, block: &Block) {
-        self.core.define(block.address, &block.words);
+        self.core.define(block);
     }
 
     /// Executes records of a thread, whose memory requests are resolved.

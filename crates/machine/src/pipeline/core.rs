@@ -82,11 +82,12 @@ impl Core {
     }
 
     /// Defines a block that can be executed from now on.
-    pub fn define(&mut self, address: u64, words: &[u32]) {
+    pub fn define(&mut self, block: &events::Block) {
+        let (address, words) = (block.address, &block.words);
         let MemoizedPipeline { issue, sites, .. } = &mut self.pipeline;
         let Issue { rules, steps, front_end, .. } = issue;
         let first = steps.len();
-        rules.decode(address, words, self.cpu, steps);
+        rules.decode(block, self.cpu, steps);
         sites.resize(steps.len(), SiteCycles::default());
         let own = &steps[first..];
         let mut segment = |places| {
@@ -104,7 +105,7 @@ impl Core {
             whole,
             lines: lines.collect(),
             first_access: self.are_stores.len() as u32,
-            end: BlockEnd::of(address, words),
+            end: BlockEnd::of(block),
             traps: own.last().is_some_and(|step| step.traps()),
         });
         self.are_stores.extend(accesses.map(|step| step.flags & STORE != 0));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::instruction_class::InstructionClass;
 use crate::description::{Checked, require};
+use isa::InstructionClass;
 
 /// The most instructions that a pipeline can issue in a cycle.
 pub(crate) const MAX_ISSUE: usize = 8;

@@ -1,6 +1,7 @@
 //! The front end: when each group of instructions arrives at the issue stage.
 
-use isa::{Flags, Op};
+use events::Block;
+use isa::TransferTarget;
 
 use super::cycles::{Cause, LEVELS};
 use super::description::Pipeline;
@@ -31,24 +32,21 @@ pub(super) enum BlockEnd {
 }
 
 impl BlockEnd {
-    /// The end of a block of these instructions.
-    pub fn of(address: u64, words: &[u32]) -> BlockEnd {
-        let Some(instruction) = words.last().and_then(|&word| isa::decode(word)) else {
-            return BlockEnd::Falls;
-        };
-        let at = address.wrapping_add(4 * (words.len() as u64 - 1));
-        let op = instruction.op;
-        if !op.is(Flags::BRANCH) {
-            return BlockEnd::Falls;
-        }
-        match op {
-            Op::Br | Op::Bsr => BlockEnd::Branch { is_call: op == Op::Bsr },
-            Op::Ret | Op::JsrCoroutine => BlockEnd::Return { is_call: op == Op::JsrCoroutine },
-            Op::Jmp | Op::Jsr => {
-                let hinted = at.wrapping_add(4).wrapping_add_signed(instruction.displacement().into());
-                BlockEnd::Jump { hinted, is_call: op == Op::Jsr }
+    /// The end of a block.
+    pub fn of(block: &Block) -> BlockEnd {
+        let summary = block.words.last().and_then(|&word| block.instruction_set.summary(word));
+        let Some(transfer) = summary.and_then(|summary| summary.transfer) else { return BlockEnd::Falls };
+        let at = block.address_of(block.words.len() - 1);
+        let is_call = transfer.return_stack.pushes;
+        match transfer.target {
+            TransferTarget::Relative(distance) if transfer.is_conditional => {
+                BlockEnd::Conditional { target: at.wrapping_add_signed(distance) }
             }
-            _ => BlockEnd::Conditional { target: instruction.target(at).unwrap_or(at) },
+            TransferTarget::Relative(_) => BlockEnd::Branch { is_call },
+            TransferTarget::Register { .. } if transfer.return_stack.pops => BlockEnd::Return { is_call },
+            TransferTarget::Register { .. } => {
+                BlockEnd::Jump { hinted: at.wrapping_add_signed(transfer.hint.unwrap_or(0)), is_call }
+            }
         }
     }
 }

@@ -7,11 +7,11 @@ mod core;
 mod cycles;
 mod description;
 mod front_end;
-mod instruction_class;
 mod issue;
 mod memory;
 mod memory_response;
 mod model;
+mod registers;
 mod resolve;
 mod rules;
 mod scoreboard;
@@ -28,7 +28,7 @@ pub use cycles::{Cause, Cycles, PipelineSide};
 pub use description::{
     Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, OperandRole, Pipeline, Stores,
 };
-pub use instruction_class::InstructionClass;
+pub use isa::InstructionClass;
 pub use issue::SiteCycles;
 pub use memory::{MemorySystem, PerfectMemory, ServedBy};
 pub use model::{TimingModel, TimingModelError};

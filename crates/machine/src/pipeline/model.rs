@@ -51,7 +51,7 @@ pub enum TimingModelError {
 /// use pathlength_machine::{Cause, Machine, TimingModel};
 /// use events::{Block, Consumer, Thread};
 /// let mut time = TimingModel::new(&Machine::find("alphastation500").unwrap()).unwrap();
-/// time.define(&Block::new(0x1_2000_0000, [0x4020_0401, 0x4040_0402, 0x6bfa_8001])); // addq, addq, ret
+/// time.define(&Block::new(&isa::Alpha, 0x1_2000_0000, [0x4020_0401, 0x4040_0402, 0x6bfa_8001])); // addq, addq, ret
 /// time.executed(Thread::default(), &[!0]); // block 0, without accesses
 /// assert_eq!(time.cycles().instructions(), 3);
 /// assert!(time.cycles().of(Cause::InstructionMiss(3)) > 0); // memory
@@ -134,7 +134,7 @@ impl<M: MemorySystem> TimingModel<M> {
 
 impl<M: MemorySystem> Consumer for TimingModel<M> {
     fn define(&mut self, block: &Block) {
-        self.resolver.define(block.address, &block.words);
+        self.resolver.define(block);
         self.worker.define(block);
     }
 

@@ -1,6 +1,7 @@
 //! Resolves the memory requests of blocks. Responses depend on the order of requests only, not on their
 //! times, so that many blocks are resolved before the first of them is issued.
 
+use events::Block;
 use events::record::Event;
 
 use super::memory::{MemorySystem, ServedBy};
@@ -78,8 +79,8 @@ impl<M: MemorySystem> Resolver<M> {
     }
 
     /// Defines a block that can be executed from now on.
-    pub fn define(&mut self, address: u64, words: &[u32]) {
-        self.templates.define(address, words);
+    pub fn define(&mut self, block: &Block) {
+        self.templates.define(block);
     }
 
     /// Switches to a process, whose records follow.

@@ -1,9 +1,10 @@
 //! The tables of a described pipeline, and blocks of instructions decoded by them.
 
-use isa::{Cpu, Flags, Op};
+use events::Block;
+use isa::{Cpu, InstructionClass, InstructionSet, PipelineSummary};
 
 use super::description::{ClassRules, OperandRole, Pipeline};
-use super::instruction_class::{InstructionClass, InstructionRegisters, NONE};
+use super::registers::{self, NONE};
 
 /// Columns of [`Rules::latencies`]: two for each class, the second for the operand that is tested or stored.
 const COLUMNS: usize = 64;
@@ -158,29 +159,22 @@ impl Rules {
     }
 
     /// Appends the steps of a block.
-    pub fn decode(
-        &self,
-        address: u64,
-        words: &[u32],
-        cpu: Option<Cpu>,
-        steps: &mut Vec<PipelineInstruction>,
-    ) {
+    pub fn decode(&self, block: &Block, cpu: Option<Cpu>, steps: &mut Vec<PipelineInstruction>) {
         let start = steps.len();
-        for (place, &word) in words.iter().enumerate() {
-            let at = address.wrapping_add(4 * place as u64);
-            let mut step = self.step(word, cpu);
+        for (place, (&word, at)) in block.words.iter().zip(block.addresses()).enumerate() {
+            let mut step = self.step(block.instruction_set, word, cpu);
             let trapped = place > 0 && steps[start + place - 1].traps();
             if at & ((1 << self.group_shift) - 1) == 0 || trapped {
                 step.flags |= GROUP;
             }
             steps.push(step);
         }
-        self.slot(address, &mut steps[start..]);
+        self.slot(block.address, &mut steps[start..]);
     }
 
-    fn step(&self, word: u32, cpu: Option<Cpu>) -> PipelineInstruction {
-        let decoded = isa::decode(word);
-        let class = decoded.map_or(InstructionClass::Nothing, InstructionClass::of);
+    fn step(&self, set: &dyn InstructionSet, word: u32, cpu: Option<Cpu>) -> PipelineInstruction {
+        let summary = set.pipeline_summary(word);
+        let class = summary.map_or(InstructionClass::Nothing, |summary| summary.class);
         let tables = &self.classes[class as usize];
         let mut step = PipelineInstruction {
             units: tables.units,
@@ -190,7 +184,7 @@ impl Rules {
             class: class as u8,
             flags: 0,
         };
-        let Some(instruction) = decoded else { return step };
+        let Some(PipelineSummary { sources, special, destination, .. }) = summary else { return step };
         let is_special = tables.occupies.is_some() || tables.blocks.is_some() || tables.from_registers;
         let is_barrier = matches!(
             class,
@@ -200,16 +194,16 @@ impl Rules {
             step.flags |= SPECIAL;
         }
         if class != InstructionClass::Nothing {
-            let registers = InstructionRegisters::of(instruction);
-            (step.sources, step.destination) = (registers.sources, registers.destination);
-            if let Some(special) = registers.special {
+            let number = |register| registers::number(register, set.zero_register());
+            (step.sources, step.destination) = (sources.map(number), number(destination));
+            if let Some(special) = special {
                 step.columns[special] += 1;
             }
         }
-        if instruction.access_size().is_some() {
-            step.flags |= if instruction.op.is(Flags::STORE) { STORE } else { LOAD };
+        if let Some(access) = set.summary(word).and_then(|summary| summary.access) {
+            step.flags |= if access.is_store { STORE } else { LOAD };
         }
-        if cpu.is_some_and(|cpu| !cpu.has(instruction.op.extension())) && instruction.op != Op::CallPal {
+        if cpu.is_some_and(|cpu| !set.is_implemented(word, cpu)) {
             step.flags |= EMULATED;
         }
         step

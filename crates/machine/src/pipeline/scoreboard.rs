@@ -1,8 +1,8 @@
 //! The scoreboard: when registers and units are ready.
 
 use super::cycles::Cause;
-use super::instruction_class::InstructionClass;
 use super::memory::MissAddressFile;
+use isa::InstructionClass;
 
 /// The last producer of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

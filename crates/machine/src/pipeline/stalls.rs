@@ -2,12 +2,13 @@
 
 use super::accesses::BlockAccesses;
 use super::cycles::{Cause, LEVELS};
-use super::instruction_class::{InstructionClass, NONE};
 use super::issue::Issue;
 use super::memory::{LastStoreData, OutstandingMiss, ServedBy};
 use super::memory_response::{MemoryResponse, NO_LINE};
+use super::registers::NONE;
 use super::rules::{EMULATED, PipelineInstruction, STORE};
 use super::scoreboard::{LastStore, Register};
+use isa::InstructionClass;
 
 impl Issue {
     /// Waits for operands, and for the destination's previous write. An instruction issued in the shadow of a

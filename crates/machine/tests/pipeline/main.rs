@@ -29,7 +29,7 @@ pub fn run(
     let mut data = data.iter().copied();
     for (number, &(from, to)) in path.iter().enumerate() {
         let words = &words[from..to];
-        time.define(&Block::new(start + 4 * from as u64, words));
+        time.define(&Block::new(&isa::Alpha, start + 4 * from as u64, words));
         let accesses = words.iter().filter(|&&word| isa::decode(word).unwrap().access_size().is_some());
         let addresses = accesses.map(|_| data.next().unwrap_or(0x8000));
         let record: Vec<u64> = std::iter::once(!(number as u64)).chain(addresses).collect();

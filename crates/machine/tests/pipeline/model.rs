@@ -27,7 +27,7 @@ fn units_have_the_cycles_of_their_process() {
 fn check_units(mut time: TimingModel<PerfectMemory>) {
     // A shift each: a cycle; the group is a block.
     let words = assemble("sll r1,r2,r3; sll r1,r2,r4; sll r1,r2,r5; sll r1,r2,r6");
-    time.define(&Block::new(0x1000, words));
+    time.define(&Block::new(&isa::Alpha, 0x1000, words));
     let [one, other] = [1, 2].map(|process| Thread { process, number: process });
     let work = |times: usize| vec![!0u64; times];
     let begin = |number| vec![mark(Mark::UnitBegins(number))];
@@ -52,7 +52,7 @@ fn the_transition_cache_overflows() {
     const BLOCKS: u64 = 150_000;
     let mut time = perfect("alphastation500");
     let shift = assemble("sll r1,r2,r3");
-    (0..BLOCKS).for_each(|block| time.define(&Block::new(0x1000 + 4 * block, shift.clone())));
+    (0..BLOCKS).for_each(|block| time.define(&Block::new(&isa::Alpha, 0x1000 + 4 * block, shift.clone())));
     let records: Vec<u64> = (0..BLOCKS).map(|block| !block).collect();
     for _ in 0..3 {
         time.executed(Thread::default(), &records);
@@ -71,7 +71,9 @@ fn a_worker_thread_changes_nothing() {
     let mut times = [(); 2].map(|()| TimingModel::new(&Machine::find("alphastation500").unwrap()).unwrap());
     assert!(times[1].use_worker_thread().unwrap());
     for time in &mut times {
-        (0..BLOCKS).for_each(|block| time.define(&Block::new(0x1_2000_0000 + 20 * block, work.clone())));
+        (0..BLOCKS).for_each(|block| {
+            time.define(&Block::new(&isa::Alpha, 0x1_2000_0000 + 20 * block, work.clone()))
+        });
         let mut generator = fastrand::Rng::with_seed(1);
         let mut random = |below: u64| generator.u64(..below);
         let mut block = 0;

@@ -182,7 +182,7 @@ fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap
             End::Calls => Some(branch("call_pal 158".into(), InstructionClass::CallPal, vec![])),
         });
         let text: Vec<&str> = plains.iter().map(|plain| plain.text.as_str()).collect();
-        time.define(&Block::new(starts[number], assemble(&text.join("; "))));
+        time.define(&Block::new(&isa::Alpha, starts[number], assemble(&text.join("; "))));
         blocks.push(plains);
     }
     let mut data = program.data.iter().copied().cycle();

@@ -7,7 +7,7 @@ mod calls;
 
 use std::fmt;
 
-use isa::{ControlTransfer, InstructionSet, TransferTarget};
+use isa::{ControlTransfer, TransferTarget};
 
 use self::calls::{Calls, Return};
 use crate::codec::block_summary::{
@@ -96,7 +96,7 @@ pub fn check(trace: &Trace) -> Report {
     for block in trace.blocks() {
         summaries.push(block.address, &block.words);
     }
-    let ends: Vec<_> = trace.blocks().iter().map(|block| LastInstruction::new(set, block)).collect();
+    let ends: Vec<_> = trace.blocks().iter().map(LastInstruction::new).collect();
     let mut report = Report::default();
     for stream in 0..trace.streams().len() as u32 {
         StreamChecker::new(trace, &summaries, &ends, &mut report, stream).follow();
@@ -130,11 +130,12 @@ struct LastInstruction {
 }
 
 impl LastInstruction {
-    fn new(set: &dyn InstructionSet, block: &Block) -> LastInstruction {
-        let pc = block.addresses(set).last().unwrap_or(block.address);
-        let summary = block.words.last().and_then(|&word| set.summary(word)).unwrap_or_default();
+    fn new(block: &Block) -> LastInstruction {
+        let pc = block.addresses().last().unwrap_or(block.address);
+        let summary =
+            block.words.last().and_then(|&word| block.instruction_set.summary(word)).unwrap_or_default();
         let (transfer, is_system_call) = (summary.transfer, summary.is_system_call);
-        LastInstruction { pc, end: block.end(set), transfer, is_system_call }
+        LastInstruction { pc, end: block.end(), transfer, is_system_call }
     }
 }
 
@@ -376,8 +377,8 @@ impl<'a> StreamChecker<'a> {
                 let target = last.pc.wrapping_add_signed(distance);
                 if transfer.is_conditional { Next::Either(target, last.end) } else { Next::At(target) }
             }
-            TransferTarget::Register(_) if summary.jump == NONE => Next::Anywhere,
-            TransferTarget::Register(_) => {
+            TransferTarget::Register { .. } if summary.jump == NONE => Next::Anywhere,
+            TransferTarget::Register { .. } => {
                 let ignored = self.summaries.set.code_alignment() - 1;
                 self.slots[summary.jump as usize].map_or(Next::Anywhere, |value| Next::At(value & !ignored))
             }
@@ -408,7 +409,7 @@ impl<'a> StreamChecker<'a> {
             self.report.derived += 1;
             if derived != address {
                 let what = format!("accesses 0x{address:x}, but its base register says 0x{derived:x}");
-                self.violation(Rule::Address, access_pc(self.summaries.set, block, index), what);
+                self.violation(Rule::Address, access_pc(block, index), what);
             }
         }
         if access.inferred_slot != UNKNOWN {
@@ -421,8 +422,9 @@ impl<'a> StreamChecker<'a> {
 }
 
 /// The address of the instruction that makes the access with this number.
-fn access_pc(set: &dyn InstructionSet, block: &Block, index: usize) -> u64 {
-    let is_access = |word: u32| set.summary(word).is_some_and(|summary| summary.access.is_some());
-    let mut accesses = block.addresses(set).zip(&block.words).filter(|&(_, &word)| is_access(word));
+fn access_pc(block: &Block, index: usize) -> u64 {
+    let is_access =
+        |word: u32| block.instruction_set.summary(word).is_some_and(|summary| summary.access.is_some());
+    let mut accesses = block.addresses().zip(&block.words).filter(|&(_, &word)| is_access(word));
     accesses.nth(index).map_or(block.address, |(address, _)| address)
 }

@@ -290,11 +290,11 @@ impl AbstractState {
     /// The register that still holds the target address after a jump, or [`NONE`].
     fn jump(&self, transfer: Option<ControlTransfer>) -> u8 {
         match transfer {
-            Some(ControlTransfer { target: TransferTarget::Register(register), link, .. })
-                if register != self.zero && link != Some(register) =>
-            {
-                register
-            }
+            Some(ControlTransfer {
+                target: TransferTarget::Register { base, displacement: 0 },
+                link,
+                ..
+            }) if base != self.zero && link != Some(base) => base,
             _ => NONE,
         }
     }

@@ -152,7 +152,7 @@ impl Numbers {
         }
         let target = match transfer.target {
             TransferTarget::Relative(_) => None,
-            TransferTarget::Register(register) => Some(self.of(Some(Register::Integer(register)))),
+            TransferTarget::Register { base, .. } => Some(self.of(Some(Register::Integer(base)))),
         };
         let (read, link) = (target.unwrap_or(0), self.of(transfer.link.map(Register::Integer)));
         match transfer.kind {
@@ -231,7 +231,7 @@ mod tests {
             let (number, block) = (*block, &blocks[*block]);
             let mut addresses = addresses.iter();
             writer.arrive(Some(block.address)).unwrap();
-            for (index, pc) in block.addresses(&Alpha).enumerate() {
+            for (index, pc) in block.addresses().enumerate() {
                 let instruction = isa::decode(block.words[index]).unwrap();
                 let access = instruction.access_size().map(|_| *addresses.next().unwrap());
                 let access = access.map(|address| (instruction.op.is(Flags::STORE), address));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn block(address: u64, words: Vec<u32>) -> Block {
-        Block { address, words, image: None }
+        Block::new(&Alpha, address, words)
     }
 
     #[test]

@@ -84,7 +84,7 @@ fn word() -> impl Strategy<Value = u64> {
 
 pub fn made() -> impl Strategy<Value = Made> {
     let block = (prop_oneof![0u64..16, any::<u64>()], vec(instruction(), 1..8))
-        .prop_map(|(address, words)| Block { address: address & !3, words, image: None });
+        .prop_map(|(address, words)| Block::new(&isa::Alpha, address & !3, words));
     let item = prop_oneof![
         8 => (any::<usize>(), vec(word(), 16)).prop_map(|(block, words)| Item::Execution(block, words)),
         1 => mark().prop_map(Item::Mark),

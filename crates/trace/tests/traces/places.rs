@@ -15,7 +15,7 @@ fn long(name: &str, times: u64) -> Trace {
     let process = Process::new(&begin(&path, &Header::default()), 0, 1);
     let mut words = vec![0x47ff_041f; 8];
     words[7] = isa::encode::branch(isa::Op::Br, 31, -32).unwrap();
-    let block = Block { address: 0x1000, words, image: None };
+    let block = Block::new(&isa::Alpha, 0x1000, words);
     let id = process.block(block, || None).unwrap();
     let mut stream = StreamWriter::new(&process);
     for number in 0..times {

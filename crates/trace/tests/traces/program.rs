@@ -81,7 +81,7 @@ pub fn block(name: Name) -> Block {
         Name::After => (OUTSIDE + 20, vec![op(Op::Ldq, T0, A0, 0)]),
         Name::Again => (OUTSIDE + 24, vec![jump(Op::Jsr, RA, PV, 0).unwrap()]),
     };
-    Block { address, words, image: None }
+    Block::new(&isa::Alpha, address, words)
 }
 
 #[derive(Clone, Copy, Debug)]

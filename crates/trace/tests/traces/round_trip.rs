@@ -51,7 +51,7 @@ proptest! {
 fn what_cannot_be_read_again_is_not_written() {
     let path = path("refused");
     let process = Process::new(&begin(&path, &Header::default()), 0, 1);
-    let block = |count| Block { address: 0x1000, words: vec![0x47ff_041f; count], image: None };
+    let block = |count| Block::new(&isa::Alpha, 0x1000, vec![0x47ff_041f; count]);
     for (count, is_fine) in [(0, false), (1, true), (1 << 16, true), ((1 << 16) + 1, false)] {
         assert_eq!(process.block(block(count), || None).is_ok(), is_fine, "{count}");
     }
@@ -70,7 +70,7 @@ fn names_need_not_be_text() {
     let process = Process::new(&begin(&path, &Header { program: name.into(), ..Header::default() }), 0, 1);
     let (start, end, bias, build_id) = (0, 8, 0, Vec::new());
     process.add_image(Image { path: name.into(), start, end, bias, build_id });
-    let block = Block { address: 0, words: vec![0x47ff_041f], image: Some(0) };
+    let block = Block { image: Some(0), ..Block::new(&isa::Alpha, 0, vec![0x47ff_041f]) };
     let id = process.block(block, || None).unwrap();
     let mut stream = StreamWriter::new(&process);
     stream.write(&[Event::Block(id).word()]).unwrap();

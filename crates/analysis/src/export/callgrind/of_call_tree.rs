@@ -28,7 +28,7 @@ pub fn write(costs: CallProfile, trace: &Trace, out: &mut dyn Write) -> io::Resu
     for InstructionCosts { node, block, rows } in costs {
         let block = &trace.blocks()[block as usize];
         let instructions = functions.entry(tree.nodes()[node as usize].function).or_default();
-        for (address, row) in block.addresses(trace.instruction_set()).zip(&rows) {
+        for (address, row) in block.addresses().zip(&rows) {
             instructions.entry(CodeAddress { address, image: block.image }).or_default().add(row);
             add(&mut inclusive[node as usize], row);
             add(&mut total, row);

@@ -54,7 +54,7 @@ impl LineFrames {
         let mut runs = Vec::new();
         for (block, facts) in trace.blocks().iter().zip(&dictionary.blocks) {
             let mut own: Vec<Run> = Vec::new();
-            for (index, address) in block.addresses(trace.instruction_set()).enumerate() {
+            for (index, address) in block.addresses().enumerate() {
                 let key = (facts.place, source(dictionary, block.image, address));
                 let frame = *keys.entry(key.clone()).or_insert_with(|| {
                     first.push((key, block.image, address));

@@ -29,7 +29,7 @@ pub fn write(costs: CallProfile, trace: &Trace, out: &mut dyn Write) -> io::Resu
     for InstructionCosts { node, block, rows } in costs {
         let block = &trace.blocks()[block as usize];
         let function = encoder.tree.nodes()[node as usize].function;
-        for (address, row) in block.addresses(trace.instruction_set()).zip(rows) {
+        for (address, row) in block.addresses().zip(rows) {
             if row.iter().all(|cost| *cost == 0) {
                 continue;
             }

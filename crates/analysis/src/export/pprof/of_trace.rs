@@ -58,10 +58,10 @@ impl<'a> Pprof<'a> {
 
     /// Writes the counts. Returns the number of instructions; if it is 0, nothing is written.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<u64> {
-        let executed = self.whole.iter().map(|(&(node, block), &times)| self.costs(node, block, |_| times));
-        let parts = &self.parts;
-        let in_part =
-            parts.iter().map(|(&(node, block), times)| self.costs(node, block, |index| times[index]));
+        let executed =
+            in_order(&self.whole).map(|(&(node, block), &times)| self.costs(node, block, |_| times));
+        let in_part = in_order(&self.parts)
+            .map(|(&(node, block), times)| self.costs(node, block, |index| times[index]));
         let columns = EVENTS.map(|name| Column { name: name.into(), kind: Kind::Count }).into();
         let costs = Box::new(executed.chain(in_part));
         super::write(CallProfile { tree: &self.tree, columns, event: 0, costs }, self.dictionary.trace, out)
@@ -79,6 +79,13 @@ impl<'a> Pprof<'a> {
     }
 }
 
+/// The entries of a map in an order that is the same each time.
+fn in_order<T>(map: &HashMap<(NodeId, BlockId), T>) -> impl Iterator<Item = (&(NodeId, BlockId), &T)> {
+    let mut entries: Vec<_> = map.iter().collect();
+    entries.sort_unstable_by_key(|(key, _)| **key);
+    entries.into_iter()
+}
+
 impl Visitor for Pprof<'_> {
     fn mark(&mut self, stream: u32, _before: u64, mark: Mark, _is_selected: bool) -> io::Result<()> {
         self.streams[stream as usize].stack.mark(mark);
@@ -90,7 +97,7 @@ impl Visitor for Pprof<'_> {
         let (facts, functions) = (self.dictionary.facts(block), &self.functions);
         let image = self.dictionary.trace.blocks()[block as usize].image;
         let Stream { stack, last } = &mut self.streams[executed.stream as usize];
-        let from = last.replace(CodeAddress { address: facts.end.wrapping_sub(4), image });
+        let from = last.replace(CodeAddress { address: facts.last(), image });
         stack.block(
             facts,
             &mut self.tree,

@@ -1,6 +1,7 @@
 //! The kinds of instructions that a summary counts separately.
 
-use isa::{Flags, Format, Instruction};
+use events::Block;
+use isa::{ControlTransfer, InstructionSet, TransferKind, TransferTarget};
 
 /// A kind of instruction, or something that an instruction did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,25 +55,27 @@ impl EventKind {
 pub struct Kinds([u64; EventKind::ALL.len()]);
 
 impl Kinds {
-    /// For instruction words, each once.
-    pub fn of(words: &[u32]) -> Kinds {
+    /// For the instructions of a block, each once.
+    pub fn of(block: &Block) -> Kinds {
         let mut kinds = Kinds::default();
-        words.iter().for_each(|&word| kinds.add_word(word));
+        block.words.iter().for_each(|&word| kinds.add_times(&Kinds::of_word(block.instruction_set, word), 1));
         kinds
     }
 
-    /// Counts an instruction word.
-    pub fn add_word(&mut self, word: u32) {
-        self.add(EventKind::Instruction, 1);
-        let Some(instruction) = isa::decode(word) else { return };
-        if instruction.access_size().is_some() {
-            let is_store = instruction.op.is(Flags::STORE);
-            self.add(if is_store { EventKind::Store } else { EventKind::Load }, 1);
-            self.add(EventKind::Locked, u64::from(instruction.op.is(Flags::LOCKED)));
+    /// For an instruction word.
+    pub fn of_word(set: &dyn InstructionSet, word: u32) -> Kinds {
+        let mut kinds = Kinds::default();
+        kinds.add(EventKind::Instruction, 1);
+        let Some(summary) = set.summary(word) else { return kinds };
+        if let Some(access) = summary.access {
+            kinds.add(if access.is_store { EventKind::Store } else { EventKind::Load }, 1);
+            kinds.add(EventKind::Locked, u64::from(access.is_locked));
         }
-        if let Some(kind) = transfer(instruction) {
-            self.add(kind, 1);
+        kinds.add(EventKind::System, u64::from(summary.is_system_call));
+        if let Some(transfer) = summary.transfer {
+            kinds.add(transfer_kind(transfer), 1);
         }
+        kinds
     }
 
     /// Adds to the count of a kind.
@@ -92,18 +95,13 @@ impl Kinds {
     }
 }
 
-/// How an instruction transfers control, if it does.
-fn transfer(instruction: Instruction) -> Option<EventKind> {
-    let op = instruction.op;
-    match op.format() {
-        Format::Pal => (instruction.name() == "callsys").then_some(EventKind::System),
-        Format::Branch | Format::MemoryJump => Some(match () {
-            () if op.is(Flags::CONDITIONAL) => EventKind::Conditional,
-            () if op.is(Flags::CALL) => EventKind::Call,
-            () if op.is(Flags::RETURN) => EventKind::Return,
-            () if op.format() == Format::Branch => EventKind::Branch,
-            () => EventKind::Jump,
-        }),
-        _ => None,
+/// How an instruction transfers control.
+fn transfer_kind(transfer: ControlTransfer) -> EventKind {
+    match (transfer.kind, transfer.target) {
+        _ if transfer.is_conditional => EventKind::Conditional,
+        (TransferKind::Call, _) => EventKind::Call,
+        (TransferKind::Return, _) => EventKind::Return,
+        (TransferKind::Jump, TransferTarget::Relative(_)) => EventKind::Branch,
+        (TransferKind::Jump, TransferTarget::Register { .. }) => EventKind::Jump,
     }
 }

@@ -12,8 +12,8 @@ pub use sizes::Sizes;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use events::BlockId;
 use events::record::Mark;
+use events::{Block, BlockId};
 use trace::Trace;
 
 use super::{Accesses, Dictionary, Executed, SelectedInstructions, Transfer, Visitor};
@@ -46,6 +46,8 @@ pub struct Summary<'a> {
     options: SummarySettings,
     /// The instructions of each block, by kind.
     kinds: Vec<Kinds>,
+    /// The instructions of blocks that are selected in part.
+    instructions: HashMap<BlockId, Box<[SingleInstruction]>>,
     /// Executions of whole blocks in this window by this stream, and the blocks that have any.
     current: Vec<u64>,
     executed: Vec<BlockId>,
@@ -72,6 +74,24 @@ struct Counts {
     parts: BTreeMap<BlockId, Vec<u64>>,
     /// Unaligned accesses, by block and index of the instruction.
     unaligned: HashMap<(BlockId, u32), u64>,
+}
+
+/// An instruction of a block.
+struct SingleInstruction {
+    address: u64,
+    length: u64,
+    kinds: Kinds,
+}
+
+impl SingleInstruction {
+    fn all(block: &Block) -> Box<[SingleInstruction]> {
+        let set = block.instruction_set;
+        let of = |(address, &word)| {
+            let (length, kinds) = (set.length(word), Kinds::of_word(set, word));
+            SingleInstruction { address, length, kinds }
+        };
+        block.addresses().zip(&block.words).map(of).collect()
+    }
 }
 
 /// The state and counts of a thread.
@@ -134,7 +154,8 @@ impl<'a> Summary<'a> {
             dictionary,
             accesses,
             options,
-            kinds: trace.blocks().iter().map(|block| Kinds::of(&block.words)).collect(),
+            kinds: trace.blocks().iter().map(Kinds::of).collect(),
+            instructions: HashMap::new(),
             current: vec![0; blocks],
             executed: Vec::new(),
             stream: None,
@@ -259,14 +280,15 @@ impl<'a> Summary<'a> {
     fn parts(&mut self, executed: &Executed, which: &[bool]) {
         let (stream, block) = (executed.stream as usize, executed.execution.block);
         let facts = *self.dictionary.facts(block);
-        let words = &self.dictionary.trace.blocks()[block as usize].words;
         let process = self.streams[stream].process;
-        let counts = self.counts.parts.entry(block).or_insert_with(|| vec![0; words.len()]);
+        let own = &self.dictionary.trace.blocks()[block as usize];
+        let own = self.instructions.entry(block).or_insert_with(|| SingleInstruction::all(own));
+        let counts = self.counts.parts.entry(block).or_insert_with(|| vec![0; own.len()]);
         for (index, &is_selected) in which.iter().enumerate() {
             if is_selected {
                 counts[index] += 1;
-                self.streams[stream].kinds.add_word(words[index]);
-                self.processes[process].code.touch(facts.address.wrapping_add(4 * index as u64), 4);
+                self.streams[stream].kinds.add_times(&own[index].kinds, 1);
+                self.processes[process].code.touch(own[index].address, own[index].length);
                 self.streams[stream].run += 1;
                 self.streams[stream].basic_block += 1;
                 self.window.instructions += 1;

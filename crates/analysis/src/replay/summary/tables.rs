@@ -56,10 +56,13 @@ impl Summary<'_> {
             let block = &blocks[id as usize];
             let image = self.dictionary.names.image(block.image);
             for (index, &count) in counts.iter().enumerate().filter(|(_, count)| **count != 0) {
-                let address = block.address.wrapping_add(4 * index as u64);
+                let address = block.address_of(index);
                 let function = self.dictionary.names.name(block.image, address);
                 let times = count as f64;
-                *profile.instructions.entry(mix::name(block.words[index])).or_default() += times;
+                *profile
+                    .instructions
+                    .entry(mix::name(block.instruction_set, block.words[index]))
+                    .or_default() += times;
                 *profile.functions.entry((*function).clone()).or_default() += times;
                 *profile.images.entry(image.clone()).or_default() += times;
                 profile.total += times;
@@ -71,14 +74,14 @@ impl Summary<'_> {
     /// The instruction mix, exact.
     fn mix(&self) -> Mix {
         let mut mix = Mix::new();
-        let blocks = self.dictionary.trace.blocks();
+        let (set, blocks) = (self.dictionary.trace.instruction_set(), self.dictionary.trace.blocks());
         let whole = blocks.iter().zip(&self.counts.whole).filter(|(_, times)| **times != 0);
         let whole = whole.flat_map(|(block, &times)| block.words.iter().map(move |&word| (word, times)));
         let parts = self.counts.parts.iter();
         let parts = parts
             .flat_map(|(&id, counts)| blocks[id as usize].words.iter().copied().zip(counts.iter().copied()));
         for (word, times) in whole.chain(parts).filter(|(_, times)| *times != 0) {
-            *mix.entry(mix::name(word)).or_default() += times;
+            *mix.entry(mix::name(set, word)).or_default() += times;
         }
         mix
     }
@@ -208,10 +211,9 @@ impl Summary<'_> {
         let names = self.dictionary.names;
         for (count, (id, index)) in sites {
             let block = &self.dictionary.trace.blocks()[id as usize];
-            let address = block.address.wrapping_add(4 * u64::from(index));
+            let address = block.address_of(index as usize);
             let name = names.name(block.image, address);
-            let text =
-                isa::decode(block.words[index as usize]).map(|one| one.disassemble(address).to_string());
+            let text = block.instruction_set.disassemble(block.words[index as usize], address);
             table.row(vec![
                 name.function.clone().into(),
                 name.image.clone().into(),

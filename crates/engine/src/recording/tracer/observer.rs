@@ -180,10 +180,15 @@ impl Tracer {
         }
     }
 
-    pub(in crate::recording) fn forked(&mut self) {
+    /// Whether the forked process is recorded.
+    pub(in crate::recording) fn forked(&mut self) -> bool {
+        let Some(session) = self.session.forked() else { return false };
         // The encoder's thread exists only in the parent.
         std::mem::forget(self.encoder.take());
-        let session = self.session.forked();
+        if self.session.delivery().is_some() {
+            // So does the consumer's, which may hold locks of the session for ever.
+            std::mem::forget(self.session.clone());
+        }
         let (addresses, calls) = (self.addresses.clone(), self.calls.clone());
         let images = std::mem::take(&mut self.images);
         let (is_recording, order) = (self.is_recording, self.order);
@@ -197,5 +202,6 @@ impl Tracer {
         if is_recording {
             self.marks.push(Mark::Gap);
         }
+        true
     }
 }

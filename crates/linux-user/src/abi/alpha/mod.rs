@@ -7,6 +7,7 @@ mod flags;
 mod information;
 mod numbers;
 mod signal_calls;
+mod signal_descriptions;
 mod signal_frame;
 mod stat;
 mod table;
@@ -25,7 +26,7 @@ use super::Abi;
 use super::arguments::{FcntlArgument, IoctlArgument};
 use super::flags::Bits;
 use super::layout::{HOST_TERMIOS, Record};
-use super::signals::{ActionFlags, ExceptionSignal};
+use super::signals::{ActionFlags, ExceptionSignal, SignalDescription};
 use crate::calls::call;
 use crate::calls::call::Outcome;
 use signal_frame::Frame;
@@ -55,6 +56,7 @@ impl Abi for Cpu {
 
     const ERRORS: &'static [(i32, i32)] = errno::ERRORS;
     const SIGNALS: &'static [i32; 31] = &numbers::SIGNALS;
+    const SIGNAL_DESCRIPTIONS: &'static [SignalDescription] = signal_descriptions::SIGNAL_DESCRIPTIONS;
     const ACTION_FLAGS: ActionFlags = numbers::ACTION_FLAGS;
     const MASK_OPERATIONS: [i32; 3] = [1, 2, 3];
     const SMALLEST_SIGNAL_STACK: u64 = 4096;

@@ -1,0 +1,186 @@
+//! Components: the parts of a program that functions belong to, by rules in a file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use wildmatch::WildMatch;
+
+use crate::names::FunctionName;
+use crate::profile::Profile;
+use crate::table::{Kind, Table};
+
+/// The rules that come with Pathlength, by name.
+const BUILT_IN: [(&str, &str); 1] = [("sqlite", include_str!("../../../components/sqlite.toml"))];
+
+/// Rules by which functions belong to components.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Components {
+    /// Patterns of images: a run with such an image has these components.
+    #[serde(default)]
+    images: Vec<Pattern>,
+    /// The rules, of which the first that matches decides.
+    #[serde(default, rename = "component")]
+    rules: Vec<Rule>,
+}
+
+/// What belongs to a component.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    /// The component's name.
+    name: String,
+    /// Patterns of functions; none: any function.
+    #[serde(default)]
+    functions: Vec<Pattern>,
+    /// Patterns of images; none: any image.
+    #[serde(default)]
+    images: Vec<Pattern>,
+}
+
+/// A name in which `*` stands for any characters, and `?` for one.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(from = "String")]
+struct Pattern(WildMatch);
+
+impl From<String> for Pattern {
+    fn from(text: String) -> Pattern {
+        Pattern(WildMatch::new(&text))
+    }
+}
+
+/// Why there are no rules.
+#[derive(Debug, thiserror::Error)]
+pub enum ComponentsError {
+    /// No such rules.
+    #[error(
+        "no components are called '{}': name a file of rules, or {}",
+        .0.display(), BUILT_IN.map(|(name, _)| name).join(", ")
+    )]
+    Unknown(PathBuf),
+    /// The file cannot be read.
+    #[error("cannot read the components in {}: {error}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The host's reason.
+        error: std::io::Error,
+    },
+    /// The file is not as it should be.
+    #[error("{}: {reason}", .path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        reason: String,
+    },
+}
+
+impl Components {
+    /// Rules by their name, or in a file.
+    pub fn find(name: &Path) -> Result<Components, ComponentsError> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| Path::new(known) == name) {
+            return Ok(parse(text).expect("built-in rules are valid"));
+        }
+        let text = std::fs::read_to_string(name).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => ComponentsError::Unknown(name.into()),
+            _ => ComponentsError::Unreadable { path: name.into(), error },
+        })?;
+        parse(&text).map_err(|reason| ComponentsError::Invalid { path: name.into(), reason })
+    }
+
+    /// The built-in rules for a run with these images, or else none.
+    pub fn of_images<'a>(images: impl Iterator<Item = &'a str> + Clone) -> Components {
+        let all = BUILT_IN.iter().map(|(_, text)| parse(text).expect("built-in rules are valid"));
+        let mut fitting = all.filter(|rules| images.clone().any(|image| matches(&rules.images, image)));
+        fitting.next().unwrap_or_default()
+    }
+
+    /// The component of a function: its image's name, if there is no rule for it.
+    pub fn of<'a>(&'a self, function: &'a FunctionName) -> &'a str {
+        let fits = |patterns: &[Pattern], name: &str| patterns.is_empty() || matches(patterns, name);
+        let rule = self.rules.iter().find(|rule| {
+            // Of a function that the compiler has split or specialized, the name in the source.
+            let source_name = function.function.split('.').next().unwrap_or_default();
+            fits(&rule.functions, source_name) && fits(&rule.images, &function.image)
+        });
+        rule.map_or(&function.image, |rule| &rule.name)
+    }
+
+    /// Instructions by component.
+    pub fn sums<'a>(&'a self, profile: &'a Profile) -> BTreeMap<&'a str, f64> {
+        let mut sums = BTreeMap::new();
+        for (function, instructions) in &profile.functions {
+            *sums.entry(self.of(function)).or_default() += instructions;
+        }
+        sums
+    }
+}
+
+/// Instructions by component: the largest first.
+pub fn component_shares(name: &str, title: &str, profile: &Profile, components: &Components) -> Table {
+    let columns = [("component", Kind::Text), ("instructions", Kind::Count), ("share", Kind::Percent(1))];
+    let mut table = Table::new(name, title, &columns);
+    let row =
+        |name: &str, n: f64| vec![name.into(), (n.round() as u64).into(), (100.0 * n / profile.total).into()];
+    let mut rows: Vec<_> = components.sums(profile).into_iter().collect();
+    rows.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    rows.into_iter().for_each(|(name, n)| table.row(row(name, n)));
+    table.total_row(row("total", profile.total));
+    table
+}
+
+fn matches(patterns: &[Pattern], name: &str) -> bool {
+    patterns.iter().any(|Pattern(pattern)| pattern.matches(name))
+}
+
+fn parse(text: &str) -> Result<Components, String> {
+    let components: Components =
+        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    match components.rules.iter().find(|rule| rule.functions.is_empty() && rule.images.is_empty()) {
+        Some(rule) => Err(format!("the component '{}' has neither functions nor images", rule.name)),
+        None => Ok(components),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(image: &str, function: &str) -> FunctionName {
+        FunctionName { image: image.into(), function: function.into() }
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_decides() {
+        let rules = Components::find(Path::new("sqlite")).unwrap();
+        let of = |image, name| rules.of(&function(image, name)).to_owned();
+        assert_eq!(of("libsqlite3.so", "sqlite3VdbeSorterWrite"), "sorter");
+        assert_eq!(of("libsqlite3.so", "sqlite3VdbeExec"), "virtual machine");
+        assert_eq!(of("libsqlite3.so", "balance_nonroot"), "B-tree");
+        assert_eq!(of("libsqlite3.so", "sqlite3RunParser"), "compiler of SQL");
+        assert_eq!(of("libc.so.6.1", "walk"), "C library");
+        assert_eq!(of("bank", "main"), "bank");
+        // A part of a function belongs where the function does.
+        assert_eq!(of("bank", "sqlite3WalUndo.part.0"), "write-ahead log");
+    }
+
+    #[test]
+    fn rules_are_chosen_by_images() {
+        assert_eq!(Components::of_images(["a", "libc.so.6.1"].into_iter()), Components::default());
+        let rules = Components::of_images(["a", "libsqlite3.so.0"].into_iter());
+        assert_eq!(rules, Components::find(Path::new("sqlite")).unwrap());
+    }
+
+    #[test]
+    fn bad_rules_are_errors() {
+        let of = |text: &str| parse(text).unwrap_err();
+        assert!(of("[[component]]\nname = 'x'").contains("neither functions nor images"));
+        assert!(of("[[component]]\nfunctions = ['x']").contains("name"));
+        assert!(of("[[component]]\nname = 'x'\nfunction = ['x']").contains("function"));
+        assert!(of("]").contains("line 1"));
+        let missing = Components::find(Path::new("/no/such/file")).unwrap_err().to_string();
+        assert!(missing.contains("name a file of rules, or sqlite"), "{missing}");
+    }
+}
