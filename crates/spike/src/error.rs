@@ -38,6 +38,9 @@ pub enum Problem {
     /// Written by spike.
     #[error("was optimized or instrumented already; give the original image")]
     Rewritten,
+    /// Not written by spike.
+    #[error("was not optimized by spike; make it of the original with pathlength spike optimize")]
+    NotRewritten,
     /// No symbols.
     #[error("has no symbol table; do not strip it (--strip-debug is allowed)")]
     NoSymbols,

@@ -49,6 +49,15 @@ pub struct Optimized {
     pub outcomes: Vec<Outcome>,
 }
 
+impl Optimized {
+    /// Instructions of the profiled run that are not executed any more, but for branches that the layout removes or adds.
+    pub fn removed(&self) -> u64 {
+        let reductions = self.outcomes.iter().map(|outcome| outcome.reduction.total());
+        let linkage = self.linkage.global_pointers.saturating_add(self.linkage.tail_calls);
+        reductions.fold(self.nops.1.saturating_add(linkage), u64::saturating_add)
+    }
+}
+
 /// Reads an image for optimization.
 pub fn open(path: &Path) -> Result<Program, Error> {
     let image = image::Image::open(path)?;

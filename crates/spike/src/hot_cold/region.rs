@@ -270,13 +270,14 @@ fn copy(
     }
     let mut made: Vec<BlockId> = copies.values().copied().collect();
     made.sort_unstable();
-    copy_global_pointers(program, hot, &copies)?;
+    copy_global_pointers(program, all, hot, &copies)?;
     Some(made)
 }
 
 /// Gives copies computations of the global pointer of their own: their base is after the copied call.
 fn copy_global_pointers(
     program: &mut Program,
+    all: &[BlockId],
     hot: &HashSet<BlockId>,
     copies: &HashMap<BlockId, BlockId>,
 ) -> Option<()> {
@@ -306,23 +307,17 @@ fn copy_global_pointers(
         }
     }
     // A computation must stay on the same side as the call before it.
-    let blocks = (0..program.blocks.len() as BlockId).filter(|id| hot.contains(id));
-    let is_on_other_side = |pair: u32| match program.global_pointers[pair as usize].base {
-        Base::AfterCall(call) => !hot.contains(&call),
-        Base::Block(_) => false,
-    };
-    for id in blocks {
-        for one in &program.blocks[id as usize].instructions {
-            if let Reference::GlobalPointerHigh(pair) = one.reference
-                && is_on_other_side(pair)
-            {
-                return None;
-            }
-        }
-    }
-    let cold_after_hot = program.global_pointers.iter().enumerate().any(|(pair, one)| match one.base {
-        Base::AfterCall(call) if copies.contains_key(&call) => !pairs.contains_key(&(pair as u32)),
+    let is_apart = |id: BlockId, one: &Instruction| match one.reference {
+        Reference::GlobalPointerHigh(pair) => match program.global_pointers[pair as usize].base {
+            Base::AfterCall(call) if hot.contains(&id) && !hot.contains(&call) => true,
+            Base::AfterCall(call) => copies.contains_key(&call) && !pairs.contains_key(&pair),
+            Base::Block(_) => false,
+        },
         _ => false,
-    });
-    if cold_after_hot { None } else { Some(()) }
+    };
+    let mut blocks = all.iter().map(|&id| (id, &program.blocks[id as usize].instructions));
+    match blocks.any(|(id, instructions)| instructions.iter().any(|one| is_apart(id, one))) {
+        true => None,
+        false => Some(()),
+    }
 }

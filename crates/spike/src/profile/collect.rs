@@ -1,11 +1,12 @@
 //! Counts blocks and edges of an execution.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use events::record::{Entries, Entry, Mark, Shape};
 use events::{Block, BlockId, Consumer, Image, Thread};
 use isa::Alpha;
+use serde::{Deserialize, Serialize};
 
 use super::IndirectCall;
 use crate::program::{Exit, LENGTH, Program};
@@ -13,37 +14,53 @@ use crate::program::{Exit, LENGTH, Program};
 /// A consumer of an execution, of a running program or of a trace, that counts blocks and successions of blocks.
 #[derive(Debug, Default)]
 pub struct EdgeCounter {
-    images: Vec<Image>,
-    blocks: Vec<Block>,
+    counts: EdgeCounts,
     shapes: Vec<Shape>,
-    executions: Vec<u64>,
-    /// For each block the blocks that were executed next, and how often; the last one first.
-    next: Vec<Vec<(BlockId, u64)>>,
     /// The block that each thread executed last.
     last: HashMap<Thread, Option<BlockId>>,
 }
 
+/// How often blocks, and one after another, were executed, by one or several processes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct EdgeCounts {
+    /// A file, and the distance of run-time from link-time addresses.
+    images: Vec<(PathBuf, u64)>,
+    blocks: Vec<CountedBlock>,
+}
+
+/// A block of a process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct CountedBlock {
+    address: u64,
+    instructions: usize,
+    image: Option<u32>,
+    executions: u64,
+    /// The blocks that were executed next, and how often; the last one first.
+    next: Vec<(BlockId, u64)>,
+}
+
 impl Consumer for EdgeCounter {
     fn map(&mut self, image: &Image) {
-        self.images.push(image.clone());
+        self.counts.images.push((image.path.clone(), image.bias));
     }
 
     fn define(&mut self, block: &Block) {
         self.shapes.push(Shape::new(&Alpha, &block.words, false));
-        self.blocks.push(block.clone());
-        self.executions.push(0);
-        self.next.push(Vec::new());
+        let (address, image, instructions) = (block.address, block.image, block.words.len());
+        let block = CountedBlock { address, instructions, image, executions: 0, next: Vec::new() };
+        self.counts.blocks.push(block);
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         let mut last = self.last.get(&thread).copied().flatten();
+        let blocks = &mut self.counts.blocks;
         for entry in Entries::new(records, &self.shapes) {
             match entry {
                 Entry::Execution(execution) => {
                     let block = execution.block;
-                    self.executions[block as usize] += 1;
+                    blocks[block as usize].executions += 1;
                     if let Some(last) = last {
-                        count(&mut self.next[last as usize], block);
+                        count(&mut blocks[last as usize].next, block);
                     }
                     last = Some(block);
                 }
@@ -71,21 +88,51 @@ fn count(next: &mut Vec<(BlockId, u64)>, block: BlockId) {
 }
 
 impl EdgeCounter {
+    /// What was counted.
+    pub fn into_counts(self) -> EdgeCounts {
+        self.counts
+    }
+}
+
+impl EdgeCounts {
+    /// Without the blocks that were not executed: a forked process has those of its parent.
+    pub fn executed(self) -> EdgeCounts {
+        let mut numbers = vec![BlockId::MAX; self.blocks.len()];
+        let executed = self.blocks.iter().zip(&mut numbers).filter(|(block, _)| block.executions > 0);
+        executed.zip(0..).for_each(|((_, number), next)| *number = next);
+        let mut blocks = self.blocks;
+        blocks.retain(|block| block.executions > 0);
+        let next = blocks.iter_mut().flat_map(|block| &mut block.next);
+        next.for_each(|next| next.0 = numbers[next.0 as usize]);
+        EdgeCounts { blocks, ..self }
+    }
+
+    /// Adds the counts of another process, whose images may be at other addresses.
+    pub fn add(&mut self, other: EdgeCounts) {
+        let (images, blocks) = (self.images.len() as u32, self.blocks.len() as BlockId);
+        self.images.extend(other.images);
+        self.blocks.extend(other.blocks.into_iter().map(|block| CountedBlock {
+            image: block.image.map(|image| image + images),
+            next: block.next.into_iter().map(|(next, times)| (next + blocks, times)).collect(),
+            ..block
+        }));
+    }
+
     /// The images of which code was executed.
     pub fn images(&self) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = Vec::new();
-        for (block, _) in self.blocks.iter().zip(&self.executions).filter(|(_, n)| **n > 0) {
-            if let Some(image) = block.image.and_then(|image| self.images.get(image as usize))
-                && !paths.contains(&image.path)
+        for block in self.blocks.iter().filter(|block| block.executions > 0) {
+            if let Some((path, _)) = block.image.and_then(|image| self.images.get(image as usize))
+                && !paths.contains(path)
             {
-                paths.push(image.path.clone());
+                paths.push(path.clone());
             }
         }
         paths
     }
 
     /// Gives the blocks of a program, the image at `path`, their counts. Returns the indirect calls.
-    pub fn apply(&self, program: &mut Program, path: &std::path::Path) -> Vec<IndirectCall> {
+    pub fn apply(&self, program: &mut Program, path: &Path) -> Vec<IndirectCall> {
         let executions = self.instruction_counts(program, path);
         for block in &mut program.blocks {
             let branch = match &block.exit {
@@ -99,18 +146,19 @@ impl EdgeCounter {
     }
 
     /// The image of a block, if it is this one: the number of its first instruction in the program.
-    fn index(&self, program: &Program, path: &std::path::Path, block: &Block, address: u64) -> Option<u32> {
-        let image = self.images.get(block.image? as usize).filter(|image| image.path == path)?;
-        program.code.index(address.wrapping_sub(image.bias))
+    fn index(&self, program: &Program, path: &Path, block: &CountedBlock, address: u64) -> Option<u32> {
+        let (_, bias) = self.images.get(block.image? as usize).filter(|image| image.0 == path)?;
+        program.code.index(address.wrapping_sub(*bias))
     }
 
     /// How often each instruction was executed.
-    fn instruction_counts(&self, program: &Program, path: &std::path::Path) -> Vec<u64> {
+    fn instruction_counts(&self, program: &Program, path: &Path) -> Vec<u64> {
         let length = program.code.words.len();
         let mut changes = vec![0u64; length + 1];
-        for (block, &executions) in self.blocks.iter().zip(&self.executions) {
+        for block in &self.blocks {
+            let executions = block.executions;
             let Some(first) = self.index(program, path, block, block.address) else { continue };
-            let end = (first as usize + block.words.len()).min(length);
+            let end = (first as usize + block.instructions).min(length);
             changes[first as usize] = changes[first as usize].wrapping_add(executions);
             changes[end] = changes[end].wrapping_sub(executions);
         }
@@ -123,14 +171,14 @@ impl EdgeCounter {
             .collect()
     }
 
-    fn apply_edges(&self, program: &mut Program, path: &std::path::Path) -> Vec<IndirectCall> {
+    fn apply_edges(&self, program: &mut Program, path: &Path) -> Vec<IndirectCall> {
         let mut calls = Vec::new();
         let ends = block_ends(program);
-        for (block, next) in self.blocks.iter().zip(&self.next) {
-            let last = block.address.wrapping_add(LENGTH * (block.words.len() as u64).saturating_sub(1));
+        for block in &self.blocks {
+            let last = block.address.wrapping_add(LENGTH * (block.instructions as u64).saturating_sub(1));
             let Some(last) = self.index(program, path, block, last) else { continue };
             let Some(from) = ends[last as usize] else { continue };
-            for &(next, times) in next {
+            for &(next, times) in &block.next {
                 let next = &self.blocks[next as usize];
                 let to = self.index(program, path, next, next.address);
                 let Some(to) = to.and_then(|to| program.code.block_at[to as usize]) else { continue };

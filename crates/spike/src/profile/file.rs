@@ -16,7 +16,7 @@ impl Profile {
     pub fn open(path: &Path) -> Result<Profile, Error> {
         let failed = |problem: String| Error::Profile { path: path.into(), problem };
         let bytes = fs::read(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-        let profile: Profile = serde_json::from_slice(&bytes).map_err(|error| {
+        let profile = Profile::decode(&bytes).map_err(|error| {
             failed(format!("is not a profile ({error}); pathlength profile -o FILE PROGRAM makes one"))
         })?;
         if profile.version != VERSION {
@@ -24,6 +24,11 @@ impl Profile {
             return Err(failed(format!("has version {version} of the format, not {VERSION}; make it again")));
         }
         Ok(profile)
+    }
+
+    /// Reads the contents of a file.
+    pub fn decode(bytes: &[u8]) -> serde_json::Result<Profile> {
+        serde_json::from_slice(bytes)
     }
 
     /// Adds another profile. Images with the same code are one.

@@ -10,7 +10,7 @@ mod signature;
 
 use serde::{Deserialize, Serialize};
 
-pub use collect::EdgeCounter;
+pub use collect::{EdgeCounter, EdgeCounts};
 pub use signature::signature;
 
 use crate::program::{Exit, Program};
@@ -135,6 +135,18 @@ impl ImageProfile {
         for (one, other) in self.procedures.iter_mut().zip(&other.procedures) {
             one.add(other);
         }
+    }
+
+    /// Instructions that were executed.
+    pub fn executed(&self) -> u64 {
+        let of = |one: &ProcedureProfile| {
+            one.blocks
+                .iter()
+                .zip(&one.shapes)
+                .map(|(&count, shape)| count.saturating_mul(shape.length.into()))
+                .fold(0, u64::saturating_add)
+        };
+        self.procedures.iter().map(of).fold(0, u64::saturating_add)
     }
 
     /// Whether it is a profile of this very code.

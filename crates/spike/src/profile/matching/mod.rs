@@ -12,6 +12,9 @@ mod procedures;
 use super::{ImageProfile, IndirectCall, ProcedureProfile};
 use crate::program::{Exit, ProcedureId, Program};
 
+/// The least share of executed instructions that must be matched: less is a profile of another program.
+pub const LEAST_SHARE: f64 = 0.1;
+
 /// How an old profile is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Method {

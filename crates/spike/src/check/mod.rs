@@ -1,0 +1,180 @@
+//! The checker: proves that an optimized image does what the original does.
+//!
+//! It reads the images as they were written and knows nothing of the optimizer: no data flow, no layout, no list of what
+//! was changed. For each entry of a procedure both images are executed symbolically, side by side ([`proof`]).
+
+mod calls;
+mod convention;
+mod data;
+mod images;
+mod machine;
+mod needs;
+mod proof;
+mod relation;
+mod tables;
+mod term;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::elf::Elf;
+use crate::error::Problem;
+use crate::lift;
+use images::Images;
+use proof::Proof;
+pub use proof::{Changes, Difference, Entry};
+
+/// What was proved of a procedure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    /// The same instructions, perhaps in other places.
+    Moved,
+    /// Instructions that do nothing, or whose results nobody needs, are not there or elsewhere.
+    Instructions,
+    /// Saves of registers or the frame are not there, or elsewhere.
+    Frame,
+    /// Calls are jumps.
+    TailCalls,
+    /// Calls are inlined.
+    Inlining,
+    /// Nothing leads to it.
+    Unreached,
+    /// It is not proved.
+    Unproved,
+}
+
+impl Category {
+    /// All of them.
+    pub const ALL: [Category; 7] = [
+        Category::Moved,
+        Category::Instructions,
+        Category::Frame,
+        Category::TailCalls,
+        Category::Inlining,
+        Category::Unreached,
+        Category::Unproved,
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Category::Moved => "moved",
+            Category::Instructions => "instructions removed",
+            Category::Frame => "saves or frame removed",
+            Category::TailCalls => "tail calls",
+            Category::Inlining => "calls inlined",
+            Category::Unreached => "unreached",
+            Category::Unproved => "unproved",
+        }
+    }
+
+    /// What it means, for tables.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Category::Moved => "proved: the same instructions in other places",
+            Category::Instructions => "proved: fewer instructions on some paths",
+            Category::Frame => "proved: registers are not saved, or there is no frame, on some paths",
+            Category::TailCalls => "proved: calls became jumps",
+            Category::Inlining => "proved: calls are inlined",
+            Category::Unreached => "nothing leads to it",
+            Category::Unproved => "not proved",
+        }
+    }
+
+    fn of(changes: Changes) -> Category {
+        match changes {
+            Changes { inlining: true, .. } => Category::Inlining,
+            Changes { tail_calls: true, .. } => Category::TailCalls,
+            Changes { frame: true, .. } => Category::Frame,
+            Changes { instructions: true, .. } => Category::Instructions,
+            _ => Category::Moved,
+        }
+    }
+}
+
+/// What was found out about a procedure of the original.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Its name.
+    pub name: String,
+    /// What was proved.
+    pub category: Category,
+    /// Why the first of its entries that could not be proved was not.
+    pub difference: Option<(Entry, Difference)>,
+}
+
+/// What was found out about two images.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The procedures of the original.
+    pub procedures: Vec<Checked>,
+    /// Addresses of data that is not the same.
+    pub data: Vec<u64>,
+    /// Entries that were proved.
+    pub entries: usize,
+    /// Pairs of places in them.
+    pub places: usize,
+}
+
+impl Report {
+    /// Whether everything was proved.
+    pub fn is_proved(&self) -> bool {
+        self.data.is_empty() && self.count(Category::Unproved) == 0
+    }
+
+    /// The number of procedures.
+    pub fn count(&self, category: Category) -> usize {
+        self.procedures.iter().filter(|one| one.category == category).count()
+    }
+}
+
+/// Checks an optimized image against its original.
+pub fn check(original: Vec<u8>, optimized: Vec<u8>) -> Result<Report, Problem> {
+    let program = lift::lift(original)?;
+    let optimized = Elf::read(optimized)?;
+    if optimized.section(lift::MARKER).is_none() {
+        return Err(Problem::NotRewritten);
+    }
+    let mut images = Images::new(&program, &optimized)?;
+    let data = data::compare(&program, &optimized, &mut images);
+    let mut pending: BTreeSet<Entry> = data.entries.iter().copied().collect();
+    for (&optimized, &original) in &images.hints {
+        if images.owner(original).is_some_and(|owner| owner.entry == original) {
+            pending.insert(Entry { original, optimized });
+        }
+    }
+    let mut done: BTreeMap<Entry, Result<Changes, Difference>> = BTreeMap::new();
+    let mut places = 0;
+    while let Some(entry) = pending.pop_first() {
+        if done.contains_key(&entry) {
+            continue;
+        }
+        let result = Proof::attempt(&images, entry).map(|proved| {
+            places += proved.places;
+            pending.extend(proved.entries.into_iter().filter(|entry| !done.contains_key(entry)));
+            proved.changes
+        });
+        done.insert(entry, result);
+    }
+    let mut procedures: Vec<Checked> = images
+        .procedures
+        .iter()
+        .map(|one| Checked { name: one.name.clone(), category: Category::Unreached, difference: None })
+        .collect();
+    let entries = done.len();
+    for (entry, result) in done {
+        let Some(owner) = images.owner_id(entry.original) else { continue };
+        let one = &mut procedures[owner as usize];
+        let category = match result {
+            Ok(changes) => Category::of(changes),
+            Err(difference) => {
+                one.difference.get_or_insert((entry, difference));
+                Category::Unproved
+            }
+        };
+        one.category = match one.category {
+            Category::Unreached => category,
+            known => known.max(category),
+        };
+    }
+    Ok(Report { procedures, data: data.differences, entries, places })
+}

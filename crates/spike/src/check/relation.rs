@@ -1,0 +1,212 @@
+//! What holds whenever control is at a pair of places: both states as expressions over common unknowns. Two paths that
+//! meet are generalized (anti-unification): expressions keep what they have in common, and where they differ an unknown
+//! stands for every pair of them, so that what was equal in both images on both paths stays equal.
+
+use rustc_hash::FxHashMap as HashMap;
+
+use super::machine::{Context, Inlined, Machine};
+use super::term::{Node, Symbol, Terms, Value};
+use isa::Op;
+
+/// The states of both images.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// The original.
+    pub original: Machine,
+    /// The optimized image.
+    pub optimized: Machine,
+    /// The memory of both.
+    pub memory: Symbol,
+}
+
+impl State {
+    fn machines<'a>(&'a self, other: &'a State) -> [(&'a Machine, &'a Machine); 2] {
+        [(&self.original, &other.original), (&self.optimized, &other.optimized)]
+    }
+
+    /// Whether all that another state may be is known to be possible.
+    pub fn includes(&self, terms: &Terms, other: &State) -> bool {
+        let mut matching = Matching { terms, substitution: HashMap::default(), done: HashMap::default() };
+        matching.value(Value::of(self.memory), Value::of(other.memory))
+            && self.machines(other).into_iter().all(|(old, new)| matching.machine(old, new))
+    }
+
+    /// The state that includes this one and another one.
+    pub fn generalize(&self, context: &mut Context, other: &State) -> State {
+        let mut join = Join { context, variables: HashMap::default(), done: HashMap::default() };
+        let memory = join.value(Value::of(self.memory), Value::of(other.memory)).symbol;
+        let [original, optimized] = self.machines(other).map(|(old, new)| join.machine(old, new));
+        State { original, optimized, memory }
+    }
+}
+
+/// One-way unification: a substitution of unknowns that turns one state into another.
+struct Matching<'a> {
+    terms: &'a Terms,
+    substitution: HashMap<Symbol, Value>,
+    done: HashMap<Symbol, Symbol>,
+}
+
+impl Matching<'_> {
+    fn machine(&mut self, old: &Machine, new: &Machine) -> bool {
+        old.registers.iter().zip(&new.registers).all(|(&old, &new)| self.value(old, new))
+            && old.bounds.iter().all(|&(value, most)| {
+                new.bounds.iter().any(|other| other.1 == most && self.value(value, other.0))
+            })
+            && old.inlined.iter().zip(&new.inlined).all(|(old, new)| {
+                self.value(old.stack, new.stack)
+                    && old.saved.iter().zip(&new.saved).all(|(&old, &new)| self.value(old, new))
+            })
+            && old.slots.iter().all(|(place, old)| {
+                let new = new.slots.binary_search_by_key(place, |one| one.0).ok().map(|at| new.slots[at].1);
+                new.is_some_and(|new| self.value(*old, new))
+            })
+    }
+
+    fn value(&mut self, old: Value, new: Value) -> bool {
+        let node = self.terms.node(old.symbol);
+        if let Node::Variable(_) = node {
+            let own = Value { symbol: new.symbol, offset: new.offset.wrapping_sub(old.offset) };
+            return *self.substitution.entry(old.symbol).or_insert(own) == own;
+        }
+        if let Some((a, b)) = sum(self.terms, old).filter(|_| sum(self.terms, new).is_none()) {
+            let [first, second] = as_sum(self.terms, new, [a, b]);
+            return self.value(a, first) && self.value(b, second);
+        }
+        if old.offset != new.offset {
+            return false;
+        }
+        if let Some(&done) = self.done.get(&old.symbol) {
+            return done == new.symbol;
+        }
+        let is_matched = match (node, self.terms.node(new.symbol)) {
+            (Node::Operation(a, f, left), Node::Operation(b, g, right)) => {
+                a == b && f == g && left.into_iter().zip(right).all(|(a, b)| self.value(a, b))
+            }
+            (Node::Load(a, old, left), Node::Load(b, new, right)) => {
+                a == b && self.value(Value::of(old), Value::of(new)) && self.value(left, right)
+            }
+            (Node::Result(old, a), Node::Result(new, b)) => {
+                a == b && self.value(Value::of(old), Value::of(new))
+            }
+            (a, b) => a == b,
+        };
+        if is_matched {
+            self.done.insert(old.symbol, new.symbol);
+        }
+        is_matched
+    }
+}
+
+/// The two parts of a sum; its constant belongs to the first.
+fn sum(terms: &Terms, value: Value) -> Option<(Value, Value)> {
+    match terms.node(value.symbol) {
+        Node::Operation(Op::Addq, _, [a, b, _]) => Some((a.plus(value.offset), b)),
+        _ => None,
+    }
+}
+
+/// A value that is no sum, as one with 0: sums in loops begin so. It takes the place of the part that is of the same kind.
+fn as_sum(terms: &Terms, value: Value, [a, b]: [Value; 2]) -> [Value; 2] {
+    let kind = |value: Value| std::mem::discriminant(&terms.node(value.symbol));
+    let zero = Value::constant(0);
+    if kind(a) == kind(value) && kind(b) != kind(value) { [value, zero] } else { [zero, value] }
+}
+
+struct Join<'a> {
+    context: &'a mut Context,
+    /// The unknown for each pair of expressions with this difference of their constants.
+    variables: HashMap<(Symbol, Symbol, u64), Symbol>,
+    done: HashMap<(Symbol, Symbol), Option<Symbol>>,
+}
+
+impl Join<'_> {
+    fn machine(&mut self, old: &Machine, new: &Machine) -> Machine {
+        let registers = std::array::from_fn(|at| self.value(old.registers[at], new.registers[at]));
+        let slots = old.slots.iter().filter_map(|&(place, value)| {
+            let at = new.slots.binary_search_by_key(&place, |one| one.0).ok()?;
+            Some((place, self.value(value, new.slots[at].1)))
+        });
+        let slots = slots.collect();
+        let bounds = old.bounds.iter().filter_map(|&(value, most)| {
+            let other = new.bounds.iter().find(|other| other.1 == most)?;
+            Some((self.value(value, other.0), most))
+        });
+        let bounds = bounds.collect();
+        let inlined = old.inlined.iter().zip(&new.inlined).map(|(old, new)| Inlined {
+            back: old.back,
+            stack: self.value(old.stack, new.stack),
+            saved: std::array::from_fn(|at| self.value(old.saved[at], new.saved[at])),
+        });
+        let inlined = inlined.collect();
+        Machine { pc: old.pc, registers, slots, bounds, inlined, executed: 0 }
+    }
+
+    fn value(&mut self, old: Value, new: Value) -> Value {
+        if old == new {
+            return old;
+        }
+        if old.offset == new.offset
+            && let Some(symbol) = self.symbol(old.symbol, new.symbol)
+        {
+            return Value { symbol, offset: old.offset };
+        }
+        if let Some(joined) = self.sums(old, new) {
+            return joined;
+        }
+        let stack = self.context.stack;
+        self.context.is_frame_used |= old.symbol == stack || new.symbol == stack;
+        let key = (old.symbol, new.symbol, new.offset.wrapping_sub(old.offset));
+        let terms = &mut self.context.terms;
+        let symbol = *self.variables.entry(key).or_insert_with(|| terms.fresh());
+        Value { symbol, offset: old.offset }
+    }
+
+    /// What a sum and a value that is none have in common.
+    fn sums(&mut self, old: Value, new: Value) -> Option<Value> {
+        let terms = &self.context.terms;
+        let (whole, [(a, b), (c, d)]) = match (sum(terms, old), sum(terms, new)) {
+            (Some((a, b)), None) => (old, [(a, b), as_sum(terms, new, [a, b]).into()]),
+            (None, Some((a, b))) => (new, [as_sum(terms, old, [a, b]).into(), (a, b)]),
+            _ => return None,
+        };
+        let Node::Operation(op, function, [.., last]) = terms.node(whole.symbol) else { return None };
+        let operands = [self.value(a, c), self.value(b, d), last];
+        Some(self.context.terms.value(Node::Operation(op, function, operands)))
+    }
+
+    /// What two expressions have in common, unless they are of different kinds.
+    fn symbol(&mut self, old: Symbol, new: Symbol) -> Option<Symbol> {
+        if old == new {
+            return Some(old);
+        }
+        if let Some(&done) = self.done.get(&(old, new)) {
+            return done;
+        }
+        let nodes = (self.context.terms.node(old), self.context.terms.node(new));
+        let common = match nodes {
+            (Node::Operation(a, f, left), Node::Operation(b, g, right)) if a == b && f == g => {
+                let operands = std::array::from_fn(|at| self.value(left[at], right[at]));
+                Some(Node::Operation(a, f, operands))
+            }
+            (Node::Load(a, left, from), Node::Load(b, right, other)) if a == b => {
+                let memory = self.value(Value::of(left), Value::of(right)).symbol;
+                Some(Node::Load(a, memory, self.value(from, other)))
+            }
+            (Node::Result(left, a), Node::Result(right, b)) if a == b => {
+                Some(Node::Result(self.value(Value::of(left), Value::of(right)).symbol, a))
+            }
+            _ => None,
+        };
+        let terms = &mut self.context.terms;
+        let symbol = common.map(|node| terms.symbol(node));
+        if let Some(symbol) = symbol
+            && terms.is_loaded(old)
+            && terms.is_loaded(new)
+        {
+            terms.mark_loaded(symbol);
+        }
+        self.done.insert((old, new), symbol);
+        symbol
+    }
+}

@@ -1,0 +1,228 @@
+//! Symbolic values: what a register holds, as an expression over the registers and the memory at a place that control
+//! has passed. Equal expressions have equal numbers.
+
+use rustc_hash::FxHashMap as HashMap;
+use std::fmt::Write;
+
+use isa::Op;
+
+use super::machine::Code;
+
+/// Number of an expression in its [`Terms`].
+pub type Symbol = u32;
+
+/// An expression plus a constant.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Value {
+    /// The expression.
+    pub symbol: Symbol,
+    /// The constant.
+    pub offset: u64,
+}
+
+/// The expression of constants.
+pub const ZERO: Symbol = 0;
+/// The distance between the image's addresses and those that it was linked for.
+pub const BASE: Symbol = 1;
+
+/// The depth of an expression from which on it is not taken apart.
+const DEEPEST: u16 = 100;
+
+/// One of the two images.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Side {
+    /// The original image.
+    Original,
+    /// The optimized one.
+    Optimized,
+}
+
+/// An expression.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Node {
+    /// 0.
+    Zero,
+    /// See [`BASE`].
+    Base,
+    /// What a register held when the procedure was entered; of a preserved one, in one of the images.
+    Entry(u8, Option<Side>),
+    /// Anything.
+    Variable(u32),
+    /// The result of an operation with these qualifiers.
+    Operation(Op, u16, [Value; 3]),
+    /// What a load finds at an address in this memory.
+    Load(Op, Symbol, Value),
+    /// What this register holds after something happened that made this memory.
+    Result(Symbol, u8),
+    /// The address of a procedure, wherever it is: that in the original.
+    Procedure(u64),
+    /// An expression that is too deep to be taken apart.
+    Opaque(Symbol),
+}
+
+impl Value {
+    /// A constant.
+    pub const fn constant(offset: u64) -> Value {
+        Value { symbol: ZERO, offset }
+    }
+
+    /// The address that was linked as this one.
+    pub const fn address(address: u64) -> Value {
+        Value { symbol: BASE, offset: address }
+    }
+
+    /// An expression.
+    pub const fn of(symbol: Symbol) -> Value {
+        Value { symbol, offset: 0 }
+    }
+
+    /// The sum with a constant.
+    pub const fn plus(self, offset: u64) -> Value {
+        Value { symbol: self.symbol, offset: self.offset.wrapping_add(offset) }
+    }
+
+    /// The constant, if it is one.
+    pub fn as_constant(self) -> Option<u64> {
+        (self.symbol == ZERO).then_some(self.offset)
+    }
+
+    /// The address, if it is one that was linked.
+    pub fn as_address(self) -> Option<u64> {
+        (self.symbol == BASE).then_some(self.offset)
+    }
+}
+
+/// All expressions of a proof.
+#[derive(Debug)]
+pub struct Terms {
+    nodes: Vec<Node>,
+    numbers: HashMap<Node, Symbol>,
+    depths: Vec<u16>,
+    /// Loads that the original carries out.
+    loaded: Vec<bool>,
+    variables: u32,
+}
+
+impl Terms {
+    /// None but the constants.
+    pub fn new() -> Terms {
+        let mut terms = Terms {
+            nodes: Vec::new(),
+            numbers: HashMap::default(),
+            depths: Vec::new(),
+            loaded: Vec::new(),
+            variables: 0,
+        };
+        assert_eq!((terms.symbol(Node::Zero), terms.symbol(Node::Base)), (ZERO, BASE));
+        terms
+    }
+
+    /// The number of an expression.
+    pub fn symbol(&mut self, node: Node) -> Symbol {
+        let next = self.nodes.len() as Symbol;
+        let symbol = *self.numbers.entry(node).or_insert(next);
+        if symbol == next {
+            let depth = self.depth(node);
+            self.nodes.push(node);
+            self.depths.push(depth);
+            self.loaded.push(false);
+        }
+        if self.depths[symbol as usize] > DEEPEST { self.symbol(Node::Opaque(symbol)) } else { symbol }
+    }
+
+    fn depth(&self, node: Node) -> u16 {
+        let of = |value: Value| self.depths[value.symbol as usize];
+        match node {
+            Node::Operation(_, _, [a, b, c]) => 1 + of(a).max(of(b)).max(of(c)),
+            Node::Load(_, _, address) => 1 + of(address),
+            _ => 0,
+        }
+    }
+
+    /// An expression as a value.
+    pub fn value(&mut self, node: Node) -> Value {
+        Value::of(self.symbol(node))
+    }
+
+    /// The value; instead of the address of a procedure, which procedure it is, as that is the same in both images.
+    pub fn named(&mut self, value: Value, code: &Code) -> Value {
+        match value.as_address().and_then(|address| code.entries.get(&address)) {
+            Some(&original) => self.value(Node::Procedure(original)),
+            None => value,
+        }
+    }
+
+    /// A variable that nothing else is.
+    pub fn fresh(&mut self) -> Symbol {
+        self.variables += 1;
+        self.symbol(Node::Variable(self.variables))
+    }
+
+    /// The expression of a number.
+    pub fn node(&self, symbol: Symbol) -> Node {
+        self.nodes[symbol as usize]
+    }
+
+    /// Notes that the original carries out a load.
+    pub fn mark_loaded(&mut self, symbol: Symbol) {
+        self.loaded[symbol as usize] = true;
+    }
+
+    /// Whether the original carries out a load.
+    pub fn is_loaded(&self, symbol: Symbol) -> bool {
+        self.loaded[symbol as usize]
+    }
+
+    /// The value in words.
+    pub fn show(&self, value: Value) -> String {
+        let mut text = String::new();
+        self.write(&mut text, value, 4);
+        text
+    }
+
+    fn write(&self, out: &mut String, value: Value, depth: usize) {
+        let Value { symbol, offset } = value;
+        if symbol == ZERO || symbol == BASE {
+            _ = write!(out, "{offset:#x}");
+            return;
+        }
+        if depth == 0 {
+            out.push('…');
+            return;
+        }
+        match self.node(symbol) {
+            Node::Entry(register, _) => _ = write!(out, "entry {}", register_name(register)),
+            Node::Operation(op, _, operands) => {
+                _ = write!(out, "{}(", op.mnemonic());
+                for (at, operand) in operands.into_iter().enumerate() {
+                    if at > 0 {
+                        out.push_str(", ");
+                    }
+                    self.write(out, operand, depth - 1);
+                }
+                out.push(')');
+            }
+            Node::Load(op, _, address) => {
+                _ = write!(out, "{} [", op.mnemonic());
+                self.write(out, address, depth - 1);
+                out.push(']');
+            }
+            Node::Procedure(address) => _ = write!(out, "procedure {address:#x}"),
+            Node::Result(_, register) => _ = write!(out, "{} after a call", register_name(register)),
+            _ => _ = write!(out, "v{symbol}"),
+        }
+        match offset as i64 {
+            0 => {}
+            offset if offset < 0 => _ = write!(out, "-{:#x}", offset.unsigned_abs()),
+            offset => _ = write!(out, "+{offset:#x}"),
+        }
+    }
+}
+
+/// The name of a register; those from 32 on are floating-point ones.
+pub fn register_name(register: u8) -> String {
+    match register {
+        32.. => format!("$f{}", register - 32),
+        _ => isa::REGISTER_NAMES[register as usize].to_string(),
+    }
+}
