@@ -34,8 +34,11 @@ fn lines(machine: &Machine) -> u64 {
 /// A thousand executions of a block that loads, stores and branches.
 fn simulate(machine: &Machine) {
     // ldq t0,0(a0); addq t0,t1,t0; stq t0,0(a1); mulq t0,t1,t2; bne t0,.-16
-    let block =
-        Block::new(0x1_2000_0000, vec![0xa430_0000, 0x4022_0401, 0xb431_0000, 0x4c22_0403, 0xf43f_fffb]);
+    let block = Block::new(
+        &isa::Alpha,
+        0x1_2000_0000,
+        vec![0xa430_0000, 0x4022_0401, 0xb431_0000, 0x4c22_0403, 0xf43f_fffb],
+    );
     let records: Vec<u64> =
         (0..1000).flat_map(|n| [!0, 0x1_4000_0000 + 72 * n, 0x1_5000_0000 + 8 * n * n]).collect();
     let mut caches = Caches::new(machine);

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Tables = dict[str, pa.Table]
+Value = Union[str, bool, int, float]
 
 _STREAMS = ("stdin", "stdout", "stderr")
 
@@ -33,6 +34,8 @@ def caches(
     classify: bool = False,
     function: Names = (),
     threshold: Optional[float] = None,
+    settings: Optional[Mapping[str, Value]] = None,
+    sweep: Optional[Mapping[str, Iterable[Value]]] = None,
     **part: Unpack[Part],
 ) -> Tables:
     """What misses in a machine's caches and TLBs while a program runs: the tables of `pathlength caches`, by name.
@@ -41,15 +44,20 @@ def caches(
     `pathlength.machines()`, or files that describe one. `by` asks for a table by "function", "line", "instruction" or
     "unit", too; or for one by "caller", "callee" or "call_tree" alone, of each `function` named, and without calls that
     cost less than `threshold` percent. `inclusive` adds to functions what they call. With `classify`, misses are
-    classified. `part` is described in `pathlength.Part`.
+    classified. `settings` changes fields of the machine; `sweep` gives all values of one or two fields, which one table
+    compares. `part` is described in `pathlength.Part`.
 
     >>> tables = pathlength.caches("./hello", machine="dec3000", by="function", unit="greet", warm_up=2)
     >>> tables["structures"]["structure"].to_pylist()
     ['icache', 'dcache', 'bcache', 'itb', 'dtb']
     >>> "greet" in tables["functions"]["function"].to_pylist()
     True
+    >>> tables = pathlength.caches("./hello", settings={"icache.ways": 2}, sweep={"dcache.size": ["8K", "16K"]})
+    >>> tables["sweep"]["dcache_size"].to_pylist()
+    ['8K', '16K']
     """
     options = dict(machine=machine, by=_rows(by), inclusive=inclusive, classify=classify)
+    options |= dict(set=_fields(settings), sweep=_fields(sweep))
     return _tables("caches", program, args, options, part, function=function, threshold=threshold)
 
 
@@ -63,6 +71,8 @@ def time(
     inclusive: bool = False,
     function: Names = (),
     threshold: Optional[float] = None,
+    settings: Optional[Mapping[str, Value]] = None,
+    sweep: Optional[Mapping[str, Iterable[Value]]] = None,
     **part: Unpack[Part],
 ) -> Tables:
     """How long a machine takes for a program, and what for: the tables of `pathlength time`, by name.
@@ -76,6 +86,7 @@ def time(
     True
     """
     options = dict(machine=machine, by=_rows(by), inclusive=inclusive)
+    options |= dict(set=_fields(settings), sweep=_fields(sweep))
     return _tables("time", program, args, options, part, function=function, threshold=threshold)
 
 
@@ -236,6 +247,13 @@ def check(trace: StrPath) -> Tables:
 
 def _rows(by: Optional[str]) -> Optional[str]:
     return by and by.replace("_", "-")
+
+
+def _fields(values: Optional[Mapping[str, Union[Value, Iterable[Value]]]]) -> list[str]:
+    """FIELD=VALUE or FIELD=VALUE,VALUE for each field of a machine."""
+    texts = {field: [str(one).lower() if isinstance(one, bool) else str(one) for one in listed(value)]
+             for field, value in (values or {}).items()}
+    return [f"{field}={','.join(text)}" for field, text in texts.items()]
 
 
 def _tables(

@@ -64,7 +64,8 @@ impl<'a, P: FnMut(RecordBatch) -> io::Result<()>> Rows<'a, P> {
     pub fn new(replay: &'a Replay<'a>, put: P) -> Rows<'a, P> {
         let trace = replay.dictionary.trace;
         let has_values = trace.header().has_values;
-        let has_value = |&word: &u32| isa::decode(word).is_some_and(|one| one.value_register().is_some());
+        let set = trace.instruction_set();
+        let has_value = |&word: &u32| set.summary(word).is_some_and(|summary| summary.value.is_some());
         let values =
             || trace.blocks().iter().map(|block| block.words.iter().map(has_value).collect()).collect();
         Rows {
@@ -103,14 +104,13 @@ impl<'a, P: FnMut(RecordBatch) -> io::Result<()>> Rows<'a, P> {
 impl<P: FnMut(RecordBatch) -> io::Result<()>> Visitor for Rows<'_, P> {
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
         let execution = executed.execution;
-        let trace = self.replay.dictionary.trace;
-        let (set, block) = (trace.instruction_set(), &trace.blocks()[execution.block as usize]);
+        let block = &self.replay.dictionary.trace.blocks()[execution.block as usize];
         let has_value = self.values.as_ref().map(|values| &values[execution.block as usize]);
         let accesses = self.replay.accesses.of(execution.block).iter().zip(execution.addresses);
         let mut accesses = accesses.peekable();
         let mut values = execution.values.iter();
         let columns = &mut self.columns;
-        for (index, (&word, pc)) in block.words.iter().zip(block.addresses(set)).enumerate() {
+        for (index, (&word, pc)) in block.words.iter().zip(block.addresses()).enumerate() {
             let access = accesses.next_if(|(access, _)| access.index as usize == index);
             let value = has_value.filter(|has| has[index]).and_then(|_| values.next());
             if !executed.selected.has(index) {

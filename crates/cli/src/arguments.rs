@@ -17,6 +17,7 @@ mod output;
 mod program;
 mod show;
 mod spike;
+mod spike_environment;
 mod strides;
 mod study;
 mod units;
@@ -33,8 +34,12 @@ pub use output::{OutputOptions, RowOptions};
 pub use program::{FileOptions, ProgramOptions, parse};
 pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
-    BlockAlgorithm, InstrumentOptions, LayoutStep, Optimization, OptimizeOptions, ProcedureAlgorithm,
-    ProfileOptions, ReportRows, SpikeCommand,
+    BlockAlgorithm, CheckImagesOptions, InstrumentOptions, LayoutStep, Optimization, OptimizeOptions,
+    ProcedureAlgorithm, ProfileOptions, ReportRows, SpikeCommand,
+};
+pub use spike_environment::{
+    CollectOptions, ListOptions, ManagerOptions, RegisterOptions, RemoveOptions, SpikeExportOptions,
+    SpikeRunOptions, UseOptions,
 };
 pub use strides::{PatternsOf, StridesOptions};
 pub use study::{BuildOptions, StudyName, StudyOptions};
@@ -344,9 +349,10 @@ pub struct EngineOptions {
 /// The unit of work.
 #[derive(Clone, Debug, Args)]
 pub struct UnitOptions {
-    /// Count each call of this function separately: NAME or IMAGE!NAME.
+    /// Count each call of this function separately: NAME or IMAGE!NAME. `count` takes it several times: each function is a
+    /// class, and all its calls are measured.
     #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
-    pub unit: Option<String>,
+    pub unit: Vec<String>,
     /// Units to measure once the state is steady.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
     pub units: u32,
@@ -375,6 +381,8 @@ pub enum By {
     Address,
     /// Executables and shared libraries.
     Image,
+    /// Parts of the program that functions belong to, by rules (--components).
+    Component,
     /// The units of work measured, one row each.
     Unit,
 }
@@ -404,6 +412,10 @@ pub struct CountOptions {
     /// One table with these rows, instead of a summary.
     #[arg(long)]
     pub by: Option<By>,
+    /// The rules by which functions belong to components: sqlite, or a file of rules. Without this, those of a database
+    /// whose images are in the run.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub components: Option<PathBuf>,
     #[command(flatten)]
     pub rows: RowOptions,
     #[command(flatten)]

@@ -51,9 +51,14 @@ pub fn protect_inputs(command: &Command) {
         }
         Command::Spike(SpikeCommand::Optimize(options)) => {
             protect(&options.image);
-            protect(&options.profile);
+            options.profile.iter().for_each(|profile| protect(profile));
         }
         Command::Spike(SpikeCommand::Instrument(options)) => protect(&options.image),
+        Command::Spike(SpikeCommand::Check(options)) => {
+            protect(&options.original);
+            protect(&options.optimized);
+        }
+        Command::Spike(_) => {}
         Command::Time(options) => {
             protect_file(&options.input.file);
             protect_machines(&options.machines);

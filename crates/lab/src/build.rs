@@ -159,7 +159,8 @@ fn compilation(toolchain: Toolchain, target: &BuildTarget) -> Step {
         // Without the folder's name in the debug information, the same build has the same bytes.
         &["\"-ffile-prefix-map=$PWD=.\""],
         target.flags,
-        &["-o", target.image, target.source],
+        &["-o", target.image],
+        target.sources,
         target.libraries,
     ];
     let quoted = |argument: &&str| match argument.contains('$') && !argument.starts_with('"') {

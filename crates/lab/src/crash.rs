@@ -2,55 +2,28 @@
 
 use std::fmt::Write;
 
-use alpha::cpu::register;
-use engine::Crash;
+use engine::{Cpu, Crash};
 use events::LoadedImage;
+use events::record::Register;
+use guest::Guest;
 use image::Image;
-use isa::REGISTER_NAMES;
+use linux::Abi;
 
-/// Alpha's signal numbers (arch/alpha/include/uapi/asm/signal.h), their descriptions, and whether they dump core
-/// (signal(7)), which means that the program crashed.
-const SIGNALS: [(i32, &str, &str, bool); 26] = [
-    (1, "SIGHUP", "hangup", false),
-    (2, "SIGINT", "interrupt", false),
-    (3, "SIGQUIT", "quit", true),
-    (4, "SIGILL", "illegal instruction", true),
-    (5, "SIGTRAP", "breakpoint trap", true),
-    (6, "SIGABRT", "aborted", true),
-    (7, "SIGEMT", "emulation trap", true),
-    (8, "SIGFPE", "arithmetic exception", true),
-    (9, "SIGKILL", "killed", false),
-    (10, "SIGBUS", "bus error", true),
-    (11, "SIGSEGV", "memory fault", true),
-    (12, "SIGSYS", "bad system call", true),
-    (13, "SIGPIPE", "broken pipe", false),
-    (14, "SIGALRM", "alarm clock", false),
-    (15, "SIGTERM", "terminated", false),
-    (16, "SIGURG", "urgent data", false),
-    (17, "SIGSTOP", "stopped", false),
-    (18, "SIGTSTP", "stopped", false),
-    (23, "SIGIO", "input or output possible", false),
-    (24, "SIGXCPU", "CPU time limit exceeded", true),
-    (25, "SIGXFSZ", "file size limit exceeded", true),
-    (26, "SIGVTALRM", "virtual timer expired", false),
-    (27, "SIGPROF", "profiling timer expired", false),
-    (29, "SIGPWR", "power failure", false),
-    (30, "SIGUSR1", "user signal 1", false),
-    (31, "SIGUSR2", "user signal 2", false),
-];
-
-/// The name and the description of one of Alpha's signals.
+/// The name and the description of one of the guest's signals.
 pub fn signal_name(signal: i32) -> String {
-    match SIGNALS.iter().find(|(number, ..)| *number == signal) {
-        Some((_, name, meaning, _)) => format!("{name} ({meaning})"),
+    match Cpu::describe_signal(signal) {
+        Some(known) => format!("{} ({})", known.name, known.meaning),
         None => format!("signal {signal}"),
     }
 }
 
 /// Whether the signal means a crash, and not a request to end the program.
 pub fn is_crash(signal: i32) -> bool {
-    SIGNALS.iter().any(|&(number, .., core)| number == signal && core)
+    Cpu::describe_signal(signal).is_some_and(|known| known.dumps_core)
 }
+
+/// The register with the return address, by its name in the calling conventions of Alpha and RISC-V.
+const RETURN_ADDRESS: &str = "ra";
 
 /// The signal; for a crash also the address, the place in the program and the registers, over several lines.
 pub fn report(crash: &Crash, images: &[LoadedImage]) -> String {
@@ -64,14 +37,19 @@ pub fn report(crash: &Crash, images: &[LoadedImage]) -> String {
     if !is_crash(crash.signal) {
         return text;
     }
-    let cpu = &crash.cpu;
-    for (name, address) in [("pc", cpu.pc), ("ra", cpu.r[register::RA])] {
+    let (cpu, set) = (&crash.cpu, Cpu::INSTRUCTION_SET);
+    let register = |number| {
+        let register = Register::Integer(number);
+        (set.register_name(register), cpu.value(register))
+    };
+    let registers: Vec<(&str, u64)> = (0..32).map(register).collect();
+    let return_address = registers.iter().copied().filter(|&(name, _)| name == RETURN_ADDRESS);
+    for (name, address) in [("pc", cpu.pc())].into_iter().chain(return_address) {
         write!(text, "\n  {name:4} {address:016x}  {}", place(address, images)).expect("a string takes all");
     }
-    for (row, names) in REGISTER_NAMES.chunks(4).enumerate() {
+    for row in registers.chunks(4) {
         text.push_str("\n ");
-        for (column, name) in names.iter().enumerate() {
-            let value = cpu.r[4 * row + column];
+        for (name, value) in row {
             write!(text, " {name:4} {value:016x}").expect("a string takes all");
         }
     }

@@ -4,6 +4,7 @@ pub mod build;
 mod build_options;
 pub mod crash;
 pub mod debian;
+pub mod edges;
 mod interrupt;
 pub mod isolated;
 pub mod live;

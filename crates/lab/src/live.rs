@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::{Configuration, Plan, Process, Recorder};
+use engine::{Configuration, ForkedConsumer, Plan, Process, Recorder};
 use events::Consumer;
 use rustix::fs::MemfdFlags;
 use trace::{Trace, Writer};
@@ -22,7 +22,7 @@ pub struct Live<M> {
     pub trace: Trace,
     /// How the program ended.
     pub ending: Ending,
-    /// Processes that the program and its children forked; they were not observed.
+    /// Processes that the program and its children forked; the model did not observe them.
     pub forked: u64,
 }
 
@@ -34,6 +34,17 @@ pub fn run<M: Consumer + 'static>(
     model: M,
     is_parallel: bool,
 ) -> Result<Live<M>, Error> {
+    run_family(configuration, plan, model, is_parallel, None)
+}
+
+/// As [`run`]; processes that the program forks are observed by consumers of their own, if any.
+pub fn run_family<M: Consumer + 'static>(
+    configuration: &Configuration,
+    plan: &Plan,
+    model: M,
+    is_parallel: bool,
+    forked: Option<ForkedConsumer>,
+) -> Result<Live<M>, Error> {
     // The program cannot access files that were opened before its process was created.
     let file = record::out_of_reach(in_memory().map_err(Error::Simulation)?);
     let dictionary = linux::high_copy(file.as_raw_fd());
@@ -43,7 +54,7 @@ pub fn run<M: Consumer + 'static>(
     let consumer = Arc::new(Mutex::new(model));
     let writer = Writer::new(file, &record::header(configuration, plan));
     let recorder =
-        writer.and_then(|writer| Recorder::live(plan.clone(), writer, consumer.clone(), is_parallel));
+        writer.and_then(|writer| Recorder::live(plan.clone(), writer, consumer.clone(), is_parallel, forked));
     let recorder = recorder.map_err(Error::Simulation)?;
     let (_, ending) = record::run(&mut process, recorder, configuration, plan, Error::Simulation)?;
     let model =

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use analysis::classes::UnitClass;
 use analysis::similar::{hint, similar};
 use analysis::units::{Measurement, Phase, SteadyRules, SteadyState};
 use engine::{Configuration, Counter, Cpu, End, Observer, Process, UnitCounter, UnitOfWork};
-use events::{Counts, LoadedImage};
+use events::{Counts, LoadedImage, Unit};
 use image::{Image, SymbolPattern};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,21 @@ pub struct Counted {
     pub ending: Ending,
     /// Accesses that were not aligned.
     pub unaligned: u64,
+    /// Processes that the program and its children forked; they are not counted.
+    pub forked: u64,
+}
+
+/// A finished run with units of several classes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ClassesCounted {
+    /// Exact counts of the whole run.
+    pub counts: Counts,
+    /// All units of each class that was called, in the order of the functions.
+    pub classes: Vec<UnitClass>,
+    /// Functions that were never called.
+    pub never_called: Vec<String>,
+    /// How the program ended.
+    pub ending: Ending,
     /// Processes that the program and its children forked; they are not counted.
     pub forked: u64,
 }
@@ -235,7 +251,7 @@ pub fn count(
     };
     let mut state = SteadyState::new(rules.clone());
     let mut seen = 0;
-    let sink = Box::new(|unit| {
+    let sink = Box::new(|_, unit| {
         let phase = state.push(unit);
         seen += 1;
         progress(seen, phase);
@@ -245,18 +261,53 @@ pub fn count(
     let end = run(&mut process, &mut counter, &request.configuration)?;
     counter.finish(&process.cpu, &process.memory, &process.cache);
     let missing_gauge = counter.missing_gauge().map(String::from);
-    let (found, begun, total) = (counter.found(), counter.begun(), counter.total.counts(&process.cache));
+    let missing_function = counter.missing_function().map(String::from);
+    let (begun, total) = (counter.begun(), counter.total.counts(&process.cache));
     drop(counter);
-    if !found {
-        return Err(Error::no_such_function(&work.function, &process.images));
+    if let Some(function) = missing_function {
+        return Err(Error::no_such_function(&function, &process.images));
     }
     if begun == 0 {
-        return Err(Error::NeverCalled(work.function.clone()));
+        return Err(Error::NeverCalled(work.functions.join(", ")));
     }
     if let Some(variable) = missing_gauge {
         return Err(Error::NoSuchVariable(variable));
     }
     Ok(counted(total, Some(state.finish()), end, &process))
+}
+
+/// Runs the program to its end and counts all units of several classes. `progress` is called at the end of each unit with the
+/// number of units so far.
+pub fn count_classes(
+    configuration: &Configuration,
+    work: &UnitOfWork,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<ClassesCounted, Error> {
+    let mut process = Process::new(configuration)?;
+    let mut classes: Vec<UnitClass> = work.functions.iter().map(|name| UnitClass::new(name)).collect();
+    let mut seen = 0;
+    let sink = Box::new(|class: u32, unit: Unit| {
+        classes[class as usize].add(&unit);
+        seen += 1;
+        progress(seen);
+        true
+    });
+    let mut counter = UnitCounter::new(work.clone(), sink);
+    let end = run(&mut process, &mut counter, configuration)?;
+    counter.finish(&process.cpu, &process.memory, &process.cache);
+    let missing_function = counter.missing_function().map(String::from);
+    let counts = counter.total.counts(&process.cache);
+    drop(counter);
+    if let Some(function) = missing_function {
+        return Err(Error::no_such_function(&function, &process.images));
+    }
+    let (classes, unused): (Vec<_>, Vec<_>) = classes.into_iter().partition(|class| class.units() > 0);
+    if classes.is_empty() {
+        return Err(Error::NeverCalled(work.functions.join(", ")));
+    }
+    let ending = Ending::new(end, &process.images);
+    let never_called = unused.into_iter().map(|class| class.name).collect();
+    Ok(ClassesCounted { counts, classes, never_called, ending, forked: process.forked })
 }
 
 fn counted(counts: Counts, measurement: Option<Measurement>, end: End, process: &Process) -> Counted {

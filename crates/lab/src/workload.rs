@@ -51,7 +51,7 @@ pub enum Source {
 /// How images are built, in a folder with the sources.
 #[derive(Clone, Copy, Debug)]
 pub enum Recipe {
-    /// Each image is compiled from one file, in order: an image may link against those before it.
+    /// Each image is compiled by one command, in order: an image may link against those before it.
     Compile(&'static [BuildTarget]),
     /// By the sources' own build system.
     Script(Script),
@@ -68,16 +68,16 @@ pub struct Script {
     pub images: &'static [&'static str],
 }
 
-/// An image to build from one source file.
+/// An image to build from source files.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildTarget {
     /// The image's file name.
     pub image: &'static str,
-    /// The source file's name.
-    pub source: &'static str,
-    /// Switches before the source file.
+    /// The source files' names.
+    pub sources: &'static [&'static str],
+    /// Switches before the source files.
     pub flags: &'static [&'static str],
-    /// Libraries, after the source file.
+    /// Libraries, after the source files.
     pub libraries: &'static [&'static str],
 }
 
@@ -86,7 +86,7 @@ pub struct BuildTarget {
 /// left out, as SQLite's "Recommended Compile-time Options" advise.
 const SQLITE: BuildTarget = BuildTarget {
     image: "libsqlite3.so",
-    source: "sqlite3.c",
+    sources: &["sqlite3.c"],
     flags: &[
         "-fPIC",
         "-shared",
@@ -98,22 +98,24 @@ const SQLITE: BuildTarget = BuildTarget {
     libraries: &["-lm"],
 };
 
+const SQLITE_SOURCES: Source = Source::Package {
+    package: "libsqlite3-sys",
+    files: &["sqlite3/sqlite3.c", "sqlite3/sqlite3.h"],
+    home: "the amalgamation on https://sqlite.org/download.html",
+};
+
 const TPCB: Workload = Workload {
     name: "tpcb",
     title: "TPC-B on SQLite",
     sources: &[
         Source::Embedded { name: "tpcb.c", text: include_str!("../../../workloads/tpcb.c") },
-        Source::Package {
-            package: "libsqlite3-sys",
-            files: &["sqlite3/sqlite3.c", "sqlite3/sqlite3.h"],
-            home: "the amalgamation on https://sqlite.org/download.html",
-        },
+        SQLITE_SOURCES,
     ],
     recipe: Recipe::Compile(&[
         SQLITE,
         BuildTarget {
             image: "tpcb",
-            source: "tpcb.c",
+            sources: &["tpcb.c"],
             flags: &["-std=c11", "-Wl,-rpath,$ORIGIN"],
             libraries: &["-L.", "-lsqlite3"],
         },
@@ -121,6 +123,50 @@ const TPCB: Workload = Workload {
     program: "tpcb",
     unit: "tpcb_transaction",
     gauges: &["tpcb_page_hits", "tpcb_page_misses"],
+};
+
+/// A file of TPC-C, which is several.
+macro_rules! tpcc_source {
+    ($name:literal) => {
+        Source::Embedded { name: $name, text: include_str!(concat!("../../../workloads/tpcc/", $name)) }
+    };
+}
+
+/// Its other transactions are units of work, too: tpcc_payment, tpcc_order_status, tpcc_delivery, tpcc_stock_level.
+const TPCC: Workload = Workload {
+    name: "tpcc",
+    title: "TPC-C on SQLite",
+    sources: &[
+        tpcc_source!("tpcc.h"),
+        tpcc_source!("database.c"),
+        tpcc_source!("random.c"),
+        tpcc_source!("load.c"),
+        tpcc_source!("transactions.c"),
+        tpcc_source!("terminals.c"),
+        tpcc_source!("check.c"),
+        tpcc_source!("main.c"),
+        SQLITE_SOURCES,
+    ],
+    recipe: Recipe::Compile(&[
+        SQLITE,
+        BuildTarget {
+            image: "tpcc",
+            sources: &[
+                "database.c",
+                "random.c",
+                "load.c",
+                "transactions.c",
+                "terminals.c",
+                "check.c",
+                "main.c",
+            ],
+            flags: &["-std=gnu11", "-Wl,-rpath,$ORIGIN"],
+            libraries: &["-L.", "-lsqlite3", "-lm"],
+        },
+    ]),
+    program: "tpcc",
+    unit: "tpcc_new_order",
+    gauges: &["tpcc_page_hits", "tpcc_page_misses"],
 };
 
 /// PostgreSQL, with its regression tests. It finds its files relative to its programs, wherever its
@@ -182,11 +228,11 @@ const SPMV: Workload = Workload {
 };
 
 const fn spmv(image: &'static str, flags: &'static [&'static str]) -> BuildTarget {
-    BuildTarget { image, source: "spmv.f90", flags, libraries: &["-lgfortran", "-lm"] }
+    BuildTarget { image, sources: &["spmv.f90"], flags, libraries: &["-lgfortran", "-lm"] }
 }
 
 /// Every workload.
-pub const WORKLOADS: &[Workload] = &[TPCB, POSTGRESQL, SPMV];
+pub const WORKLOADS: &[Workload] = &[TPCB, TPCC, POSTGRESQL, SPMV];
 
 /// The names of all workloads.
 pub fn names() -> Vec<&'static str> {

@@ -22,13 +22,13 @@ const SMALL: Workload = Workload {
     recipe: Recipe::Compile(&[
         BuildTarget {
             image: "libhalf.so",
-            source: "half.c",
+            sources: &["half.c"],
             flags: &["-fPIC", "-shared", "-Wl,-soname,libhalf.so"],
             libraries: &[],
         },
         BuildTarget {
             image: "small",
-            source: "small.c",
+            sources: &["small.c"],
             flags: &["-Wl,-rpath,$ORIGIN"],
             libraries: &["-L.", "-lhalf"],
         },
@@ -140,7 +140,7 @@ fn sources_come_from_a_folder_if_one_is_named() {
         sources: &[Source::Package { package: "none", files: &["deep/answer.c"], home: "elsewhere" }],
         recipe: Recipe::Compile(&[BuildTarget {
             image: "answer",
-            source: "answer.c",
+            sources: &["answer.c"],
             flags: &[],
             libraries: &[],
         }]),
@@ -219,9 +219,7 @@ fn debian_archive_is_found_in_a_named_folder() {
 #[test]
 fn tpcb_is_consistent_and_repeatable() {
     let folder = tempfile::tempdir().unwrap();
-    // Kept for other tests and for studies.
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace").join("build");
-    let program = build(Workload::named("tpcb").unwrap(), &[NATIVE], &options(&kept), &|_| {})
+    let program = build(Workload::named("tpcb").unwrap(), &[NATIVE], &options(&testing::builds()), &|_| {})
         .unwrap()
         .remove(0)
         .program;

@@ -1,21 +1,11 @@
 //! The study of memory access patterns, with the small matrix.
 
-use std::path::Path;
-
 use pathlength_lab::build::BuildFolders;
 use pathlength_lab::study::strides::{StridesStudySettings, strides};
 
 fn options(sysroot: &str) -> StridesStudySettings {
     StridesStudySettings {
-        // Kept for other tests and for studies.
-        build: BuildFolders {
-            folder: Path::new(env!("CARGO_MANIFEST_DIR"))
-                .ancestors()
-                .nth(2)
-                .expect("the workspace")
-                .join("build"),
-            sources: None,
-        },
+        build: BuildFolders { folder: testing::builds(), sources: None },
         sysroot: sysroot.into(),
         with_misses: false,
     }

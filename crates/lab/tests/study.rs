@@ -1,7 +1,7 @@
 //! The byte/word study as a whole, on a few transactions.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pathlength_lab::build::BuildFolders;
 use pathlength_lab::study::{MODES, Mode, SCHEMES, StudySettings, byteword};
@@ -9,15 +9,7 @@ use pathlength_lab::study::{MODES, Mode, SCHEMES, StudySettings, byteword};
 fn options(sysroot: &str) -> StudySettings {
     StudySettings {
         modes: MODES.iter().map(|&mode| Mode { transactions: 40, ..mode }).collect(),
-        // Kept for other tests and for studies.
-        build: BuildFolders {
-            folder: Path::new(env!("CARGO_MANIFEST_DIR"))
-                .ancestors()
-                .nth(2)
-                .expect("the workspace")
-                .join("build"),
-            sources: None,
-        },
+        build: BuildFolders { folder: testing::builds(), sources: None },
         sysroot: PathBuf::from(sysroot),
     }
 }

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::spike_environment::{
+    CollectOptions, DatabaseOptions, ListOptions, ManagerOptions, RegisterOptions, RemoveOptions,
+    SpikeExportOptions, SpikeRunOptions, UseOptions,
+};
 use super::{EngineOptions, FileOptions, OutputOptions};
 
 /// Options of `profile`.
@@ -27,24 +31,97 @@ pub struct ProfileOptions {
 /// What `spike` does.
 #[derive(Debug, Subcommand)]
 pub enum SpikeCommand {
-    /// Write a better image: shorter paths, denser code.
+    /// Write a better image: shorter paths, denser code; or optimize a registered application.
     #[command(after_help = "\
 Examples:
+  pathlength spike optimize sort               of a registered application, by what was collected
   pathlength profile -o sort.profile ./sort train.txt
   pathlength spike optimize ./sort --profile sort.profile -o sort.spike
   pathlength compare ./sort ./sort.spike -- test.txt
 
-The image must have been linked with -Wl,--emit-relocs. The optimized image runs on any Alpha system.")]
+The image must have been linked with -Wl,--emit-relocs. The optimized image runs on any Alpha system. With --profile and -o \
+the database has no part in it.")]
     Optimize(OptimizeOptions),
-    /// Write an image that counts its own blocks and edges wherever it runs.
+    /// Write an image that counts its own blocks and edges wherever it runs; or instrument a registered application.
     #[command(after_help = "\
 Examples:
+  pathlength spike instrument sort             of a registered application
   pathlength spike instrument ./sort -o sort.counting
   ./sort.counting train.txt                    on any Alpha system, or under qemu-alpha
   pathlength profile --from-counts sort.counting.counts -o sort.profile ./sort
 
-Runs add to the file with the counts, also at the same time, and if they are killed. To begin again, instrument again.")]
+Runs add to the file with the counts, also at the same time, and if they are killed. To begin again, instrument again, and \
+a registered application with --replace.")]
     Instrument(InstrumentOptions),
+    /// Register a program with its libraries as an application, to be instrumented and optimized.
+    #[command(after_help = "\
+Examples:
+  pathlength spike register ./sort
+  pathlength spike collect ./sort train.txt        runs it, counting
+  pathlength spike optimize sort
+  pathlength spike run ./sort test.txt             runs the optimized images in place of the originals
+
+Libraries are found as the program's loader finds them; those that it loads later are added when it does. The files themselves are \
+never changed.")]
+    Register(RegisterOptions),
+    /// Run a registered program with instrumented images, and add what they count to its profile.
+    #[command(
+        override_usage = "pathlength spike collect [OPTIONS] [PROGRAM [ARG]...]",
+        after_help = "\
+Examples:
+  pathlength spike collect ./sort train.txt
+  pathlength spike collect                     what earlier runs have counted, also of programs that were killed
+
+The exit status is the program's."
+    )]
+    Collect(CollectOptions),
+    /// Run a program; registered applications, also those that it starts, execute the chosen version of their images.
+    #[command(
+        override_usage = "pathlength spike run [OPTIONS] <PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength spike run ./sort test.txt
+  pathlength spike run --version original ./sort test.txt
+  pathlength spike run /bin/sh -c './sort test.txt'
+
+Programs see the names, paths and status of the originals. spike instrument and spike optimize choose the version, and so does spike \
+use. The exit status is the program's."
+    )]
+    Run(SpikeRunOptions),
+    /// Choose which version of an application's images is executed.
+    #[command(after_help = "Example: pathlength spike use sort original")]
+    Use(UseOptions),
+    /// Write the optimized images of an application, or its profile, to files.
+    #[command(after_help = "\
+Examples:
+  pathlength spike export sort -o optimized
+  pathlength spike export sort --profile sort.profile")]
+    Export(SpikeExportOptions),
+    /// List registered applications, or the images of one.
+    #[command(after_help = "\
+Examples:
+  pathlength spike list
+  pathlength spike list sort --format json")]
+    List(ListOptions),
+    /// Serve a page on this machine, for this user's browser, that shows the database and does what these commands do.
+    #[command(after_help = "\
+Examples:
+  pathlength spike manager                     prints the page's address, which holds a secret
+  pathlength spike manager --port 8080
+
+Only programs of this machine reach the page, and only those that know its address. Ctrl-C ends it.")]
+    Manager(ManagerOptions),
+    /// Remove an application, its versions and profiles from the database. The originals stay.
+    #[command(after_help = "Example: pathlength spike remove sort")]
+    Remove(RemoveOptions),
+    /// Prove that an optimized image does what the original does.
+    #[command(after_help = "\
+Example:
+  pathlength spike check ./sort ./sort.spike
+
+Both images are executed symbolically, side by side, on all paths of each procedure. The exit status is 1 if a procedure
+could not be proved; the table then has the place and the path on which something differs.")]
+    Check(CheckImagesOptions),
 }
 
 /// Steps of code layout.
@@ -99,14 +176,16 @@ pub enum ReportRows {
 /// Options of `spike optimize`.
 #[derive(Debug, Args)]
 pub struct OptimizeOptions {
-    /// The image: a program or a shared object.
+    #[command(flatten)]
+    pub database: DatabaseOptions,
+    /// The image: a program or a shared object. Without --profile and -o, a registered application: its name, or its program.
     pub image: PathBuf,
     /// The profile, made by `pathlength profile`; also one of another build, as far as procedures and blocks can be matched.
-    #[arg(long, value_name = "FILE")]
-    pub profile: PathBuf,
+    #[arg(long, value_name = "FILE", requires = "output")]
+    pub profile: Option<PathBuf>,
     /// The optimized image.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "FILE", requires = "profile", conflicts_with = "database")]
+    pub output: Option<PathBuf>,
     /// Only these steps of code layout: chain, split, order; or none.
     #[arg(long, value_name = "STEP", value_delimiter = ',', value_parser = named::<LayoutStep>)]
     pub layout: Option<Vec<Option<LayoutStep>>>,
@@ -133,14 +212,34 @@ pub struct OptimizeOptions {
 /// Options of `spike instrument`.
 #[derive(Debug, Args)]
 pub struct InstrumentOptions {
-    /// The image: a program or a shared object.
+    #[command(flatten)]
+    pub database: DatabaseOptions,
+    /// The image: a program or a shared object. Without -o, a registered application: its name, or its program.
     pub image: PathBuf,
     /// The instrumented image.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["database", "replace"])]
+    pub output: Option<PathBuf>,
     /// The file with the counts, which must stay where it is; otherwise OUTPUT.counts.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "output")]
     pub counts: Option<PathBuf>,
+    /// Of an application, forget what was collected before.
+    #[arg(long)]
+    pub replace: bool,
+}
+
+/// Options of `spike check`.
+#[derive(Debug, Args)]
+pub struct CheckImagesOptions {
+    /// The original image.
+    pub original: PathBuf,
+    /// The image that spike made of it.
+    pub optimized: PathBuf,
+    /// Show these rows instead of the summary: procedure, with what could not be proved, and on which path.
+    #[arg(long)]
+    pub by: Option<ReportRows>,
+    /// The format of the report: table, csv, json, parquet or markdown.
+    #[arg(long, value_name = "FORMAT", default_value_t)]
+    pub format: report::Format,
 }
 
 /// A value by its name, or nothing by `none`.

@@ -29,6 +29,8 @@ pub enum StudyName {
     Byteword,
     /// How a sparse matrix-vector product accesses memory.
     Strides,
+    /// What each transaction of TPC-C costs, and in which part of the database.
+    Tpcc,
 }
 
 /// Options of `study`.
@@ -42,6 +44,9 @@ pub struct StudyOptions {
     /// One mode only: cached or scaled.
     #[arg(long, value_parser = ["cached", "scaled"])]
     pub mode: Option<String>,
+    /// Transactions of the study tpcc, of all kinds, in each build.
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub transactions: u32,
     /// The folder of the report and its tables, instead of study/NAME.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,

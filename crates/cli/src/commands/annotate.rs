@@ -29,7 +29,7 @@ pub fn run(options: &AnnotateOptions) -> anyhow::Result<ExitCode> {
     match (&caches.machines[..], &time.machines[..]) {
         ([machine], _) => show(options, &caches, Caches::new(machine)),
         (_, [machine]) => show(options, &time, TimingModel::new(machine)?),
-        _ => show(options, &SelectedMachines::default(), InstructionCounts::new(&isa::Alpha)),
+        _ => show(options, &SelectedMachines::default(), InstructionCounts::new()),
     }
 }
 

@@ -31,7 +31,7 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
         output.path.as_deref(),
     )?;
     let rows = options.by.map(|by| by.results(true));
-    let counts = InstructionCounts::new(&isa::Alpha);
+    let counts = InstructionCounts::new();
     let none = SelectedMachines::default();
     let form = chain_form(
         &counts.columns(),
@@ -45,7 +45,7 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
         simulated.write(tables, &options.rows, output)?;
         return simulated.finish(&options.input);
     }
-    let model = WithCallTree::new(counts, &isa::Alpha);
+    let model = WithCallTree::new(counts);
     let functions = &options.calls.functions;
     let simulated = simulate::simulate(&options.input, output, rows, functions, &none, model)?;
     if let Some((form, path)) = form {
@@ -84,7 +84,7 @@ pub fn simulate<M: InstructionResults + Model + 'static>(
     if form.is_some() && selected.names.len() > 1 {
         bail!("a flame graph shows one machine: give a single --machine");
     }
-    let model = WithCallTree::new(models, &isa::Alpha);
+    let model = WithCallTree::new(models);
     let result_rows = Some(ResultRows::Calls(rows));
     let simulated = simulate::simulate(input, output, result_rows, &options.functions, selected, model)?;
     if let (Some((form, path)), [results]) = (form, &simulated.model.model[..]) {

@@ -47,6 +47,9 @@ struct Side {
 /// Runs the programs with the same arguments, or reads saved counts and traces, and writes the tables of their
 /// differences.
 pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
+    if options.unit.unit.len() > 1 {
+        bail!("builds are compared by one unit of work: give --unit once");
+    }
     let output = &options.output;
     report::check(true, output.format(), output.path.as_deref())?;
     // Check the second program before a long run of the first.
@@ -186,7 +189,7 @@ fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Resu
     let has_failed = check_ending(&counted.ending, program)? != ExitCode::SUCCESS;
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
     let description = description(&request.configuration, &counted);
-    let unit = options.unit.unit.as_deref();
+    let unit = options.unit.unit.first().map(String::as_str);
     let counts = RunCounts::new(description, &counted.counts, unit.zip(counted.measurement));
     Ok(Side { label, counts, has_run: true, has_failed })
 }

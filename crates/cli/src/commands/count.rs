@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::code_counts::{CodeRows, code_table};
+use analysis::components::{Components, component_shares};
 use analysis::environment::describe_environment;
 use analysis::mix;
 use analysis::profile::{Profile, functions, image_shares};
@@ -15,7 +16,7 @@ use lab::measure::{self, CountRequest, Counted};
 use trace::EnvironmentSummary;
 
 use super::{
-    check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, until,
+    check_ending, check_names, classes, configuration, left_out, named_in_unit, protect_images, unit, until,
     with_output_apart, write, write_after_run,
 };
 use crate::arguments::{By, CountOptions, OutputOptions};
@@ -33,9 +34,13 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     if RunCounts::is_saved(options.program.path()) {
         return show_saved(options);
     }
-    if options.by == Some(By::Unit) && options.unit.unit.is_none() {
+    if options.by == Some(By::Unit) && options.unit.unit.is_empty() {
         anyhow::bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
     }
+    if options.unit.unit.len() > 1 {
+        return classes::run(options);
+    }
+    let rules = named_rules(options)?;
     let output = &options.output;
     report::check(
         options.by.is_none() && saved_path(output).is_none(),
@@ -68,13 +73,13 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let program = options.program.path();
     let ending = counted.ending.clone();
     let description = description(&request.configuration, &counted);
-    let unit = options.unit.unit.as_deref();
+    let unit = options.unit.unit.first().map(String::as_str);
     let code =
         code_rows(options.by).map(|rows| code_table(rows, &counted.counts, counted.measurement.as_ref()));
     let counts = RunCounts::new(description, &counted.counts, unit.zip(counted.measurement));
     match saved_path(output) {
         Some(path) => save(&counts, path)?,
-        None => show(&counts, code, options, write_after_run)?,
+        None => show(&counts, code, rules, options, write_after_run)?,
     }
     check_ending(&ending, program)
 }
@@ -88,19 +93,41 @@ fn code_rows(by: Option<By>) -> Option<CodeRows> {
     }
 }
 
-/// Shows saved counts, or those of a run with its table of lines or instructions.
-fn show(
-    counts: &RunCounts,
-    code: Option<Table>,
-    options: &CountOptions,
-    write: impl Fn(&[Table], &OutputOptions) -> Result<(), report::Error>,
-) -> anyhow::Result<()> {
-    let mut tables = tables(options.by, &counts.profile(), counts.span(), counts.measurement(), code);
-    let sorted = options.rows.sort(&mut tables);
+/// The rules that the options name, which are read before the program runs; without, those for a database among its images
+/// are taken.
+pub(super) fn named_rules(options: &CountOptions) -> anyhow::Result<Option<Components>> {
+    Ok(options.components.as_deref().map(Components::find).transpose()?)
+}
+
+/// Sorts tables and shortens those of functions, or the only one. They are shortened even if the column does not exist.
+pub(super) fn arrange(options: &CountOptions, tables: &mut [Table]) -> anyhow::Result<()> {
+    let sorted = options.rows.sort(tables);
     let usual = options.by.is_none().then_some(SUMMARY_FUNCTIONS);
     for table in tables.iter_mut().filter(|table| options.by.is_some() || table.name == "functions") {
         options.rows.shorten(table, usual, "--by function shows all functions");
     }
+    sorted
+}
+
+/// Shows saved counts, or those of a run with its table of lines or instructions.
+fn show(
+    counts: &RunCounts,
+    code: Option<Table>,
+    rules: Option<Components>,
+    options: &CountOptions,
+    write: impl Fn(&[Table], &OutputOptions) -> Result<(), report::Error>,
+) -> anyhow::Result<()> {
+    let profile = counts.profile();
+    let mut tables = match options.by {
+        Some(By::Component) => {
+            let images = profile.images.keys().map(String::as_str);
+            let components = rules.unwrap_or_else(|| Components::of_images(images));
+            let title = format!("Components of {}", counts.span());
+            vec![component_shares("components", &title, &profile, &components)]
+        }
+        by => tables(by, &profile, counts.span(), counts.measurement(), code),
+    };
+    let sorted = arrange(options, &mut tables);
     if let Some(last) = tables.last_mut() {
         // The summary has the note on units in another table.
         let unsteady = counts.measurement().filter(|_| options.by.is_some());
@@ -113,7 +140,7 @@ fn show(
 
 fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let path = options.program.path();
-    if !options.program.arguments().is_empty() || options.unit.unit.is_some() {
+    if !options.program.arguments().is_empty() || !options.unit.unit.is_empty() {
         anyhow::bail!(
             "{} holds saved counts: --unit and arguments are for a program that is run",
             path.display()
@@ -135,12 +162,12 @@ fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
     }
     let environment = counts.description.environment.as_ref().map(describe_environment);
     counts.description.notes.extend(environment.map(|it| format!("The environment of the run: {it}.")));
-    show(&counts, None, options, write)?;
+    show(&counts, None, named_rules(options)?, options, write)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The file, if its name asks for saved counts.
-fn saved_path(output: &OutputOptions) -> Option<&Path> {
+pub(super) fn saved_path(output: &OutputOptions) -> Option<&Path> {
     output.path.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "counts"))
 }
 
@@ -178,7 +205,7 @@ fn tables(
         Some(By::Image) => vec![images()],
         Some(By::Function) => vec![by_function()],
         Some(By::Unit) => measurement.map(each_unit).into_iter().collect(),
-        Some(By::Line | By::Address) => code.into_iter().collect(),
+        Some(By::Line | By::Address | By::Component) => code.into_iter().collect(),
         None => {
             let lengths = measurement.map(|measurement| {
                 path_lengths(

@@ -6,6 +6,7 @@ pub mod build;
 pub mod caches;
 pub mod calls;
 pub mod check;
+mod classes;
 pub mod compare;
 pub mod completions;
 pub mod count;
@@ -20,6 +21,8 @@ mod selected_machines;
 pub mod show;
 mod simulate;
 pub mod spike;
+mod spike_check;
+mod spike_environment;
 pub mod statics;
 pub mod strides;
 pub mod study;
@@ -53,7 +56,7 @@ fn configuration(
 ) -> Configuration {
     let (clock, random) =
         if repeatable { (Clock::Virtual, Random::Seeded(0)) } else { (Clock::Host, Random::Host) };
-    let host_environment = host_environment(engine).unwrap_or_else(|error| {
+    let host_environment = host_environment(engine, &["run".into()]).unwrap_or_else(|error| {
         eprintln!("pathlength: note: host programs cannot start Alpha programs: {error}");
         Vec::new()
     });
@@ -74,24 +77,21 @@ fn configuration(
     }
 }
 
-/// Variables by which host programs that the program starts can start Alpha programs in turn.
-fn host_environment(engine: &EngineOptions) -> std::io::Result<Vec<OsString>> {
+/// Environment variables that preload the interposition library into host programs, so that Alpha programs which those execute are run by
+/// `pathlength` with these words.
+fn host_environment(engine: &EngineOptions, words: &[OsString]) -> std::io::Result<Vec<OsString>> {
     let sysroot = std::path::absolute(&engine.sysroot)?;
-    let command = [
-        std::env::current_exe()?.into(),
-        "run".into(),
-        "--cpu".into(),
-        engine.cpu.to_string().into(),
-        "--sysroot".into(),
-        sysroot.into(),
-        "--name".into(),
-    ];
+    let options: [OsString; 5] =
+        ["--cpu".into(), engine.cpu.to_string().into(), "--sysroot".into(), sysroot.into(), "--name".into()];
+    let command = [&[std::env::current_exe()?.into()], words, &options].concat();
     Ok(interpose::environment(&command)?.into())
 }
 
 /// The unit of work and the rules of its measurement, if the options have one.
 fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
-    let function = options.unit.clone()?;
+    if options.unit.is_empty() {
+        return None;
+    }
     let gauges = options.cache.clone().unwrap_or_default();
     let hit_ratio = (!gauges.is_empty()).then_some(0.95);
     let rules = SteadyRules {
@@ -100,13 +100,13 @@ fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
         hit_ratio,
         ..SteadyRules::default()
     };
-    Some((UnitOfWork { function, gauges }, rules))
+    Some((UnitOfWork { functions: options.unit.clone(), gauges }, rules))
 }
 
 /// The names in a unit of work.
 fn named_in_unit(unit: Option<&(UnitOfWork, SteadyRules)>) -> RequestedNames<'_> {
     unit.map_or(RequestedNames::default(), |(work, _)| RequestedNames {
-        functions: vec![&work.function],
+        functions: work.functions.iter().map(String::as_str).collect(),
         variables: &work.gauges,
         ..RequestedNames::default()
     })

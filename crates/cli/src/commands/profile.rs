@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
-use engine::Plan;
-use lab::live;
+use analysis::table::separated;
+use lab::edges;
 use lab::measure::Ending;
-use spike::profile::{EdgeCounter, ImageProfile, Profile};
+use spike::profile::{EdgeCounter, EdgeCounts, ImageProfile, Profile};
 use trace::Trace;
 
 use super::simulate::is_parallel;
-use super::{check_ending, configuration, left_out};
+use super::{check_ending, configuration};
 use crate::arguments::ProfileOptions;
 use crate::progress::Replaying;
 
@@ -70,14 +70,20 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-fn count(options: &ProfileOptions) -> anyhow::Result<(EdgeCounter, Ending)> {
+/// Counts the program and the processes that it forks.
+fn count(options: &ProfileOptions) -> anyhow::Result<(EdgeCounts, Ending)> {
     let configuration = configuration(&options.engine, options.file.path(), options.file.arguments(), true);
-    let live = live::run(&configuration, &Plan::default(), EdgeCounter::default(), is_parallel(None))?;
-    left_out(live.forked).into_iter().for_each(|note| eprintln!("pathlength: note: {note}"));
-    Ok((live.model, live.ending))
+    let counted = edges::count(&configuration, is_parallel(None))?;
+    if counted.lost > 0 {
+        let [lost, forked] = [counted.lost, counted.forked].map(|number| separated(&number.to_string()));
+        eprintln!(
+            "pathlength: note: {lost} of {forked} forked processes are not in the profile: they were killed, still run, or became programs of the host"
+        );
+    }
+    Ok((counted.counts, counted.ending))
 }
 
-fn replay(path: &Path) -> anyhow::Result<EdgeCounter> {
+fn replay(path: &Path) -> anyhow::Result<EdgeCounts> {
     let trace = Trace::open(path)?;
     let (names, accesses) = (Names::of_trace(&trace), Accesses::new(&trace));
     let dictionary = Dictionary::new(&trace, &names);
@@ -93,12 +99,12 @@ fn replay(path: &Path) -> anyhow::Result<EdgeCounter> {
     bar.clear();
     match problems.into_iter().next() {
         Some(problem) => Err(problem.into()),
-        None => Ok(counter),
+        None => Ok(counter.into_counts()),
     }
 }
 
 /// The profiles of the images that can be optimized, and why the others cannot.
-fn profile(counter: &EdgeCounter) -> (Profile, Vec<String>) {
+fn profile(counter: &EdgeCounts) -> (Profile, Vec<String>) {
     let (mut images, mut left_out) = (Vec::new(), Vec::new());
     for path in counter.images() {
         match image_profile(counter, &path) {
@@ -109,7 +115,7 @@ fn profile(counter: &EdgeCounter) -> (Profile, Vec<String>) {
     (Profile::new(images), left_out)
 }
 
-fn image_profile(counter: &EdgeCounter, path: &Path) -> Result<ImageProfile, spike::Error> {
+fn image_profile(counter: &EdgeCounts, path: &Path) -> Result<ImageProfile, spike::Error> {
     let mut program = spike::optimize::open(path)?;
     let calls = counter.apply(&mut program, path);
     Ok(ImageProfile::of(&program, &name(path), &calls))

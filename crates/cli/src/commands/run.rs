@@ -19,14 +19,24 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     configuration.name.clone_from(&options.name);
     // Errors of the listener are reported before the program starts.
     let listener = options.gdb.as_deref().map(listen).transpose()?;
-    let mut process = match Process::new(&configuration) {
+    execute(&configuration, listener, || ())
+}
+
+/// Runs a program, under GDB if that is to connect. `ended` is called when the program has ended.
+pub fn execute(
+    configuration: &Configuration,
+    listener: Option<Listener>,
+    ended: impl FnOnce(),
+) -> anyhow::Result<ExitCode> {
+    let mut process = match Process::new(configuration) {
         Ok(process) => process,
-        Err(error) => return Ok(not_started(&error, options.program.path())),
+        Err(error) => return Ok(not_started(&error, &configuration.program)),
     };
     let end = match listener {
-        Some(listener) => debug(listener, &mut process, &configuration)?,
-        None => attachable(options, &mut process, &configuration)?,
+        Some(listener) => debug(listener, &mut process, configuration)?,
+        None => attachable(&mut process, configuration)?,
     };
+    ended();
     match end {
         End::Exited(status) => Ok(ExitCode::from(status as u8)),
         End::Killed(crash) => {
@@ -46,13 +56,9 @@ fn not_started(error: &engine::Error, program: &Path) -> ExitCode {
 }
 
 /// Runs the program so that `pathlength attach` can record it.
-fn attachable(
-    options: &RunOptions,
-    process: &mut Process,
-    configuration: &Configuration,
-) -> anyhow::Result<End> {
+fn attachable(process: &mut Process, configuration: &Configuration) -> anyhow::Result<End> {
     let arguments =
-        options.program.arguments().iter().map(|argument| argument.to_string_lossy().into()).collect();
+        configuration.arguments.iter().map(|argument| argument.to_string_lossy().into()).collect();
     let mut recorder = Recorder::idle(arguments, configuration.model);
     let end = measure::run(process, &mut recorder, configuration);
     // The attached recorder has reported errors itself.

@@ -11,10 +11,11 @@ use anyhow::Context;
 use spike::hot_cold::{Category, Outcome};
 use spike::layout::{BlockOrder, ProcedureOrder, Steps};
 use spike::optimize::{self, Optimized, Options};
-use spike::profile::matching::{self, Matched, Method};
+use spike::profile::matching::{self, LEAST_SHARE, Matched, Method};
 use spike::profile::{ImageProfile, IndirectCall, Profile};
 use spike::program::Program;
 
+use super::spike_environment;
 use crate::arguments::{
     BlockAlgorithm, InstrumentOptions, LayoutStep, Optimization, OptimizeOptions, ProcedureAlgorithm,
     ReportRows, SpikeCommand,
@@ -23,22 +24,37 @@ use crate::arguments::{
 /// Does what the options say.
 pub fn run(command: &SpikeCommand) -> anyhow::Result<ExitCode> {
     match command {
-        SpikeCommand::Optimize(options) => optimize(options),
-        SpikeCommand::Instrument(options) => instrument(options),
+        SpikeCommand::Optimize(options) => match (&options.profile, &options.output) {
+            (Some(profile), Some(output)) => optimize(options, profile, output),
+            _ => spike_environment::optimize(options, settings(options)),
+        },
+        SpikeCommand::Instrument(options) => match &options.output {
+            Some(output) => instrument(options, output),
+            None => spike_environment::instrument(options),
+        },
+        SpikeCommand::Register(options) => spike_environment::register(options),
+        SpikeCommand::Collect(options) => spike_environment::collect(options),
+        SpikeCommand::Run(options) => spike_environment::run(options),
+        SpikeCommand::Use(options) => spike_environment::choose(options),
+        SpikeCommand::Export(options) => spike_environment::export(options),
+        SpikeCommand::List(options) => spike_environment::list(options),
+        SpikeCommand::Remove(options) => spike_environment::remove(options),
+        SpikeCommand::Manager(options) => spike_environment::manager(options),
+        SpikeCommand::Check(options) => super::spike_check::run(options),
     }
 }
 
-fn optimize(options: &OptimizeOptions) -> anyhow::Result<ExitCode> {
+fn optimize(options: &OptimizeOptions, file: &Path, output: &Path) -> anyhow::Result<ExitCode> {
     let mut program = optimize::open(&options.image)?;
-    let profile = Profile::open(&options.profile)?;
+    let profile = Profile::open(file)?;
     let calls = match optimize::find(&profile, &program) {
         Some(image) => image.apply(&mut program),
-        None => match_profile(&profile, &mut program, options)?,
+        None => match_profile(&profile, file, &mut program, options)?,
     };
     let instructions = program.instructions();
     let problem = |problem| spike::Error::Unsuitable { path: options.image.clone(), problem };
     let optimized = optimize::optimize(program, &calls, settings(options)).map_err(problem)?;
-    write_image(&options.output, &optimized.bytes, &options.image)?;
+    write_image(output, &optimized.bytes, &options.image)?;
     let tables = match options.by {
         Some(ReportRows::Procedure) => vec![procedures(&optimized)],
         None if optimized.outcomes.is_empty() => vec![summary(&optimized, instructions)],
@@ -48,12 +64,10 @@ fn optimize(options: &OptimizeOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The least share of executed instructions that must be matched: less is a profile of another program.
-const LEAST_SHARE: f64 = 0.1;
-
 /// Applies a profile of another build of the image.
 fn match_profile(
     profile: &Profile,
+    file: &Path,
     program: &mut Program,
     options: &OptimizeOptions,
 ) -> anyhow::Result<Vec<IndirectCall>> {
@@ -71,7 +85,7 @@ fn match_profile(
     let Some((matched, image)) = best.filter(|(matched, _)| matched.share() >= LEAST_SHARE) else {
         anyhow::bail!(
             "{}: is a profile of other images ({}); make one of this image with pathlength profile",
-            options.profile.display(),
+            file.display(),
             profile.images.iter().map(|image| image.name.as_str()).collect::<Vec<_>>().join(", ")
         );
     };
@@ -79,7 +93,7 @@ fn match_profile(
     let of = |(all, matched): (u64, u64)| format!("{} of {}", number(matched), number(all));
     eprintln!(
         "pathlength: note: {} is of another build of {}: matched {} executed procedures, {} blocks, {:.1} % of the executed instructions",
-        options.profile.display(),
+        file.display(),
         image.name,
         of(matched.procedures),
         of(matched.blocks),
@@ -88,10 +102,10 @@ fn match_profile(
     Ok(calls)
 }
 
-fn instrument(options: &InstrumentOptions) -> anyhow::Result<ExitCode> {
+fn instrument(options: &InstrumentOptions, output: &Path) -> anyhow::Result<ExitCode> {
     let program = optimize::open(&options.image)?;
     let counts = options.counts.clone().unwrap_or_else(|| {
-        let mut name = options.output.clone().into_os_string();
+        let mut name = output.to_path_buf().into_os_string();
         name.push(".counts");
         name.into()
     });
@@ -104,12 +118,12 @@ fn instrument(options: &InstrumentOptions) -> anyhow::Result<ExitCode> {
     let instrumented =
         spike::instrument::instrument(program, absolute.as_os_str().as_bytes()).map_err(problem)?;
     report::write_file(&counts, |out| Ok(out.write_all(&instrumented.counts)?))?;
-    write_image(&options.output, &instrumented.bytes, &options.image)?;
+    write_image(output, &instrumented.bytes, &options.image)?;
     let summary = instrumented.summary;
     let growth = summary.instructions as f64 / summary.original_instructions.max(1) as f64 - 1.0;
     eprintln!(
         "pathlength: {}: {} counters, code {:.1} % larger; runs add to {}",
-        options.output.display(),
+        output.display(),
         number((summary.block_counters + summary.edge_counters) as u64),
         100.0 * growth,
         counts.display()
@@ -160,11 +174,12 @@ fn write_image(path: &Path, bytes: &[u8], original: &Path) -> anyhow::Result<()>
 }
 
 /// A number for people.
-fn number(number: u64) -> String {
+pub fn number(number: u64) -> String {
     separated(&number.to_string())
 }
 
-fn count(number: u64) -> Value {
+/// A cell with a number.
+pub fn count(number: u64) -> Value {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 

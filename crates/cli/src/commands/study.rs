@@ -19,6 +19,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
     let name = match options.name {
         StudyName::Byteword => "byteword",
         StudyName::Strides => "strides",
+        StudyName::Tpcc => "tpcc",
     };
     let output = options.output.clone().unwrap_or_else(|| Path::new("study").join(name));
     // Before minutes of work, check that its results can be written.
@@ -26,6 +27,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
     let (summary, tables, page) = match options.name {
         StudyName::Byteword => of_byteword(options)?,
         StudyName::Strides => of_strides(options)?,
+        StudyName::Tpcc => of_tpcc(options)?,
     };
     let page = write(&tables, &page, &output)?;
     report::write_all(&summary, report::Format::Table, None)?;
@@ -73,6 +75,22 @@ fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
     let study = study?;
     let tables = study.tables();
     Ok((tables.clone(), tables, study.page()?))
+}
+
+fn of_tpcc(options: &StudyOptions) -> anyhow::Result<Results> {
+    if options.mode.is_some() {
+        anyhow::bail!("--mode is of the study byteword");
+    }
+    let steps = Steps::new();
+    let settings = study::tpcc::TpccStudySettings {
+        transactions: options.transactions,
+        build: BuildFolders { folder: "build".into(), sources: None },
+        sysroot: options.sysroot.clone(),
+    };
+    let study = study::tpcc::tpcc(&settings, &|step| steps.show(&step));
+    steps.clear();
+    let study = study?;
+    Ok((study.summary(), study.tables(), study.page()?))
 }
 
 /// Writes the page, and every table as CSV, JSON and Parquet in the same folder. Returns the page's path.

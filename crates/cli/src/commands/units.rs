@@ -36,7 +36,7 @@ pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
         ([machine], _) => show(options, &caches, Caches::new(machine)),
         (_, [machine]) => show(options, &time, TimingModel::new(machine)?),
         _ => {
-            let counts = InstructionCounts::new(&isa::Alpha);
+            let counts = InstructionCounts::new();
             match options.compared() {
                 Some(compared) => explain(options, compared, counts),
                 None => show(options, &SelectedMachines::default(), counts),
@@ -65,7 +65,7 @@ fn explain(
     counts: InstructionCounts,
 ) -> anyhow::Result<ExitCode> {
     find_event(&InstructionResults::columns(&counts), options.event.as_deref())?;
-    let model = WithUnitBlocks::new(counts, &isa::Alpha, compared.numbers());
+    let model = WithUnitBlocks::new(counts, compared.numbers());
     let mut simulated =
         simulate(&options.input, &options.output, UNITS, &[], &SelectedMachines::default(), model)?;
     simulated.part = None;

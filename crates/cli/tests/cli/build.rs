@@ -26,9 +26,9 @@ fn build_in(folder: &Path, arguments: &[&str]) -> Command {
 #[test]
 fn unknown_workloads_are_answered_by_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
-    let outcome = outcome(build_in(folder.path(), &["tpcc"]));
+    let outcome = outcome(build_in(folder.path(), &["tpcd"]));
     assert_eq!(outcome.status.code(), Some(2));
-    assert!(outcome.stderr.contains("[possible values: tpcb, postgresql, spmv]"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("[possible values: tpcb, tpcc, postgresql, spmv]"), "{}", outcome.stderr);
 }
 
 #[test]

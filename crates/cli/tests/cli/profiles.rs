@@ -167,7 +167,12 @@ fn a_trace_in_pprofs_form_has_the_selected_instructions() {
             assert_eq!(pprof.events, ["instructions", "loads", "stores"]);
             assert_eq!(pprof.sum(|_| true), recorded.totals(options), "{what} {options}");
         }
-        let pprof = Pprof::new(&fs::read(recorded.export("pprof", "")).unwrap());
+        let exported = fs::read(recorded.export("pprof", "")).unwrap();
+        assert!(
+            exported == fs::read(recorded.export("pprof", "")).unwrap(),
+            "{what}: another file each time"
+        );
+        let pprof = Pprof::new(&exported);
         let function = if what.contains("calls") { "fibonacci" } else { "work" };
         assert_eq!(
             pprof.sum(|chain| chain[0].0 == function),

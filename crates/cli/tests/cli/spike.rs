@@ -141,6 +141,51 @@ fn profiles_add_up_and_traces_give_the_same() {
     assert_eq!(blocks(&twice), blocks(&once).iter().map(|count| count * 2).collect::<Vec<_>>());
 }
 
+/// A program that works in its children, of which one works in a thread, one forks again, and one kills itself.
+const FORKING: &str = r#"
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile long sum;
+static void __attribute__((noipa)) work(long times) { while (times--) sum += times; }
+static void *thread(void *times) { work((long)times); return 0; }
+int main(void) {
+    for (long child = 0; child < 4; child++) {
+        if (fork()) continue;
+        pthread_t one;
+        if (child == 1 && !pthread_create(&one, 0, thread, (void *)500)) pthread_join(one, 0);
+        if (child == 2 && !fork()) work(2000), _exit(0);
+        if (child == 3) work(100000), kill(getpid(), SIGKILL);
+        work(1000);
+        wait(0);
+        exit(0);
+    }
+    while (wait(0) > 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn profiles_have_forked_processes() {
+    let place = Workplace::new();
+    std::fs::write(place.path("program.c"), FORKING).unwrap();
+    place.compile(&["-Wl,--emit-relocs"], "program");
+    let output = place.pathlength(&["profile", "-o", "profile", "./program"]);
+    assert!(output.status.success());
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(notes.contains("1 of 5 forked processes are not in the profile"), "{notes}");
+    let profile: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(place.path("profile")).unwrap()).unwrap();
+    let procedures = profile["images"][0]["procedures"].as_array().unwrap();
+    let work = procedures.iter().find(|one| one["name"] == "work").unwrap();
+    let counts = work["blocks"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap());
+    assert_eq!(counts.max(), Some(1000 + 1000 + 500 + 1000 + 2000));
+    let taken = work["taken"].as_array().unwrap().iter().map(|edge| edge[1].as_u64().unwrap());
+    assert_eq!(taken.max(), Some(5500 - 5));
+}
+
 #[test]
 fn refusals_say_what_to_do_and_leave_no_file() {
     let place = Workplace::new();

@@ -99,7 +99,7 @@ impl Setting<'_> {
             let first = units.first().map_or(0, |unit| unit.number);
             let skip = first.saturating_sub(WARMING);
             let unit = UnitPlan {
-                function: self.workload.unit.into(),
+                function: self.database.workload.unit.into(),
                 skip,
                 units: Some(first - skip + units.len() as u64),
             };

@@ -16,8 +16,6 @@ mod lockstep;
 #[path = "../../../engine/tests/oracle/qemu.rs"]
 mod qemu;
 
-use std::path::Path;
-
 use pathlength_lab::build::{BuildFolders, build};
 use pathlength_lab::toolchain::{BYTE_WORD, ORIGINAL, Toolchain};
 use pathlength_lab::workload::Workload;
@@ -30,10 +28,8 @@ use crate::lockstep::compare;
 /// Loads a small bank and runs transactions on both sides, which must leave the same database.
 fn agree(toolchain: Toolchain, cpu: &str) {
     let workload = Workload::named("tpcb").expect("the workload");
-    // Kept for other tests and for studies.
-    let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace").join("build");
-    let builds = build(workload, &[toolchain], &BuildFolders { folder, sources: None }, &|_| {});
+    let folders = BuildFolders { folder: testing::builds(), sources: None };
+    let builds = build(workload, &[toolchain], &folders, &|_| {});
     let program = builds.expect("the workload builds").remove(0).program;
     let directory = directory(&format!("tpcb-{}", toolchain.name));
     let run = |arguments: &[&str]| Run {

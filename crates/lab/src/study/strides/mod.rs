@@ -20,8 +20,8 @@ use crate::toolchain::ORIGINAL;
 use crate::workload::Workload;
 use crate::{live, record};
 
-use super::setting::repeatable;
-use super::{NoLibrary, check_library};
+use super::environment::{check_library, repeatable};
+use super::error::NoLibrary;
 
 /// What to study, and where.
 #[derive(Clone, Debug)]

@@ -1,0 +1,78 @@
+//! `pathlength count` with several functions: units of work of several classes, side by side.
+
+use std::process::ExitCode;
+
+use analysis::classes::ClassProfiles;
+use analysis::components::Components;
+use analysis::table::Table;
+use analysis::units::Phase;
+use anyhow::bail;
+use lab::measure;
+
+use super::count::{arrange, named_rules, saved_path};
+use super::{
+    check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, until,
+    with_output_apart, write_after_run,
+};
+use crate::arguments::{By, CountOptions};
+use crate::progress::LiveProgress;
+
+/// Runs the program, counts all units, and writes the tables.
+pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
+    if !matches!(options.by, None | Some(By::Function | By::Image | By::Component)) {
+        bail!(
+            "with several units, rows are functions, images or components: name a single unit, or another --by"
+        );
+    }
+    if options.unit.cache.is_some() {
+        bail!("--cache is for the steady state of a single unit: leave it out");
+    }
+    let output = &options.output;
+    if saved_path(output).is_some() {
+        bail!("counts are saved with one unit: leave out the other ones, or write tables with --format");
+    }
+    report::check(options.by.is_none(), output.format(), output.path.as_deref())?;
+    let rules = named_rules(options)?;
+    let mut configuration =
+        configuration(&options.engine, options.program.path(), options.program.arguments(), true);
+    let unit = unit(&options.unit);
+    check_names(&configuration, &named_in_unit(unit.as_ref()))?;
+    let (work, _) = unit.expect("there are several");
+    let live = LiveProgress::new(output.takes_standard_output());
+    configuration.settings.executed = live.instructions();
+    let counted = with_output_apart(output, || {
+        measure::count_classes(&configuration, &work, &mut |seen| live.unit(seen, Phase::Measuring))
+    });
+    drop(live);
+    let counted = counted?;
+    protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
+    let profiles = ClassProfiles::new(&counted.classes, &counted.counts);
+    let images = profiles.image_names();
+    let components = rules.unwrap_or_else(|| Components::of_images(images.iter().map(String::as_str)));
+    let mut tables = tables(options, &profiles, &components);
+    let sorted = arrange(options, &mut tables);
+    if let Some(last) = tables.last_mut() {
+        let unused = counted.never_called.iter().map(|name| format!("{name} was never called."));
+        last.notes.extend(unused.chain(until(&counted.ending)).chain(left_out(counted.forked)));
+    }
+    write_after_run(&tables, output)?;
+    sorted?;
+    check_ending(&counted.ending, options.program.path())
+}
+
+fn tables(options: &CountOptions, profiles: &ClassProfiles, components: &Components) -> Vec<Table> {
+    match options.by {
+        Some(By::Function) => vec![profiles.functions()],
+        Some(By::Image) => vec![profiles.images()],
+        Some(By::Component) => vec![profiles.components(components)],
+        _ => {
+            let mut tables = vec![profiles.path_lengths(), profiles.shares(), profiles.images()];
+            // Without rules, components are images.
+            if *components != Components::default() {
+                tables.push(profiles.components(components));
+            }
+            tables.push(profiles.functions());
+            tables
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The study of TPC-C on SQLite: what each of its transactions costs, in which part of the database, with and without the
+//! byte and word instructions.
+
+use std::path::PathBuf;
+
+use analysis::classes::ClassProfiles;
+use analysis::components::Components;
+use analysis::table::{Kind, Table};
+use engine::{Configuration, UnitOfWork};
+use report::{Arrangement, Block, Page, Section};
+
+use super::database::{DatabaseBuilds, StudyProgress, check_success};
+use super::error::Error;
+use super::provenance;
+use crate::build::{Build, BuildFolders};
+use crate::measure::{self, ClassesCounted};
+
+/// The transactions, by their functions.
+const CLASSES: [(&str, &str); 5] = [
+    ("tpcc_new_order", "New-Order"),
+    ("tpcc_payment", "Payment"),
+    ("tpcc_order_status", "Order-Status"),
+    ("tpcc_delivery", "Delivery"),
+    ("tpcc_stock_level", "Stock-Level"),
+];
+
+/// What the runs are called in errors.
+const MODE: &str = "cached";
+
+/// What to study.
+#[derive(Clone, Debug)]
+pub struct TpccStudySettings {
+    /// How many transactions of all kinds, in each build.
+    pub transactions: u32,
+    /// Where builds and databases are kept.
+    pub build: BuildFolders,
+    /// Where Alpha's C library is.
+    pub sysroot: PathBuf,
+}
+
+/// Everything that was found.
+pub struct TpccStudy {
+    /// The summary's tables, then the others.
+    summary: Vec<Table>,
+    details: Vec<Table>,
+    provenance: Vec<(String, String)>,
+}
+
+/// Builds, loads a warehouse, runs both builds, and compares.
+pub fn tpcc(
+    settings: &TpccStudySettings,
+    progress: &(dyn Fn(StudyProgress) + Sync),
+) -> Result<TpccStudy, Error> {
+    let database = DatabaseBuilds::prepare("tpcc", &settings.build, &settings.sysroot, progress)?;
+    progress(StudyProgress::Running(MODE));
+    let counted = count(settings, &database)?;
+    Ok(TpccStudy {
+        summary: summary(&counted),
+        details: details(&database.builds, &counted),
+        provenance: provenance("pathlength study tpcc", &database.builds, &settings.sysroot),
+    })
+}
+
+/// Counts the units of both builds.
+fn count(settings: &TpccStudySettings, database: &DatabaseBuilds) -> Result<[ClassesCounted; 2], Error> {
+    let arguments = ["--transactions".into(), settings.transactions.to_string().into()];
+    let run = |configuration, _, _: &mut (dyn FnMut(()) + Send)| count_one(&configuration);
+    let mut counted = Vec::new();
+    for (build, (classes, output)) in
+        database.builds.iter().zip(database.run_both(MODE, &arguments, run, &mut |()| {})?)
+    {
+        let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
+        counted.push(finished(classes, &output).map_err(failed)?);
+    }
+    Ok(counted.try_into().unwrap_or_else(|_| unreachable!("two builds make two runs")))
+}
+
+fn count_one(configuration: &Configuration) -> Result<ClassesCounted, measure::Error> {
+    let functions = CLASSES.iter().map(|(function, _)| function.to_string()).collect();
+    measure::count_classes(configuration, &UnitOfWork { functions, gauges: Vec::new() }, &mut |_| {})
+}
+
+fn finished(mut counted: ClassesCounted, output: &str) -> Result<ClassesCounted, String> {
+    check_success(&counted.ending, output)?;
+    if let Some(function) = counted.never_called.first() {
+        return Err(format!("{function} was never called: run more transactions, with --transactions"));
+    }
+    for (class, (_, name)) in counted.classes.iter_mut().zip(CLASSES) {
+        class.name = name.into();
+    }
+    Ok(counted)
+}
+
+/// The path length of each transaction in both builds, weighed by how often it is executed.
+fn summary(counted: &[ClassesCounted; 2]) -> Vec<Table> {
+    let columns = [
+        ("transaction", Kind::Text),
+        ("units", Kind::Count),
+        ("original", Kind::Count),
+        ("byte-word", Kind::Count),
+        ("delta", Kind::Delta),
+        ("% delta", Kind::Change(1)),
+        ("share of the instructions", Kind::Percent(1)),
+    ];
+    let mut table = Table::new("transactions", "Instructions a transaction, in both builds", &columns);
+    let [original, byte_word] = counted.each_ref().map(|run| &run.classes);
+    let all: u64 = original.iter().map(|class| class.instructions()).sum();
+    for (a, b) in original.iter().zip(byte_word) {
+        let [mean_a, mean_b] = [a, b].map(|class| class.instructions() as f64 / class.units() as f64);
+        table.row(vec![
+            a.name.clone().into(),
+            a.units().into(),
+            (mean_a.round() as u64).into(),
+            (mean_b.round() as u64).into(),
+            ((mean_b - mean_a).round() as i64).into(),
+            (100.0 * (mean_b / mean_a - 1.0)).into(),
+            (100.0 * a.instructions() as f64 / all as f64).into(),
+        ]);
+    }
+    table.notes.push(
+        "The database fits the page cache; a transaction is everything from BEGIN to COMMIT, and nothing of its \
+         terminal. Nothing here is tpmC: TPC has not audited it."
+            .into(),
+    );
+    vec![table]
+}
+
+/// Both builds' tables by class: path lengths, images, components, functions.
+fn details(builds: &[Build; 2], counted: &[ClassesCounted; 2]) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for (build, counted) in builds.iter().zip(counted) {
+        let profiles = ClassProfiles::new(&counted.classes, &counted.counts);
+        let images = profiles.image_names();
+        let components = Components::of_images(images.iter().map(String::as_str));
+        for mut table in [
+            profiles.path_lengths(),
+            profiles.shares(),
+            profiles.components(&components),
+            profiles.images(),
+            profiles.functions(),
+        ] {
+            table.name = format!("{}-{}", table.name, build.name);
+            table.title = format!("{}: {} build", table.title, build.name);
+            tables.push(table);
+        }
+    }
+    tables
+}
+
+impl TpccStudy {
+    /// The answer, for the terminal.
+    pub fn summary(&self) -> Vec<Table> {
+        let components = self.details.iter().find(|table| table.name == "components-byte-word");
+        self.summary.iter().chain(components).cloned().collect()
+    }
+
+    /// Every table.
+    pub fn tables(&self) -> Vec<Table> {
+        self.summary.iter().chain(&self.details).cloned().collect()
+    }
+
+    /// The report as a page.
+    pub fn page(&self) -> Result<Page, report::Error> {
+        let transactions =
+            report::bars(&self.summary[0], "transaction", &["original", "byte-word"], Arrangement::Grouped)?;
+        let names: Vec<&str> = CLASSES.iter().map(|(_, name)| *name).collect();
+        let mut sections = vec![Section {
+            heading: "Transactions".into(),
+            blocks: self.summary.iter().cloned().map(Block::Table).collect(),
+        }];
+        for build in ["byte-word", "original"] {
+            let of_build = self.details.iter().filter(|table| table.name.ends_with(build));
+            let mut blocks = Vec::new();
+            for table in of_build {
+                if table.name.starts_with("components") {
+                    let caption = "Which parts of the database a transaction's instructions are executed in.";
+                    let rows = Table { rows: without_total(table), total: false, ..table.clone() };
+                    blocks.push(Block::Chart(report::shares(&rows, "component", &names)?.captioned(caption)));
+                }
+                blocks.push(Block::Table(top(table)));
+            }
+            sections.push(Section { heading: format!("The {build} build"), blocks });
+        }
+        Ok(Page {
+            title: "TPC-C, transaction by transaction".into(),
+            headline: "What each transaction of TPC-C costs on SQLite, and where".into(),
+            lead: LEAD.map(String::from).into(),
+            chart: Some(transactions),
+            sections,
+            provenance: self.provenance.clone(),
+            ..Page::default()
+        })
+    }
+}
+
+fn without_total(table: &Table) -> Vec<Vec<analysis::table::Value>> {
+    table.rows[..table.rows.len() - usize::from(table.total)].to_vec()
+}
+
+/// Long tables are in the files beside the page.
+fn top(table: &Table) -> Table {
+    const ROWS: usize = 30;
+    let mut rows = without_total(table);
+    let left_out = rows.len().saturating_sub(ROWS);
+    rows.truncate(ROWS);
+    let mut shown = Table { rows, ..table.clone() };
+    if table.total {
+        shown.rows.extend(table.rows.last().cloned());
+    }
+    if left_out > 0 {
+        shown.notes.push(format!("{left_out} more rows are in the files beside this page."));
+    }
+    shown
+}
+
+const LEAD: [&str; 2] = [
+    "TPC-C is the order-entry benchmark of a company with warehouses: customers place orders, pay, ask for the state of an \
+     order; orders are delivered, and the stock is watched. Its five transactions, after revision 5.11 of the \
+     specification, are executed on SQLite by an engine that counts every instruction, and the consistency conditions of \
+     clause 3.3 hold before and after each run.",
+    "The same program is compiled twice, without and with the six byte and word instructions that Alpha got in 1995.",
+];

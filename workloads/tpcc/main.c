@@ -1,0 +1,135 @@
+/* The command line. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tpcc.h"
+
+enum {
+    PAGE_SIZE = 4096,
+    MEBIBYTE = 1024 * 1024,
+    CHECKPOINT_EVERY = 100, /* transactions */
+};
+
+static const char usage[] =
+    "Usage: tpcc load FILE [--warehouses N] [--items N] [--customers N]\n"
+    "       tpcc run FILE [--transactions N] [--seed N] [--cache-mib N] [--waiting PERCENT]\n"
+    "                     [--checkpoint-every N]\n"
+    "       tpcc check FILE\n"
+    "\n"
+    "The TPC-C benchmark on SQLite. Its results are not tpmC: nothing of it was audited.\n"
+    "\n"
+    "  load    create the database FILE, replacing it\n"
+    "  run     do transactions, with the consistency of the database checked before and after\n"
+    "  check   only check it\n"
+    "\n"
+    "Options of load:\n"
+    "  --warehouses N           size of the company [1]\n"
+    "  --items N                as specified unless testing [100000]\n"
+    "  --customers N            of a district, as specified unless testing [3000]\n"
+    "\n"
+    "Options of run:\n"
+    "  --transactions N         of all kinds [1000]\n"
+    "  --seed N                 of the random inputs [1]\n"
+    "  --cache-mib N            page cache in MiB [1024]\n"
+    "  --waiting PERCENT        of the keying and think times; without, terminals do not wait [0]\n"
+    "  --checkpoint-every N     transactions between checkpoints, 0 for one at the end only [100]\n"
+    "\n"
+    "Exit status: 0, 1 if something failed or the database is inconsistent, 2 for a usage error.\n";
+
+_Noreturn static void usage_error(const char *format, const char *word) {
+    fputs("tpcc: ", stderr);
+    fprintf(stderr, format, word);
+    fputs("\nTry tpcc --help.\n", stderr);
+    exit(2);
+}
+
+static int64_t parse_number(const char *text, int64_t least, int64_t most) {
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || value < least || value > most)
+        usage_error("%s is not a number that this option takes", text);
+    return value;
+}
+
+static int load_file(const char *path, const struct scale *scale) {
+    if (unlink(path) != 0 && errno != ENOENT) fail("cannot replace %s: %s", path, strerror(errno));
+    open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    /* Nothing to recover while loading: an interrupted load is started again. */
+    execute("PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-1048576;");
+    load(scale);
+    execute("PRAGMA journal_mode=WAL");
+    bool good = check_conditions(true);
+    close_database();
+    printf("loaded %" PRId64 " warehouses\n", scale->warehouses);
+    return good ? 0 : 1;
+}
+
+static int run_file(const char *path, const struct run *options) {
+    open_database(path, SQLITE_OPEN_READWRITE);
+    /* As in tpcb.c: durable commits, checkpoints between transactions, no memory-mapped files. */
+    execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA mmap_size=0;"
+            "PRAGMA temp_store=MEMORY;");
+    char pragma[64];
+    snprintf(pragma, sizeof pragma, "PRAGMA cache_size=%" PRId64, options->cache_pages);
+    execute(pragma);
+    struct scale scale = read_scale();
+    /* Checking reads all pages, and so fills the page cache. */
+    bool good = check_conditions(false);
+    prepare_transactions();
+    run(options, &scale);
+    finalize_transactions();
+    good &= check_conditions(false);
+    close_database();
+    return good ? 0 : 1;
+}
+
+static int check_file(const char *path) {
+    open_database(path, SQLITE_OPEN_READWRITE);
+    read_scale();
+    bool good = check_conditions(false);
+    close_database();
+    return good ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+    enum { HELP = 1, WAREHOUSES, ITEMS, CUSTOMERS, TRANSACTIONS, SEED, CACHE_MIB, WAITING, CHECKPOINT };
+    static const struct option options[] = {
+        {"help", no_argument, NULL, HELP},
+        {"warehouses", required_argument, NULL, WAREHOUSES},
+        {"items", required_argument, NULL, ITEMS},
+        {"customers", required_argument, NULL, CUSTOMERS},
+        {"transactions", required_argument, NULL, TRANSACTIONS},
+        {"seed", required_argument, NULL, SEED},
+        {"cache-mib", required_argument, NULL, CACHE_MIB},
+        {"waiting", required_argument, NULL, WAITING},
+        {"checkpoint-every", required_argument, NULL, CHECKPOINT},
+        {0},
+    };
+    struct scale scale = {.warehouses = 1, .items = 100000, .customers = 3000};
+    struct run how = {1000, 1, 1024 * (MEBIBYTE / PAGE_SIZE), CHECKPOINT_EVERY, 0};
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (option) {
+        case HELP: fputs(usage, stdout); return 0;
+        case WAREHOUSES: scale.warehouses = parse_number(optarg, 1, 10000); break;
+        case ITEMS: scale.items = parse_number(optarg, 100, 100000); break;
+        case CUSTOMERS: scale.customers = parse_number(optarg, 30, 3000); break;
+        case TRANSACTIONS: how.transactions = parse_number(optarg, 0, INT64_MAX); break;
+        case SEED: how.seed = parse_number(optarg, 0, INT64_MAX); break;
+        case CACHE_MIB: how.cache_pages = parse_number(optarg, 1, 8191) * (MEBIBYTE / PAGE_SIZE); break;
+        case WAITING: how.waiting_percent = parse_number(optarg, 0, 100); break;
+        case CHECKPOINT: how.checkpoint_every = parse_number(optarg, 0, INT64_MAX); break;
+        default: usage_error("%s is not an option, or lacks its value", argv[optind - 1]);
+        }
+    if (argc - optind != 2) usage_error("expected a command and a database file%s", "");
+    const char *command = argv[optind], *path = argv[optind + 1];
+    if (strcmp(command, "load") == 0) return load_file(path, &scale);
+    if (strcmp(command, "run") == 0) return run_file(path, &how);
+    if (strcmp(command, "check") == 0) return check_file(path);
+    usage_error("%s is not a command", command);
+}
