@@ -24,7 +24,7 @@ void *__attribute__((noinline)) body(void *number) {
 fn count(guest: &Guest, arguments: &[&str]) -> (Vec<Unit>, Counts) {
     let mut process = guest.process(arguments);
     let mut units = Vec::new();
-    let work = UnitOfWork { functions: vec!["work".into()], gauges: vec![] };
+    let work = UnitOfWork { functions: vec!["work".into()], gauges: vec![], ..UnitOfWork::default() };
     let sink = |_, unit| {
         units.push(unit);
         true
