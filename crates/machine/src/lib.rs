@@ -23,6 +23,7 @@ pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use instruction_counts::{InstructionCounts, UnitInstructions};
 pub use mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
 pub use parallel::ParallelModels;
+pub use per_thread::{PerThread, Sums};
 pub use pipeline::{Cause, Cycles, PipelineSide, SiteCycles, TimingModel, TimingModelError, UnitCycles};
 pub use predictor::Predictions;
 pub use storage::{Demand, Storage, Throughput};

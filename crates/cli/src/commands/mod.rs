@@ -12,6 +12,7 @@ pub mod completions;
 pub mod count;
 pub mod doctor;
 pub mod export;
+pub mod faults;
 pub mod machines;
 pub mod man;
 pub mod mrc;

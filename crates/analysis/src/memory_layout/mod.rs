@@ -1,12 +1,14 @@
 //! The layout of a program's memory: its variables by name, its stacks, and the blocks of its heap.
 
+mod heap;
+
 use std::collections::HashMap;
 
 use events::record::Heap;
 use events::{Image, Thread};
 use image::Variable;
 
-use super::heap::Heaps;
+use self::heap::Heaps;
 use crate::names::Names;
 
 /// An array: a range of memory with a name.
@@ -69,6 +71,12 @@ const SP: u8 = 30;
 
 /// The greatest number of processes and threads: a damaged trace may name any.
 const MAX_STREAMS: usize = 1 << 20;
+
+impl Default for MemoryLayout {
+    fn default() -> MemoryLayout {
+        MemoryLayout::new()
+    }
+}
 
 impl MemoryLayout {
     /// Without images.
@@ -234,7 +242,7 @@ impl MemoryLayout {
 }
 
 /// The entry of a process or a thread.
-pub(super) fn at<T: Default + Clone>(all: &mut Vec<T>, number: u32) -> &mut T {
+fn at<T: Default + Clone>(all: &mut Vec<T>, number: u32) -> &mut T {
     let index = (number as usize).min(MAX_STREAMS);
     if index >= all.len() {
         all.resize(index + 1, T::default());
