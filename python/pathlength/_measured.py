@@ -114,6 +114,30 @@ def calls(
 
 
 @takes(Part)
+def faults(
+    program: StrPath,
+    args: Arguments = (),
+    *,
+    by: Optional[str] = None,
+    inclusive: bool = False,
+    function: Names = (),
+    threshold: Optional[float] = None,
+    **part: Unpack[Part],
+) -> Tables:
+    """Which accesses of a program or a trace are unaligned: the tables of `pathlength faults`, by name.
+
+    Without `by`: a summary, and the lines that fault with what would avoid it. `by` is "line", "data", "time",
+    "function", "instruction", "unit", "caller", "callee" or "call_tree". The other keywords are those of `caches`.
+
+    >>> tables = pathlength.faults("./hello")
+    >>> tables["summary"]["alignment_faults"].to_pylist()
+    [0]
+    """
+    options = dict(by=_rows(by), inclusive=inclusive)
+    return _tables("faults", program, args, options, part, function=function, threshold=threshold)
+
+
+@takes(Part)
 def units(
     program: StrPath,
     args: Arguments = (),

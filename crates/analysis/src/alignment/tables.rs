@@ -124,6 +124,8 @@ struct FaultGroup {
     faults: u64,
     /// Executions of the faulting instructions.
     executions: u64,
+    /// Whether one of them does not always fault.
+    is_aligned_sometimes: bool,
     /// Sizes and kinds of the accesses: bytes, and whether they store.
     accesses: BTreeSet<(u8, bool)>,
     offsets: Offsets,
@@ -181,6 +183,7 @@ impl AlignmentFaults {
                     group.faults += of_data.faults;
                     // Once for an instruction in a group, whatever it accesses.
                     group.executions += if number == 0 { executions } else { 0 };
+                    group.is_aligned_sometimes |= counted.faults < executions;
                     group.accesses.insert((access.size, access.is_store));
                     group.offsets.join(of_data.offsets);
                     *group.data.entry(data).or_default() += of_data.faults;
@@ -200,12 +203,13 @@ impl AlignmentFaults {
             Some((data, 0)) => self.memory.arrays()[data as usize].variable.as_ref(),
             _ => None,
         };
-        match (variable, group.offsets.always(size)) {
+        let offset = group.offsets.always(size).filter(|_| !group.is_aligned_sometimes);
+        match (variable, offset) {
             (Some(variable), _) if !variable.address.is_multiple_of(size) => {
                 format!("align {} to {size}", variable.name)
             }
             (_, Some(offset)) => {
-                format!("always {offset} past a multiple of {size}: insert {} bytes", size - offset)
+                format!("always {offset} past a multiple of {size}: insert {}", size - offset)
             }
             (_, None) => "any address: use a packed type, or memcpy".into(),
         }

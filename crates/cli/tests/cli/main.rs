@@ -15,6 +15,7 @@ mod distribution;
 mod documents;
 mod environment;
 mod export;
+mod faults;
 mod gdb;
 mod guide;
 mod hit_filter;
