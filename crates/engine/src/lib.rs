@@ -31,7 +31,7 @@ pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
 pub use linux::{Clock, Random, Settings, Substitution};
 pub use places::{NoPlace, Place};
-pub use platform::{Cpu, Crash, End, die, system_call_name};
+pub use platform::{Cpu, Crash, End, die, reserve_memory, system_call_name};
 pub use process::{Configuration, Error, Process};
 pub use recording::{
     AttachError, Attached, ForkedConsumer, Missing, Plan, Recorded, Recorder, UnitPlan, attach,

@@ -2,6 +2,7 @@
 
 mod assembler;
 mod memory;
+mod mixed_lengths;
 mod model;
 mod random;
 mod sequences;
