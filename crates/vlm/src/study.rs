@@ -299,9 +299,10 @@ impl StudySection {
             registry.mounts = mounts;
             registry.entries.push(entry);
         })?;
-        let mut study = StudySection { section: None, locked, folder, is_reserved: true };
+        let mut study = StudySection { section: None, locked, folder, is_reserved: false };
         let registry = study.locked.registry();
         let reservations = Reservations::lock(registry)?;
+        study.is_reserved = true;
         for (entry, _) in reservations.plan(&registry.entries.iter().collect::<Vec<_>>())? {
             reservations.apply(entry)?;
         }

@@ -132,8 +132,9 @@ impl VlmStudy {
         let what = format!("{size} in {}", backing.title());
         progress(format!("preparing {what}"));
         let outcome = study_memory(&measurement, backing, size, &mut |row| {
-            let (processes, seconds) = (row.processes, row.start_up.as_secs_f64());
-            progress(format!("{what}: {processes} processes in {seconds:.2} s"));
+            let plural = if row.processes == 1 { "" } else { "es" };
+            let seconds = row.start_up.as_secs_f64();
+            progress(format!("{what}: {} process{plural} in {seconds:.2} s", row.processes));
             self.rows.push(row);
         });
         self.note(what, outcome)

@@ -62,7 +62,7 @@ fn figures(study: &VlmStudy) -> Result<Vec<Section>, Error> {
     Ok([
         ("Figure 4: page tables", of_largest(PAGE_TABLES), "processes", with_alpha, tables_title, FIGURE_4),
         ("Figure 8: processes", of_largest(START_UP), "processes", kinds.clone(), start_title, FIGURE_8),
-        ("Figure 9: size", of_most(START_UP), "size", kinds, size_title, FIGURE_9),
+        ("Figure 9: size", of_most(START_UP), "size, GiB", kinds, size_title, FIGURE_9),
     ]
     .into_iter()
     .map(|(heading, table, category, columns, title, caption)| {
@@ -99,8 +99,8 @@ const LEAD: [&str; 2] = [
      maps by tables of its own; *shared tables* are sections as `vlm` maps them.",
 ];
 
-const FIGURE_4: &str = "With pages of 4 KiB the tables of many processes are larger than the memory that they map. Alpha's tables, whose \
-     pages have 8 KiB, are computed.";
+const FIGURE_4: &str = "With pages of 4 KiB each process has 2 MiB of page tables for each GiB that it maps: those of 512 processes are as large as the \
+     memory. Alpha's tables, whose pages have 8 KiB, are computed.";
 const FIGURE_8: &str = "Each process that maps by tables of its own has a fault for each page; with shared tables, one for each GiB.";
 const FIGURE_9: &str = "With shared tables the time does not depend on the size.";
 const POSTGRESQL: &str = "Each connection reads all shared buffers. The server forks its processes, so that huge pages of its own have \

@@ -125,10 +125,10 @@ pub fn by_processes(study: &VlmStudy, measure: Measure, size: Size) -> Table {
 
 /// A measure against the size, of one number of processes.
 pub fn by_size(study: &VlmStudy, measure: Measure, processes: usize) -> Table {
-    let mut table = kinds(measure, &[("size", Kind::Text)]);
+    let mut table = kinds(measure, &[("size, GiB", Kind::Real(2))]);
     table.name += "-by-size";
     for size in sizes(study) {
-        let first = [Value::from(size.to_string())];
+        let first = [Value::from(size.bytes() as f64 / (1_u64 << 30) as f64)];
         table.row(first.into_iter().chain(cells(study, measure, size, processes)).collect());
     }
     table
