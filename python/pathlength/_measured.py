@@ -197,17 +197,24 @@ def mrc(
     streams: Names = (),
     line_size: Optional[int] = None,
     largest: Optional[int] = None,
+    granularity_hints: Optional[str] = None,
     **part: Unpack[Part],
 ) -> Tables:
     """Miss-ratio curves: the misses of caches of all sizes up to `largest` bytes, with lines of `line_size` bytes.
 
-    A table for each of `streams`: "code", "data" and "both".
+    A table for each of `streams`: "code", "data" and "both". With lines as long as pages the caches are TLBs, which map the
+    regions of `granularity_hints` ("mappings", "program", "all" or ranges of addresses) by larger entries.
 
     >>> curve = pathlength.mrc("./hello", streams="data", largest=64 << 10)["mrc_data"]
     >>> curve["size"].to_pylist()[-1]
     65536
     """
-    options = dict(streams=",".join(listed(streams)) or None, line_size=line_size, largest=largest)
+    options = dict(
+        streams=",".join(listed(streams)) or None,
+        line_size=line_size,
+        largest=largest,
+        granularity_hints=granularity_hints,
+    )
     return _tables("mrc", program, args, options, part)
 
 

@@ -16,8 +16,8 @@ mod warm_up;
 
 pub use caches::{Caches, Structure, UnitMisses};
 pub use description::{
-    Cache, Crossing, Error, Holds, Machine, MainMemory, Prefetch, Processor, Replacement, Setting, Sweep,
-    TranslationBuffer, Write, WriteBuffer, names,
+    Cache, Crossing, Error, HintedRegion, HintedRegions, Holds, Machine, MainMemory, Prefetch, Processor,
+    Replacement, Setting, Sweep, TranslationBuffer, Write, WriteBuffer, names,
 };
 pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use instruction_counts::{InstructionCounts, UnitInstructions};
