@@ -43,9 +43,12 @@ struct Unaligned {
     faults: u64,
     /// How often a pair of accesses, of which this is the second one, accessed two quadwords.
     crossing: u64,
-    /// Faults by what was accessed: an index of [`MemoryLayout::arrays`].
-    data: BTreeMap<u32, DataFaults>,
+    /// Faults by what was accessed.
+    data: BTreeMap<AccessedData, DataFaults>,
 }
+
+/// What is accessed: an index of [`MemoryLayout::arrays`], and a member of the structure.
+type AccessedData = (u32, Option<usize>);
 
 /// The faults of accesses to the same data.
 #[derive(Clone, Copy, Debug, Default)]
@@ -180,7 +183,8 @@ impl AlignmentFaults {
                 let data = self.memory.find(thread, block.accesses[number].base, address);
                 self.total.faults += 1;
                 counted[number].faults += 1;
-                let data = counted[number].data.entry(data).or_default();
+                let member = self.memory.member(thread.process, address);
+                let data = counted[number].data.entry((data, member)).or_default();
                 data.faults += 1;
                 data.offsets.add(address);
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use events::BlockId;
 use trace::Trace;
 
-use super::{AlignmentFaults, Offsets, Totals, UnitFaults};
+use super::{AccessedData, AlignmentFaults, Offsets, Totals, UnitFaults};
 use crate::models::{InstructionResults, UnitResults};
 use crate::names::FunctionName;
 use crate::source::SourceFiles;
@@ -130,7 +130,7 @@ struct FaultGroup {
     accesses: BTreeSet<(u8, bool)>,
     offsets: Offsets,
     /// Faults by data.
-    data: BTreeMap<u32, u64>,
+    data: BTreeMap<AccessedData, u64>,
     /// Faults by line.
     lines: BTreeMap<Line, u64>,
 }
@@ -169,7 +169,7 @@ fn and_others(text: String, others: usize) -> String {
 
 impl AlignmentFaults {
     /// Divides the faults into groups. `key` is given the line and the data of faults.
-    fn groups<K: Ord>(&self, trace: &Trace, key: impl Fn(&Line, u32) -> K) -> Vec<(K, FaultGroup)> {
+    fn groups<K: Ord>(&self, trace: &Trace, key: impl Fn(&Line, AccessedData) -> K) -> Vec<(K, FaultGroup)> {
         let mut groups: BTreeMap<K, FaultGroup> = BTreeMap::new();
         for (id, block) in (0..).zip(trace.blocks()) {
             let executions = self.executions[id as usize];
@@ -200,7 +200,7 @@ impl AlignmentFaults {
     fn suggestion(&self, group: &FaultGroup) -> String {
         let size = group.size();
         let variable = match most(&group.data) {
-            Some((data, 0)) => self.memory.arrays()[data as usize].variable.as_ref(),
+            Some(((array, None), 0)) => self.memory.arrays()[array as usize].variable.as_ref(),
             _ => None,
         };
         let offset = group.offsets.always(size).filter(|_| !group.is_aligned_sometimes);
@@ -236,7 +236,7 @@ pub fn by_line(faults: &AlignmentFaults, trace: &Trace) -> Table {
     for ((location, function), group) in faults.groups(trace, |line, _| line.clone()) {
         let text = location.as_ref().and_then(|(file, line)| source.line(file, *line));
         let data = most(&group.data)
-            .map(|(data, others)| and_others(faults.memory.arrays()[data as usize].name.clone(), others));
+            .map(|((array, member), others)| and_others(faults.memory.name(array, member), others));
         table.row(vec![
             location.map(|(file, line)| format!("{file}:{line}")).into(),
             function.function.clone().into(),
@@ -268,14 +268,15 @@ pub fn by_data(faults: &AlignmentFaults, trace: &Trace) -> Table {
     ];
     let mut table = Table::new("data", "Data with alignment faults", &columns);
     let all = faults.totals().faults as f64;
-    for (data, group) in faults.groups(trace, |_, data| data) {
-        let array = &faults.memory.arrays()[data as usize];
+    for ((array, member), group) in faults.groups(trace, |_, data| data) {
+        let name = faults.memory.name(array, member);
+        let array = &faults.memory.arrays()[array as usize];
         let line = most(&group.lines).map(|((location, function), others)| {
             let line = location.map_or(function.function.clone(), |(file, line)| format!("{file}:{line}"));
             and_others(line, others)
         });
         table.row(vec![
-            array.name.clone().into(),
+            name.into(),
             array.place.clone().into(),
             array.shape.clone().into(),
             group.faults.into(),

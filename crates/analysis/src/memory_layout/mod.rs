@@ -136,6 +136,30 @@ impl MemoryLayout {
         }
     }
 
+    /// The index of the member of a structure that an address of a variable belongs to: of
+    /// [`image::Element::members`].
+    pub fn member(&self, process: u32, address: u64) -> Option<usize> {
+        let pieces = &self.processes.get(process as usize)?.pieces;
+        let piece = pieces[pieces.partition_point(|piece| piece.start <= address).checked_sub(1)?];
+        let element = self.arrays[piece.array as usize].variable.as_ref()?.element.as_ref()?;
+        let offset = address - piece.start;
+        if address >= piece.end || element.size == 0 {
+            None
+        } else {
+            element.member_at(offset % element.size)
+        }
+    }
+
+    /// The name of an array, or of a member of it.
+    pub fn name(&self, array: u32, member: Option<usize>) -> String {
+        let array = &self.arrays[array as usize];
+        let element = array.variable.as_ref().and_then(|variable| variable.element.as_ref());
+        match member.and_then(|member| element?.members.get(member)) {
+            Some(member) => format!("{}.{}", array.name, member.name),
+            None => array.name.clone(),
+        }
+    }
+
     /// Follows a heap mark of a thread.
     #[cold]
     pub fn heap(&mut self, thread: Thread, mark: Heap, names: &Names) {

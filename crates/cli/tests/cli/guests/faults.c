@@ -14,6 +14,17 @@ __attribute__((noinline)) void misplaced(char *at) {
     for (int i = 0; i < 100; i++) sum += *(volatile long *)(at + 8 * i);
 }
 
+static struct { char tag; char raw[16]; } holders[4] __attribute__((aligned(8)));
+
+/* Loads of a member that begins at 1, 18, 35 and 52. */
+__attribute__((noinline)) void members(void) {
+    for (int i = 0; i < 4; i++) {
+        char *raw = holders[i].raw;
+        __asm__("" : "+r"(raw));
+        sum += *(volatile long *)raw;
+    }
+}
+
 /* Stores to each byte of 64: 7 of 8 fault. */
 __attribute__((noinline)) void anywhere(char *block) {
     for (int i = 0; i < 64; i++) *(volatile long *)(block + i) = i;
@@ -27,6 +38,7 @@ int main(void) {
     for (int i = 0; i < 10; i++) misplaced(bytes + 4);
     for (int i = 0; i < 5; i++) anywhere(block);
     for (int i = 0; i < 20; i++) sum += known(&pair.inner);
+    for (int i = 0; i < 5; i++) members();
     free(block);
     return 0;
 }
