@@ -11,6 +11,7 @@ use crate::ranges;
 mod compare;
 mod environment;
 mod export;
+mod faults;
 mod install;
 mod models;
 mod output;
@@ -25,6 +26,7 @@ mod units;
 pub use compare::GateOptions;
 pub use environment::EnvironmentOptions;
 pub use export::{ExportOptions, Form};
+pub use faults::{FaultRows, FaultsOptions};
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions};
 pub use models::{
     AnnotateOptions, CachesOptions, CallOptions, CallsOptions, MachineSettings, MachinesOptions, MrcOptions,
@@ -117,8 +119,9 @@ executes too much more, and the functions that grew most are named on standard e
 Examples:
   pathlength study byteword     the effect of the byte and word instructions on a database
   pathlength study strides      how a sparse matrix-vector product accesses memory
+  sudo pathlength study vlm --sizes 1G,2G --processes 1,100 --postgresql-size 0M
 
-The report is study/byteword/index.html, or study/strides/index.html.")]
+The report is study/byteword/index.html, and so on for each study.")]
     Study(StudyOptions),
     /// Record every instruction and every address of a run, or of a part of it.
     #[command(
@@ -244,6 +247,24 @@ Calls are followed by control flow, exactly and without sampling; in recursion a
 is a part of that one, so that no instruction is counted twice."
     )]
     Calls(CallsOptions),
+    /// Find alignment faults: accesses to unaligned addresses, which the operating system must carry out.
+    #[command(
+        override_usage = "pathlength faults [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength faults ./sort data.txt                               the lines that fault, and what would avoid it
+  pathlength faults --by data ./sort data.txt                     the variables and blocks of the heap
+  pathlength faults --by unit --unit compare ./sort data.txt      each call of the function compare
+  pathlength faults --by time --format csv ./sort data.txt        in windows of equally many instructions
+  pathlength faults --by call-tree -o faults.html ./sort data.txt a flame graph of faults
+  pathlength faults sort.trace                                    of a trace; of a server: pathlength attach, then this
+
+A load or a store faults if its address is not a multiple of its size. Compilers access types that they know to be \
+unaligned by two accesses to whole quadwords (ldq_u, stq_u): these never fault, and are counted as made safe; crossing \
+are those whose data lay in two quadwords. Blocks of the heap are named by the calls that allocated them, in a trace if it was \
+recorded with --heap."
+    )]
+    Faults(FaultsOptions),
     /// Show what one call of a function costs: the distribution over all calls.
     #[command(
         override_usage = "pathlength units [OPTIONS] <TRACE|PROGRAM> [ARG]...",

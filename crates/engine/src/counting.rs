@@ -8,9 +8,9 @@ use events::{BlockId, Counts, LoadedImage, Unit};
 
 use crate::calls::{Calls, Ended};
 use crate::lock;
-use crate::unit_class::ClassRule;
 use crate::places::Name;
 use crate::platform::{Block, BlockCache, Cpu};
+use crate::unit_class::ClassRule;
 use guest::{Debugged, Guest, Instrumentation, InstrumentationLevel, Observer};
 use memory::Memory;
 

@@ -30,15 +30,15 @@ mod unit_name;
 pub use calls::{has_function, unit_functions};
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;
+pub use family::{
+    CountedProcess, CountedUnit, Family, FamilyCounter, FamilyError, ProcessNumber, ProcessState,
+};
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
 pub use linux::{Clock, Random, Settings, Substitution};
 pub use places::{NoPlace, Place};
-pub use platform::{Cpu, Crash, End, die, system_call_name};
+pub use platform::{Cpu, Crash, End, die, reserve_memory, system_call_name};
 pub use process::{Configuration, Error, Process};
-pub use family::{
-    CountedProcess, CountedUnit, Family, FamilyCounter, FamilyError, ProcessNumber, ProcessState,
-};
 pub use recording::{
     AttachError, Attached, ForkedConsumer, Missing, Plan, Recorded, Recorder, UnitPlan, attach,
 };

@@ -25,8 +25,7 @@ pub(crate) enum UnitEnd {
 
 /// The words between two functions. No symbol has them with blanks around, as all of C, C++, Fortran and Rust join names by
 /// punctuation.
-const WORDS: [(&str, fn(Name) -> UnitEnd); 2] =
-    [(" to ", UnitEnd::Entry), (" through ", UnitEnd::ReturnOf)];
+const WORDS: [(&str, fn(Name) -> UnitEnd); 2] = [(" to ", UnitEnd::Entry), (" through ", UnitEnd::ReturnOf)];
 
 impl UnitName {
     /// Of a user's text: `begin`, `begin to end`, `begin through end`.

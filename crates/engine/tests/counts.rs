@@ -25,7 +25,7 @@ fn count(guest: &Guest, arguments: &[&str]) -> (Vec<Unit>, Counts) {
     let mut process = guest.process(arguments);
     let mut units = Vec::new();
     let work = UnitOfWork { functions: vec!["work".into()], gauges: vec![], ..UnitOfWork::default() };
-    let sink = |_, unit| {
+    let sink = |_, _: Option<&str>, unit| {
         units.push(unit);
         true
     };

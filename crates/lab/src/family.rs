@@ -259,9 +259,7 @@ impl CountFolder {
         let path = saved.with_file_name(name);
         match fs::create_dir(&path) {
             Ok(()) => Ok(CountFolder(std::path::absolute(&path).map_err(Error::Simulation)?)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(Error::FolderExists { path })
-            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::FolderExists { path }),
             Err(reason) => Err(Error::NotWritten { path, reason, is_partial: false }),
         }
     }

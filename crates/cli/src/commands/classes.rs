@@ -38,7 +38,10 @@ pub(super) fn check_rows(options: &CountOptions) -> anyhow::Result<()> {
 }
 
 /// The rules by which functions belong to components.
-pub(super) fn class_components(options: &CountOptions, profiles: &ClassProfiles) -> anyhow::Result<Components> {
+pub(super) fn class_components(
+    options: &CountOptions,
+    profiles: &ClassProfiles,
+) -> anyhow::Result<Components> {
     let images = profiles.image_names();
     Ok(named_rules(options)?.unwrap_or_else(|| Components::of_images(images.iter().map(String::as_str))))
 }
@@ -82,7 +85,11 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     check_ending(&counted.ending, options.program.path())
 }
 
-pub(super) fn tables(options: &CountOptions, profiles: &ClassProfiles, components: &Components) -> Vec<Table> {
+pub(super) fn tables(
+    options: &CountOptions,
+    profiles: &ClassProfiles,
+    components: &Components,
+) -> Vec<Table> {
     match options.by {
         Some(By::Function) => vec![profiles.functions()],
         Some(By::Image) => vec![profiles.images()],

@@ -16,8 +16,8 @@ use lab::measure::{self, CountRequest, Counted};
 use trace::EnvironmentSummary;
 
 use super::{
-    check_ending, check_names, classes, configuration, family, left_out, named_in_unit, protect_images, unit, until,
-    with_output_apart, write, write_after_run,
+    check_ending, check_names, classes, configuration, family, left_out, named_in_unit, protect_images, unit,
+    until, with_output_apart, write, write_after_run,
 };
 use crate::arguments::{By, CountOptions, OutputOptions};
 use crate::messages::{self, Message};

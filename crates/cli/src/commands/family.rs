@@ -36,9 +36,8 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let work = unit.map(|(work, _)| work).unwrap_or_default();
     let folder = CountFolder::new(saved_path(output))?;
     let description = run_description(&configuration, Vec::new());
-    let counted = with_output_apart(output, || {
-        family::count(&configuration, &work, folder.path(), &description)
-    })?;
+    let counted =
+        with_output_apart(output, || family::count(&configuration, &work, folder.path(), &description))?;
     let mut notes: Vec<String> = counted.ending.as_ref().and_then(until).into_iter().collect();
     if counted.family.processes.iter().any(|process| process.state == ProcessState::Running) {
         let path = folder.keep();
@@ -72,7 +71,9 @@ fn check(options: &CountOptions) -> anyhow::Result<()> {
     if has_classes {
         classes::check_rows(options)?;
         if saved_path(&options.output).is_some() {
-            bail!("counts of all processes are saved without units: leave out --unit, or write tables with --format");
+            bail!(
+                "counts of all processes are saved without units: leave out --unit, or write tables with --format"
+            );
         }
     }
     Ok(())

@@ -13,6 +13,7 @@ pub mod count;
 pub mod doctor;
 pub mod export;
 mod family;
+pub mod faults;
 pub mod machines;
 pub mod man;
 pub mod mrc;

@@ -98,7 +98,11 @@ impl ClassSums {
     }
 
     /// Adds executions of blocks, of which there are `blocks`.
-    pub(super) fn add(&mut self, blocks: usize, executed: impl Iterator<Item = (u32, u64)>) -> io::Result<()> {
+    pub(super) fn add(
+        &mut self,
+        blocks: usize,
+        executed: impl Iterator<Item = (u32, u64)>,
+    ) -> io::Result<()> {
         let wanted = blocks.min(MOST_BLOCKS).next_multiple_of(STEP);
         if wanted > self.room {
             // SAFETY: so many are mapped.

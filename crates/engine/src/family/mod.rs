@@ -295,9 +295,9 @@ impl Observer<Cpu> for FamilyCounter {
         if is_inherited {
             (self.numbers, self.counters) = (parent.numbers.clone(), parent.counters);
         } else {
-            let logged = (1..).zip(&self.images).try_for_each(|(number, image)| {
-                lock(&self.program).mapped(number, image)
-            });
+            let logged = (1..)
+                .zip(&self.images)
+                .try_for_each(|(number, image)| lock(&self.program).mapped(number, image));
             self.checked(logged);
             // The lock of the parent's program, which another thread held, is never released here.
             std::mem::forget(parent);

@@ -208,8 +208,7 @@ impl ReplayedThread {
         }
         let mut executions = area.executions(self.numbers.len())?;
         if let Some(terms) = Term::from_words(&self.terms) {
-            let counters: Vec<Cell<u64>> =
-                area.counters(terms.len())?.into_iter().map(Cell::new).collect();
+            let counters: Vec<Cell<u64>> = area.counters(terms.len())?.into_iter().map(Cell::new).collect();
             let zeros = vec![Cell::new(0); counters.len()];
             flow::take(&terms[..counters.len()], &counters, &zeros, |id, times| {
                 if let Some(sum) = executions.get_mut(id as usize) {

@@ -205,7 +205,11 @@ fn execute(run: &Run, stream: File) -> Summary {
         process.cache.limit(1);
     }
     let mut units = Vec::new();
-    let work = UnitOfWork { functions: vec![run.unit.clone().unwrap_or("none".into())], gauges: vec![], ..UnitOfWork::default() };
+    let work = UnitOfWork {
+        functions: vec![run.unit.clone().unwrap_or("none".into())],
+        gauges: vec![],
+        ..UnitOfWork::default()
+    };
     let counter = UnitCounter::new(
         work,
         Box::new(|_, unit| {
