@@ -86,6 +86,8 @@ Examples:
   pathlength count --by function ./sort data.txt      every function that ran
   pathlength count --by line ./sort data.txt          every line of source; --by address: every instruction
   pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
+  pathlength count --children ./server                all processes; --by process: each of them
+  pathlength count --children --unit 'begin through commit' --class 'execute($1) ~ ^[A-Z]+' ./server
   pathlength count --clear-env --env LANG=C ./sort    counts depend on the environment, too
 
 The tables follow the program's own output on a terminal. Otherwise they go to standard error, as with perf and time, \

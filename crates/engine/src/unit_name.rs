@@ -23,9 +23,12 @@ pub(crate) enum UnitEnd {
     ReturnOf(Name),
 }
 
+/// Where a unit ends, by the second function.
+type EndAt = fn(Name) -> UnitEnd;
+
 /// The words between two functions. No symbol has them with blanks around, as all of C, C++, Fortran and Rust join names by
 /// punctuation.
-const WORDS: [(&str, fn(Name) -> UnitEnd); 2] = [(" to ", UnitEnd::Entry), (" through ", UnitEnd::ReturnOf)];
+const WORDS: [(&str, EndAt); 2] = [(" to ", UnitEnd::Entry), (" through ", UnitEnd::ReturnOf)];
 
 impl UnitName {
     /// Of a user's text: `begin`, `begin to end`, `begin through end`.

@@ -93,7 +93,7 @@ impl Logs {
                 logs.insert(name, entries(&fs::read(&path)?));
             }
         }
-        Ok(logs.into())
+        Ok(Logs(logs))
     }
 
     /// What the entries say that lie before an end.
@@ -115,12 +115,6 @@ impl Logs {
 /// Logs that refer to each other in a circle are damaged.
 const MOST_GENERATIONS: usize = 10_000;
 
-impl From<BTreeMap<LogName, Vec<(u64, Entry)>>> for Logs {
-    fn from(logs: BTreeMap<LogName, Vec<(u64, Entry)>>) -> Logs {
-        Logs(logs)
-    }
-}
-
 /// The entries up to the first line that is not whole.
 fn entries(bytes: &[u8]) -> Vec<(u64, Entry)> {
     let mut position = 0;
@@ -137,7 +131,7 @@ fn entries(bytes: &[u8]) -> Vec<(u64, Entry)> {
 struct Replayed {
     host_process: u32,
     images: Vec<LoadedImage>,
-    blocks: Vec<Rc<(u64, Vec<u32>)>>,
+    blocks: Vec<Rc<Code>>,
     threads: BTreeMap<u32, ReplayedThread>,
     classes: Vec<ReplayedClass>,
     units: Vec<UnitEntry>,
@@ -229,6 +223,9 @@ impl ReplayedThread {
     }
 }
 
+/// The address of a block, and its instructions.
+type Code = (u64, Vec<u32>);
+
 /// An image, and where it was mapped.
 type ImageKey = (PathBuf, u64, u64, u64);
 
@@ -237,7 +234,7 @@ type ImageKey = (PathBuf, u64, u64, u64);
 struct Merged {
     family: Family,
     images: HashMap<ImageKey, u32>,
-    blocks: HashMap<(Option<u32>, Rc<(u64, Vec<u32>)>), BlockId>,
+    blocks: HashMap<(Option<u32>, Rc<Code>), BlockId>,
 }
 
 impl Merged {
