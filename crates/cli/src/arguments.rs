@@ -370,8 +370,9 @@ pub struct EngineOptions {
 /// The unit of work.
 #[derive(Clone, Debug, Args)]
 pub struct UnitOptions {
-    /// Count each call of this function separately: NAME or IMAGE!NAME. `count` takes it several times: each function is a
-    /// class, and all its calls are measured.
+    /// Count each call of this function separately: NAME or IMAGE!NAME. 'FIRST to LAST' begins a unit at the entry of one
+    /// function and ends it at the entry of another, 'FIRST through LAST' at the other's return. `count` takes it several
+    /// times: each is a class, and all its units are measured.
     #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
     pub unit: Vec<String>,
     /// Units to measure once the state is steady.
@@ -406,6 +407,8 @@ pub enum By {
     Component,
     /// The units of work measured, one row each.
     Unit,
+    /// The processes (--children).
+    Process,
 }
 
 /// Options of `run`.
@@ -430,6 +433,14 @@ pub struct CountOptions {
     pub engine: EngineOptions,
     #[command(flatten)]
     pub unit: UnitOptions,
+    /// Take a unit's class from the first call of a function in it that names one: FUNCTION($1) for the text that its first
+    /// argument points at, FUNCTION($1) ~ PATTERN for what a regular expression finds there (a group, or the name of the
+    /// group that matches), FUNCTION() for the function's own name, MARK_*() for the rest of a name. Can be given several times.
+    #[arg(long = "class", value_name = "RULE")]
+    pub classes: Vec<engine::ClassRule>,
+    /// Count all processes: those that the program forks, and programs that they execute. All units are measured.
+    #[arg(long)]
+    pub children: bool,
     /// One table with these rows, instead of a summary.
     #[arg(long)]
     pub by: Option<By>,

@@ -137,7 +137,7 @@ fn child() {
     };
     let mut process = start();
     let mut units: Vec<Unit> = Vec::new();
-    let work = UnitOfWork { functions: vec![request.unit.clone()], gauges: vec![] };
+    let work = UnitOfWork { functions: vec![request.unit.clone()], gauges: vec![], ..UnitOfWork::default() };
     let mut counter = UnitCounter::new(
         work,
         Box::new(|_, unit| {

@@ -231,7 +231,7 @@ impl Observer<Cpu> for Attached {
         }
     }
 
-    fn forked(&mut self) {
+    fn forked(&mut self, _: u32, _: &BlockCache) {
         self.detach();
     }
 }
