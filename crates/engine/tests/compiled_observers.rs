@@ -140,7 +140,7 @@ fn child() {
     let work = UnitOfWork { functions: vec![request.unit.clone()], gauges: vec![], ..UnitOfWork::default() };
     let mut counter = UnitCounter::new(
         work,
-        Box::new(|_, unit| {
+        Box::new(|_: u32, _: Option<&str>, unit| {
             units.push(unit);
             true
         }),

@@ -212,7 +212,7 @@ fn execute(run: &Run, stream: File) -> Summary {
     };
     let counter = UnitCounter::new(
         work,
-        Box::new(|_, unit| {
+        Box::new(|_: u32, _: Option<&str>, unit| {
             units.push(unit);
             true
         }),
