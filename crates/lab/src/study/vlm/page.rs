@@ -59,7 +59,7 @@ fn figures(study: &VlmStudy) -> Result<Vec<Section>, Error> {
     let tables_title = format!("Memory of page tables against the number of processes, {largest}");
     let start_title = format!("Start-up against the number of processes, {largest}");
     let size_title = format!("Start-up of {most} processes against the size");
-    Ok([
+    [
         ("Figure 4: page tables", of_largest(PAGE_TABLES), "processes", with_alpha, tables_title, FIGURE_4),
         ("Figure 8: processes", of_largest(START_UP), "processes", kinds.clone(), start_title, FIGURE_8),
         ("Figure 9: size", of_most(START_UP), "size, GiB", kinds, size_title, FIGURE_9),
@@ -71,7 +71,7 @@ fn figures(study: &VlmStudy) -> Result<Vec<Section>, Error> {
         let chart = chart.titled(&format!("{}-chart", table.name), &format!("{title}.")).captioned(caption);
         Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart)] })
     })
-    .collect::<Result<_, Error>>()?)
+    .collect()
 }
 
 fn postgresql(study: &VlmStudy) -> Result<Option<Section>, Error> {
