@@ -39,7 +39,10 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let counted =
         with_output_apart(output, || family::count(&configuration, &work, folder.path(), &description))?;
     let mut notes: Vec<String> = counted.ending.as_ref().and_then(until).into_iter().collect();
-    if counted.family.processes.iter().any(|process| process.state == ProcessState::Running) {
+    let mut folder = Some(folder);
+    if counted.family.processes.iter().any(|process| process.state == ProcessState::Running)
+        && let Some(folder) = folder.take()
+    {
         let path = folder.keep();
         let path = path.display();
         notes.push(format!("Processes that still run are counted until now, and count on in {path}: pathlength count {path} shows it."));
@@ -47,6 +50,8 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     protect_images(counted.family.counts.images.iter().map(|image| image.path.as_path()));
     let description = RunDescription { notes, ..description };
     show(&counted.family, description, options, write_after_run)?;
+    // A signal that ended the program will end this process, too.
+    drop(folder);
     match &counted.ending {
         Some(ending) => check_ending(ending, options.program.path()),
         None => Ok(ExitCode::SUCCESS),

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::{Outcome, command, csv, ends_within, file, outcome, pathlength, run, text};
+use crate::support::{Outcome, command, csv, ends_within, file, listing, outcome, pathlength, run, text};
 
 /// A table as CSV, from a file, so that the program's own output is not in it.
 fn table(options: &[&str], words: &str) -> Vec<Vec<String>> {
@@ -183,10 +183,10 @@ fn saved_counts_have_processes() {
 }
 
 /// Starts `family waits` in a process group of its own, and waits until it has done its work.
-fn waiting(options: &str) -> (std::process::Child, fs::File) {
+fn waiting(options: &str, temporary: &Path) -> (std::process::Child, fs::File) {
     let (stdout, stderr) = (file(), file());
     let mut command = command(&format!("count --children {options} :ev56/family waits"));
-    command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
+    command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap()).env("TMPDIR", temporary);
     let child = command.stdin(Stdio::null()).process_group(0).spawn().unwrap();
     for _ in 0..1000 {
         if text(&stdout).contains("ready") {
@@ -206,7 +206,8 @@ fn kill_group(child: &std::process::Child, signal: i32) {
 
 #[test]
 fn interrupted_counts_are_shown() {
-    let (mut child, stderr) = waiting("--by process");
+    let temporary = tempfile::tempdir().unwrap();
+    let (mut child, stderr) = waiting("--by process", temporary.path());
     kill_group(&child, libc::SIGINT);
     let status = ends_within(&mut child, Duration::from_secs(20)).expect("it ends");
     let outcome = Outcome { status, stdout: String::new(), stderr: text(&stderr), has_format: false };
@@ -214,13 +215,14 @@ fn interrupted_counts_are_shown() {
     let rows =
         outcome.stderr.lines().filter(|line| line.starts_with('1') && line.ends_with("killed by signal 2"));
     assert_eq!(rows.count(), 2, "{}", outcome.stderr);
+    assert_eq!(listing(temporary.path()), [""; 0]);
 }
 
 #[test]
 fn counts_outlive_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.counts");
-    let (mut child, _) = waiting(&format!("-o {}", path.display()));
+    let (mut child, _) = waiting(&format!("-o {}", path.display()), folder.path());
     kill_group(&child, libc::SIGKILL);
     child.wait().unwrap();
     let left = folder.path().join("run.counts.d");

@@ -64,6 +64,7 @@ static void kill_waiting(int sign) {
     int pipes[2];
     if (pipe(pipes)) exit(1);
     int process = fork();
+    if (process < 0) exit(1);
     if (process == 0) {
         work(50000);
         close(pipes[1]);
