@@ -29,7 +29,7 @@ pub(super) fn check_rows(options: &CountOptions) -> anyhow::Result<()> {
     let rows = [By::Function, By::Image, By::Component, By::Instruction];
     let of_all = [By::Process, By::Unit, By::Line, By::Address];
     match options.by {
-        Some(by) if !rows.contains(&by) && !(options.children && of_all.contains(&by)) => bail!(
+        Some(by) if !(rows.contains(&by) || options.children && of_all.contains(&by)) => bail!(
             "with units of several classes, rows are functions, images, components or instructions: name a single unit, or \
              another --by"
         ),

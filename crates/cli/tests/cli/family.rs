@@ -187,7 +187,7 @@ fn waiting(options: &str, temporary: &Path) -> (std::process::Child, fs::File) {
     let (stdout, stderr) = (file(), file());
     let mut command = command(&format!("count --children {options} :ev56/family waits"));
     command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap()).env("TMPDIR", temporary);
-    let child = command.stdin(Stdio::null()).process_group(0).spawn().unwrap();
+    let mut child = command.stdin(Stdio::null()).process_group(0).spawn().unwrap();
     for _ in 0..1000 {
         if text(&stdout).contains("ready") {
             // The other process does the same work.
@@ -196,6 +196,8 @@ fn waiting(options: &str, temporary: &Path) -> (std::process::Child, fs::File) {
         }
         sleep(Duration::from_millis(20));
     }
+    kill_group(&child, libc::SIGKILL);
+    child.wait().unwrap();
     panic!("{}", text(&stderr));
 }
 

@@ -214,7 +214,7 @@ fn a_transfer_to_an_instruction_that_crosses_groups() {
     // L2 takes 8 cycles instead of one. Both lines come from there, one after the other.
     same(
         "L2",
-        &cycles(LEVEL_1 | START + 24).cycles(),
+        &cycles(LEVEL_1 | (START + 24)).cycles(),
         &[(Issued(1), 2), (TakenBranch, 2), (InstructionMiss(1), 14)],
     );
 }
