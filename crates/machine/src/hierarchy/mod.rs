@@ -24,7 +24,7 @@ use l1::L1;
 pub(crate) use lru_stack::LruStack;
 pub use miss_classes::MissClass;
 use miss_classes::MissClassifier;
-pub(crate) use page_map::PageMap;
+pub(crate) use page_map::{ADDRESS_BITS, PageMap};
 pub use request::Request;
 use shared::Shared;
 use tags::Tags;
@@ -156,9 +156,6 @@ pub struct Hierarchy {
     cache_class: Vec<MissClass>,
     buffer_class: Vec<MissClass>,
 }
-
-/// Bits of a virtual address on the 21064 and 21164; the ASID stands above them.
-const ADDRESS_BITS: u32 = 43;
 
 const INSTRUCTIONS: usize = 0;
 const DATA: usize = 1;

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use super::ADDRESS_BITS;
 use crate::description::{HintedRegions, TranslationBuffer};
+
+/// Bits of a virtual address on the 21064 and 21164; the ASID stands above them.
+pub const ADDRESS_BITS: u32 = 43;
 
 /// Maps addresses to the keys of TLB entries: the number of the page, or of the first page of its block. Pages and blocks
 /// partition memory, so that no two entries map the same page.

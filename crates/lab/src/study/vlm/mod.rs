@@ -14,6 +14,7 @@ pub use vlm::study::Backing;
 use vlm::study::{Settings, StudyRow, is_interrupted, study_memory};
 
 use postgresql::PostgresqlRow;
+pub use postgresql::PostgresqlSettings;
 
 /// What to study.
 #[derive(Clone, Debug)]
@@ -28,15 +29,6 @@ pub struct VlmStudySettings {
     pub postgresql: Option<PostgresqlSettings>,
     /// The command `vlm`, which starts the processes.
     pub vlm: PathBuf,
-}
-
-/// A PostgreSQL server on a section.
-#[derive(Clone, Copy, Debug)]
-pub struct PostgresqlSettings {
-    /// Its shared memory.
-    pub size: Size,
-    /// The connections that touch all of it.
-    pub connections: usize,
 }
 
 /// What the study does now, or has found, as a line.

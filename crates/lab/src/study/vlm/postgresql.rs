@@ -5,7 +5,16 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::PostgresqlSettings;
+use vlm::Size;
+
+/// A PostgreSQL server on a section.
+#[derive(Clone, Copy, Debug)]
+pub struct PostgresqlSettings {
+    /// Its shared memory.
+    pub size: Size,
+    /// The connections that touch all of it.
+    pub connections: usize,
+}
 
 /// What a server and its connections cost.
 #[derive(Clone, Debug, PartialEq)]
