@@ -106,6 +106,9 @@ impl Memory {
         // The kernel reports the exact byte, which is not the first one of a misaligned access that crosses a page.
         let exact = (fault.address as u64).wrapping_sub(self.base as u64);
         let address = if exact.wrapping_sub(address) < 8 { exact } else { address };
+        if address >= self.layout.bytes {
+            return Self::outside(address, write);
+        }
         Fault { address, write, signal: fault.signal, code: fault.code }
     }
 
